@@ -6,7 +6,7 @@ import { counter, type Family, gauge, info, type Sample } from './family.ts';
 export const ownFamilies = {
   up: gauge(
     'delivery_up',
-    '1 if the last attempt of every round of the account’s enabled collectors succeeded, else 0; 0 before the first. Rounds with nothing to read yet do not count: sweep before any event is old enough, new before the first complete walk. Rounds run in the background, not at scrape time.',
+    '1 if the last attempt of every round of the account’s enabled collectors succeeded and no data is stale, else 0; 0 before the first. Rounds with nothing to read yet do not count: sweep before any event is old enough, new before the first complete walk. Rounds run in the background, not at scrape time.',
   ),
   success: gauge(
     'delivery_collector_success',

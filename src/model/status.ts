@@ -35,7 +35,7 @@ export interface CollectorStatus {
 
 export interface AccountStatus {
   readonly account: string;
-  /** The last round of every enabled collector succeeded, but for those that have had nothing to ask yet. */
+  /** The last round of every enabled collector succeeded, except those with nothing to request yet, and no data is stale. */
   readonly up: boolean;
   readonly collectors: readonly CollectorStatus[];
 }

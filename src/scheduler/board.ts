@@ -203,7 +203,8 @@ export function accountStatus(account: string, states: readonly CollectorState[]
 }
 
 function statusOf(account: string, collectors: readonly CollectorStatus[]): AccountStatus {
-  const isUp = ({ rounds }: CollectorStatus) => rounds.every(({ success, idle }) => success ?? idle !== undefined);
+  const isUp = ({ rounds }: CollectorStatus) =>
+    rounds.every(({ success, idle, stale }) => !stale && (success ?? idle !== undefined));
   return { account, up: collectors.every(isUp), collectors };
 }
 

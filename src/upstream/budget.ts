@@ -1,4 +1,4 @@
-import type { Clock } from '../kit/clock.ts';
+import { type Clock, withDeadline } from '../kit/clock.ts';
 import { type Call, PRIORITIES, type Priority } from './call.ts';
 import { UpstreamError } from './errors.ts';
 import { type BudgetOptions, mostForReading } from './options.ts';
@@ -195,18 +195,25 @@ export function createBudget(
   };
 }
 
-/** Each request waits for its turn in the account's budget; what one answer asks to wait, all wait. */
+/**
+ * Each request waits for its turn in the account's budget. A wait that one response asks for applies to all. A retry waits
+ * for the rest of its request's time at most, and then rejects with a TimeoutError.
+ */
 export const withBudget =
   (budget: Budget) =>
   (call: Call): Call =>
-  (request, headers) =>
-    budget.run(request.priority, request.signal, async () => {
-      try {
-        const answer = await call(request, headers);
-        if (answer.wait !== undefined) budget.pause(answer.wait);
-        return answer;
-      } catch (error) {
-        if (error instanceof UpstreamError && error.retryAfter !== undefined) budget.pause(error.retryAfter);
-        throw error;
-      }
-    });
+  (request, headers) => {
+    const run = (waiting: AbortSignal) =>
+      budget.run(request.priority, waiting, async () => {
+        try {
+          const answer = await call(request, headers);
+          if (answer.wait !== undefined) budget.pause(answer.wait);
+          return answer;
+        } catch (error) {
+          if (error instanceof UpstreamError && error.retryAfter !== undefined) budget.pause(error.retryAfter);
+          throw error;
+        }
+      });
+    const left = request.time?.left();
+    return left === undefined ? run(request.signal) : withDeadline(left, request.signal, run);
+  };

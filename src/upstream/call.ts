@@ -36,6 +36,19 @@ export interface Request {
   /** What becomes of the elements of a long answer's lists, while it is read; default: nothing. */
   readonly rowsOf?: RowsOf;
   readonly signal: AbortSignal;
+  /** Default: each attempt has the whole timeout. */
+  readonly time?: RequestTime;
+}
+
+/**
+ * The time of one request, its retries included. It starts when the first attempt is sent: the wait for the account's own
+ * budget before that says nothing about the service.
+ */
+export interface RequestTime {
+  /** Returns the remaining time (ms), and starts it if this is the first attempt. */
+  start(): number;
+  /** Remaining time (ms); undefined before the start. */
+  left(): number | undefined;
 }
 
 export interface Answer {
@@ -51,22 +64,45 @@ export type Call = (request: Request, headers?: Readonly<Record<string, string>>
 
 const TRIES = 4;
 const BACKOFF: Backoff = { first: 250, longest: 5000 };
-/** A service that asks for more than this is left alone until the collector's next round. */
-const LONGEST_RETRY_AFTER = 30_000;
+/** Share of the time that must be left for a retry. With less it would only replace the error by a timeout. */
+const MIN_SHARE = 0.1;
 
-/** Reads that failed for a passing reason are tried again, up to 4 times in all, later each time. */
+function createRequestTime(clock: Pick<Clock, 'monotonic'>, timeout: number): RequestTime {
+  let end: number | undefined;
+  return {
+    start() {
+      end ??= clock.monotonic() + timeout;
+      return end - clock.monotonic();
+    },
+    left: () => (end === undefined ? undefined : end - clock.monotonic()),
+  };
+}
+
+/**
+ * Retries reads that failed for a transient reason, at most 4 attempts with increasing delays. All attempts and the delays
+ * between them end within `timeout` (ms). If a retry would start too late, as when the service asks for a long wait, the
+ * request fails with the last error at once.
+ */
 export const withRetry =
-  (clock: Clock, random: () => number) =>
+  (clock: Clock, random: () => number, timeout: number) =>
   (call: Call): Call =>
   async (request, headers) => {
+    const time = createRequestTime(clock, timeout);
+    let last: UpstreamError | undefined;
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await call(request, headers);
+        return await call({ ...request, time }, headers);
       } catch (error) {
-        if (!(error instanceof UpstreamError) || !error.retryable || attempt === TRIES) throw error;
-        const asked = error.retryAfter ?? 0;
-        if (asked > LONGEST_RETRY_AFTER) throw error;
-        await clock.sleep(asked + backoffDelay(BACKOFF, attempt, random), request.signal);
+        if (!(error instanceof UpstreamError)) {
+          // The time ended while a retry waited for the budget.
+          const isOver = error instanceof DOMException && error.name === 'TimeoutError';
+          throw isOver && last && !request.signal.aborted ? last : error;
+        }
+        last = error;
+        const delay = (error.retryAfter ?? 0) + backoffDelay(BACKOFF, attempt, random);
+        const left = (time.left() ?? timeout) - delay;
+        if (!error.retryable || attempt === TRIES || left < MIN_SHARE * timeout) throw error;
+        await clock.sleep(delay, request.signal);
       }
     }
   };

@@ -23,7 +23,7 @@ export interface ClientDeps {
   readonly dispatcher: Dispatcher;
   /** Shared by all accounts. */
   readonly largeBodies?: LargeBodies;
-  /** Milliseconds for one request. */
+  /** Time for one request, its retries included (ms). */
   readonly timeout: number;
   readonly meter: RequestMeter & {
     readonly rowsRejected: Counter<'collector'>;
@@ -61,7 +61,7 @@ export function createClient(deps: ClientDeps): Client {
     withObservation(deps, addresses),
     withBudget(deps.budget),
     withBearer(deps.token, clock, deps.onTokenRejected),
-    withRetry(clock, deps.random),
+    withRetry(clock, deps.random, timeout),
   ];
   const call = layers.reduce((inner, layer) => layer(inner), send);
   const sizes = createPageSizes();

@@ -61,7 +61,9 @@ export const upstreamOptions = z.strictObject({
     .default(null)
     .describe('PEM file of CA certificates to trust in addition to those of Node.js. Read only at start.'),
   connectTimeout: Duration.prefault('5s').describe('Timeout for connecting to the service.'),
-  timeout: Duration.prefault('30s').describe('Timeout for a whole request, connecting included.'),
+  timeout: Duration.prefault('30s').describe(
+    'Timeout for a whole request to the service, connecting and retries included. The wait for the request budget before the first attempt does not count.',
+  ),
 });
 
 export type UpstreamOptions = z.output<typeof upstreamOptions>;

@@ -119,7 +119,7 @@ export interface TokenCheckDeps extends Connection {
 
 export function createTokenCheck({ clock, random, ...deps }: TokenCheckDeps): TokenCheck {
   const send = createSend({ ...deps, now: clock.now, onBytes: () => undefined });
-  const call = withRetry(clock, random)(send);
+  const call = withRetry(clock, random, deps.timeout)(send);
   return async token => {
     try {
       await call(

@@ -13,7 +13,7 @@ export type Addresses = Readonly<Record<Request['address'], string>>;
 export interface SendDeps {
   readonly addresses: Addresses;
   readonly dispatcher: Dispatcher;
-  /** Milliseconds for one whole request, connecting included. */
+  /** Time for a request without `time`, connecting included (ms). */
   readonly timeout: number;
   /** Wall time, milliseconds since the Unix epoch. */
   readonly now: () => number;
@@ -70,14 +70,14 @@ const NEVER = /\/keys\/rotate\/*$/;
 /** The innermost call: one HTTP exchange, bounded in time and size, no redirect followed, its JSON parsed. */
 export function createSend({ addresses, dispatcher, timeout, now, onBytes, secrets, ...deps }: SendDeps): Call {
   const { largeBodies = createLargeBodies(), serviceClock } = deps;
-  return async ({ endpoint, method, address, path, query, largest, rowsOf, signal }, headers) => {
+  return async ({ endpoint, method, address, path, query, largest, rowsOf, signal, time }, headers) => {
     const what = `${method} ${path}`;
     const url = new URL(`${addresses[address].replace(/\/+$/, '')}${path}`);
     url.search = query.toString();
     if (NEVER.test(url.pathname)) throw new UpstreamError('refused', `${what} is never sent`);
     const turn = largeBodies.turn();
     try {
-      return await withDeadline(timeout, signal, async (deadline, own) => {
+      return await withDeadline(time?.start() ?? timeout, signal, async (deadline, own) => {
         const startedAt = now();
         const request = undiciRequest(url, {
           dispatcher,

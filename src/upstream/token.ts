@@ -1,7 +1,7 @@
 import { readFile, realpath, stat } from 'node:fs/promises';
 import type { Clock } from '../kit/clock.ts';
 import { type Secret, toToken } from '../kit/secret.ts';
-import type { Call } from './call.ts';
+import type { Call, Request } from './call.ts';
 import { statusText, UpstreamError } from './errors.ts';
 
 export interface TokenSource {
@@ -67,13 +67,14 @@ export const withBearer =
     const isUnauthorized = (error: unknown): error is UpstreamError =>
       error instanceof UpstreamError && error.reason === 'unauthorized';
 
-    /** Whether there is another token than `sent` now, or soon. */
-    async function isReplaced(sent: string, signal: AbortSignal): Promise<boolean> {
+    /** Whether there is another token than `sent` now, or soon. Undefined if the request has no time left to find out. */
+    async function isReplaced(sent: string, { signal, time }: Request): Promise<boolean | undefined> {
       for (;;) {
         // Asked first: it ends only after the token has changed.
         const since = await token.beingReplacedSince?.();
         if ((await token()).reveal() !== sent) return true;
         if (since === undefined || clock.now() - since > LONGEST_RESET) return false;
+        if ((time?.left() ?? 1) <= 0) return undefined;
         await clock.sleep(POLL_EVERY, signal);
       }
     }
@@ -98,8 +99,10 @@ export const withBearer =
           return answer;
         } catch (error) {
           if (!isUnauthorized(error)) throw error;
-          // The token may have been replaced while the request was under way; one more try is enough.
-          if (!changed && (await isReplaced(sent, request.signal))) continue;
+          // The token may have been replaced while the request was in flight; one retry is enough.
+          const replaced = !changed && (await isReplaced(sent, request));
+          if (replaced) continue;
+          if (replaced === undefined) throw error;
           if (!refused) onRejected(true);
           refused = { token: sent, serviceError: error.serviceError, at: clock.monotonic() };
           throw error;

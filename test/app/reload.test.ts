@@ -39,6 +39,8 @@ async function setUp(options: Partial<AgentDeps> = {}) {
     log: { level: 'silent' },
     store: { kind: 'memory' },
     collect: { flowControl: { every: '20ms' }, dlq: { enabled: false }, events: { enabled: false } },
+    // 20 ms are little on a busy machine: no data shall be stale.
+    staleness: { markAfter: 1000, withdrawAfter: 1000 },
   };
   const textOf = (config: object) => JSON.stringify({ ...common, ...config }, null, 1);
   const write = (config: object) => writeFileSync(file, textOf(config));

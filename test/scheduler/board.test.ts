@@ -37,6 +37,22 @@ describe('board', () => {
     expect(slot.status().withdrawn).toBe(false);
   });
 
+  it('is down from the first failed round until a success, and while data is stale', () => {
+    const { slot, round, at, succeed, fail } = slotWith(MINUTE);
+    const up = () => accountStatus('a', [slot]).up;
+    expect(up()).toBe(false);
+    succeed();
+    expect(up()).toBe(true);
+    fail();
+    expect(up()).toBe(false);
+    succeed();
+    expect(up()).toBe(true);
+    // A round that hangs has not failed yet.
+    at(3.01);
+    expect(round()).toMatchObject({ success: true, stale: true });
+    expect(up()).toBe(false);
+  });
+
   it('keeps, marks, then withdraws data that is no longer refreshed, and brings it back', () => {
     const { slot, round, at, succeed, fail } = slotWith(MINUTE);
     succeed();

@@ -6,7 +6,7 @@ import { flowControl } from './flow-control.ts';
 import { plural } from './format.ts';
 import { type Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
-import { alertList, named, problemList, STATE_WORDS, sinceWhen } from './problems.ts';
+import { alertList, named, newestOf, problemList, STATE_WORDS } from './problems.ts';
 import { databaseNote, heldNote } from './replicas.ts';
 import { calls, rounds, schedules } from './rounds.ts';
 
@@ -23,7 +23,7 @@ const PLACES = {
 /** Whether the account is all right, and what is wrong first. */
 function verdict({ account, state, problems, alerts, up }: AccountView, { now }: PageContext): Html {
   const firing = alerts.filter(alert => alert.state === 'firing').length;
-  const since = state === 'critical' || state === 'warning' ? sinceWhen(problems, now) : '';
+  const since = state === 'critical' || state === 'warning' ? newestOf(problems, now) : '';
   const calm = firing > 0 ? `${plural(firing, 'alert')} firing.` : 'Nothing is wrong.';
   const quiet = state === 'unknown' ? 'Nothing was read yet.' : up ? calm : 'The last reading failed.';
   return html`<div class="verdict ${state}">

@@ -10,9 +10,9 @@ import {
   dataTag,
   kindTag,
   named,
+  newestOf,
   problemList,
   STATE_WORDS,
-  sinceWhen,
   stateMark,
 } from './problems.ts';
 import { replicaLink } from './replicas.ts';
@@ -38,11 +38,18 @@ const SORT_WORDS: Readonly<Record<Sort, string>> = {
 /** Whether an alert fires that is more than a remark. */
 const isAlarmed = ({ alerts }: Overview) => alerts.some(({ labels }) => labels.severity !== 'info');
 
+/** Accounts that are not up, which is no problem before their data is stale. */
+const downOf = ({ accounts: { total, up } }: Overview) => total - up;
+
 /** The state of everything in a few words. */
 export function verdictOf(view: Overview): string {
   const { state, problems, problemsTotal, alertsFiring, accounts } = view;
   const { total, byState } = accounts;
-  if (state === 'ok') return isAlarmed(view) ? `${plural(alertsFiring, 'alert')} firing` : 'All right';
+  if (state === 'ok') {
+    if (isAlarmed(view)) return `${plural(alertsFiring, 'alert')} firing`;
+    const down = downOf(view);
+    return down > 0 ? `${plural(down, 'account')} not up` : 'All right';
+  }
   if (state === 'unknown') {
     return byState.unknown === total ? 'Nothing read yet' : `Nothing read yet of ${plural(byState.unknown, 'account')}`;
   }
@@ -62,8 +69,8 @@ const things = (number: number | null, path: string, one: string) =>
 
 function verdict(view: Overview, { now }: PageContext): Html {
   const { accounts, deadLetters, alertsFiring, replicas } = view;
-  const state = view.state === 'ok' && isAlarmed(view) ? 'warning' : view.state;
-  const since = state === 'critical' || state === 'warning' ? sinceWhen(view.problems, now) : '';
+  const state = view.state === 'ok' && (isAlarmed(view) || downOf(view) > 0) ? 'warning' : view.state;
+  const since = state === 'critical' || state === 'warning' ? newestOf(view.problems, now) : '';
   return html`<div class="verdict ${state}">
 <h1 class="state ${state}" aria-live="polite"><span>${verdictOf(view)}${since}</span></h1>
 <p>${count(accounts.up, 'accounts.up')} of ${things(accounts.total, 'accounts.total', 'account')} up · ${things(deadLetters, 'deadLetters', 'dead letter')} · ${things(alertsFiring, 'alertsFiring', 'alert')} firing${replicas !== null && html` · ${things(replicas, 'replicas', 'replica')}`}</p>

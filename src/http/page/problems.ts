@@ -29,47 +29,50 @@ const DATA_TAGS: Readonly<Record<DataState, Html | undefined>> = {
 /** What keeps a number from being the whole truth; nothing where it is. */
 export const dataTag = (state: DataState) => DATA_TAGS[state];
 
-/** What each kind of problem is called in two words, and its look where that says more than its severity. */
-const KIND_TAGS: Readonly<Record<Problem['kind'], Html>> = {
-  token_rejected: tag('token refused', 'refused'),
-  service_unavailable: tag('service down', 'down'),
-  data_withdrawn: tag('data withdrawn', 'withdrawn'),
-  data_stale: tag('data stale', 'stale'),
-  rows_unreadable: tag('data incomplete', 'partial'),
-  breaker_open: tag('breaker open', 'open'),
-  rate_limited: tag('rate limited', ''),
-  budget_low: tag('call budget low', ''),
-  event_log_behind: tag('event log behind', ''),
-  event_log_gap: tag('event log gap', ''),
-  dlq_growing: tag('dead letters growing', ''),
-  dlq_old: tag('dead letters old', ''),
-  dlq_expiring: tag('dead letters expiring', ''),
-  dlq_nearly_full: tag('queue nearly full', ''),
-  callbacks_stuck: tag('callbacks stuck', ''),
-  messages_failing: tag('messages failing', ''),
-  messages_late: tag('messages late', ''),
-  waitlist_growing: tag('waitlist growing', ''),
-  ghost_slots: tag('ghost slots', ''),
-  paused_with_backlog: tag('paused with backlog', ''),
-  schedule_missed: tag('schedule missed', ''),
-  schedule_late: tag('schedule late', ''),
-  auto_cancel_paused: tag('auto-cancel paused', ''),
-  cancel_unresolved: tag('cancel unresolved', ''),
-  notifications_failing: tag('notifications failing', ''),
-  push_failing: tag('push failing', ''),
-  store_failing: tag('store failing', ''),
-  callbacks_failing: tag('callbacks failing', ''),
-  deliveries_stalled: tag('deliveries stalled', ''),
-  lists_missing: tag('lists missing', ''),
-  retries_high: tag('many retries', ''),
-  waitlist_stalled: tag('waitlist stalled', ''),
-  reload_refused: tag('reload refused', ''),
-  account_uncollected: tag('not collected', 'down'),
-  database_away: tag('database away', 'down'),
-  not_shown: tag('cannot be shown', ''),
+/** What each kind of problem is called in two words, and its look if that is more specific than its severity. */
+const KINDS: Readonly<Record<Problem['kind'], readonly [words: string, look?: string]>> = {
+  token_rejected: ['token refused', 'refused'],
+  service_unavailable: ['service down', 'down'],
+  data_withdrawn: ['data withdrawn', 'withdrawn'],
+  data_stale: ['data stale', 'stale'],
+  rows_unreadable: ['data incomplete', 'partial'],
+  breaker_open: ['breaker open', 'open'],
+  rate_limited: ['rate limited'],
+  budget_low: ['call budget low'],
+  event_log_behind: ['event log behind'],
+  event_log_gap: ['event log gap'],
+  dlq_growing: ['dead letters growing'],
+  dlq_old: ['dead letters old'],
+  dlq_expiring: ['dead letters expiring'],
+  dlq_nearly_full: ['queue nearly full'],
+  callbacks_stuck: ['callbacks stuck'],
+  messages_failing: ['messages failing'],
+  messages_late: ['messages late'],
+  waitlist_growing: ['waitlist growing'],
+  ghost_slots: ['ghost slots'],
+  paused_with_backlog: ['paused with backlog'],
+  schedule_missed: ['schedule missed'],
+  schedule_late: ['schedule late'],
+  auto_cancel_paused: ['auto-cancel paused'],
+  cancel_unresolved: ['cancel unresolved'],
+  notifications_failing: ['notifications failing'],
+  push_failing: ['push failing'],
+  store_failing: ['store failing'],
+  callbacks_failing: ['callbacks failing'],
+  deliveries_stalled: ['deliveries stalled'],
+  lists_missing: ['lists missing'],
+  retries_high: ['many retries'],
+  waitlist_stalled: ['waitlist stalled'],
+  reload_refused: ['reload refused'],
+  account_uncollected: ['not collected', 'down'],
+  database_away: ['database away', 'down'],
+  not_shown: ['cannot be shown'],
 };
 
-export const kindTag = (kind: Problem['kind']) => KIND_TAGS[kind];
+export function kindTag(kind: Problem['kind']): Html {
+  const [words, look = ''] = KINDS[kind];
+  return tag(words, look);
+}
 
 /** What others have named, as a unit: its direction of writing ends with it. */
 export const named = (text: string) => html`<bdi class="name">${text}</bdi>`;
@@ -78,15 +81,18 @@ export const named = (text: string) => html`<bdi class="name">${text}</bdi>`;
 export const accountLink = (account: string, { root }: PageContext) =>
   html`<a href="${root + accountPath(account)}">${named(account)}</a>`;
 
-/** Since when the worst problems are there: since the oldest of them began. `problems`: a list of that name in the answer of the API. */
-export function sinceWhen(problems: readonly Problem[], now: number): Html {
-  const worst = problems[0]?.severity;
-  const began = problems.flatMap(({ severity, since }, index) =>
-    severity === worst && since !== null ? [{ since, index }] : [],
+/**
+ * The newest problem that is more than a remark, and its start. An old one must not hide that another has begun.
+ * `problems`: a list of that name in the API's response.
+ */
+export function newestOf(problems: readonly Problem[], now: number): Html {
+  const known = problems.flatMap(({ kind, severity, since }, index) =>
+    severity === 'info' || since === null ? [] : [{ kind, since, index }],
   );
-  const [first] = began.sort((one, other) => Date.parse(one.since) - Date.parse(other.since));
-  if (first === undefined) return html``;
-  return html` <span class="since">— since ${at(first.since, `problems.${first.index}.since`, now)}</span>`;
+  const [newest] = known.sort((one, other) => Date.parse(other.since) - Date.parse(one.since));
+  if (newest === undefined) return html``;
+  const what = problems.length > 1 && `newest: ${KINDS[newest.kind][0]} `;
+  return html` <span class="since">— ${what}since ${at(newest.since, `problems.${newest.index}.since`, now)}</span>`;
 }
 
 const more = (when: Html | '', runbook: Html | undefined) =>

@@ -75,6 +75,66 @@ export const MESSAGES: readonly Case[] = [
     ['critical data_stale (dlq) 4 min: Dead letters were last read at 11:56:00 UTC: GET /v2/dlq: status 500.'],
   ],
   [
+    'a round that hangs before its first success, next to numbers that another round has read',
+    {
+      change: view =>
+        rounds(
+          view,
+          round => {
+            if (round.round === 'new') Object.assign(round, { state: 'stale', dataAt: null, consecutiveFailures: 1 });
+            else round.dataAt = ago(3);
+          },
+          'dlq',
+        ),
+    },
+    ['critical data_stale (dlq) 3 min: Dead letters were last read at 11:57:00 UTC.'],
+  ],
+  [
+    'an outage before the first success of the most frequent rounds',
+    {
+      change: view =>
+        rounds(view, round => {
+          failing('stale', 'timeout', 'GET /v2/dlq: no answer in time')(round);
+          if (round.round === 'new') round.dataAt = null;
+        }),
+    },
+    [
+      'critical service_unavailable 4 min: The service has not answered in time for 4 min; what is shown was true at 11:56:00 UTC.',
+    ],
+  ],
+  [
+    'several stale rounds of a collector: the last success counts',
+    {
+      change: view =>
+        rounds(
+          view,
+          round => {
+            failing('stale', 'timeout', 'GET /v2/dlq: no answer in time')(round);
+            if (round.round === 'full') round.dataAt = ago(13);
+          },
+          'dlq',
+        ),
+    },
+    ['critical data_stale (dlq) 4 min: Dead letters were last read at 11:56:00 UTC: GET /v2/dlq: no answer in time.'],
+  ],
+  [
+    'data that has just become stale',
+    {
+      change: view =>
+        rounds(
+          view,
+          round => {
+            failing('stale', 'timeout', 'GET /v2/flowControl: no answer in time')(round);
+            round.dataAt = ago(0.5);
+          },
+          'flow_control',
+        ),
+    },
+    [
+      'warning data_stale (flow_control) 0.5 min: Flow-control keys were last read at 11:59:30 UTC: GET /v2/flowControl: no answer in time.',
+    ],
+  ],
+  [
     'the same, withdrawn',
     { change: view => rounds(view, failing('withdrawn', 'invalid_response', 'GET /v2/dlq: not JSON'), 'dlq') },
     [

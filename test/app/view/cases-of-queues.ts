@@ -44,6 +44,22 @@ export const QUEUES: readonly Case[] = [
     ],
   ],
   [
+    'the same where none has left the queue before',
+    {
+      change: view =>
+        Object.assign(view.deadLetters, {
+          oldestEntered: ago(6 * 1440),
+          nextExpiry: ago(-1440),
+          retentionSeconds: 7 * 86_400,
+          left: { expired: 0, removed: 0, unknown: 0 },
+        }),
+    },
+    [
+      'critical dlq_expiring 576 min: The longest-queued dead letter expires in 1 d, at 2026-03-15 12:00:00 UTC.',
+      'warning dlq_old 7200 min: The longest-queued of 100 dead letters has been there for 6 d (objective: 1 d); most: status 503 from api.example.com/orders (71).',
+    ],
+  ],
+  [
     'the same where most are left to expire',
     {
       change: view =>

@@ -15,6 +15,8 @@ const LATE =
   /^\d+ messages missed the target of 5 min in \d+ min, [\d,]+ ended; the objective allows 1 % to be late\.$/;
 const OLD =
   /^The longest-queued of \d+ dead letters has been there for 2 d 23 h \(objective: 1 d\); most: status \d+ from [\w./:-]+ \(\d+\)\.$/;
+/** None of them has ever been removed. */
+const EXPIRING = /^The longest-queued dead letter expires (in \d+ min, )?at [\d: -]+ UTC\.$/;
 const NOT_DELIVERED =
   /^Schedule reports: .*, last delivery at [\d:]{8} UTC; \d+ starts? not delivered in time in \d+ min\.$/;
 
@@ -23,11 +25,12 @@ const LONG = 'stuck-callback';
 
 const EXPECTED: Readonly<Record<string, Expected>> = {
   steady: { minutes: 15, says: {} },
-  neglected: { minutes: 15, says: { 'warning dlq_old': [0, OLD] } },
+  neglected: { minutes: 15, says: { 'warning dlq_old': [0, OLD], 'critical dlq_expiring': [0, EXPIRING] } },
   'dlq-growth': {
     minutes: 25,
     says: {
       'warning dlq_old': [0, OLD],
+      'critical dlq_expiring': [0, EXPIRING],
       'warning messages_failing': [
         10,
         /^\d+ of the \d+ messages that ended in \d+ min failed: [\d.]+ %, where the objective allows 1 %\.$/,
@@ -72,6 +75,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
     minutes: 30,
     says: {
       'warning dlq_old': [0, OLD],
+      'critical dlq_expiring': [0, EXPIRING],
       // It stops in minute 5, and fails from minute 10 on, which is late five minutes after the start: more than a tenth of an hour's starts soon.
       'warning schedule_missed': [10, /^Schedule reports: no message since 10:04:00 UTC; 1 start missed in \d min\.$/],
       'warning schedule_late': [30, NOT_DELIVERED],
@@ -83,11 +87,11 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
     says: {
       'warning service_unavailable': [
         11,
-        /^The service has answered 503 for \d+ (s|min); what is shown was true at 10:09:\d\d UTC\.$/,
+        /^The service has answered 503 for \d+ (s|min) \(service unavailable\); what is shown was true at 10:09:\d\d UTC\.$/,
       ],
       'critical service_unavailable': [
         13,
-        /^The service has answered 503 for \d min; what is shown was true at 10:09:\d\d UTC\.$/,
+        /^The service has answered 503 for \d min \(service unavailable\); what is shown was true at 10:09:\d\d UTC\.$/,
       ],
     },
   },

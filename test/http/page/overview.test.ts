@@ -53,6 +53,12 @@ describe('the first line', () => {
     ['2 alerts firing', overview([row('a', { state: 'warning' })], { alertsFiring: 2 })],
     ['2 alerts firing', overview([row('a')], { alerts: alertsOf('warning', 'info'), alertsFiring: 2 })],
     ['All right', overview([row('a')], { alerts: alertsOf('info'), alertsFiring: 1 })],
+    [
+      '1 account not up',
+      overview([row('a'), row('b')], {
+        accounts: { total: 2, up: 1, byState: { critical: 0, warning: 0, unknown: 0, ok: 2 } },
+      }),
+    ],
   ])('is %j', (words, view) => {
     expect(verdictOf(view)).toBe(words);
     expect(page(view)).toContain(`<title>${words} · delivery-watch</title>`);
@@ -65,8 +71,13 @@ describe('the first line', () => {
     expect(text).not.toContain('Problems');
   });
 
-  it('says since when: the oldest of the worst', () => {
-    expect(read(page(TROUBLED))).toContain('6 problems in 6 accounts, 2 critical — since 10:03 UTC');
+  it('names the newest problem that is more than a remark, and its start', () => {
+    expect(read(page(TROUBLED))).toContain(
+      '6 problems in 6 accounts, 2 critical — newest: service down since 10:10 UTC',
+    );
+    const [first] = TROUBLED.problems;
+    const one = overview([row('a', { state: 'critical', worst: first ?? null })]);
+    expect(read(page(one))).toMatch(/1 problem, 1 critical — since \d\d:\d\d UTC/);
     expect(read(page(overview([row('a')])))).not.toContain('since');
   });
 });

@@ -83,11 +83,11 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
     kind: 'dlq_expiring',
     severity: 'critical',
     runbook: 'DeliveryDlqExpiringSoon',
-    when: 'the longest-queued message has used 80 % of the retention, and more messages were removed so far than expired: where most are left to expire, it is no emergency',
+    when: 'the longest-queued message has used 80 % of the retention, and not more messages expired so far than were removed: a queue whose messages are mostly left to expire is no emergency',
     check: queue(({ now }, { oldestEntered, retentionSeconds, nextExpiry, left }) => {
       const [entered, expiry] = [msOf(oldestEntered), msOf(nextExpiry)];
       if (entered === undefined || expiry === undefined || retentionSeconds === null || left === null) return [];
-      if (now - entered <= DLQ_EXPIRING * retentionSeconds * 1000 || left.removed <= left.expired) return [];
+      if (now - entered <= DLQ_EXPIRING * retentionSeconds * 1000 || left.removed < left.expired) return [];
       return [
         {
           since: entered + DLQ_EXPIRING * retentionSeconds * 1000,

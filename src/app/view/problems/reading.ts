@@ -36,15 +36,21 @@ function pulses(view: ShownAccount): Round[] {
 
 const isStale = ({ state }: Round) => state === 'stale' || state === 'withdrawn';
 
-/** When anything was last read; undefined where nothing was since the agent started. */
-function lastRead(view: ShownAccount): number | undefined {
-  const times = asking(view).flatMap(({ dataAt }) => msOf(dataAt) ?? []);
+/** Start of the newest complete one of these rounds; undefined if none was complete since the agent started. */
+function newestOf(rounds: readonly Round[]): number | undefined {
+  const times = rounds.flatMap(({ dataAt }) => msOf(dataAt) ?? []);
   return times.length === 0 ? undefined : Math.max(...times);
 }
 
-/** Since when some of what is shown may no longer be true. */
+/** Start of the last complete round. */
+const lastRead = (view: ShownAccount) => newestOf(asking(view));
+
+const ofCollector = (view: ShownAccount, collector: string) =>
+  asking(view).filter(round => round.collector === collector);
+
+/** Since when some of what is shown may no longer be true. A pulse may still wait for its first success after others. */
 function trueAt(view: ShownAccount): number | undefined {
-  const newest = pulses(view).flatMap(({ dataAt }) => msOf(dataAt) ?? []);
+  const newest = pulses(view).flatMap(round => newestOf([round]) ?? newestOf(ofCollector(view, round.collector)) ?? []);
   return newest.length === 0 ? undefined : Math.min(...newest);
 }
 
@@ -90,22 +96,18 @@ function outage(view: ShownAccount) {
 const staleRounds = (view: ShownAccount) =>
   view.calls.tokenRejected === true || outage(view) ? [] : asking(view).filter(isStale);
 
-/** Rounds that come every few seconds are stale soon: what one of them has missed for less than this, milliseconds, is no news. */
-const BRIEF = MINUTE;
-
 /** By collector: of rounds in a state. */
 function staleData(moment: Moment, kind: 'data_stale' | 'data_withdrawn', state: Round['state']): Found[] {
   const { view, now } = moment;
   const stale = staleRounds(view).filter(round => !isAuxiliary(round) && round.state === state);
   return [...Map.groupBy(stale, ({ collector }) => collector)].flatMap(([collector, rounds]) => {
-    const times = rounds.flatMap(({ dataAt }) => msOf(dataAt) ?? []);
-    const since = times.length === 0 ? undefined : Math.min(...times);
+    // A stale round without a success of its own: others have read what is shown.
+    const since = newestOf(rounds) ?? newestOf(ofCollector(view, collector));
     const read =
       since === undefined ? 'were not read since the agent started' : `were last read at ${clockTime(since, now)}`;
     const why = rounds.find(({ failure }) => failure)?.failure?.message;
     const gone = kind === 'data_withdrawn' && since !== undefined ? ' and are no longer shown' : '';
     const age = since === undefined ? Number.POSITIVE_INFINITY : now - since;
-    if (age < BRIEF) return [];
     const young = age < BLIND_FOR * 1000 ? ({ severity: 'warning' } as const) : {};
     const text = `${dataOf(collector)} ${read}${gone}${why === undefined ? '' : `: ${why}`}.`;
     return [{ subject: collector, since, ...young, text }];
@@ -163,7 +165,7 @@ export const READING: readonly AccountCheck[] = [
     kind: 'data_stale',
     severity: 'critical',
     runbook: 'DeliveryBlind',
-    when: 'the data of a collector is stale (`staleness.markAfter`) and more than a minute old, while others are read; up to two minutes a warning',
+    when: 'the data of a collector is stale (`staleness.markAfter`), while others are read; up to two minutes a warning',
     check: moment => staleData(moment, 'data_stale', 'stale'),
   },
   {

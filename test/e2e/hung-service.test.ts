@@ -1,0 +1,136 @@
+import type { ServerResponse } from 'node:http';
+import { describe, expect, it } from 'vitest';
+import { type Agent, startAgent, unlimited } from '../support/agent.ts';
+import { eventually } from '../support/eventually.ts';
+import { json, serve } from '../support/http-service.ts';
+
+const PAGES = 7;
+const TIMEOUT = 1500;
+
+type Respond = (response: ServerResponse) => void;
+const hang: Respond = () => undefined;
+const drip: Respond = response => {
+  response.writeHead(200).write('{');
+  const timer = setInterval(() => response.write(' '), 20);
+  response.on('close', () => clearInterval(timer));
+};
+
+/** A service of 7 pages of dead letters, one key and no event. `isHit`: requests that get no complete response from now on. */
+async function startService() {
+  let trouble: { readonly isHit: (path: string) => boolean; readonly respond: Respond } | undefined;
+  let hitAt: number | undefined;
+  const service = await serve((request, response) => {
+    const path = request.url ?? '';
+    const { pathname, searchParams } = new URL(path, 'http://x');
+    if (trouble?.isHit(path)) {
+      hitAt ??= Date.now();
+      return trouble.respond(response);
+    }
+    if (pathname !== '/v2/dlq') {
+      return json(response, pathname === '/v2/events' ? { events: [] } : [{ flowControlKey: 'k', waitListSize: 1 }]);
+    }
+    const page = Number(searchParams.get('cursor') ?? 1);
+    const next = page < PAGES ? { cursor: String(page + 1) } : {};
+    return json(response, { ...next, messages: [{ dlqId: `${page}-0`, messageId: `m${page}`, createdAt: 1 }] });
+  });
+  return {
+    url: service.url,
+    /** When the first request was hit, milliseconds since the Unix epoch. */
+    hitAt: () => hitAt,
+    make(isHit: (path: string) => boolean, respond: Respond) {
+      trouble = { isHit, respond };
+    },
+    mend() {
+      trouble = undefined;
+    },
+  };
+}
+
+interface Round {
+  readonly collector: string;
+  readonly state: string;
+}
+
+/** Reads all outputs and checks that they agree. */
+async function look(agent: Agent) {
+  const [metrics, status, account, overview, page] = await Promise.all([
+    agent.scrape(),
+    agent.get('/api/v1/status').then(JSON.parse),
+    agent.get('/api/v1/accounts/a').then(JSON.parse),
+    agent.get('/'),
+    agent.get('/accounts/a'),
+  ]);
+  const stale = metrics.sum('delivery_collector_data_stale', { account: 'a' }) ?? 0;
+  const up = metrics.sum('delivery_up', { account: 'a' }) === 1;
+  expect(up && stale > 0).toBe(false);
+  for (const each of status.accounts) {
+    const rounds = each.collectors.flatMap((collector: { rounds: { stale: boolean }[] }) => collector.rounds);
+    expect(each.up && rounds.some((round: { stale: boolean }) => round.stale)).toBe(false);
+  }
+  const staleRounds = account.rounds.filter(({ state }: Round) => state === 'stale' || state === 'withdrawn');
+  expect(account.up && staleRounds.length > 0).toBe(false);
+  // One rendering of the page must be consistent.
+  const isStale = overview.includes('class="tag stale"') || overview.includes('class="tag withdrawn"');
+  const isAllUp = overview.replace(/<[^>]+>/g, '').includes('1 of 1 account up');
+  expect(isStale && isAllUp).toBe(false);
+  if (isStale || !isAllUp) expect(overview).not.toContain('>All right');
+  expect(page + overview).not.toContain('not read since the agent started');
+  expect(page + overview).not.toContain('nothing was read since');
+  return {
+    up,
+    stale,
+    account,
+    failures: metrics.sum('delivery_collector_consecutive_failures', { account: 'a' }) ?? 0,
+  };
+}
+
+describe('a service that hangs', () => {
+  it.each<[string, (path: string) => boolean, Respond]>([
+    ['on every endpoint', () => true, hang],
+    ['and drips on every endpoint', () => true, drip],
+    ['on one endpoint', path => path.startsWith('/v2/dlq'), hang],
+    ['on page 7 of a walk', path => path.includes(`cursor=${PAGES}`), hang],
+    ['and drips on page 7 of a walk', path => path.includes(`cursor=${PAGES}`), drip],
+  ])('%s is noticed within one timeout, everywhere', async (_where, isHit, respond) => {
+    const service = await startService();
+    const agent = await startAgent({
+      accounts: [unlimited('a', service.url)],
+      upstream: { timeout: `${TIMEOUT}ms` },
+      collect: {
+        flowControl: { every: '500ms' },
+        dlq: { every: '500ms', rescanEvery: '2s' },
+        events: { every: '500ms' },
+      },
+    });
+    await eventually(async () => {
+      const { up, account } = await look(agent);
+      expect(up).toBe(true);
+      expect(account.deadLetters.messages).toBe(PAGES);
+    });
+    service.make(isHit, respond);
+    await eventually(() => expect(service.hitAt()).toBeDefined());
+    const hitAt = service.hitAt() ?? 0;
+    await eventually(async () => expect((await look(agent)).up).toBe(false));
+    const noticed = Date.now() - hitAt;
+    await eventually(async () => expect((await look(agent)).failures).toBeGreaterThan(0));
+    const failed = Date.now() - hitAt;
+    const [line] = await agent.process.says(/\{[^\n]*"reason":"timeout"[^\n]*collecting failed[^\n]*/);
+    expect(Date.parse(JSON.parse(line).time) - hitAt).toBeLessThan(TIMEOUT + 1000);
+    // Looking takes time, too; four attempts with the whole timeout each would take twice as long.
+    for (const took of [noticed, failed]) expect(took).toBeLessThan(2 * TIMEOUT + 1000);
+    await eventually(async () => {
+      const { stale, account } = await look(agent);
+      expect(stale).toBeGreaterThan(0);
+      expect(account.problems).not.toEqual([]);
+      // The last success: at most one interval before, that of the walk included.
+      const since = Date.parse(account.problems[0].since);
+      expect(since).toBeGreaterThan(hitAt - 5000);
+      expect(since).toBeLessThanOrEqual(hitAt + 200);
+    });
+    service.mend();
+    await eventually(async () => {
+      const { up, stale, account } = await look(agent);
+      expect({ up, stale, problems: account.problems }).toEqual({ up: true, stale: 0, problems: [] });
+    });
+  });
+});

@@ -1,0 +1,169 @@
+import { writeFileSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/kit/clock.ts';
+import { createBudget } from '../../src/upstream/budget.ts';
+import { fileToken, resetMark } from '../../src/upstream/token.ts';
+import { allKeys, allRows, createTestClient } from '../support/client.ts';
+import { newFolder } from '../support/folder.ts';
+import { json, serve } from '../support/http-service.ts';
+
+const signal = () => new AbortController().signal;
+
+/** A clock on which sleeping is the only way for time to pass. */
+function createSleepClock() {
+  let time = 0;
+  const sleeps: number[] = [];
+  return {
+    sleeps,
+    now: () => time,
+    monotonic: () => time,
+    async sleep(ms: number) {
+      sleeps.push(ms);
+      time += ms;
+    },
+  };
+}
+
+const hang = () => undefined;
+const drip = (response: ServerResponse) => {
+  response.writeHead(200).write('{"messages":[');
+  const timer = setInterval(() => response.write(' '), 10);
+  response.on('close', () => clearInterval(timer));
+};
+const cutOff = (response: ServerResponse) => void response.writeHead(200).write('{"mess');
+
+/** Milliseconds that a rejecting read takes, and its error. */
+async function timed(read: Promise<unknown>) {
+  const start = performance.now();
+  const error = await read.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  return { error, took: performance.now() - start };
+}
+
+describe('a request with its retries', () => {
+  it.each([
+    ['never answers', hang],
+    ['drips its body', drip],
+    ['stops in its body', cutOff],
+  ])('ends within the timeout if the service %s, after one attempt', async (_what, respond) => {
+    const service = await serve((_request, response) => respond(response));
+    const { reader, counts } = createTestClient(service.url, { timeout: 300 });
+    const { error, took } = await timed(allKeys(reader, signal()));
+    expect(error).toMatchObject({ reason: 'timeout' });
+    expect(took).toBeLessThan(1500);
+    expect(service.requests).toHaveLength(1);
+    expect(counts.requests).toEqual({ 'flow_control timeout': 1 });
+  });
+
+  it.each([
+    ['never answers', hang],
+    ['drips its body', drip],
+  ])('fails a walk within the timeout of its page if the service %s on page 7', async (_what, respond) => {
+    let page = 0;
+    const service = await serve((_request, response) => {
+      page += 1;
+      if (page >= 7) respond(response);
+      else json(response, { cursor: `c${page}`, messages: [{ dlqId: `${page}-0` }] });
+    });
+    const { reader } = createTestClient(service.url, { timeout: 300 });
+    const pages = reader.dlqPages({}, signal());
+    for (let read = 1; read < 7; read += 1) await pages.next();
+    const { error, took } = await timed(pages.next());
+    expect(error).toMatchObject({ reason: 'timeout' });
+    expect(took).toBeLessThan(1500);
+    expect(page).toBe(7);
+  });
+
+  it('leaves other endpoints alone if the service hangs on one', async () => {
+    const service = await serve((request, response) => {
+      if (!request.url?.startsWith('/v2/dlq')) json(response, []);
+    });
+    const { reader } = createTestClient(service.url, { timeout: 300 });
+    const [hung, keys] = await Promise.all([timed(allRows(reader.dlqPages({}, signal()))), allKeys(reader, signal())]);
+    expect(hung.error).toMatchObject({ reason: 'timeout' });
+    expect(keys.rows).toEqual([]);
+  });
+
+  it('limits a retry to the rest of the time', async () => {
+    let calls = 0;
+    const service = await serve((_request, response) => {
+      calls += 1;
+      // The first attempt takes half of the time, the second would take all of it.
+      if (calls === 1) setTimeout(() => json(response, {}, 503), 400);
+    });
+    const { reader, counts } = createTestClient(service.url, { timeout: 800 });
+    const { error, took } = await timed(allKeys(reader, signal()));
+    expect(error).toMatchObject({ reason: 'timeout' });
+    expect(took).toBeGreaterThan(700);
+    expect(took).toBeLessThan(1500);
+    expect(counts.requests).toEqual({ 'flow_control server': 1, 'flow_control timeout': 1 });
+  });
+
+  it.each([
+    [10_000, [125, 250, 500]],
+    [960, [125, 250]],
+    [410, [125]],
+  ])('makes only retries that start within nine tenths of a timeout of %i ms', async (timeout, sleeps) => {
+    const clock = createSleepClock();
+    const service = await serve((_request, response) => json(response, {}, 503));
+    const { reader } = createTestClient(service.url, { timeout, clock });
+    await expect(allKeys(reader, signal())).rejects.toMatchObject({ reason: 'server', status: 503 });
+    expect(clock.sleeps).toEqual(sleeps);
+    expect(service.requests).toHaveLength(sleeps.length + 1);
+  });
+
+  it('fails as rate limited at once if Retry-After is longer than the timeout, and keeps the pause of the budget', async () => {
+    const service = await serve((_request, response) => response.writeHead(429, { 'retry-after': '20' }).end());
+    const limits = { requestsPerSecond: 1000, burst: 1000, concurrency: 10, requestsPerDay: 1_000_000 };
+    const clock = createSleepClock();
+    const budget = createBudget(limits, systemClock, () => undefined);
+    const { reader } = createTestClient(service.url, { timeout: 10_000, clock, budget });
+    await expect(allKeys(reader, signal())).rejects.toMatchObject({ reason: 'rate_limited', retryAfter: 20_000 });
+    expect(clock.sleeps).toEqual([]);
+    // The next request waits for the end of the pause.
+    const stopping = new AbortController();
+    const next = allKeys(reader, stopping.signal);
+    stopping.abort(new Error('stopped'));
+    await expect(next).rejects.toThrow('stopped');
+    expect(service.requests).toHaveLength(1);
+  });
+
+  it('ends with the last error if its time is over while a retry waits for the budget', async () => {
+    const limits = { requestsPerSecond: 1000, burst: 1000, concurrency: 1, requestsPerDay: 1_000_000 };
+    const budget = createBudget(limits, systemClock, () => undefined);
+    const failing = await serve((_request, response) => json(response, { error: 'down' }, 503));
+    const { reader } = createTestClient(failing.url, { timeout: 400, budget, clock: systemClock });
+    const hung = await serve(hang);
+    const other = createTestClient(hung.url, { timeout: 60_000, budget });
+    const stopping = new AbortController();
+    const reading = timed(allKeys(reader, signal()));
+    // It takes the only slot while the first request sleeps before its retry.
+    const blocking = timed(allKeys(other.reader, stopping.signal));
+    const { error, took } = await reading;
+    expect(error).toMatchObject({ reason: 'server', serviceError: 'down' });
+    expect(took).toBeLessThan(1500);
+    expect(failing.requests).toHaveLength(1);
+    stopping.abort(new Error('stopped'));
+    await blocking;
+  });
+
+  it('waits no longer for the end of a token reset, and reports no rejected token', async () => {
+    const file = join(newFolder(), 'token');
+    writeFileSync(file, 'old');
+    writeFileSync(resetMark(file), '');
+    const service = await serve((_request, response) => json(response, {}, 401));
+    const { reader, rejections } = createTestClient(service.url, {
+      token: fileToken(file),
+      timeout: 300,
+      clock: systemClock,
+    });
+    const { error, took } = await timed(allKeys(reader, signal()));
+    expect(error).toMatchObject({ reason: 'unauthorized' });
+    expect(took).toBeLessThan(1500);
+    expect(rejections).toEqual([]);
+  });
+});
