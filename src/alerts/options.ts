@@ -110,7 +110,9 @@ const name = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, {
 
 export const alertRule = z.strictObject({
   name: name.describe('Value of the label `alertname`; unique.'),
-  for: DurationOrZero.prefault('0s').describe('How long the condition must hold before the alert fires.'),
+  for: DurationOrZero.prefault('0s').describe(
+    'How long the condition must hold before the alert fires, checked at each evaluation. `0s` fires at the first evaluation after the data was read.',
+  ),
   keepFiringFor: DurationOrZero.prefault('0s').describe(
     'How long the alert keeps firing after the condition stopped holding.',
   ),

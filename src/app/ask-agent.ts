@@ -34,15 +34,15 @@ async function withStore<T>(
   }
 }
 
-/** Gives a command to the running agent, through the store that both have. Rejects with StoreError. */
+/** Gives a command to the running agent, through the store that both have. `speed`: of the clock. Rejects with StoreError. */
 export function askAgent(
   settings: StoreSettings,
   command: Command,
-  { env, ...deps }: { readonly env: Env; readonly clock: Clock; readonly signal: AbortSignal },
+  { env, speed = 1, ...deps }: { env: Env; clock: Clock; speed?: number | undefined; signal: AbortSignal },
 ): Promise<Answer | 'no_agent'> {
   // A replica that has gone leaves its accounts to others only when its leases have ended.
   const { kind, lease } = settings.store;
-  const waitMs = WAIT + (kind === 'postgres' ? lease : 0);
+  const waitMs = WAIT * speed + (kind === 'postgres' ? lease : 0);
   return withStore(settings, env, store => ask(store, command, { waitMs, ...deps }));
 }
 

@@ -79,6 +79,12 @@ const defaultInProgress = Duration.parse(DEFAULT_IN_PROGRESS);
 
 export type StuckWhen = z.output<typeof stuckWhen>;
 
+/** Shortest time (ms) until a rule calls a callback stuck, if its entry reports no more retries than the rule assumes. */
+export function stuckAfter(rule: Parameters<typeof askedSpan>[0]): number {
+  const { pastRetryWindow, assumeMaxRetries, assumeTimeout } = rule.stuckWhen;
+  return Math.max(askedSpan(rule).ms, pastRetryWindow * retryWindow(assumeMaxRetries, assumeTimeout));
+}
+
 /** What a rule calls the time for which it must be seen, and how long that is in milliseconds. */
 export function askedSpan({
   evidence,

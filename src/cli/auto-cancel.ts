@@ -13,7 +13,7 @@ import {
   type StopResult,
 } from '../app/ask-agent.ts';
 import { loadStoreSettings } from '../config/load.ts';
-import { systemClock } from '../kit/clock.ts';
+import { type Clock, systemClock } from '../kit/clock.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { printable } from '../kit/text.ts';
 import { durationOption } from './option-values.ts';
@@ -32,6 +32,13 @@ interface Options {
 const print = (text: string) => void process.stdout.write(`${text}\n`);
 const iso = (at: number) => new Date(at).toISOString();
 
+/** Clock of the agent that gets the commands. */
+interface AgentTime {
+  readonly clock: Clock;
+  /** How much faster than real time it runs; default 1. */
+  readonly speed?: number;
+}
+
 /** Who gives a command, without `--by`. */
 function whoAmI(): string {
   try {
@@ -44,8 +51,8 @@ function whoAmI(): string {
 const QUEUED: readonly Order['kind'][] = ['pause', 'resume', 'reset-breaker'];
 
 /** What the agent answers; undefined when none runs and the command waits for the next. */
-async function order(file: string, command: Order): Promise<unknown> {
-  const deps = { env: process.env, clock: systemClock, signal: stopSignal() };
+async function order(file: string, command: Order, time: AgentTime): Promise<unknown> {
+  const deps = { env: process.env, ...time, signal: stopSignal() };
   const answer = await askAgent(loadStoreSettings(file), command, deps);
   if (answer === 'no_agent') {
     if (!QUEUED.includes(command.kind))
@@ -67,8 +74,13 @@ const wordsOf = ({ at, by, reason }: NonNullable<StopResult['before']>) =>
   `since ${iso(at)}${by === undefined ? '' : ` by ${printable(by)}`}: ${printable(reason)}`;
 
 /** Sends pause, resume or reset-breaker, and prints what it changed. A command that changes nothing succeeds. */
-async function orderStop(file: string, command: Order, say: (before: string | undefined) => string): Promise<void> {
-  const done = (await order(file, command)) as StopResult | undefined;
+async function orderStop(
+  file: string,
+  command: Order,
+  time: AgentTime,
+  say: (before: string | undefined) => string,
+): Promise<void> {
+  const done = (await order(file, command, time)) as StopResult | undefined;
   if (done) print(say(done.before && wordsOf(done.before)));
 }
 
@@ -126,7 +138,7 @@ const stopping = (name: string, description: string) =>
     .requiredOption('--reason <text>', 'reason for the journal')
     .option('--by <name>', 'operator for the journal; default: the system user');
 
-export function autoCancelCommand(): Command {
+export function autoCancelCommand(time: AgentTime = { clock: systemClock }): Command {
   const command = new Command('auto-cancel')
     .description('explain decisions, list and approve actions, print the journal, pause, resume and reset breakers')
     .exitOverride();
@@ -136,7 +148,7 @@ export function autoCancelCommand(): Command {
       .option('--account <name>', 'only this account')
       .option('--json', 'as JSON')
       .action(async (dlqId: string, { config, account, json }: Options) => {
-        const found = (await order(config, { kind: 'explain', dlqId, account })) as Explanation[];
+        const found = (await order(config, { kind: 'explain', dlqId, account }, time)) as Explanation[];
         if (found.length === 0) {
           throw new Error(
             `no failure callback of ${dlqId} is tracked: it was not in progress at the last complete walk, no walk has completed yet (see the log of the agent), or no rule tracks it`,
@@ -151,7 +163,7 @@ export function autoCancelCommand(): Command {
       .option('--since <duration>', 'only entries from the last DURATION, such as 24h', durationOption)
       .option('--json', 'one JSON object per line, with the evidence')
       .action(async ({ config, since, json }: Options) => {
-        const from = since === undefined ? Number.NEGATIVE_INFINITY : systemClock.now() - since;
+        const from = since === undefined ? Number.NEGATIVE_INFINITY : time.clock.now() - since;
         const lines = await journalOf(loadStoreSettings(config, true), process.env, from);
         if (json) for (const line of lines) print(JSON.stringify(line));
         else if (lines.length === 0) print('the journal is empty');
@@ -160,7 +172,7 @@ export function autoCancelCommand(): Command {
     sub('pending', 'list actions that wait for approval; read from the store, with or without a running agent')
       .option('--json', 'as JSON')
       .action(async ({ config, json }: Options) => {
-        const all = await pendingOf(loadStoreSettings(config, true), process.env, systemClock.now());
+        const all = await pendingOf(loadStoreSettings(config, true), process.env, time.clock.now());
         const objects = all.map(each => ({
           ...each,
           requestedAt: iso(each.requestedAt),
@@ -174,20 +186,20 @@ export function autoCancelCommand(): Command {
       .argument('<action>', 'action id, at least its first 6 characters, or the dlqId')
       .option('--by <name>', 'operator for the journal; default: the system user')
       .action(async (action: string, { config, by = whoAmI() }: Options) => {
-        const answer = await order(config, { kind: 'approve', action, by });
+        const answer = await order(config, { kind: 'approve', action, by }, time);
         const { account, action: found, rule } = answer as { account: string; action: string; rule: string };
         print(`${account}: ${found} is approved for the rule ${rule}; the next complete walk judges it again`);
       }),
     stopping('pause', 'stop all cancels until resume').action(
       async ({ config, reason = '', by = whoAmI() }: Options) => {
-        await orderStop(config, { kind: 'pause', by, reason }, before =>
+        await orderStop(config, { kind: 'pause', by, reason }, time, before =>
           before === undefined ? 'paused' : `paused; it was paused before, ${before}`,
         );
       },
     ),
     stopping('resume', 'end a pause: allow cancels again').action(
       async ({ config, reason = '', by = whoAmI() }: Options) => {
-        await orderStop(config, { kind: 'resume', by, reason }, before =>
+        await orderStop(config, { kind: 'resume', by, reason }, time, before =>
           before === undefined ? 'it was not paused: nothing changed' : `resumed; it was paused ${before}`,
         );
       },
@@ -195,7 +207,7 @@ export function autoCancelCommand(): Command {
     stopping('reset-breaker', 'reset an open breaker')
       .addArgument(new Argument('<breaker>', 'breaker to reset').choices(BREAKERS))
       .action(async (breaker: (typeof BREAKERS)[number], { config, reason = '', by = whoAmI() }: Options) => {
-        await orderStop(config, { kind: 'reset-breaker', breaker, by, reason }, before =>
+        await orderStop(config, { kind: 'reset-breaker', breaker, by, reason }, time, before =>
           before === undefined
             ? `the breaker ${breaker} was not open: nothing changed`
             : `breaker ${breaker} reset; it was open ${before}`,

@@ -1,19 +1,28 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Command } from 'commander';
-import { startAgent } from '../app/agent.ts';
+import { createInterface } from 'node:readline';
+import { Command, CommanderError } from 'commander';
+import { type Agent, startAgent } from '../app/agent.ts';
+import { ACTING_SPEED, dlqRetention, rehearsalClock, rehearsalConfig } from '../app/rehearsal.ts';
 import { version } from '../app/version.ts';
+import { formatFault, type LoadedConfig, loadConfig } from '../config/load.ts';
 import { Config } from '../config/schema.ts';
-import { acceleratedClock, systemClock } from '../kit/clock.ts';
-import { withClosing } from '../kit/closing.ts';
+import type { Emulator } from '../emulator/server.ts';
+import { acceleratedClock, type Clock, systemClock } from '../kit/clock.ts';
+import { type Closing, withClosing } from '../kit/closing.ts';
+import { autoCancelCommand } from './auto-cancel.ts';
 import { DEMO_EVENTS, DEMO_SEED, demoSettings, demoSpeed } from './demo-settings.ts';
 import { startEmulatorFor } from './emulate.ts';
 import { numberOption } from './option-values.ts';
+import { addEntries, startReceiver } from './rehearsal.ts';
 import { untilStopped } from './until-stopped.ts';
 
 /** What the agent reads of the event log's past, milliseconds: from the start it knows which messages are on their way, and since when. */
 const BACKFILL = 3_600_000;
+
+/** Speed of a rehearsal: a callback that is stuck after two days is stuck after some three minutes. */
+const REHEARSAL_SPEED = 900;
 
 /** Said of a scenario when it starts. */
 const HINTS: ReadonlyMap<string, string> = new Map([
@@ -24,54 +33,158 @@ const HINTS: ReadonlyMap<string, string> = new Map([
 ]);
 
 interface Options {
-  readonly scenario: string;
+  readonly config?: string;
+  readonly scenario?: string;
   readonly speed?: number;
   readonly listen: string;
+}
+
+/** The emulated service of a rehearsal. Without a scenario it has no workload, and only the entries that are added to it. */
+function rehearsalService({ config }: LoadedConfig, scenario: string | undefined) {
+  const retention = dlqRetention(config);
+  const quiet = { workload: false, history: 0, dlqEntries: 0, logRetention: retention };
+  return { accounts: config.accounts.length, dlqRetention: retention, ...(scenario === undefined && quiet) };
+}
+
+const timeNote = (speed: number, isRehearsal: boolean) =>
+  `Time runs ${speed} times as fast for service and agent${isRehearsal ? `, and ${Math.min(speed, ACTING_SPEED)} times while a rule may first act` : ''}. Prometheus keeps real time: rates look too high, and timestamps lie in its future.`;
+
+/** The parts that a demo and a rehearsal share. */
+interface Running {
+  readonly emulator: Emulator;
+  readonly clock: Clock;
+  readonly speed: number;
+  readonly listen: string;
+  readonly folder: string;
+  readonly closing: Closing;
+  readonly command: Command;
+}
+
+const print = (line: string) => void process.stdout.write(`${line}\n`);
+
+async function start(config: Config, { clock, closing }: Pick<Running, 'clock' | 'closing'>): Promise<Agent> {
+  const loaded = { file: 'demo', config, hash: 'demo', warnings: [] };
+  // No variable of this process is used: OpenTelemetry's would send spans and metrics elsewhere.
+  const agent = await startAgent(loaded, { env: {}, clock, random: Math.random, backfill: BACKFILL });
+  closing.add('agent', () => agent.close());
+  return agent;
+}
+
+function clockOf(loaded: LoadedConfig | undefined, speed: number): Clock {
+  if (loaded) return rehearsalClock(systemClock, speed, loaded.config);
+  return speed === 1 ? systemClock : acceleratedClock(systemClock, speed);
+}
+
+/** A configuration whose accounts are the emulator's. */
+function emulatedConfig(
+  names: readonly string[],
+  more: { readonly log: object; readonly config?: object; readonly account?: object },
+  { emulator, listen, folder, command }: Running,
+): Config {
+  const accounts = names.map((name, index) => ({
+    name,
+    baseUrl: emulator.url,
+    token: emulator.accounts[index]?.token,
+    ...more.account,
+  }));
+  const store = { path: join(folder, 'demo.db') };
+  const { data, error } = Config.safeParse({ server: { listen }, log: more.log, store, accounts, ...more.config });
+  return data ?? command.error(`error: --listen ${error?.issues[0]?.message}`);
+}
+
+function startDemo(scenario: string, running: Running): Promise<Agent> {
+  const log = { level: 'warn', format: 'text' };
+  return start(emulatedConfig(['demo'], { log, ...demoSettings(scenario, running.speed) }, running), running);
+}
+
+/** Runs lines of standard input as `auto-cancel` commands, by the clock of the rehearsal. */
+function readCommands(file: string, { clock, speed, closing }: Running): void {
+  const terminal = createInterface({ input: process.stdin });
+  closing.add('commands', () => terminal.close());
+  terminal.on('line', line => {
+    // Also a whole command as `pending` prints it, but never with the store of another configuration.
+    const words = line
+      .replace(/^\s*(delivery-watch\s+)?auto-cancel\s/, '')
+      .replace(/--config[\s=]+\S+/, '')
+      .trim()
+      .split(/\s+/);
+    if (words[0] === '') return;
+    const args = words[0] === 'help' ? ['help'] : [...words, '--config', file];
+    autoCancelCommand({ clock, speed })
+      .parseAsync(args, { from: 'user' })
+      // Commander has printed its own errors.
+      .catch((error: unknown) => error instanceof CommanderError || print((error as Error).message));
+  });
+}
+
+/** Starts an agent with the rules, alerts and filters of a configuration. */
+async function startRehearsal(loaded: LoadedConfig, running: Running): Promise<Agent> {
+  const { emulator, folder, closing } = running;
+  const receiver = await startReceiver(print);
+  closing.add('receiver', receiver.close);
+  const notes = addEntries(loaded.config, emulator.accounts);
+  for (const warning of loaded.warnings) process.stderr.write(`warning: ${formatFault(warning)}\n`);
+  const names = loaded.config.accounts.map(({ name }) => name);
+  const base = emulatedConfig(names, { log: { level: 'info', format: 'text' } }, running);
+  const config = rehearsalConfig(loaded.config, base, { ...running, receiver: receiver.url });
+  const agent = await start(config, running);
+  // Commands read the store and the names of accounts.
+  const file = join(folder, 'rehearsal.yaml');
+  const settings = { store: { path: base.store.path }, accounts: names.map(name => ({ name })) };
+  await writeFile(file, JSON.stringify(settings));
+  readCommands(file, running);
+  print(
+    `This rehearses ${loaded.file}: its services, receivers and secrets are not used. Nothing leaves this process.`,
+  );
+  print('Type auto-cancel commands here, such as: pending, approve ID, explain ID, journal, help.');
+  for (const note of notes) print(`note: ${note}`);
+  return agent;
 }
 
 /** The main job with nothing else installed: the emulated service and an agent that watches it, in one process. */
 export function demoCommand(): Command {
   return new Command('demo')
     .description('run the agent against the embedded emulator; no configuration needed')
-    .option('--scenario <name>', 'scenario that the emulator plays', 'steady')
-    .option('--speed <x>', 'seconds that pass in a real one; default: what the scenario needs', numberOption(1, 3600))
+    .option(
+      '--config <file>',
+      'rehearse the rules, alerts and filters of this configuration; nothing is sent elsewhere',
+    )
+    .option('--scenario <name>', 'scenario that the emulator plays; default: steady, with --config none')
+    .option(
+      '--speed <x>',
+      `seconds that pass in a real one, for service and agent but not for Prometheus; default: what the scenario needs, with --config ${REHEARSAL_SPEED}`,
+      numberOption(1, 3600),
+    )
     .option('--listen <address>', 'host:port that the agent listens on', '127.0.0.1:10922')
-    .action(async ({ scenario, speed = demoSpeed(scenario), listen }: Options, command: Command) => {
+    .action(async ({ config: file, scenario: named, speed: given, listen }: Options, command: Command) => {
+      const scenario = named ?? 'steady';
       const stopped = untilStopped();
-      const settings = demoSettings(scenario, speed);
-      const clock = speed === 1 ? systemClock : acceleratedClock(systemClock, speed);
+      // Without variables, so without secrets.
+      const loaded = file === undefined ? undefined : loadConfig(file);
+      const speed = given ?? (loaded ? REHEARSAL_SPEED : demoSpeed(scenario));
+      const clock = clockOf(loaded, speed);
       await withClosing(async closing => {
         const emulator = await startEmulatorFor(command, {
           scenario,
           seed: DEMO_SEED,
           mostEvents: DEMO_EVENTS,
           clock,
+          ...(loaded && rehearsalService(loaded, named)),
         });
         closing.add('emulator', () => emulator.close());
         const folder = await mkdtemp(join(tmpdir(), 'delivery-watch-demo-'));
         closing.add('folder', () => rm(folder, { recursive: true, force: true }));
-        const { data: config, error } = Config.safeParse({
-          server: { listen },
-          log: { level: 'warn', format: 'text' },
-          store: { path: join(folder, 'demo.db') },
-          accounts: [{ name: 'demo', baseUrl: emulator.url, token: emulator.token, ...settings.account }],
-          ...settings.config,
-        });
-        if (!config) return command.error(`error: --listen ${error.issues[0]?.message}`);
-        const agent = await startAgent(
-          { file: 'demo', config, hash: 'demo', warnings: [] },
-          { env: {}, clock, random: Math.random, backfill: BACKFILL },
-        );
-        closing.add('agent', () => agent.close());
-        process.stdout.write(
+        const running = { emulator, clock, speed, listen, folder, closing, command };
+        const agent = await (loaded ? startRehearsal(loaded, running) : startDemo(scenario, running));
+        print(
           [
             `delivery-watch ${version}: the agent watches an emulated service`,
             `  status page  ${agent.url}/`,
             `  metrics      ${agent.url}/metrics`,
             `  emulator     ${emulator.url}/`,
-            ...(speed === 1 ? [] : [`Time runs ${speed} times as fast.`]),
-            ...(HINTS.has(scenario) ? [HINTS.get(scenario)] : []),
-            'Stop with Ctrl-C.\n',
+            ...(speed === 1 ? [] : [timeNote(speed, loaded !== undefined)]),
+            ...(HINTS.has(scenario) && !loaded ? [HINTS.get(scenario)] : []),
+            'Stop with Ctrl-C.',
           ].join('\n'),
         );
         await stopped;

@@ -54,6 +54,14 @@ async function emulatorHelp(): Promise<string> {
   ].join('\n');
 }
 
+function timeNote(speed: number): string[] {
+  if (speed === 1) return [];
+  if (speed === 0) return ['The clock of this service is stopped.'];
+  return [
+    `Time runs ${speed} times as fast for this service alone. Agents and Prometheus keep real time: new events lie in their future. To speed up an agent as well, use demo.`,
+  ];
+}
+
 interface Options {
   readonly port: number;
   readonly scenario: string;
@@ -72,7 +80,12 @@ export function emulateCommand(): Command {
       .option('--port <n>', 'port; 0: any free port', integerOption(0, 65_535), 10_923)
       .option('--scenario <name>', 'scenario to play', 'steady')
       .option('--seed <n>', 'the same seed gives the same workload', integerOption(0, 2 ** 31), 1)
-      .option('--speed <x>', 'emulated seconds per real second; 0 stops the clock', numberOption(0, 10_000), 1)
+      .option(
+        '--speed <x>',
+        'emulated seconds per real second, for the service alone: agents and Prometheus keep real time; 0 stops the clock',
+        numberOption(0, 10_000),
+        1,
+      )
       .option('--accounts <n>', 'number of accounts, each with its own token and workload', integerOption(1, 10_000), 1)
       .option('--option <name=value>', 'API variant; may be repeated', repeated)
       .option(
@@ -104,6 +117,7 @@ export function emulateCommand(): Command {
             `  url        ${url}`,
             ...secrets(accounts[0]),
             ...accounts.slice(1).flatMap((account, index) => [`Account ${index + 2}:`, ...secrets(account)]),
+            ...timeNote(options.speed),
             'Stop with Ctrl-C.\n',
           ].join('\n'),
         );

@@ -43,6 +43,8 @@ export interface EmulatorOptions {
   readonly mostEvents?: number;
   /** Milliseconds for which events are kept; default six hours. */
   readonly logRetention?: number;
+  /** Milliseconds for which dead letters are kept; default three days. */
+  readonly dlqRetention?: number;
   /** What differs from the usual dialect. */
   readonly dialect?: Partial<Dialect>;
   /** Faults of every account from the start. */
@@ -84,8 +86,8 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   const { mostEvents = Math.max(LEAST_SHARE, Math.floor(MOST_EVENTS / count)) } = options;
   const emulated = createEmulatedClock(clock, speed);
   const closing = new AbortController();
-  const { logRetention } = options;
-  const world = { clock: emulated, scenario, history, dlqEntries, mostEvents, logRetention, workload };
+  const { logRetention, dlqRetention } = options;
+  const world = { clock: emulated, scenario, history, dlqEntries, mostEvents, logRetention, dlqRetention, workload };
   const common = { ...world, dialect, faults, realClock: clock, closing: closing.signal, accounts: count };
   const account = (number: number) =>
     createAccount({

@@ -23,6 +23,8 @@ export interface WorldOptions {
   readonly mostEvents?: number | undefined;
   /** Milliseconds for which they are kept; default: LOG_RETENTION_MS. */
   readonly logRetention?: number | undefined;
+  /** Milliseconds for which dead letters are kept; default: DLQ_RETENTION_MS. */
+  readonly dlqRetention?: number | undefined;
   /** Where messages go; default: the usual ones. */
   readonly destinations?: readonly Destination[] | undefined;
   /** Default: the usual one. */
@@ -46,7 +48,7 @@ export type World = ReturnType<typeof createWorld>;
 /** What happens: the lists, the workload that changes them, and their retention. It moves on only when asked. */
 export function createWorld(options: WorldOptions) {
   const { clock, seed, scenario: name, history, dlqEntries, mostEvents = MOST_EVENTS } = options;
-  const { logRetention = LOG_RETENTION_MS } = options;
+  const { logRetention = LOG_RETENTION_MS, dlqRetention = DLQ_RETENTION_MS } = options;
   const now = clock.now();
   const start = now - Math.min(Math.max(0, history), LOG_RETENTION_MS);
   const scenario = scenarioNamed(name);
@@ -60,7 +62,7 @@ export function createWorld(options: WorldOptions) {
   const logView = new LogView(seed, dialect, latest);
   const expire = (time: number) => {
     log.dropEarliest(time - logRetention, mostEvents);
-    dlq.dropEarliest(time - DLQ_RETENTION_MS, MOST_DEAD_LETTERS + dlqEntries);
+    dlq.dropEarliest(time - dlqRetention, MOST_DEAD_LETTERS + dlqEntries);
   };
   const oldest = scenario.isTidy ? start - TIDY_WITHIN_MS : now - DLQ_RETENTION_MS;
   fillPast(dlq, seed, dlqEntries, oldest, start);
@@ -84,7 +86,7 @@ export function createWorld(options: WorldOptions) {
     stuck: time => scenario.stuck?.(time - start) ?? 0,
     attended: !scenario.unattended,
     isTidy: scenario.isTidy ?? false,
-    retentionMs: DLQ_RETENTION_MS,
+    retentionMs: dlqRetention,
   });
   /** Lets everything happen until this emulated time; an earlier time does nothing. */
   const advanceTo = (time: number) => {

@@ -44,6 +44,19 @@ test('emulate takes options and faults', async () => {
   expect(await cli.ended).toBe(0);
 });
 
+test.each([
+  ['60', /Time runs 60 times as fast for this service alone\. Agents and Prometheus keep real time/],
+  ['0', /The clock of this service is stopped\./],
+])('emulate --speed %s prints whose clock differs', async (speed, note) => {
+  const cli = startCli(['emulate', '--port', '0', '--speed', speed]);
+  try {
+    await cli.says(note);
+  } finally {
+    cli.kill('SIGTERM');
+  }
+  expect(await cli.ended).toBe(0);
+});
+
 test('the command prints the secrets of each account', async () => {
   const cli = startCli(['emulate', '--port', '0', '--accounts', '2']);
   onTestFinished(async () => {

@@ -1,5 +1,6 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import type { Readable, Writable } from 'node:stream';
 import { mainFile } from './bundle.ts';
 
 export interface CliProcess {
@@ -10,6 +11,8 @@ export interface CliProcess {
   says(pattern: RegExp): Promise<RegExpExecArray>;
   /** The address that an agent tells in its log, once it listens. */
   listensAt(): Promise<string>;
+  /** Writes a line to standard input, which must be a pipe. */
+  type(line: string): void;
   kill(signal: NodeJS.Signals): void;
   /** The exit code, or the signal that ended it. */
   readonly ended: Promise<number | NodeJS.Signals>;
@@ -20,13 +23,14 @@ export function startCli(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
   wrap: readonly string[] = [],
+  stdin: 'ignore' | 'pipe' = 'ignore',
 ): CliProcess {
   const [program, ...rest] = [...wrap, process.execPath, mainFile(), ...args] as [string, ...string[]];
   const { PATH = '', NODE_COMPILE_CACHE } = process.env;
   const child = spawn(program, rest, {
     env: { PATH, ...(NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE }), ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
+    stdio: [stdin, 'pipe', 'pipe'],
+  }) as ChildProcessByStdio<Writable | null, Readable, Readable>;
   const killNow = () => void child.kill('SIGKILL');
   process.once('exit', killNow);
   let out = '';
@@ -59,6 +63,7 @@ export function startCli(
     pid: child.pid as number,
     stdout: () => out,
     stderr: () => err,
+    type: line => void child.stdin?.write(`${line}\n`),
     kill: signal => void child.kill(signal),
     ended,
     says,

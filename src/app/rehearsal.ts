@@ -1,0 +1,125 @@
+import { stuckAfter } from '../auto-cancel/options.ts';
+import type { Config } from '../config/schema.ts';
+import type { Clock } from '../kit/clock.ts';
+import { Secret } from '../kit/secret.ts';
+
+/** Shortest real time between two reads and between two evaluations of alerts (ms). */
+const [READ_EVERY, EVALUATE_EVERY] = [250, 100];
+
+const DAY = 86_400_000;
+
+/** How long the emulated service keeps dead letters (ms): as configured, or longer than any rule waits. */
+export function dlqRetention({ accounts, autoCancel }: Config): number {
+  const configured = accounts.flatMap(({ retention }) => retention.dlq ?? []);
+  if (configured.length > 0) return Math.max(...configured);
+  return Math.max(3 * DAY, ...autoCancel.rules.map(rule => 2 * stuckAfter(rule)));
+}
+
+/** Speed while rules act: a cancel must be sent within 30 s of its intent, half a second of real time. */
+export const ACTING_SPEED = 60;
+
+/** How long the clock runs at that speed, from just before a rule may act (ms). */
+const [ACTING_BEFORE, ACTING_FOR] = [60_000, 6 * 3_600_000];
+
+/** When rules may act, in milliseconds since the start. */
+function actingTimes({ autoCancel }: Config): readonly [from: number, until: number][] {
+  return autoCancel.rules.map(rule => {
+    const from = stuckAfter(rule) + rule.grace - ACTING_BEFORE;
+    return [from, from + ACTING_FOR];
+  });
+}
+
+/** A clock that runs `speed` times as fast as `clock`, and slower while rules of the configuration may act. */
+export function rehearsalClock(clock: Clock, speed: number, config: Config): Clock {
+  const times = actingTimes(config);
+  const edges = [...new Set([0, ...times.flat()])].filter(edge => edge >= 0).sort((a, b) => a - b);
+  let real = 0;
+  /** Parts of the time that passes at one speed, with the real time at which each begins. */
+  const parts = edges.map((from, index) => {
+    const isActing = times.some(([start, until]) => start <= from && from < until);
+    const part = { from, real, speed: isActing ? Math.min(speed, ACTING_SPEED) : speed };
+    real += ((edges[index + 1] ?? from) - from) / part.speed;
+    return part;
+  });
+  const [started, startedAt] = [clock.monotonic(), clock.now()];
+  const partAt = (key: 'from' | 'real', at: number) => parts.findLast(part => part[key] <= at) ?? parts[0];
+  function elapsed(): number {
+    const at = clock.monotonic() - started;
+    const part = partAt('real', at);
+    return part ? part.from + (at - part.real) * part.speed : 0;
+  }
+  function realAt(at: number): number {
+    const part = partAt('from', at);
+    return part ? part.real + (at - part.from) / part.speed : 0;
+  }
+  return {
+    now: () => Math.floor(startedAt + elapsed()),
+    monotonic: () => started + elapsed(),
+    sleep(ms, signal) {
+      const from = elapsed();
+      return clock.sleep(realAt(from + ms) - realAt(from), signal);
+    },
+  };
+}
+
+/** The section `collect` with intervals that leave real time between two reads. */
+function slower(collect: Config['collect'], shortest: number): Config['collect'] {
+  const entries = Object.entries(collect).map(([section, options]) => [
+    section,
+    Array.isArray(options)
+      ? options
+      : Object.fromEntries(
+          Object.entries(options).map(([key, value]) => [
+            key,
+            /every$/i.test(key) && typeof value === 'number' ? Math.max(value, shortest) : value,
+          ]),
+        ),
+  ]);
+  return Object.fromEntries(entries) as Config['collect'];
+}
+
+interface Place {
+  readonly speed: number;
+  /** Temporary folder for the stop file. */
+  readonly folder: string;
+  /** URL of the local receiver of all notifications. */
+  readonly receiver: string;
+}
+
+/**
+ * Returns the configuration that a rehearsal runs: `base`, with addresses and tokens of the emulator, and the sections listed
+ * here. No other section of the given configuration is used.
+ */
+export function rehearsalConfig(given: Config, base: Config, { speed, folder, receiver }: Place): Config {
+  const { alerts, autoCancel, staleness } = given;
+  const shortest = READ_EVERY * speed;
+  return {
+    ...base,
+    accounts: base.accounts.map((account, index) => {
+      const { collect, labels, retention, limits, objectives } = given.accounts[index] as Config['accounts'][number];
+      return { ...account, collect: slower(collect, shortest), labels, retention, limits, objectives };
+    }),
+    collect: slower(given.collect, shortest),
+    objectives: given.objectives,
+    schedules: given.schedules,
+    // Its default is shorter than two slowed-down intervals.
+    staleness: { ...staleness, withdrawAtMost: Math.max(staleness.withdrawAtMost, 20 * shortest) },
+    alerts: {
+      ...alerts,
+      evaluateEvery: Math.max(alerts.evaluateEvery, EVALUATE_EVERY * speed),
+      notifiers: alerts.notifiers.map(({ name, webhook }) => ({
+        name,
+        webhook: {
+          url: { literal: new Secret(`${receiver}/${name}`) },
+          secret: null,
+          format: 'alertmanager' as const,
+          groupBy: webhook?.groupBy ?? ['alertname', 'account'],
+          groupWait: webhook?.groupWait ?? 10_000,
+          // A printed line is a change.
+          repeatEvery: 365 * DAY,
+        },
+      })),
+    },
+    autoCancel: { ...autoCancel, stopFile: `${folder}/STOP` },
+  };
+}

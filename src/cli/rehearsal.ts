@@ -1,0 +1,136 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import type { Config } from '../config/schema.ts';
+import type { EmulatedAccount } from '../emulator/server.ts';
+import { printable } from '../kit/text.ts';
+
+type Rule = Config['autoCancel']['rules'][number];
+type Filter = Config['collect']['dlq']['filters'][number];
+type FailedRun = Parameters<EmulatedAccount['state']['addFailedRun']>[0];
+
+/** Stuck callbacks of each rule, and dead letters of each filter. */
+const ENTRIES = 3;
+
+/** A value that matches; undefined for a regular expression alone. `number` makes values with a prefix differ. */
+const example = (way: Rule['match']['url'], number: number): string | undefined =>
+  way?.in?.[number % way.in.length] ?? (way?.prefix?.[0] === undefined ? undefined : `${way.prefix[0]}${number}`);
+
+/** How an entry gets the value that a rule matches by a key. */
+const FIELDS: Readonly<Record<keyof Rule['match'], (value: string) => FailedRun>> = {
+  url: url => ({ url }),
+  workflowUrl: workflowUrl => ({ workflowUrl }),
+  failureCallbackUrl: failureCallback => ({ failureCallback }),
+  label: label => ({ label }),
+  queue: queueName => ({ queueName }),
+  topic: topicName => ({ topicName }),
+  schedule: scheduleId => ({ scheduleId }),
+  flowControlKey: flowControlKey => ({ flowControlKey }),
+  responseStatus: digits => ({ responseStatus: Number(digits.padEnd(3, '0').slice(0, 3)) }),
+};
+
+/** An entry without a field that a rule excepts is left alone: these entries have all fields. */
+const PLAIN: FailedRun = {
+  url: 'https://rehearsal.example/',
+  failureCallback: 'https://rehearsal.example/failed',
+  // Rules assume more.
+  maxRetries: 0,
+  label: 'rehearsal',
+  queueName: 'rehearsal',
+  topicName: 'rehearsal',
+  scheduleId: 'rehearsal',
+  flowControlKey: 'rehearsal',
+};
+
+function stuckEntry(rule: Rule, number: number): FailedRun | undefined {
+  const matching = Object.entries(rule.match).map(([key, way]) => {
+    const value = example(way, number);
+    return value === undefined ? undefined : FIELDS[key as keyof Rule['match']](value);
+  });
+  if (matching.includes(undefined)) return undefined;
+  // A service that reports states reports none for an entry without a failure callback.
+  const callback: FailedRun = rule.evidence === 'blind' ? { callbackState: null } : {};
+  return Object.assign({}, PLAIN, callback, ...matching);
+}
+
+/** A dead letter that a filter matches; ids and times cannot be chosen. */
+function filterEntry({ match }: Filter): FailedRun | undefined {
+  const { messageId, fromDate, toDate, callerIp, responseStatus, ...fields } = match;
+  if (messageId !== undefined || fromDate !== undefined || toDate !== undefined) return undefined;
+  return {
+    ...PLAIN,
+    ...Object.fromEntries(Object.entries(fields).map(([key, value]) => [key, String(value)])),
+    ...(callerIp === undefined ? {} : { callerIP: String(callerIp) }),
+    ...(responseStatus === undefined ? {} : { responseStatus: Number(responseStatus) }),
+  };
+}
+
+/** Adds a failed run, and the event that a rule with `idleFor` looks for. */
+function addRun(state: EmulatedAccount['state'] | undefined, run: NonNullable<FailedRun>): void {
+  state?.addFailedRun(run);
+  const { messageId, url } = run;
+  state?.addEvent({ state: 'failed', ...(messageId && { messageId }), ...(url && { url }) });
+}
+
+/** Adds dead letters that rules and filters match. Returns notes about rules and filters that nothing will happen to. */
+export function addEntries(config: Config, accounts: readonly EmulatedAccount[]): string[] {
+  const missing = new Set<string>();
+  const { mode, rules } = config.autoCancel;
+  if (mode === 'off' && rules.length > 0) missing.add('autoCancel.mode is off, so no rule runs; set plan or enforce');
+  for (const [index, { name, collect }] of config.accounts.entries()) {
+    const state = accounts[index]?.state;
+    for (const filter of collect.dlq.filters) {
+      const entry = filterEntry(filter);
+      if (!entry) missing.add(`filter ${filter.name}: no entry can be made for messageId, fromDate or toDate`);
+      else for (let number = 0; number < ENTRIES; number += 1) state?.addDlqEntry(entry);
+    }
+    for (const rule of rules) {
+      if (rule.accounts && !rule.accounts.includes(name)) continue;
+      for (let number = 0; number < ENTRIES; number += 1) {
+        const entry = stuckEntry(rule, number);
+        if (!entry) missing.add(`rule ${rule.name}: no entry can be made for matches alone; add in or prefix`);
+        else addRun(state, { ...entry, messageId: `msg_rehearsal_${rule.name}_${number}` });
+      }
+    }
+  }
+  return [...missing];
+}
+
+interface Notification {
+  readonly alerts?: readonly {
+    readonly status?: string;
+    readonly labels?: Readonly<Record<string, string>>;
+    readonly annotations?: Readonly<Record<string, string>>;
+  }[];
+}
+
+/** One line for each alert that a notifier would have sent. */
+function linesOf(notifier: string, body: string): string[] {
+  return ((JSON.parse(body) as Notification).alerts ?? []).map(({ status, labels = {}, annotations = {} }) => {
+    const { alertname, ...others } = labels;
+    const shown = Object.entries(others).map(([name, value]) => `${name}="${value}"`);
+    const words = annotations.summary ?? annotations.description ?? '';
+    return printable(`to ${notifier}: ${status} ${alertname}{${shown.join(', ')}} ${words}`.trimEnd());
+  });
+}
+
+/** Receives what notifiers send, on loopback, and prints it. */
+export async function startReceiver(print: (line: string) => void): Promise<{ url: string; close(): Promise<void> }> {
+  const server = createServer((request, response) => {
+    void text(request).then(body => {
+      for (const line of linesOf((request.url ?? '').slice(1), body)) print(line);
+      response.end();
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async close() {
+      server.close();
+      server.closeAllConnections();
+      await once(server, 'close');
+    },
+  };
+}
