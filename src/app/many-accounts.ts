@@ -13,7 +13,7 @@ const MANY = 50;
  */
 const YOUNG = 16 * 2 ** 20;
 
-/** V8's own thresholds, for which `main.ts` has higher ones: 300 accounts are up for a sixth less processor time, and 8 MB more. */
+/** V8's own thresholds, for which `main.js` has higher ones: 300 accounts are up for a sixth less processor time, and 8 MB more. */
 const USUAL = [
   '--invocation-count-for-maglev=400',
   '--invocation-count-for-maglev-osr=100',

@@ -8,7 +8,7 @@ const SCRIPT = `
   import { setImmediate } from 'node:timers/promises';
   import { runInNewContext } from 'node:vm';
   import { createRoom } from '${new URL('../../src/app/many-accounts.ts', import.meta.url)}';
-  // As main.ts does.
+  // As main.js does.
   setFlagsFromString('--semi-space-growth-factor=1');
   createRoom().makeFor(Number(process.argv[1]));
   const young = () => getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space').space_size / 2 ** 20;

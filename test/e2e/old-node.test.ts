@@ -1,0 +1,43 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { accessSync, constants } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { mainFile } from '../support/bundle.ts';
+
+/** Node.js below 24 in PATH or in Debian's place, with its version. A machine without one is no error: CI has only Node.js 24. */
+function findOldNode(): { readonly file: string; readonly version: string } | undefined {
+  for (const folder of [...(process.env.PATH ?? '').split(delimiter), '/usr/bin']) {
+    const file = join(folder, 'node');
+    try {
+      accessSync(file, constants.X_OK);
+      const version = execFileSync(file, ['-p', 'process.versions.node'], { encoding: 'utf8' }).trim();
+      if (Number.parseInt(version, 10) < 24) return { file, version };
+    } catch {}
+  }
+  process.stderr.write('skipped: tests that need Node.js below 24, which is not installed\n');
+  return undefined;
+}
+
+const run = (file: string, ...args: string[]) => {
+  const { status, stdout, stderr } = spawnSync(file, args, { encoding: 'utf8' });
+  return { status, stdout, stderr };
+};
+const refusal = (version: string) => ({
+  status: 2,
+  stdout: '',
+  stderr: `delivery-watch needs Node.js 24 or newer; this is ${version}\n`,
+});
+
+describe.each(['src/main.ts', mainFile()])('%s', main => {
+  const old = findOldNode();
+
+  it.skipIf(!old)('exits with 2 and one sentence on an installed older Node.js', () => {
+    if (old) expect(run(old.file, main, 'serve', '--config', 'x.yaml')).toEqual(refusal(old.version));
+  });
+
+  it('exits with 2 and one sentence if the version is older', () => {
+    const older = "Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.1.2' } })";
+    const preload = `data:text/javascript,${encodeURIComponent(older)}`;
+    expect(run(process.execPath, '--import', preload, main, 'serve')).toEqual(refusal('20.1.2'));
+  });
+});
