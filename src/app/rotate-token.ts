@@ -66,7 +66,7 @@ export function checkToken(loaded: LoadedConfig, name: string, deps: RotationDep
 export function rotateToken(loaded: LoadedConfig, name: string, deps: RotateDeps): Promise<void> {
   return withClosing(async closing => {
     const account = findAccount(loaded, name);
-    const { management, actionToken } = account;
+    const { management, actionToken, paths } = account;
     if (!management) {
       throw new RotationError(
         `${loaded.file}: ${name} has no management section; rotate-token needs { baseUrl, username, password } there`,
@@ -75,6 +75,7 @@ export function rotateToken(loaded: LoadedConfig, name: string, deps: RotateDeps
     }
     const checked = checkedAccount(loaded, account, deps.env, closing);
     const hold = (path: string) => closing.add('lock', lock(path));
-    await reset({ ...checked, management, actionToken, lock: hold }, deps);
+    const operation = { ...management, path: paths.rotateToken };
+    await reset({ ...checked, management: operation, actionToken, lock: hold }, deps);
   });
 }

@@ -38,7 +38,13 @@ export interface CheckedAccount {
 /** An account whose token is reset. */
 export interface ResetAccount extends CheckedAccount {
   readonly actionToken: SecretSetting | null;
-  readonly management: { readonly baseUrl: string; readonly username: string; readonly password: SecretSetting };
+  readonly management: {
+    readonly baseUrl: string;
+    /** Path of the token reset. */
+    readonly path: string;
+    readonly username: string;
+    readonly password: SecretSetting;
+  };
   /** Keeps other processes from locking the same path while this command runs. Throws RotationError when one has it. */
   lock(path: string): void;
 }

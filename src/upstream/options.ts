@@ -110,10 +110,23 @@ const keyPath = z.string().refine(
   { error: `must be a path such as /v2/flowControl/${KEY}, with ${KEY} once, between slashes` },
 );
 
-/** Not the one that may rotate the keys that sign, nor one that another path could be read from. */
-const eventsPath = z.string().regex(/^(auto|(?!.*\/keys\/rotate$)(\/(?!\.{1,2}(\/|$))[\w.~-]+)+)$/, {
-  error: 'must be auto, or a path such as /v2/logs',
-});
+/** Whether a request to this path may rotate the keys that sign messages, whatever its method. */
+export const rotatesKeys = (path: string) => /\/keys\/rotate\/*$/i.test(path);
+const ROTATES_KEYS = 'must not be /v2/keys/rotate: a request there may rotate the keys that sign messages';
+
+/** Unambiguous: no server, proxy or library can read it as another path. */
+const isPlainPath = (path: string) => /^(\/(?!\.{1,2}(\/|$))[\w.~-]+)+$/.test(path);
+
+const eventsPath = z
+  .string()
+  .refine(path => path === 'auto' || isPlainPath(path), { error: 'must be auto, or a path such as /v2/logs' })
+  .refine(path => !rotatesKeys(path), { error: ROTATES_KEYS });
+
+const rotateTokenPath = z
+  .string()
+  .refine(isPlainPath, { error: 'must be a path such as /svc/user/rotatetoken' })
+  // With a key behind it, too: a service may ignore what follows.
+  .refine(path => !/\/keys\/rotate(\/|$)/i.test(path), { error: ROTATES_KEYS });
 
 const pathOptions = z.strictObject({
   events: eventsPath
@@ -124,6 +137,11 @@ const pathOptions = z.strictObject({
   flowControlKey: keyPath
     .default(`/v2/flowControl/${KEY}`)
     .describe(`Path of a single flow-control key. Some documents of the service name \`/v2/keys/rotate/${KEY}\`.`),
+  rotateToken: rotateTokenPath
+    .default('/svc/user/rotatetoken')
+    .describe(
+      'Path of the token reset, below `management.baseUrl`; used only by `rotate-token`. Later versions of the service name `/v2/qstash/rotate-token/ACCOUNT_ID`.',
+    ),
 });
 
 const retentionOptions = z.strictObject({
@@ -211,7 +229,14 @@ export const accountOptions = z
       .describe('Request budget of this account, shared by all its collectors and by auto-cancel.'),
     paths: pathOptions.prefault({}).describe('Paths of operations, where your service differs.'),
   })
-  .superRefine(({ regionalBaseUrl, region }, context) => {
+  .superRefine(({ regionalBaseUrl, region, management, paths }, context) => {
+    if (management && rotatesKeys(`${management.baseUrl.replace(/\/+$/, '')}${paths.rotateToken}`)) {
+      context.addIssue({
+        code: 'custom',
+        path: ['paths', 'rotateToken'],
+        message: `${ROTATES_KEYS} (with management.baseUrl)`,
+      });
+    }
     if (region === null && regionalBaseUrl?.includes(REGION)) {
       context.addIssue({ code: 'custom', path: ['region'], message: `is required: regionalBaseUrl holds ${REGION}` });
     }

@@ -4,6 +4,7 @@ import type { Secret } from '../kit/secret.ts';
 import { LARGEST_SINGLE } from './api.ts';
 import { withRetry } from './call.ts';
 import { type Reason, reasonOfStatus, UpstreamError } from './errors.ts';
+import { rotatesKeys } from './options.ts';
 import { type Addresses, createSend, toUpstreamError, untilAborted } from './send.ts';
 
 /** The door of this room for rotation/ alone: how a token is reset, and whether the service takes one. */
@@ -43,13 +44,13 @@ export interface Connection {
 }
 
 export interface RotatorDeps extends Connection {
-  /** Address of the account management, without a path of the operation. */
+  /** Address of the account management, without the path of the operation. */
   readonly baseUrl: string;
+  /** Path of the token reset below that address. */
+  readonly path: string;
   readonly username: string;
   readonly password: Secret;
 }
-
-const WHAT = 'POST /svc/user/rotatetoken';
 
 /** Codes of failures to connect: nothing was sent. */
 const UNSENT: ReadonlySet<unknown> = new Set([
@@ -70,8 +71,9 @@ function endOf(error: UpstreamError): ResetEnd {
   return { end: isRefused || UNSENT.has(cause?.code) ? 'not_done' : 'unknown', error };
 }
 
-export function createRotator({ baseUrl, username, password, dispatcher, timeout }: RotatorDeps): Rotator {
-  const url = `${baseUrl.replace(/\/+$/, '')}/svc/user/rotatetoken`;
+export function createRotator({ baseUrl, path, username, password, dispatcher, timeout }: RotatorDeps): Rotator {
+  const what = `POST ${path}`;
+  const url = `${baseUrl.replace(/\/+$/, '')}${path}`;
 
   async function send(keep: (bytes: Buffer) => void, deadline: AbortSignal): Promise<ResetEnd> {
     const login = Buffer.from(`${username}:${password.reveal()}`).toString('base64');
@@ -87,19 +89,22 @@ export function createRotator({ baseUrl, username, password, dispatcher, timeout
     for await (const bytes of body as AsyncIterable<Buffer>) {
       keep(bytes.subarray(0, LARGEST_RECORD - size));
       size += bytes.length;
-      if (size > LARGEST_RECORD) throw new UpstreamError('invalid_response', `${WHAT}: answer above 1 MiB`);
+      if (size > LARGEST_RECORD) throw new UpstreamError('invalid_response', `${what}: answer above 1 MiB`);
     }
     const reason = reasonOfStatus(status);
     if (!reason) return { end: 'answered' };
-    return endOf(new UpstreamError(reason, `${WHAT}: status ${status}`, { status }));
+    return endOf(new UpstreamError(reason, `${what}: status ${status}`, { status }));
   }
 
   return {
     async reset(keep) {
+      if (rotatesKeys(new URL(url).pathname)) {
+        return { end: 'not_done', error: new UpstreamError('refused', `${what} is never sent`) };
+      }
       try {
         return await withDeadline(timeout, new AbortController().signal, deadline => send(keep, deadline));
       } catch (error) {
-        return endOf(toUpstreamError(error, WHAT));
+        return endOf(toUpstreamError(error, what));
       }
     },
   };

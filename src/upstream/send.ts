@@ -5,6 +5,7 @@ import type { Call, Endpoint, Request } from './call.ts';
 import { readErrorText } from './error-text.ts';
 import { askedWait, reasonOfStatus, statusText, UpstreamError } from './errors.ts';
 import { createLargeBodies, type LargeBodies } from './large-bodies.ts';
+import { rotatesKeys } from './options.ts';
 import type { ServiceClock } from './service-clock.ts';
 
 /** Base addresses of one account, by the word that requests use. */
@@ -64,9 +65,6 @@ export function toUpstreamError(error: unknown, what: string): UpstreamError {
   return new UpstreamError('network', `${what}: ${code}`, { cause: error });
 }
 
-/** On the real service this may rotate the keys that sign messages, whatever the method: it is never asked. */
-const NEVER = /\/keys\/rotate\/*$/;
-
 /** The innermost call: one HTTP exchange, bounded in time and size, no redirect followed, its JSON parsed. */
 export function createSend({ addresses, dispatcher, timeout, now, onBytes, secrets, ...deps }: SendDeps): Call {
   const { largeBodies = createLargeBodies(), serviceClock } = deps;
@@ -74,7 +72,7 @@ export function createSend({ addresses, dispatcher, timeout, now, onBytes, secre
     const what = `${method} ${path}`;
     const url = new URL(`${addresses[address].replace(/\/+$/, '')}${path}`);
     url.search = query.toString();
-    if (NEVER.test(url.pathname)) throw new UpstreamError('refused', `${what} is never sent`);
+    if (rotatesKeys(url.pathname)) throw new UpstreamError('refused', `${what} is never sent`);
     const turn = largeBodies.turn();
     try {
       return await withDeadline(time?.start() ?? timeout, signal, async (deadline, own) => {

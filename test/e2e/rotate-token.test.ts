@@ -51,6 +51,22 @@ describe('rotate-token', () => {
     );
   });
 
+  it.each([
+    ['/qstash/user/rotatetoken', true],
+    ['/v2/qstash/rotate-token/ID', false],
+  ])('resets the token at the configured path %s', async (path, hasPassword) => {
+    const rotation = await startRotation();
+    const { emulator, first } = rotation;
+    const rotateToken = path.replace('ID', emulator.credentials.accountId);
+    rotation.configure({ account: { paths: { rotateToken } } });
+    const { code, stdout, stderr } = await rotation.run();
+    expect([code, stderr, emulator.state.calls()[`POST ${path.replace('ID', '{id}')}`]]).toEqual([0, '', 1]);
+    expect(emulator.token).not.toBe(first);
+    expect(readFileSync(rotation.tokenFile, 'utf8')).toBe(`${emulator.token}\n`);
+    expect(stdout.includes('The new password is in')).toBe(hasPassword);
+    expect(mode(rotation.records()[0] ?? '')).toBe('600');
+  });
+
   it('--check says which token it is, how old, and whether it works, and resets nothing', async () => {
     const rotation = await startRotation();
     const before = await rotation.run(['--check']);

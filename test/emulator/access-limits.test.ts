@@ -84,7 +84,7 @@ describe('resetting the token', () => {
   const reset = (of: Emulator, authorization: string, path = '/svc/user/rotatetoken') =>
     ask(of, path, { method: 'POST', headers: { authorization } });
 
-  test.each(['/svc/user/rotatetoken', '/v2/qstash/rotate-token/{id}'])(
+  test.each(['/svc/user/rotatetoken', '/qstash/user/rotatetoken', '/v2/qstash/rotate-token/{id}'])(
     '%s kills the old tokens at once',
     async path => {
       const emulated = await emptyEmulator({ token: 'old', readOnlyToken: 'old-reader' });

@@ -7,12 +7,16 @@ import { afterThisTest } from '../support/client.ts';
 import { serve } from '../support/http-service.ts';
 
 /** Asks a service that answers like this. */
-async function reset(answer: (response: ServerResponse) => void, { path = '', timeout = 60_000 } = {}) {
+async function reset(
+  answer: (response: ServerResponse) => void,
+  { path = '', operation = '/svc/user/rotatetoken', timeout = 60_000 } = {},
+) {
   const service = await serve((_request, response) => answer(response));
   const dispatcher = createDispatcher({ connectTimeout: 60_000 });
   afterThisTest(() => dispatcher.destroy());
   const rotator = createRotator({
     baseUrl: service.url + path,
+    path: operation,
     username: 'owner@example.com',
     password: new Secret('pass:word'),
     dispatcher,
@@ -35,6 +39,21 @@ describe('rotator', () => {
       'accept-encoding': 'identity',
       'content-length': '0',
     });
+  });
+
+  it('sends the request to the configured path', async () => {
+    const got = await reset(response => response.end('{}'), { operation: '/v2/qstash/rotate-token/acc-1' });
+    expect(got.service.requests).toEqual(['POST /v2/qstash/rotate-token/acc-1']);
+  });
+
+  it.each([
+    ['', '/v2/keys/rotate'],
+    ['/v2/keys', '/rotate'],
+    ['/v2', '/Keys/Rotate'],
+  ])('never sends a request to %s%s', async (path, operation) => {
+    const got = await reset(response => response.end('{}'), { path, operation });
+    expect(got.end).toMatchObject({ end: 'not_done', error: { reason: 'refused' } });
+    expect(got.service.requests).toEqual([]);
   });
 
   it.each([

@@ -47,6 +47,7 @@ export function createEndpoints(credentials: Credentials): Endpoint[] {
     }),
     ...endpointsOf('account', {
       'POST /svc/user/rotatetoken': resetToken(credentials),
+      'POST /qstash/user/rotatetoken': resetToken(credentials),
       'POST /v2/qstash/rotate-token/{id}': resetTokenById(credentials),
     }),
   ];
