@@ -14,6 +14,12 @@ interface Amount {
 const choice = <const V extends string>(help: string, ...values: [V, ...V[]]): Choice<V> => ({ help, values });
 const amount = (help: string, usual: number, least: number, most: number): Amount => ({ help, usual, least, most });
 
+/** How the lists apply a parameter that selects rows by text. */
+const filtering = (parameter: string) =>
+  choice(`how the lists apply the parameter ${parameter}`, 'exact', 'ignored', 'any-case', 'prefix');
+const dateFiltering = (parameter: string) =>
+  choice(`how the lists apply the parameter ${parameter}`, 'exact', 'ignored');
+
 const DAY_MS = 86_400_000;
 /** Retention of events; a later one would never be listed. */
 const LATEST_MS = 6 * 3_600_000;
@@ -78,6 +84,18 @@ export const dialectOptions = {
     'kept',
     'kept-briefly',
   ),
+  messageIdFilter: filtering('messageId'),
+  urlFilter: filtering('url'),
+  topicNameFilter: filtering('topicName'),
+  scheduleIdFilter: filtering('scheduleId'),
+  queueNameFilter: filtering('queueName'),
+  apiFilter: filtering('api'),
+  fromDateFilter: dateFiltering('fromDate'),
+  toDateFilter: dateFiltering('toDate'),
+  responseStatusFilter: filtering('responseStatus'),
+  callerIpFilter: filtering('callerIp'),
+  labelFilter: filtering('label'),
+  stateFilter: filtering('state'),
   createdDue: choice(
     'field of a CREATED event with the due time of a delayed message',
     'absent',

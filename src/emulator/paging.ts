@@ -52,7 +52,7 @@ function wholeNumber(parameters: URLSearchParams, name: string): number | undefi
 export function pageRequest(
   parameters: URLSearchParams,
   defaults: ListDefaults,
-  { highCount, order: obeys }: Dialect,
+  { highCount, order: obeys, fromDateFilter, toDateFilter }: Dialect,
 ): PageRequest {
   const count = wholeNumber(parameters, 'count') ?? defaults.count;
   if (count === 0) throw new BadRequest('invalid count: it must be above 0');
@@ -65,8 +65,8 @@ export function pageRequest(
   }
   const cursor = single(parameters, 'cursor');
   const range = {
-    from: wholeNumber(parameters, 'fromDate') ?? 0,
-    to: wholeNumber(parameters, 'toDate') ?? Number.POSITIVE_INFINITY,
+    from: (fromDateFilter === 'exact' && wholeNumber(parameters, 'fromDate')) || 0,
+    to: (toDateFilter === 'exact' ? wholeNumber(parameters, 'toDate') : undefined) ?? Number.POSITIVE_INFINITY,
     order: order as Order,
     after: cursor === undefined ? undefined : readCursor(cursor),
   };
@@ -92,20 +92,34 @@ function readCursor(cursor: string): ListPlace {
 export function matcher<T>(
   parameters: URLSearchParams,
   filters: Filters<T>,
+  dialect: Dialect,
   expand: (name: string, values: readonly string[]) => readonly string[],
 ): ((value: T, time: number, seq: number) => boolean) | undefined {
   const tests = Object.entries(filters).flatMap(([name, reads]) => {
     const given = parameters.getAll(name);
     const values = given.flatMap(value => value.split(',')).filter(value => value !== '');
-    return values.length === 0 ? [] : [{ reads, wanted: new Set([...given, ...expand(name, values)]) }];
+    const way = dialect[`${name}Filter` as keyof Dialect];
+    if (values.length === 0 || way === 'ignored') return [];
+    return [{ reads, isWanted: wantedBy(way, [...given, ...expand(name, values)]) }];
   });
   if (tests.length === 0) return undefined;
   return (value, time, seq) =>
-    tests.every(({ reads, wanted }) => {
+    tests.every(({ reads, isWanted }) => {
       const found = reads(value, time, seq);
       if (found === undefined) return false;
-      return typeof found === 'string' ? wanted.has(found) : found.some(each => wanted.has(each));
+      return typeof found === 'string' ? isWanted(found) : found.some(isWanted);
     });
+}
+
+/** `way`: of the dialect; undefined for a parameter without such an option. */
+function wantedBy(way: Dialect[keyof Dialect] | undefined, wanted: readonly string[]): (value: string) => boolean {
+  if (way === 'prefix') return value => wanted.some(start => value.startsWith(start));
+  if (way === 'any-case') {
+    const lowered = new Set(wanted.map(each => each.toLowerCase()));
+    return value => lowered.has(value.toLowerCase());
+  }
+  const exact = new Set(wanted);
+  return value => exact.has(value);
 }
 
 export interface Page<T> {

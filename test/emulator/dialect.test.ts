@@ -293,6 +293,60 @@ describe('pages', () => {
   });
 });
 
+describe('filters', () => {
+  const FIELDS = {
+    messageId: 'messageId',
+    url: 'url',
+    topicName: 'topicName',
+    scheduleId: 'scheduleId',
+    queueName: 'queueName',
+    api: 'api',
+    responseStatus: 'responseStatus',
+    callerIp: 'callerIP',
+    label: 'label',
+  } as const;
+  const EVENT_FILTERS = ['messageId', 'url', 'topicName', 'scheduleId', 'queueName', 'callerIp', 'label'];
+  /** In the order in which the rows below are added. */
+  const FOUND = { exact: ['b'], ignored: ['b', 'B', 'bc', 'x'], 'any-case': ['b', 'B'], prefix: ['b', 'bc'] } as const;
+  const WAYS = Object.keys(FOUND) as (keyof typeof FOUND)[];
+
+  test.each(Object.entries(FIELDS).flatMap(([name, field]) => WAYS.map(way => [name, way, field] as const)))(
+    '%s applied as %s in both lists',
+    async (name, way, field) => {
+      const emulated = await speaking({ [`${name}Filter`]: way });
+      for (const value of FOUND.ignored) {
+        const row = { [field]: value, notBefore: 1 };
+        emulated.state.addDlqEntry(row);
+        emulated.state.addEvent(row);
+      }
+      const dlq = (await ask(emulated, `/v2/dlq?${name}=${name === 'responseStatus' ? '500' : 'b'}`)).body.messages;
+      // A status has no case, and the rows have none that begins with another.
+      if (name !== 'responseStatus') expect(dlq.map((row: Record<string, string>) => row[field])).toEqual(FOUND[way]);
+      if (!EVENT_FILTERS.includes(name)) return;
+      const { events } = (await ask(emulated, `/v2/events?${name}=b&order=earliestFirst`)).body;
+      expect(events).toHaveLength(FOUND[way].length);
+    },
+  );
+
+  test.each(['fromDate', 'toDate'] as const)('%s ignored in both lists', async name => {
+    const emulated = await speaking({ [`${name}Filter`]: 'ignored' });
+    emulated.state.addDlqEntry({});
+    emulated.state.addEvent({});
+    const bound = name === 'fromDate' ? NOON + 1 : NOON - 1;
+    expect((await ask(emulated, `/v2/dlq?${name}=${bound}`)).body.messages).toHaveLength(1);
+    expect((await ask(emulated, `/v2/events?${name}=${bound}`)).body.events).toHaveLength(1);
+    emulated.dialect[`${name}Filter`] = 'exact';
+    expect((await ask(emulated, `/v2/dlq?${name}=${bound}`)).body.messages).toEqual([]);
+    expect((await ask(emulated, `/v2/events?${name}=${bound}`)).body.events).toEqual([]);
+  });
+
+  test('state ignored in the event list', async () => {
+    const emulated = await speaking({ stateFilter: 'ignored' });
+    emulated.state.addEvent({ state: 'failed' });
+    expect((await ask(emulated, '/v2/events?state=DELIVERED')).body.events).toHaveLength(1);
+  });
+});
+
 test('every option is tried', () => {
   expect(Object.keys(dialectOptions).filter(name => !tried.has(name))).toEqual([]);
 });

@@ -47,7 +47,7 @@ function deadLettersOf(state: EmulatorState, request: Request, source: Source): 
   const isWorkflows = source === 'workflows' || parameters.get('source') === 'workflow';
   const messages = state.dialect.dlqWorkflows === 'included' ? [dlq, workflows] : [dlq];
   const asked = pageRequest(parameters, DEFAULTS, state.dialect);
-  return page(isWorkflows ? [workflows] : messages, asked, matcher(parameters, FILTERS, expand));
+  return page(isWorkflows ? [workflows] : messages, asked, matcher(parameters, FILTERS, state.dialect, expand));
 }
 
 export const listDlq =

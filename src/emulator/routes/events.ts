@@ -49,7 +49,7 @@ export const listEvents =
     const { count, range } = pageRequest(parameters, defaults, dialect);
     const { log, now } = state.current();
     const asked = { count, range: { ...range, to: Math.min(range.to, logView.until(now)) } };
-    const matches = matcher(parameters, FILTERS, expand);
+    const matches = matcher(parameters, FILTERS, dialect, expand);
     const unlisted = logView.unlisted(now);
     const found = page(
       [log],
