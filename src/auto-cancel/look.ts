@@ -23,8 +23,19 @@ function allRows<Row>({ rows, rejected }: ListPage<Row>): readonly Row[] {
   return rows;
 }
 
-const isTarget = (entry: DlqEntry, { dlqId, messageId }: JournalTarget) =>
-  dlqId === undefined ? entry.messageId === messageId : entry.dlqId === dlqId;
+/** Whether a row has the id; throws Unreadable if it differs in case alone: then the service may list ids otherwise than before. */
+function hasId(id: string | undefined, wanted: string): boolean {
+  if (id !== wanted && id?.toLowerCase() === wanted.toLowerCase())
+    throw new Unreadable('an id is listed in another case');
+  return id === wanted;
+}
+
+function isTarget(entry: DlqEntry, { dlqId, messageId }: JournalTarget): boolean {
+  if (dlqId === undefined) return messageId !== undefined && hasId(entry.messageId, messageId);
+  if (!hasId(entry.dlqId, dlqId)) return false;
+  if (messageId === undefined || entry.messageId === undefined || hasId(entry.messageId, messageId)) return true;
+  throw new Unreadable('the entry is listed with another message');
+}
 
 const isSameCallback = (a: DlqEntry, b: DlqEntry | undefined) =>
   a.callbackState === b?.callbackState && a.callbackMessageId === b?.callbackMessageId;
@@ -72,7 +83,7 @@ const MOST_EVENT_PAGES = 20;
 
 /**
  * The time of the newest event of these messages, milliseconds since the Unix epoch; `none` when the log has no event of
- * any, undefined when there are too many to tell. Throws UpstreamError and Unreadable.
+ * any, undefined when there are too many to tell. A list of other messages alone proves no silence: undefined, too. Throws UpstreamError and Unreadable.
  */
 async function newestEvent(
   reader: Reader,
@@ -82,14 +93,18 @@ async function newestEvent(
   let newest = Number.NEGATIVE_INFINITY;
   for (const messageId of messages) {
     const pages = reader.eventPages({ messageId }, signal);
+    const listed = { own: 0, others: 0 };
     for (let count = 0; ; count += 1) {
       if (count === MOST_EVENT_PAGES) return undefined;
       const page = await pages.next();
       if (page.done) break;
       for (const event of allRows(page.value)) {
-        if (event.messageId === messageId) newest = Math.max(newest, event.time);
+        const isOwn = hasId(event.messageId, messageId);
+        listed[isOwn ? 'own' : 'others'] += 1;
+        if (isOwn) newest = Math.max(newest, event.time);
       }
     }
+    if (listed.own === 0 && listed.others > 0) return undefined;
   }
   return newest === Number.NEGATIVE_INFINITY ? 'none' : newest;
 }

@@ -67,6 +67,9 @@ describe('a single flow-control key', () => {
       [403, {}, 'forbidden'],
       [503, {}, 'server'],
       [200, { flowControlKey: 'other', waitlistSize: 1 }, 'invalid_response'],
+      [200, { flowControlKey: 'K', waitlistSize: 1 }, 'invalid_response'],
+      [200, { flowControlKey: 'k-2', waitlistSize: 1 }, 'invalid_response'],
+      [200, { flowControls: [{ flowControlKey: 'k', waitListSize: 1 }] }, 'invalid_response'],
       [200, [], 'invalid_response'],
     ] as const) {
       const service = await serve((_request, response) => json(response, body, status));
