@@ -7,8 +7,8 @@ import { type AlertCondition, type Selector, selectorsOf } from './options.ts';
 export interface AlertFacts {
   /** Series of a family as they are exposed; undefined while its data is stale, withdrawn, or not read yet. */
   series(metric: string): readonly Series[] | undefined;
-  /** Whether rows that could not be read are missing in that. */
-  isPartial(metric: string): boolean;
+  /** Whether unreadable rows, or a selected filter that cannot be read, are missing in that. */
+  isPartial(selector: Selector): boolean;
   /**
    * Whether a number about rounds may be other than it seems, of the series with these labels or of any: after a restart it
    * says nothing good until the round is complete.
@@ -91,13 +91,13 @@ export function createEvidence(
       return clock.now();
     },
     series,
-    isPartial: ({ metric }) => facts.isPartial(metric),
+    isPartial: facts.isPartial,
     firsts: (selector, over) => windows.get(windowId(selector, over))?.history.firsts(clock.monotonic()),
     record() {
       const at = clock.monotonic();
       for (const { selector, history } of windows.values()) {
         // What rose from a part to the whole did not grow.
-        const known = facts.isPartial(selector.metric) ? undefined : series(selector);
+        const known = facts.isPartial(selector) ? undefined : series(selector);
         history.record(at, known && new Map(known.map(({ key, value }) => [key, value])));
       }
     },

@@ -164,6 +164,10 @@ async function openCollector<Facts, Memory, Walk>(
 const isOfDlq = (each: OpenCollector): each is OpenCollector<DlqFacts> => each.state.collector === 'dlq';
 const isOfEvents = (each: OpenCollector): each is OpenCollector<EventsFacts> => each.state.collector === 'events';
 
+/** As for the walks that read filters. Milliseconds. */
+const withdrawnAfter = (every: number, { withdrawAfter, withdrawAtMost }: Config['staleness']) =>
+  Math.max(2 * every, Math.min(withdrawAfter * every, withdrawAtMost));
+
 /** What an account's configuration enables, and its plan. */
 export async function openCollectors({ name, collect, retention, objectives, limits }: AccountSettings, deps: Deps) {
   const { config, env, clock, backfill } = deps;
@@ -176,6 +180,7 @@ export async function openCollectors({ name, collect, retention, objectives, lim
   const services = {
     schedules: schedulesOf(config.schedules, name),
     retention: retention.dlq ?? undefined,
+    withdrawFiltersAfter: withdrawnAfter(callbacks.walkEvery ?? collect.dlq.rescanEvery, config.staleness),
     callbacks,
     backfill,
     traces,

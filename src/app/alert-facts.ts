@@ -1,5 +1,6 @@
 import type { AlertFacts } from '../alerts/evidence.ts';
 import type { Series } from '../alerts/judge.ts';
+import { filterFamilies } from '../collectors/index.ts';
 import { alertFamilies, isDeciding } from '../config/alerts.ts';
 import type { Sample, Source } from '../metrics/family.ts';
 import { ownFamilies } from '../metrics/own.ts';
@@ -12,6 +13,8 @@ const ROUND_FAMILIES = new Set(
     (labels as readonly string[]).includes('round') ? [name] : [],
   ),
 );
+
+const FILTER_FAMILIES = new Set(Object.values(filterFamilies).map(({ name }) => name));
 
 /** What this process has not read yet, though there is something to read. */
 const isUnread = ({ dataAt, idle }: RoundStatus) => dataAt === undefined && idle !== 'not_due';
@@ -85,10 +88,14 @@ export function createAlertFacts(
         .map(toSeries);
       return metric === ownFamilies.dataStale.name ? series.map(withStaleFor) : series;
     },
-    isPartial(metric) {
-      const collector = alertFamilies.get(metric)?.collector;
-      const rounds = collector === undefined ? [] : (account.state(collector)?.status().rounds ?? []);
-      return rounds.some(({ partial = false }) => partial);
+    isPartial(selector) {
+      const collector = alertFamilies.get(selector.metric)?.collector;
+      const status = collector === undefined ? undefined : account.state(collector)?.status();
+      if (!status) return false;
+      const { rounds, failedFilters = [] } = status;
+      const wanted = FILTER_FAMILIES.has(selector.metric) ? (selector.labels.filter ?? 'all') : [];
+      const isMissing = failedFilters.some(({ name }) => wanted === 'all' || wanted.includes(name.toWellFormed()));
+      return isMissing || rounds.some(({ partial = false }) => partial);
     },
     isDoubtful({ metric, labels: wanted }, labels) {
       if (!ROUND_FAMILIES.has(metric)) return false;

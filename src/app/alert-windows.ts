@@ -18,7 +18,7 @@ export function createSelection(conditions: readonly AlertCondition[], facts: Al
     const values = new Map<string, number>();
     for (const [marker, selector] of selectors) {
       const { metric } = selector;
-      const known = facts.isPartial(metric) ? undefined : facts.series(metric);
+      const known = facts.isPartial(selector) ? undefined : facts.series(metric);
       const selected = known?.filter(({ labels }) => isSelected(selector, labels));
       if (!selected || selected.length > MOST) continue;
       values.set(marker, 1);

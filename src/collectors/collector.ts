@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { Families, SamplesOf } from '../metrics/family.ts';
 import type { RecordBatch } from '../model/log-record.ts';
-import type { Idle } from '../model/status.ts';
+import type { FailedFilter, Idle } from '../model/status.ts';
 import type { Priority, Reader } from '../upstream/api.ts';
 
 /** A row that must survive: `null` deletes. Keys are the collector's own; the runner puts its name before them. */
@@ -31,6 +31,8 @@ export interface Observation<Facts, Memory, Walk> {
   fold(memory: Memory): Folded<Facts, Memory>;
   /** Rows were met that could not be read. What the round finds is shown all the same, and counts as incomplete. */
   readonly isPartial?: boolean;
+  /** With the last step: what could not be read although the round succeeds. The round then counts as incomplete. */
+  readonly failedFilters?: readonly FailedFilter[] | undefined;
   /** Call again at once, with this. A step reads at most 10 pages, so that a backlog never starves others. */
   readonly more: Walk | undefined;
   /** Of a round's first step that asked nothing: why. The round is then over, no success, and nothing is folded. */

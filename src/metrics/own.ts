@@ -24,7 +24,7 @@ export const ownFamilies = {
   ),
   dataComplete: gauge(
     'delivery_collector_data_complete',
-    '1 if the last attempt of the round read every page and every row, else 0. A round that misses a page never replaces data; a round with unreadable rows does.',
+    '1 if the last attempt of the round read every page, every row and every filter, else 0. A round that misses a page of the whole never replaces data; a round with unreadable rows or a failed filter does.',
     ['collector', 'round'],
   ),
   dataStale: gauge(

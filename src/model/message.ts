@@ -79,9 +79,13 @@ export interface DlqEntry {
   readonly url: string | undefined;
   readonly method: string | undefined;
   readonly state: string | undefined;
+  /** Name of the topic, else its id. */
   readonly topic: string | undefined;
+  readonly topicName?: string | undefined;
   readonly queue: string | undefined;
   readonly schedule: string | undefined;
+  /** IP address of the publisher. */
+  readonly callerIp?: string | undefined;
   readonly flowControlKey: string | undefined;
   readonly api: string | undefined;
   readonly labels: readonly string[];

@@ -24,6 +24,18 @@ export interface RoundStatus {
 /** `waiting`: another round has to find something first; `not_due`: there is nothing to read yet. */
 export type Idle = 'waiting' | 'not_due';
 
+/** A named filter that could not be read while its round succeeded. */
+export interface FailedFilter {
+  readonly name: string;
+  readonly reason: string;
+  /** A sentence without secrets. */
+  readonly message: string;
+  /** Beginning of the first failed round, milliseconds since the Unix epoch. */
+  readonly since: number;
+  /** Its rows do not match it: nothing of it is shown. */
+  readonly isContradicted: boolean;
+}
+
 export interface CollectorStatus {
   readonly collector: string;
   /** Too old to be shown: its gauges are gone until the next complete round. */
@@ -31,6 +43,8 @@ export interface CollectorStatus {
   /** After a gap in which no agent ran: its counters and histograms are not shown before they have caught up. */
   readonly isCatchingUp?: boolean;
   readonly rounds: readonly RoundStatus[];
+  /** Absent if none failed in the last round that succeeded. */
+  readonly failedFilters?: readonly FailedFilter[];
 }
 
 export interface AccountStatus {

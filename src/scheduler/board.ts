@@ -1,5 +1,5 @@
 import type { Clock } from '../kit/clock.ts';
-import type { AccountStatus, CollectorStatus, Idle, RoundStatus } from '../model/status.ts';
+import type { AccountStatus, CollectorStatus, FailedFilter, Idle, RoundStatus } from '../model/status.ts';
 import type { Freshness } from './freshness.ts';
 import type { StalenessOptions } from './options.ts';
 
@@ -26,8 +26,11 @@ export interface CollectorState<Facts = unknown> {
   committed(facts: Facts | undefined): void;
   /** Whether what only rises is not to be shown, because it has not caught up after a gap. */
   catchingUp(is: boolean): void;
-  /** A round ended well. `partial`: there were rows that it could not read. */
-  succeeded(round: string, end: { durationSeconds: number; partial?: boolean }): void;
+  /** A round ended well. `partial`: there were rows that it could not read. `failedFilters`: all that fail now; it did without them. */
+  succeeded(
+    round: string,
+    end: { durationSeconds: number; partial?: boolean; failedFilters?: readonly FailedFilter[] },
+  ): void;
   failed(round: string, end: { durationSeconds: number; complete: boolean; reason: string; message: string }): void;
   /** A round asked nothing: that is neither a success nor a failure, and no news of what is shown. */
   idled(round: string, why: Idle): void;
@@ -76,6 +79,7 @@ export function createCollectorState<Facts = unknown>(
   let facts: Facts | undefined;
   let committed: Facts | undefined;
   let isCatchingUp = false;
+  let failedFilters: readonly FailedFilter[] = [];
   let shown: Visible<Facts> = { now: undefined, committed: undefined };
   const bornAt = clock.monotonic();
   const states = new Map<string, RoundState>();
@@ -127,11 +131,12 @@ export function createCollectorState<Facts = unknown>(
     catchingUp(is) {
       isCatchingUp = is;
     },
-    succeeded(round, { durationSeconds, partial = false }) {
+    succeeded(round, { durationSeconds, partial = false, failedFilters: failed = [] }) {
+      failedFilters = failed;
       states.set(round, {
         ...state(round),
         success: true,
-        complete: !partial,
+        complete: !partial && failed.length === 0,
         partial,
         durationSeconds,
         consecutiveFailures: 0,
@@ -170,6 +175,7 @@ export function createCollectorState<Facts = unknown>(
       collector,
       withdrawn: facts !== undefined && tooOld(),
       ...(isCatchingUp && { isCatchingUp }),
+      ...(failedFilters.length > 0 && { failedFilters }),
       rounds: [...states.values()].map(state => {
         const { freshFrom: _from, tryingFrom: _trying, expectedEvery: _every, markAfter: _mark, ...round } = state;
         return { ...round, stale: isStale(state) };

@@ -1,11 +1,14 @@
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
+import type { FailedFilter } from '../model/status.ts';
 
 /** What the log says of one collector's rounds: each reason of a failure at once and every five minutes, its end once. */
 export interface RoundLog {
   succeeded(round: string, seconds: number): void;
   /** `age`: milliseconds since the last complete round. */
   failed(round: string, why: { readonly reason: string; readonly error: string }, age: number): void;
+  /** All filters that fail now. */
+  filters(failed: readonly FailedFilter[]): void;
 }
 
 interface RoundLogDeps {
@@ -23,6 +26,8 @@ const REPEAT_AFTER = 300_000;
 export function createRoundLog({ account, collector, log, clock, isStoreAway }: RoundLogDeps): RoundLog {
   /** By round: when each reason was logged last, on the monotonic clock. */
   const failing = new Map<string, Map<string, number>>();
+  /** By filter: reason and time (monotonic clock) of its last record. */
+  const failingFilters = new Map<string, { readonly reason: string; readonly at: number }>();
   return {
     succeeded(round, seconds) {
       const fields = { account, collector, round };
@@ -43,6 +48,21 @@ export function createRoundLog({ account, collector, log, clock, isStoreAway }: 
       logged.set(why.reason, now);
       if (why.reason === 'bug') log.error(fields, 'bug');
       else log.warn(fields, last === undefined ? 'collecting failed' : 'collecting still fails');
+    },
+    filters(failed) {
+      const names = new Set(failed.map(({ name }) => name));
+      for (const filter of failingFilters.keys()) {
+        if (names.has(filter)) continue;
+        failingFilters.delete(filter);
+        log.info({ account, collector, filter }, 'filter works again');
+      }
+      const now = clock.monotonic();
+      for (const { name, reason, message } of failed) {
+        const last = failingFilters.get(name);
+        if (last?.reason === reason && now - last.at < REPEAT_AFTER) continue;
+        failingFilters.set(name, { reason, at: now });
+        log.warn({ account, collector, filter: name, reason, error: message }, 'filter failed');
+      }
     },
   };
 }

@@ -3,7 +3,7 @@ import type { Log } from '../kit/log.ts';
 import type { Span, Tracer } from '../kit/tracer.ts';
 import type { Change } from '../model/change.ts';
 import type { RecordBatch, RecordPosting, Records } from '../model/log-record.ts';
-import type { Idle } from '../model/status.ts';
+import type { FailedFilter, Idle } from '../model/status.ts';
 import type { Store } from '../store/store.ts';
 import type { CollectorState } from './board.ts';
 import { CommitError, createCommitQueue } from './commit-queue.ts';
@@ -36,6 +36,8 @@ interface Observed<Facts, Memory, Walk> {
   idle?: Idle | undefined;
   /** Rows were met that could not be read. */
   isPartial?: boolean;
+  /** Filters that failed alone; the round succeeds without them and is incomplete. */
+  failedFilters?: readonly FailedFilter[] | undefined;
 }
 
 /** What only rises is not shown before a gap is over. */
@@ -180,6 +182,7 @@ export async function createRunner<Facts, Memory, Walk>({
     async function collect(span: Span): Promise<void> {
       let complete = false;
       let partial = false;
+      let failedFilters: readonly FailedFilter[] = [];
       try {
         let walk: Walk | undefined;
         let refusal: StoreRefusal | undefined;
@@ -187,10 +190,12 @@ export async function createRunner<Facts, Memory, Walk>({
         const readIn = generation;
         do {
           signal.throwIfAborted();
-          const { fold, more, idle, isPartial = false } = await observer.observe({ round, now, memory, walk, signal });
+          const observed = await observer.observe({ round, now, memory, walk, signal });
+          const { fold, more, idle, isPartial = false } = observed;
           if (idle) return state.idled(round, idle);
           complete = more === undefined;
           partial ||= isPartial;
+          failedFilters = observed.failedFilters ?? [];
           // Once refused in this round, rows wait for its end: another try at each step could hold it up for long.
           const isToWait = refusal !== undefined && !complete;
           try {
@@ -207,8 +212,9 @@ export async function createRunner<Facts, Memory, Walk>({
           walk = more;
         } while (walk !== undefined);
         if (refusal) throw refusal;
-        state.succeeded(round, { durationSeconds: seconds(), partial });
+        state.succeeded(round, { durationSeconds: seconds(), partial, failedFilters });
         roundLog.succeeded(round, seconds());
+        roundLog.filters(failedFilters);
       } catch (error) {
         if (signal.aborted) return;
         const reason = reasonOf(error);

@@ -1,5 +1,6 @@
 import type { DeliveryEvent, DlqEntry, FlowControlEntry } from '../model/message.ts';
 import type { Call, Endpoint, Priority } from './call.ts';
+import type { DlqQuery } from './dlq-filter.ts';
 import { UpstreamError } from './errors.ts';
 import { Rows, type RowsOf } from './json-reader.ts';
 import {
@@ -16,25 +17,17 @@ import * as wire from './wire.ts';
 /** The door of this room: what may be asked of the service. */
 export type { Priority } from './call.ts';
 export { isSaneId } from './call.ts';
+export {
+  createFilterProof,
+  createReportedFields,
+  DLQ_FILTERS,
+  type DlqQuery,
+  FilterContradiction,
+  filterValueFault,
+  type ReportedFields,
+} from './dlq-filter.ts';
 export type { ListPage } from './paginate.ts';
 export type { Writer } from './writer.ts';
-
-/** Query parameters that narrow the DLQ list. */
-export const DLQ_FILTERS = [
-  'messageId',
-  'url',
-  'topicName',
-  'scheduleId',
-  'queueName',
-  'api',
-  'fromDate',
-  'toDate',
-  'responseStatus',
-  'callerIp',
-  'label',
-] as const;
-
-export type DlqQuery = Readonly<Partial<Record<(typeof DLQ_FILTERS)[number], string | number>>>;
 
 /** `source: workflow` asks for failed workflow runs alone; few services know it, and some list those nowhere else. */
 export type DlqListQuery = DlqQuery & { readonly source?: 'workflow' };

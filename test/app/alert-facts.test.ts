@@ -28,3 +28,30 @@ it('counters that are hidden after a gap are unknown to alerts, not absent, alth
   state.catchingUp(false);
   expect(facts.series(COUNTER)?.map(({ value }) => value)).toEqual([7]);
 });
+
+it('a filter that failed is incomplete to alerts about it, and no other filter or metric is', () => {
+  const rounds = { full: { every: 600_000 } };
+  const which = { account: 'a', collector: 'dlq' };
+  const state = createCollectorState(which, rounds, stalenessOptions.parse({}), { monotonic: () => 0 });
+  const account = {
+    name: 'a',
+    state: (collector: string) => (collector === 'dlq' ? state : undefined),
+    status: () => accountStatus('a', [state]),
+    isTokenKnown: () => true,
+  };
+  const facts = createAlertFacts(account, []);
+  const failed = { name: 'jobs', reason: 'refused', message: 'status 400', since: 0, isContradicted: false };
+  state.observed('full', { at: 0, facts: {} });
+  state.succeeded('full', { durationSeconds: 1, failedFilters: [failed] });
+  const ofFilter = (labels: Record<string, string[]>) =>
+    facts.isPartial({ metric: 'delivery_dlq_filter_messages', labels });
+  expect([ofFilter({ filter: ['jobs'] }), ofFilter({}), ofFilter({ filter: ['payments'] })]).toEqual([
+    true,
+    true,
+    false,
+  ]);
+  expect(facts.isPartial({ metric: 'delivery_dlq_messages', labels: {} })).toBe(false);
+  expect(account.status()).toMatchObject({ up: true, collectors: [{ rounds: [{ success: true, complete: false }] }] });
+  state.succeeded('full', { durationSeconds: 1 });
+  expect(ofFilter({ filter: ['jobs'] })).toBe(false);
+});

@@ -60,6 +60,29 @@ async function diagnose(file: string, deps: Partial<DoctorDeps> = {}) {
   };
 }
 
+it('compares the rows of each filter with its match, and names the parameter that the service ignores', async () => {
+  const row = { dlqId: '1-0', messageId: 'm', url: 'https://x.test/', queueName: 'q' };
+  const service = await serve((request, response) => {
+    const { pathname, searchParams } = new URL(request.url ?? '', NOWHERE);
+    if (pathname !== '/v2/dlq') json(response, {}, 404);
+    else if (searchParams.has('callerIp')) json(response, { error: 'unknown parameter callerIp' }, 400);
+    else json(response, { messages: [row, { ...row, dlqId: '2-0' }] });
+  });
+  const filters = [
+    { name: 'by-url', match: { url: 'https://x.test/' } },
+    { name: 'by-queue', match: { queueName: 'p' } },
+    { name: 'by-label', match: { label: 'x' } },
+    { name: 'by-ip', match: { callerIp: '192.0.2.1' } },
+  ];
+  const { all } = await diagnose(configFile(service, { collect: { dlq: { filters } } }));
+  expect(all.filter(line => line.includes(' a filter '))).toEqual([
+    'ok a filter by-url: 2 entries',
+    'fail a filter by-queue: the service ignores the parameter queueName: 2 of 2 rows do not match → check the match of the filter: docs/dead-letters.md#filters',
+    'warn a filter by-label: 2 entries; rows do not report every field of match → check the match of the filter: docs/dead-letters.md#filters',
+    'fail a filter by-ip: GET /v2/dlq: status 400: unknown parameter callerIp → check the match of the filter: docs/dead-letters.md#filters',
+  ]);
+});
+
 /** A service with one row in each list. */
 const answers = (change: (path: string, response: ServerResponse) => boolean = () => false) =>
   serve((request, response) => {

@@ -75,7 +75,8 @@ export function walksOf({ record, process }: NumberWorld, selection: Selection):
       (round.isObserved || round.reason === 'store' || round.endedAt === undefined || isTakenUp(round)) &&
       round.parts.get(selection)?.isWhole &&
       isReadable(round.parts.get(selection) as never) &&
-      (round.round === 'new' || [...round.parts].every(([name, part]) => name === 'workflows' || isReadable(part))),
+      // A filter fails alone; a walk without the queue takes nothing over.
+      (round.round === 'new' || isReadable(round.parts.get('all') as never)),
   );
   // A walk that fails takes over what a read for new entries has found, too, and then the numbers stay as they were.
   const overlaps = (one: Round) =>

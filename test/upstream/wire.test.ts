@@ -142,6 +142,7 @@ describe('wire', () => {
       callbackState: 'in_progress',
       responseStatus: 503,
       topic: 't',
+      topicName: 't',
       queue: 'q',
       schedule: 's',
       flowControlKey: 'f',

@@ -1,7 +1,14 @@
 import { withDeadline } from '../../kit/clock.ts';
 import type { Log } from '../../kit/log.ts';
 import type { SecretSetting } from '../../kit/secret.ts';
-import type { ListPage, Reader } from '../../upstream/api.ts';
+import {
+  createFilterProof,
+  createReportedFields,
+  type DlqQuery,
+  type ListPage,
+  type Reader,
+} from '../../upstream/api.ts';
+
 import { type Reason, UpstreamError } from '../../upstream/errors.ts';
 import { createLargeBodies } from '../../upstream/large-bodies.ts';
 import { type AccountSettings, type ClientDeps, createAccountClient } from '../account-client.ts';
@@ -24,6 +31,8 @@ export interface Attempt {
 /** The reads of one account, with one of its tokens, on a budget of their own. All are counted by the service alone. */
 export interface Reads {
   readonly lists: Readonly<Record<ListName, (signal: AbortSignal) => Promise<Attempt>>>;
+  /** The first page of a DLQ filter, compared with its `match`; the queue is read before. */
+  filter(match: DlqQuery, signal: AbortSignal): Promise<Finding>;
   /** A single flow-control key: one that is watched, else one that the list had; undefined when there is none. */
   key(signal: AbortSignal): Promise<Attempt | undefined>;
   /** What the reads say of the token that they were sent with; undefined when they say nothing. */
@@ -50,6 +59,8 @@ const REMEDIES: Readonly<Record<Reason, string>> = {
   invalid_response: 'this is not what was asked for: check baseUrl and paths',
   bug: 'report this line',
 };
+
+const FILTER_REMEDY = 'check the match of the filter: docs/dead-letters.md#filters';
 
 function placeOf(setting: SecretSetting): string {
   if ('env' in setting) return `in the environment variable ${setting.env}`;
@@ -79,10 +90,15 @@ function pageFinding(
   return warn(`${detail}, ${rejected} unreadable rows`, 'look up docs/runbooks/DeliveryRowsRejected.md');
 }
 
-async function firstPage<Row>(pages: AsyncIterator<ListPage<Row>>, what: string): Promise<Finding> {
+async function firstPage<Row>(
+  pages: AsyncIterator<ListPage<Row>>,
+  what: string,
+  take: (rows: readonly Row[]) => void = () => {},
+): Promise<Finding> {
   const next = await pages.next();
   if (next.done) return ok(`0 ${what}`);
   const { rows, rejected, isLast } = next.value;
+  take(rows);
   return pageFinding({ count: rows.length, rejected }, what, isLast ? '' : ' on the first page');
 }
 
@@ -99,6 +115,7 @@ export function openReads(settings: AccountSettings, deps: ReadDeps): Reads {
   });
   const reader: Reader = client.at('look');
   let listedKey: string | undefined;
+  const reported = createReportedFields(collect.dlq.filters.map(({ match }) => match));
 
   async function attempt(signal: AbortSignal, read: (signal: AbortSignal) => Promise<Finding>): Promise<Attempt> {
     const since = recorder.count();
@@ -118,7 +135,7 @@ export function openReads(settings: AccountSettings, deps: ReadDeps): Reads {
 
   return {
     lists: {
-      dlq: signal => attempt(signal, inTime => firstPage(reader.dlqPages({}, inTime), 'entries')),
+      dlq: signal => attempt(signal, inTime => firstPage(reader.dlqPages({}, inTime), 'entries', reported.add)),
       events: signal =>
         attempt(signal, async inTime => {
           const pages = reader.eventPages({ fromDate: clock.now() - DAY }, inTime);
@@ -131,6 +148,17 @@ export function openReads(settings: AccountSettings, deps: ReadDeps): Reads {
           listedKey = into.first();
           return pageFinding({ count: into.count(), rejected }, 'keys');
         }),
+    },
+    async filter(match, signal) {
+      const proof = createFilterProof(match, reported);
+      const { finding, reason } = await attempt(signal, async inTime =>
+        firstPage(reader.dlqPages(match, inTime), 'entries', proof.add),
+      );
+      if (reason === 'refused' || reason === 'not_found') return { ...finding, todo: FILTER_REMEDY };
+      const contradiction = proof.contradiction();
+      if (contradiction) return fail(contradiction.message, FILTER_REMEDY);
+      if (finding.status !== 'ok' || proof.isProven()) return finding;
+      return warn(`${finding.detail}; rows do not report every field of match`, FILTER_REMEDY);
     },
     async key(signal) {
       const [watched] = collect.flowControl.watch;

@@ -62,6 +62,10 @@ async function checkLists(list: Checklist, settings: AccountSettings, deps: Serv
     const isToken = token.status === 'fail' && attempts.get(line.check)?.reason === 'unauthorized';
     await list.check(line.check, () => (isToken ? skip('needs token') : line));
   }
+  const dlq = list.lines.filter(({ check }) => check === 'dlq');
+  for (const { name, match } of settings.collect.dlq.enabled ? settings.collect.dlq.filters : []) {
+    await list.check(`filter ${name}`, signal => reads.filter(match, signal), dlq);
+  }
   return { reads, token };
 }
 

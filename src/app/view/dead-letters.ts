@@ -35,18 +35,35 @@ const leftOf = (of: (reason: string) => number | undefined) => ({
   unknown: of('unknown') ?? 0,
 });
 
-function filters(shown: Shown): DeadLetters['filters'] {
-  const { filterMessages, filterOldestEntered, filterEntered, filterLeft } = families;
+/** Filters with samples, and those that failed. */
+function filters(shown: Shown, { failedFilters }: Truth): DeadLetters['filters'] {
+  const { filterMessages, filterOldestEntered, filterEntered, filterLeft, filterProven } = families;
   const messages = byLabel(shown, filterMessages, 'filter');
   const oldest = byLabel(shown, filterOldestEntered, 'filter');
-  const left = Map.groupBy(shown.of(filterLeft), ({ labels }) => labels.filter ?? '');
-  return [...byLabel(shown, filterEntered, 'filter')].map(([name, entered]) => ({
-    name,
-    messages: orNull(messages.get(name)),
-    oldestEntered: isoSeconds(oldest.get(name)),
-    entered,
-    left: leftOf(reason => left.get(name)?.find(({ labels }) => labels.reason === reason)?.value),
-  }));
+  const entered = byLabel(shown, filterEntered, 'filter');
+  const proven = byLabel(shown, filterProven, 'filter');
+  const left = Map.groupBy(shown.of(filterLeft), ({ labels }) => labels.filter?.toWellFormed() ?? '');
+  const failures = new Map(failedFilters.map(({ name, ...failure }) => [name.toWellFormed(), failure]));
+  return [...new Set([...entered.keys(), ...failures.keys()])].map(name => {
+    const failure = failures.get(name);
+    const reasons = left.get(name);
+    return {
+      name,
+      messages: orNull(messages.get(name)),
+      oldestEntered: isoSeconds(oldest.get(name)),
+      entered: orNull(entered.get(name)),
+      left: reasons ? leftOf(reason => reasons.find(({ labels }) => labels.reason === reason)?.value) : null,
+      proven: proven.has(name) ? proven.get(name) === 1 : null,
+      failure: failure
+        ? {
+            reason: failure.reason,
+            message: failure.message.toWellFormed(),
+            since: isoTime(failure.since),
+            contradicted: failure.isContradicted,
+          }
+        : null,
+    };
+  });
 }
 
 /** `facts`: what has no place in samples. */
@@ -99,12 +116,8 @@ const toEntry = ({
 });
 
 /** The dead-letter queue. */
-export function deadLetters(
-  { enabled, data }: Truth,
-  shown: Shown,
-  recent: Recent,
-  facts: DlqFacts | undefined,
-): DeadLetters {
+export function deadLetters(truth: Truth, shown: Shown, recent: Recent, facts: DlqFacts | undefined): DeadLetters {
+  const { enabled, data } = truth;
   const messages = shown.one(families.messages);
   const oldestEntered = shown.one(families.oldestEntered);
   const retention = shown.one(ownFamilies.dlqRetention);
@@ -123,7 +136,7 @@ export function deadLetters(
     oldestEntered: isoSeconds(oldestEntered),
     retentionSeconds: orNull(retention),
     nextExpiry: isoSeconds(expires),
-    filters: filters(shown),
+    filters: filters(shown, truth),
     breakdowns: breakdowns(shown),
     kinds: kinds(shown, facts),
     newestEntries: facts?.newest.map(toEntry) ?? [],

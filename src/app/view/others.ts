@@ -65,8 +65,9 @@ const unread = (settings: AccountSettings): Viewed => ({
 type Collector = Summary['status']['collectors'][number];
 
 /** What JSON leaves out is undefined. */
-const collectorOf = ({ rounds, ...collector }: Collector): CollectorStatus => ({
+const collectorOf = ({ rounds, failedFilters, ...collector }: Collector): CollectorStatus => ({
   ...collector,
+  ...(failedFilters && { failedFilters }),
   rounds: rounds.map(({ partial, ...round }) => ({
     ...round,
     success: round.success,

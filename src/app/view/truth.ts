@@ -1,7 +1,7 @@
 import { dataSources } from '../../collectors/index.ts';
 import type { AccountView } from '../../http/api/account.ts';
 import type { DataState } from '../../http/api/parts.ts';
-import type { AccountStatus, CollectorStatus, RoundStatus } from '../../model/status.ts';
+import type { AccountStatus, CollectorStatus, FailedFilter, RoundStatus } from '../../model/status.ts';
 import { isoTime, orNull } from './values.ts';
 
 type Round = AccountView['rounds'][number];
@@ -12,12 +12,12 @@ const AUXILIARY = new Map(dataSources.map(({ name, auxiliary = [] }) => [name, a
 const mainRounds = ({ collector, rounds }: CollectorStatus) =>
   rounds.filter(({ round }) => !AUXILIARY.get(collector)?.includes(round));
 
-function stateOf({ stale, success, partial, idle, dataAt }: RoundStatus, withdrawn: boolean): Round['state'] {
+function stateOf({ stale, success, complete, idle, dataAt }: RoundStatus, withdrawn: boolean): Round['state'] {
   if (stale) return withdrawn ? 'withdrawn' : 'stale';
   if (success === false) return 'failing';
   if (idle !== undefined) return idle;
   if (dataAt === undefined) return 'not_read';
-  return partial ? 'partial' : 'ok';
+  return complete === false ? 'partial' : 'ok';
 }
 
 /** How each round fares. */
@@ -41,6 +41,7 @@ export interface Truth {
   readonly data: DataState;
   /** When the last reading began that keeps what is shown current, milliseconds since the Unix epoch; undefined where nothing is shown. */
   readonly at: number | undefined;
+  readonly failedFilters: readonly FailedFilter[];
 }
 
 function dataOf(status: CollectorStatus): DataState {
@@ -61,8 +62,9 @@ function currentAt(rounds: readonly RoundStatus[]): number | undefined {
 
 export function truthOf({ collectors }: AccountStatus, collector: string): Truth {
   const status = collectors.find(each => each.collector === collector);
-  if (!status) return { enabled: false, data: 'not_read', at: undefined };
+  if (!status) return { enabled: false, data: 'not_read', at: undefined, failedFilters: [] };
   const data = dataOf(status);
   const isShown = data !== 'withdrawn' && data !== 'not_read';
-  return { enabled: true, data, at: isShown ? currentAt(mainRounds(status)) : undefined };
+  const { failedFilters = [] } = status;
+  return { enabled: true, data, at: isShown ? currentAt(mainRounds(status)) : undefined, failedFilters };
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { Duration } from '../../kit/duration.ts';
 import { uniqueNames } from '../../kit/unique-names.ts';
-import { DLQ_FILTERS } from '../../upstream/api.ts';
+import { DLQ_FILTERS, filterValueFault } from '../../upstream/api.ts';
 import { OTHER } from '../cap.ts';
 import { type Collector, defineKind, type Observation, type ObserveContext, type Rounds } from '../collector.ts';
 import { NO_ROUTES, type Routes } from '../routes.ts';
@@ -22,6 +22,7 @@ import {
   startSince,
   type Walk,
 } from './rounds.ts';
+import { withdrawFilters } from './selection.ts';
 import { foldWorkflows, readWorkflows, startWorkflows, type WorkflowReading } from './workflows.ts';
 
 const RESERVED = ['all', OTHER];
@@ -36,6 +37,13 @@ const filter = z.strictObject({
   match: z
     .partialRecord(z.enum(DLQ_FILTERS), z.union([z.string().min(1), z.number()], { error: 'must be text or a number' }))
     .refine(match => Object.keys(match).length > 0, { error: `must name at least one of ${DLQ_FILTERS.join(', ')}` })
+    .superRefine((match, context) => {
+      for (const name of DLQ_FILTERS) {
+        const value = match[name];
+        const message = value === undefined ? undefined : filterValueFault(name, value);
+        if (message) context.addIssue({ code: 'custom', path: [name], message });
+      }
+    })
     .describe(`Query parameters of the DLQ list; all must match: ${DLQ_FILTERS.join(', ')}.`),
 });
 
@@ -86,6 +94,8 @@ export interface CallbackOptions extends TrackerOptions {
 export interface DlqServices {
   /** Milliseconds that the account's plan keeps entries, where that is known. */
   readonly retention?: number | undefined;
+  /** Milliseconds after which sizes of a filter that can't be read are withdrawn; default: 30 minutes. */
+  readonly withdrawFiltersAfter?: number | undefined;
   /** Default: no routes. */
   readonly routes?: Routes | undefined;
   /** Whether entries that come and go have log records; default: no. */
@@ -98,6 +108,8 @@ export type DlqOptions = z.output<typeof options>;
 
 /** A pause between two complete walks after which nothing is known of failure callbacks, unless the rules say otherwise. */
 const USUAL_GAP = 30 * 60_000;
+
+const USUAL_LIMIT = 30 * 60_000;
 
 /** `hasEnded`: it is folded, and what it found says what comes next. */
 interface RoundWalk {
@@ -131,7 +143,13 @@ function cadences({ every, filters }: DlqOptions, walkEvery: number): Rounds {
 
 export function createDlq(
   options: DlqOptions,
-  { retention, callbacks, routes = NO_ROUTES, isRecorded = false }: DlqServices = {},
+  {
+    retention,
+    callbacks,
+    withdrawFiltersAfter = USUAL_LIMIT,
+    routes = NO_ROUTES,
+    isRecorded = false,
+  }: DlqServices = {},
 ): Collector<DlqFacts, Memory, RoundWalk> {
   const { rescanEvery, fromDateMeans, maxSeriesPerBreakdown } = options;
   const tracker = callbacks ?? { track: () => false, maxGap: Math.max(USUAL_GAP, 3 * rescanEvery) };
@@ -161,8 +179,9 @@ export function createDlq(
             memory.isTouched = true;
           }
           // Before the first complete walk there is nothing to be shown; and which values are shown is chosen once a round.
-          const isShown = !next && memory.all.shown !== undefined && memory.filters.every(({ shown }) => shown);
+          const isShown = !next && memory.all.shown !== undefined;
           if (isShown) {
+            withdrawFilters(memory.filters, context.now, withdrawFiltersAfter);
             memory.members = chooseValues(memory, maxSeriesPerBreakdown);
             memory.groupMembers = chooseGroups(memory);
             const { shown, doubt } = memory.all;
@@ -173,6 +192,7 @@ export function createDlq(
           return { memory, facts, changes: takeChanges(memory), records: memory.all.letters?.takeRecords() };
         },
         isPartial: step?.reads.some(({ rejected }) => rejected > 0) ?? false,
+        failedFilters: next ? [] : memory.filters.flatMap(({ failure }) => failure ?? []),
         more: next && { ...next, hasEnded, failure: step?.failure },
         // What is new is asked for once everything was read.
         idle: next || walk ? undefined : 'waiting',
@@ -204,10 +224,10 @@ function nextWalk(
   { walk, round, memory, now }: Context,
   context: RoundContext,
 ): Omit<RoundWalk, 'hasEnded'> | undefined {
-  const { all, filters } = memory;
+  const { all } = memory;
   if (walk && !walk.hasEnded) return walk;
   if (round === 'full') {
-    if (!walk) return { stage: 'everything', walk: startComplete([all, ...filters], context) };
+    if (!walk) return { stage: 'everything', walk: startComplete([all, ...memory.filters], context) };
     return walk.workflows ? undefined : { ...walk, workflows: startWorkflows(context) };
   }
   if (!walk) {
@@ -224,6 +244,8 @@ function nextWalk(
     const { selections } = walk.walk;
     return { stage: walk.stage, walk: startSince(selections, since(memory, now, context.meaning), context) };
   }
+  // The next complete walk reads those that failed: a filter that is refused or hangs would delay each round.
+  const filters = memory.filters.filter(({ failure }) => !failure);
   if (walk.stage === 'filters' || walk.walk.changes === 0 || filters.length === 0) return undefined;
   // A complete walk of them that is under way goes on; a read for new entries beside it takes nothing from it.
   const isWhole = walk.walk.isComplete && !filters.some(selection => selection.walk);

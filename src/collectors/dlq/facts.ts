@@ -18,6 +18,10 @@ export interface SelectionFacts {
   readonly left: Readonly<Record<LeftReason, number>>;
   /** Since when these two count; undefined where that is not known. */
   readonly since: number | undefined;
+  /** Whether every row of a filter carries all fields of its `match`, and matches. */
+  readonly isProven: boolean;
+  /** Rows of a filter do not match it: nothing of it is shown. */
+  readonly isContradicted: boolean;
 }
 
 /** Kinds of dead letters. */
@@ -64,8 +68,10 @@ function countSuspected({ callbacks }: Memory, isSuspected: IsSuspected | undefi
 }
 
 function factsOf(selection: Selection): SelectionFacts {
-  const { shown, entered, left } = selection;
+  const { shown, entered, left, isProven, failure } = selection;
   return {
+    isProven,
+    isContradicted: failure?.isContradicted ?? false,
     messages: shown && sizeOf(selection),
     oldest: shown?.oldest,
     newest: shown?.newest,

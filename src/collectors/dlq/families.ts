@@ -63,6 +63,11 @@ export const filterFamilies = {
     `Messages in the dead-letter queue that match the filter, ${WALKED}. Filters may overlap: do not sum them.`,
     ['filter'],
   ),
+  filterProven: gauge(
+    'delivery_dlq_filter_proven',
+    'Whether every row that the service lists for the filter carries the fields of its `match` and matches (1), or some rows do not report a field (0), from the last read in the background. A filter without rows is proven. A filter that its rows contradict has no series at all.',
+    ['filter'],
+  ),
   filterOldest: gauge(
     'delivery_dlq_filter_oldest_message_timestamp_seconds',
     `Creation time (createdAt) of the oldest message that matches the filter, ${WALKED}. Absent when there is none.`,
@@ -194,7 +199,7 @@ export function samples({
 }: DlqFacts): SamplesOf<typeof families> {
   const whole = [...selections].filter(([name]) => name === 'all').map(([, facts]) => ({ labels: {}, facts }));
   const filters = [...selections]
-    .filter(([name]) => name !== 'all')
+    .filter(([name, { isContradicted }]) => name !== 'all' && !isContradicted)
     .map(([filter, facts]) => ({ labels: { filter }, facts }));
   const inProgress = tracked?.sightings.filter(({ entry }) => entry.callbackState === 'in_progress') ?? [];
   const sinceWhen = Math.min(...inProgress.map(({ firstSeenAt }) => firstSeenAt));
@@ -206,6 +211,9 @@ export function samples({
     entered: enteredOf(whole),
     left: leftOf(whole),
     filterMessages: valuesOf(filters, ({ messages }) => messages),
+    filterProven: valuesOf(filters, ({ messages, isProven }) =>
+      messages === undefined ? undefined : Number(isProven),
+    ),
     filterOldest: valuesOf(filters, ({ oldest }) => seconds(oldest)),
     filterNewest: valuesOf(filters, ({ newest }) => seconds(newest)),
     filterOldestEntered: valuesOf(filters, ({ oldestEntered }) => seconds(oldestEntered)),

@@ -1,5 +1,5 @@
 import { hash64 } from '../../kit/hash.ts';
-import type { DlqQuery } from '../../upstream/api.ts';
+import { createReportedFields, type DlqQuery, type ReportedFields } from '../../upstream/api.ts';
 import type { Members } from '../cap.ts';
 import type { Implausible, Row } from '../collector.ts';
 import type { Routes } from '../routes.ts';
@@ -15,6 +15,8 @@ import type { Meaning } from './windows.ts';
 export interface Memory {
   readonly all: Selection;
   readonly filters: readonly Selection[];
+  /** Fields of filters that rows of the account have carried since the process started. Reads add to it, as nothing is taken back. */
+  readonly reported: ReportedFields;
   /** What `fromDate` means to the service, as far as it has shown. */
   meaning: Meaning | undefined;
   /** What complete walks saw of failure callbacks. */
@@ -93,6 +95,8 @@ function restoreSelection(
     doubt: undefined,
     times: [],
     letters,
+    failure: undefined,
+    isProven: false,
     isTouched: false,
   };
 }
@@ -118,6 +122,7 @@ export function restoreMemory(
   return {
     all,
     filters: others,
+    reported: createReportedFields(filters.map(({ match }) => match)),
     meaning: stored.meaning,
     callbacks: createTracker(callbacks, rows),
     groups: createGroupHistory(routes.patterns, rows),

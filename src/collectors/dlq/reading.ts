@@ -1,7 +1,7 @@
 import type { DlqEntry } from '../../model/message.ts';
-import type { Reader } from '../../upstream/api.ts';
+import { createFilterProof, type Reader, type ReportedFields } from '../../upstream/api.ts';
 import { Implausible } from '../collector.ts';
-import type { Selection } from './selection.ts';
+import { isFilter, type Selection } from './selection.ts';
 import { type Meaning, splitTask, type Task } from './windows.ts';
 
 /** A page of one part of a selection. */
@@ -16,6 +16,10 @@ export interface Read {
 export interface Reading {
   /** Waits for pages; gives up to `most`, and none when everything is read. */
   take(most: number): Promise<readonly Read[] | Failure>;
+  /** Filters whose read failed so far, or that their rows contradict: these fail alone. */
+  readonly failed: ReadonlyMap<Selection, Failure>;
+  /** Whether every row read of a filter carries all fields of its `match`, and matches. */
+  isProven(filter: Selection): boolean;
 }
 
 /** What a request threw. */
@@ -27,9 +31,13 @@ export interface Failure {
 export const toFailure =
   (signal: AbortSignal) =>
   (error: unknown): Failure => {
-    if (error instanceof Error && 'reason' in error && !signal.aborted) return { error };
+    if (isOfService(error, signal)) return { error };
     throw error;
   };
+
+/** Whether the service is why a read failed. */
+const isOfService = (error: unknown, { aborted }: AbortSignal) =>
+  error instanceof Error && 'reason' in error && !aborted;
 
 /** What is read at most, of each selection and of all together twice that. */
 export interface Bound {
@@ -53,7 +61,7 @@ const MOST_WAITING = 16;
 export function startReading(
   api: Reader,
   planned: readonly Task[],
-  { now, meaning, most }: { now: number; meaning: Meaning; most: Bound },
+  { now, meaning, most, reported }: { now: number; meaning: Meaning; most: Bound; reported: ReportedFields },
   signal: AbortSignal,
 ): Reading {
   const tasks = [...planned];
@@ -62,6 +70,9 @@ export function startReading(
   const together = { entries: 0, pages: 0 };
   const read = new Map<Selection, { entries: number; pages: number }>();
   let failure: Failure | undefined;
+  const failed = new Map<Selection, Failure>();
+  const filters = planned.map(({ selection }) => selection).filter(isFilter);
+  const proofs = new Map(filters.map(filter => [filter, createFilterProof(filter.match, reported)]));
   /** Woken by every change that a reader or `take` may wait for. */
   let wake = () => {};
   let changed = new Promise<void>(resolve => {
@@ -90,18 +101,34 @@ export function startReading(
     }
   }
 
+  /** A row without a field contradicts its filter as soon as any row carries it, so each page is a reason to check again. */
+  function checkFilter(filter: Selection): void {
+    const error = proofs.get(filter)?.contradiction();
+    if (error) failed.set(filter, { error });
+  }
+
+  function fail(selection: Selection, error: unknown): void {
+    const own = isFilter(selection) && isOfService(error, signal);
+    if (own) failed.set(selection, { error });
+    else failure ??= { error };
+  }
+
+  const isOver = (selection: Selection) => failure !== undefined || failed.has(selection);
+
   async function readTask(task: Task): Promise<void> {
     const { selection, from, to } = task;
     const bounds = { ...(from === undefined ? {} : { fromDate: from }), ...(to === undefined ? {} : { toDate: to }) };
     const iterator = api.dlqPages({ ...selection.match, ...narrow(selection.match, bounds) }, signal);
     let rejected = 0;
-    for (let pagesRead = 1; !failure; pagesRead += 1) {
+    for (let pagesRead = 1; !isOver(selection); pagesRead += 1) {
       const page = await iterator.next();
       if (page.done) return;
       const { rows, isLast } = page.value;
       rejected += page.value.rejected;
       const parts = isLast ? undefined : splitTask(task, pagesRead, rows, now, meaning);
       count(selection, rows.length);
+      (proofs.get(selection) ?? reported).add(rows);
+      checkFilter(selection);
       // What was read of it is true all the same, and will be found again.
       pages.push({ selection, rows, rejected: isLast ? rejected : 0 });
       change();
@@ -109,17 +136,16 @@ export function startReading(
         tasks.push(...parts);
         return;
       }
-      while (pages.length >= MOST_WAITING && !failure) await changed;
+      while (pages.length >= MOST_WAITING && !isOver(selection)) await changed;
     }
   }
 
   function start(): void {
     while (reading < READERS && tasks.length > 0 && !failure) {
       reading += 1;
-      readTask(tasks.shift() as Task)
-        .catch((error: unknown) => {
-          failure ??= { error };
-        })
+      const task = tasks.shift() as Task;
+      readTask(task)
+        .catch((error: unknown) => fail(task.selection, error))
         .finally(() => {
           reading -= 1;
           start();
@@ -133,10 +159,13 @@ export function startReading(
       start();
       while (pages.length === 0 && reading > 0 && !failure) await changed;
       if (failure) return failure;
+      for (const filter of proofs.keys()) if (!failed.has(filter)) checkFilter(filter);
       const taken = pages.splice(0, most);
       change();
       return taken;
     },
+    failed,
+    isProven: filter => proofs.get(filter)?.isProven() ?? true,
   };
 }
 

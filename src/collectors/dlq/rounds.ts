@@ -18,6 +18,7 @@ import {
   beginWalk,
   dropWalk,
   endWalk,
+  failFilter,
   keepNewcomers,
   releaseRows,
   type Selection,
@@ -63,10 +64,10 @@ function start(
   tasks: readonly Task[],
   isComplete: boolean,
   most: Bound,
-  { api, now, meaning, signal }: RoundContext,
+  { api, now, meaning, memory, signal }: RoundContext,
 ): Walk {
   const selections = [...new Set(tasks.map(({ selection }) => selection))];
-  const reading = startReading(api, tasks, { now, meaning, most }, signal);
+  const reading = startReading(api, tasks, { now, meaning, most, reported: memory.reported }, signal);
   const progress = { hasBegun: false, held: [], isRead: false, changes: 0, isPartial: false, isOvertaken: false };
   return { reading, selections, isComplete, ...progress, probe: undefined, callbacks: undefined };
 }
@@ -90,6 +91,8 @@ export function startSince(selections: readonly Selection[], from: number, conte
 export interface Step {
   readonly reads: readonly Read[];
   readonly failure?: Failure;
+  /** Filters that failed alone so far. Nothing is read of them. */
+  readonly failed: ReadonlyMap<Selection, Failure>;
   /** Nothing is left to be read or folded but what this step does. */
   readonly isLast: boolean;
 }
@@ -97,37 +100,39 @@ export interface Step {
 /** Chunks of rosters that one step writes: as much as the store takes without holding up others. */
 const CHUNKS_A_STEP = 8;
 
-const goesOn = (reads: readonly Read[]): Step => ({ reads, isLast: false });
-
 export async function readStep(walk: Walk, { all, filters }: Memory): Promise<Step> {
   const { reading, selections, isComplete, held } = walk;
+  const step = (reads: readonly Read[], isLast = false): Step => {
+    const failed = new Map(reading.failed);
+    return { reads: reads.filter(({ selection }) => !failed.has(selection)), failed, isLast };
+  };
   // Marks are cleared before anything is read: what a read for new entries finds from now on is there, whether this lists it or not.
-  if (isComplete && !walk.hasBegun) return goesOn([]);
+  if (isComplete && !walk.hasBegun) return step([]);
   if (!walk.isRead) {
     const taken = await reading.take(PAGES_A_STEP);
-    if ('error' in taken) return { reads: [], failure: taken, isLast: false };
-    if (isComplete && taken.length > 0) return goesOn(taken);
+    if ('error' in taken) return { ...step([]), failure: taken };
+    if (isComplete && taken.length > 0) return step(taken);
     held.push(...taken);
     walk.isRead = taken.length === 0;
   }
-  if (!walk.isRead) return goesOn([]);
+  if (!walk.isRead) return step([]);
   if (held.length > 0) {
     const known = [all, ...filters].reduce((sum, { roster }) => sum + roster.size, 0);
     if (known > 2 * MOST_OF_A_WALK.entries) {
       throw new Implausible(`${known} entries are known: no more are added before a complete walk`);
     }
-    return goesOn(held.splice(0, PAGES_A_STEP));
+    return step(held.splice(0, PAGES_A_STEP));
   }
-  const own = selections.filter(selection => selection.walk?.id === walk);
+  const own = selections.filter(selection => selection.walk?.id === walk && !reading.failed.has(selection));
   const chunks = own.reduce((sum, { roster }) => sum + roster.newChunks, 0);
-  return { reads: [], isLast: chunks <= CHUNKS_A_STEP };
+  return step([], chunks <= CHUNKS_A_STEP);
 }
 
 /** Folds the pages of one step of a round. */
 export function foldStep(
   memory: Memory,
   walk: Walk,
-  { reads, failure, isLast }: Step,
+  { reads, failure, failed, isLast }: Step,
   { now, meaning, retention }: RoundContext,
   round: string,
 ): void {
@@ -143,6 +148,7 @@ export function foldStep(
   if (walk.isComplete && !walk.hasBegun) for (const selection of walk.selections) beginWalk(selection, walk);
   if (round === 'full' && !walk.hasBegun) walk.callbacks = memory.callbacks.begin();
   walk.hasBegun = true;
+  for (const [filter, { error }] of failed) failFilter(filter, walk, error, now);
   for (const { selection, rows, rejected } of reads) {
     if (selection === memory.all) walk.callbacks?.take(rows);
     walk.isPartial ||= rejected > 0;
@@ -161,9 +167,14 @@ export function foldStep(
     return;
   }
   if (round === 'new' && walk.selections.includes(memory.all)) memory.lookedAt = now;
+  const whole = walk.selections.filter(selection => !failed.has(selection));
+  for (const selection of whole) {
+    if (walk.isComplete) selection.failure = undefined;
+    selection.isProven = walk.reading.isProven(selection) && (walk.isComplete || selection.isProven);
+  }
   if (!walk.isComplete) return;
   if (round === 'full') memory.tooMuchNew = undefined;
-  for (const selection of walk.selections) {
+  for (const selection of whole) {
     walk.isOvertaken ||= selection.walk?.id !== walk;
     const { missed = 0 } = selection.walk?.id === walk ? selection.walk : {};
     memory.foundByRescan += missed;

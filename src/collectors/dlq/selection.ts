@@ -1,6 +1,7 @@
 import { hash64 } from '../../kit/hash.ts';
 import type { DlqEntry } from '../../model/message.ts';
-import type { DlqQuery } from '../../upstream/api.ts';
+import type { FailedFilter } from '../../model/status.ts';
+import { type DlqQuery, FilterContradiction } from '../../upstream/api.ts';
 import { type Aggregate, addTo, addUnreadable, type Breakdown, createAggregate } from './aggregate.ts';
 import type { Letters } from './letters.ts';
 import type { Roster } from './roster.ts';
@@ -37,8 +38,29 @@ export interface Selection {
   times: readonly number[];
   /** Of the whole queue, where its entries have log records. */
   readonly letters: Letters | undefined;
+  /** Why the last read of a filter failed; undefined if it succeeded. */
+  failure: FailedFilter | undefined;
+  /** Whether every row of a filter carries all fields of its `match`, and matches. */
+  isProven: boolean;
   /** Its state is to be written with the next commit. */
   isTouched: boolean;
+}
+
+export const isFilter = ({ match }: Selection) => Object.keys(match).length > 0;
+
+/** Ends the complete read `id` of a filter, and notes why it failed. `now`: beginning of the round. */
+export function failFilter(filter: Selection, id: WalkId, error: unknown, now: number): void {
+  dropWalk(filter, id);
+  const { message, reason } = error as Error & { readonly reason: string };
+  const isContradicted = error instanceof FilterContradiction;
+  const { name, failure } = filter;
+  filter.failure = { name, reason, message, isContradicted, since: Math.min(failure?.since ?? now, now) };
+  if (isContradicted) filter.shown = undefined;
+}
+
+/** Withdraws the sizes of filters that have failed for longer than `limit`, milliseconds. */
+export function withdrawFilters(filters: readonly Selection[], now: number, limit: number): void {
+  for (const filter of filters) if (filter.failure && now - filter.failure.since >= limit) filter.shown = undefined;
 }
 
 /** Rows of a complete read that could not be read, and entries that it did not list: any of them may be any of these. */

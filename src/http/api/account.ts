@@ -58,7 +58,17 @@ export const AccountView = z.object({
     retentionSeconds: Maybe(Seconds),
     nextExpiry: Maybe(Time).describe('When the longest-queued one expires.'),
     filters: z.array(
-      z.object({ name: z.string(), messages: Maybe(Num), oldestEntered: Maybe(Time), entered: Num, left: Left }),
+      z.object({
+        name: z.string(),
+        messages: Maybe(Num),
+        oldestEntered: Maybe(Time),
+        entered: Maybe(Num),
+        left: Maybe(Left),
+        proven: Maybe(z.boolean()).describe('Whether every row of it carries the fields of `match`, and matches.'),
+        failure: Maybe(
+          z.object({ reason: z.string(), message: z.string(), since: Maybe(Time), contradicted: z.boolean() }),
+        ).describe('Why it cannot be read, or that its rows do not match it.'),
+      }),
     ),
     breakdowns: z.array(
       z.object({

@@ -43,6 +43,7 @@ export const PROBLEM_KINDS = [
   'rate_limited',
   'rows_unreadable',
   'lists_missing',
+  'filter_failing',
   'budget_low',
   'event_log_behind',
   'event_log_gap',

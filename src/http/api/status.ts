@@ -29,6 +29,18 @@ export const ShownStatus = z.object({
       collector: z.string(),
       withdrawn: z.boolean().describe('Too old to be shown.'),
       rounds: z.array(Round),
+      failedFilters: z
+        .array(
+          z.object({
+            name: z.string(),
+            reason: z.string(),
+            message: z.string(),
+            since: EpochMilliseconds,
+            isContradicted: z.boolean().describe('Rows that the service lists for it do not match it.'),
+          }),
+        )
+        .optional()
+        .describe('Filters that could not be read although the last round succeeded.'),
     }),
   ),
   replica: z.string().optional().describe('URL of the replica that holds it, where another one does.'),

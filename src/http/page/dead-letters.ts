@@ -151,7 +151,11 @@ function filters({ filters }: DeadLetters, now: number): Html {
   return table(
     'Filters',
     [
-      { head: 'filter', cell: row => name(row.name) },
+      {
+        head: 'filter',
+        cell: row =>
+          html`${name(row.name)}${row.failure !== null && html`<small>${name(row.failure.message)}</small>`}${row.proven === false && html`<small>rows do not report every field of match</small>`}`,
+      },
       { head: 'dead letters', isNumber: true, cell: (row, index) => count(row.messages, `${path(index)}.messages`) },
       { head: 'oldest entered', cell: (row, index) => ago(row.oldestEntered, `${path(index)}.oldestEntered`, now) },
       { head: 'entered', isNumber: true, cell: (row, index) => count(row.entered, `${path(index)}.entered`) },

@@ -61,6 +61,7 @@ const KINDS: Readonly<Record<Problem['kind'], readonly [words: string, look?: st
   callbacks_failing: ['callbacks failing'],
   deliveries_stalled: ['deliveries stalled'],
   lists_missing: ['lists missing'],
+  filter_failing: ['filter failing'],
   retries_high: ['many retries'],
   waitlist_stalled: ['waitlist stalled'],
   reload_refused: ['reload refused'],

@@ -1,9 +1,51 @@
 import { autoCancelFamilies } from '../../../src/metrics/auto-cancel.ts';
 import { NOON } from '../../support/calm-account.ts';
-import { ago, type Case, MINUTE, one, rounds, row, schedule, waitlist } from './problem-scene.ts';
+import { ago, type Case, failing, MINUTE, one, rounds, row, schedule, waitlist } from './problem-scene.ts';
 
 /** Of dead letters, waitlists, schedules and auto-cancel. */
 export const QUEUES: readonly Case[] = [
+  [
+    'filters that fail',
+    {
+      change: view => {
+        const filter = (name: string, messages: number | null, reason: string, message: string, minutes = 7) => ({
+          name,
+          messages,
+          oldestEntered: null,
+          entered: 0,
+          left: null,
+          proven: null,
+          failure: { reason, message, since: ago(minutes), contradicted: name === 'jobs' },
+        });
+        view.deadLetters.filters = [
+          filter(
+            'jobs',
+            null,
+            'invalid_response',
+            'the service ignores the parameter label: 27 of 30 rows do not match',
+          ),
+          filter('errors', null, 'refused', 'GET /v2/dlq: status 400: invalid responseStatus'),
+          filter('payments', 12, 'server', 'GET /v2/dlq: status 500', 15),
+          filter('limited', 12, 'rate_limited', 'GET /v2/dlq: status 429', 14),
+        ];
+      },
+    },
+    [
+      'warning filter_failing (payments) 15 min: The filter payments fails: GET /v2/dlq: status 500; its size is of 11:45:00 UTC.',
+      'warning filter_failing (jobs) 7 min: The filter jobs fails: the service ignores the parameter label: 27 of 30 rows do not match; nothing of it is shown.',
+      'warning filter_failing (errors) 7 min: The filter errors fails: GET /v2/dlq: status 400: invalid responseStatus; its size is unknown.',
+    ],
+  ],
+  [
+    'a filter that fails in data that is stale',
+    {
+      change: view => {
+        rounds(view, failing('stale', 'server', 'GET /v2/dlq: status 500'), 'dlq');
+        view.deadLetters.data = 'stale';
+      },
+    },
+    ['critical data_stale (dlq) 4 min: Dead letters were last read at 11:56:00 UTC: GET /v2/dlq: status 500.'],
+  ],
   [
     'a queue that grows at once',
     {

@@ -39,7 +39,7 @@ function recorded(series: Readonly<Record<string, readonly (readonly [minutesAgo
 }
 
 const NONE = recorded({});
-const FRESH = { enabled: true, data: 'fresh', at: NOW } as const;
+const FRESH = { enabled: true, data: 'fresh', at: NOW, failedFilters: [] } as const;
 const HOUR = 60 * MINUTE;
 
 describe('a change', () => {

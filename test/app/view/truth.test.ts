@@ -27,7 +27,7 @@ it.each([
   ['quiet rounds fail', [round('new', 300, { stale: true }), round('full', 900)], 'stale', 300],
   ['nothing was read', [round('new', undefined), round('full', undefined)], 'not_read', undefined],
 ])('dead letters: %s', (_, rounds, data, at) => {
-  expect(truth('dlq', rounds)).toEqual({ enabled: true, data, at });
+  expect(truth('dlq', rounds)).toEqual({ enabled: true, data, at, failedFilters: [] });
 });
 
 it('rounds that no gauge depends on say nothing about it', () => {
@@ -40,5 +40,6 @@ it('what is withdrawn is not shown', () => {
     enabled: true,
     data: 'withdrawn',
     at: undefined,
+    failedFilters: [],
   });
 });

@@ -5,7 +5,16 @@ import { BLIND_FOR, LISTS_MISSING, RATE_LIMITED, REQUESTS_KEPT, REQUESTS_LAST } 
 import { serviceErrorIn } from '../../../upstream/errors.ts';
 import { seriesName } from '../recent.ts';
 import { sum, sumBy } from '../values.ts';
-import { type AccountCheck, type Found, MINUTE, type Moment, msOf, type ShownAccount, seenFor } from './check.ts';
+import {
+  type AccountCheck,
+  type Found,
+  isCurrent,
+  MINUTE,
+  type Moment,
+  msOf,
+  type ShownAccount,
+  seenFor,
+} from './check.ts';
 import { clockTime, count, lasting, plural, share } from './words.ts';
 
 type Round = ShownAccount['rounds'][number];
@@ -120,6 +129,9 @@ const risen = ({ shown, changes }: Moment, family: Family, label: string) =>
     const rise = changes.rise(seriesName(family.name, { [label]: value }), sum, QUARTER);
     return rise ? [{ value, ...rise }] : [];
   });
+
+/** Reasons that often pass before a filter is read again. */
+const PASSING: ReadonlySet<string> = new Set(['server', 'timeout', 'network', 'rate_limited', 'unauthorized']);
 
 /** Whether the account can be read, and what keeps the agent from it. */
 export const READING: readonly AccountCheck[] = [
@@ -236,6 +248,28 @@ export const READING: readonly AccountCheck[] = [
               },
             ],
       ),
+  },
+  {
+    kind: 'filter_failing',
+    severity: 'warning',
+    runbook: 'DeliveryCollectorStale',
+    when: 'a filter of `dlq.filters` is rejected, or the service lists entries for it that do not match it, while the queue is read; if the service fails or limits the rate, after one and a half times `dlq.rescanEvery`',
+    check: ({ view: { deadLetters, rounds }, now }) =>
+      isCurrent(deadLetters.data)
+        ? deadLetters.filters.flatMap(({ name, messages, failure }) => {
+            if (!failure) return [];
+            const since = msOf(failure.since);
+            const walk = rounds.find(({ collector, round }) => collector === 'dlq' && round === 'full');
+            const isYoung = since !== undefined && now - since < 1500 * (walk?.everySeconds ?? 0);
+            if (isYoung && PASSING.has(failure.reason)) return [];
+            const shown = failure.contradicted
+              ? 'nothing of it is shown'
+              : messages === null
+                ? 'its size is unknown'
+                : `its size is of ${since === undefined ? 'before' : clockTime(since, now)}`;
+            return [{ subject: name, since, text: `The filter ${name} fails: ${failure.message}; ${shown}.` }];
+          })
+        : [],
   },
   {
     kind: 'lists_missing',

@@ -1,0 +1,183 @@
+import { isIP } from 'node:net';
+import type { DlqEntry } from '../model/message.ts';
+
+/** Query parameters that narrow the DLQ list. */
+export const DLQ_FILTERS = [
+  'messageId',
+  'url',
+  'topicName',
+  'scheduleId',
+  'queueName',
+  'api',
+  'fromDate',
+  'toDate',
+  'responseStatus',
+  'callerIp',
+  'label',
+] as const;
+
+type DlqFilter = (typeof DLQ_FILTERS)[number];
+type Time = 'fromDate' | 'toDate';
+
+export type DlqQuery = Readonly<Partial<Record<DlqFilter, string | number>>>;
+
+const listOf = (value: string | undefined) => (value === undefined ? [] : [value]);
+
+/** The values of an entry that a parameter is compared with; none if the row does not report the field. */
+const VALUES: Readonly<Record<Exclude<DlqFilter, Time>, (entry: DlqEntry) => readonly string[]>> = {
+  messageId: ({ messageId }) => listOf(messageId),
+  url: ({ url }) => listOf(url),
+  topicName: ({ topicName }) => listOf(topicName),
+  scheduleId: ({ schedule }) => listOf(schedule),
+  queueName: ({ queue }) => listOf(queue),
+  api: ({ api }) => listOf(api),
+  responseStatus: ({ responseStatus }) => listOf(responseStatus?.toString()),
+  callerIp: ({ callerIp }) => listOf(callerIp),
+  label: ({ labels }) => labels,
+};
+
+/** Different spellings of the same value become equal. */
+const NORMAL: Readonly<Partial<Record<DlqFilter, (text: string) => string>>> = {
+  url: text => URL.parse(text)?.href ?? text,
+  responseStatus: text => String(Number(text)),
+  callerIp: text => (isIP(text) === 6 ? (URL.parse(`http://[${text}]`)?.hostname ?? text) : text),
+};
+
+/** How an entry compares with one parameter. `unreported`: the row does not carry the field. The last three contradict. */
+type Comparison = 'matches' | 'unreported' | 'other case' | 'prefix' | 'differs';
+
+type Compare = (entry: DlqEntry) => Comparison;
+
+/**
+ * The interface document does not define which time the dates filter: creation or entry into the queue, which is later. An
+ * entry matches if either time does.
+ */
+function compareTime(parameter: Time, bound: number): Compare {
+  const isWithin = (time: number | undefined) =>
+    time !== undefined && (parameter === 'fromDate' ? time >= bound : time <= bound);
+  return ({ createdAt, enteredAt }) => {
+    if (isWithin(createdAt) || isWithin(enteredAt)) return 'matches';
+    const decisive = parameter === 'fromDate' ? enteredAt : createdAt;
+    return decisive === undefined ? 'unreported' : 'differs';
+  };
+}
+
+/** The service accepts several values separated by commas. */
+function compareValue(parameter: Exclude<DlqFilter, Time>, wantedText: string): Compare {
+  const normal = NORMAL[parameter] ?? ((text: string) => text);
+  const wanted = new Set([wantedText, ...wantedText.split(',')].flatMap(text => [text, normal(text.trim())]));
+  const read = VALUES[parameter];
+  // A row without a status is of a message that got no response.
+  const ofNone = parameter === 'responseStatus' && wanted.has('0') ? 'matches' : 'unreported';
+  const lowered = [...wanted].map(text => text.toLowerCase());
+  return entry => {
+    const values = read(entry);
+    if (values.length === 0) return ofNone;
+    if (values.some(value => wanted.has(value) || wanted.has(normal(value)))) return 'matches';
+    const others = values.map(value => value.toLowerCase());
+    if (others.some(value => lowered.includes(value))) return 'other case';
+    return others.some(value => lowered.some(start => value.startsWith(start))) ? 'prefix' : 'differs';
+  };
+}
+
+const isTime = (parameter: DlqFilter): parameter is Time => parameter === 'fromDate' || parameter === 'toDate';
+
+const parametersOf = (match: DlqQuery) => Object.keys(match) as DlqFilter[];
+
+/** Fields that rows of an account carry, by the parameter that is compared with them. */
+export interface ReportedFields {
+  /** Adds the fields that any of these rows carries. */
+  add(rows: readonly DlqEntry[]): void;
+  has(parameter: DlqFilter): boolean;
+}
+
+/** `matches`: of all filters. Fields that no filter needs are not added. */
+export function createReportedFields(matches: readonly DlqQuery[]): ReportedFields {
+  const parameters = matches.flatMap(parametersOf).filter(parameter => !isTime(parameter));
+  const missing = new Set<Exclude<DlqFilter, Time>>(parameters);
+  const found = new Set<DlqFilter>();
+  return {
+    add(rows) {
+      for (const parameter of missing) {
+        if (!rows.some(row => VALUES[parameter](row).length > 0)) continue;
+        missing.delete(parameter);
+        found.add(parameter);
+      }
+    },
+    has: parameter => found.has(parameter),
+  };
+}
+
+/** The service listed entries for a filter that do not match it. */
+export class FilterContradiction extends Error {
+  override readonly name = 'FilterContradiction';
+  readonly reason = 'invalid_response';
+}
+
+const FINDINGS: Readonly<Record<'other case' | 'prefix' | 'differs', (parameter: string) => string>> = {
+  'other case': parameter => `the service matches the parameter ${parameter} regardless of case`,
+  prefix: parameter => `the service matches the parameter ${parameter} as a prefix`,
+  differs: parameter => `the service ignores the parameter ${parameter}`,
+};
+
+/** Compares the rows of a filter with its `match`. */
+interface FilterProof {
+  add(rows: readonly DlqEntry[]): void;
+  /** The first parameter that the rows so far contradict, as a sentence; undefined if they contradict none. */
+  contradiction(): FilterContradiction | undefined;
+  /** Whether every row so far carries all fields of `match`, and matches. Without rows: true. */
+  isProven(): boolean;
+}
+
+/**
+ * `reported`: a service omits fields that are not set. So a row without a field contradicts if any other row carries it, and
+ * proves nothing if none does.
+ */
+export function createFilterProof(match: DlqQuery, reported: ReportedFields): FilterProof {
+  const checks = parametersOf(match).map(parameter => ({
+    parameter,
+    compare: isTime(parameter)
+      ? compareTime(parameter, Number(match[parameter]))
+      : compareValue(parameter, String(match[parameter])),
+    counts: { matches: 0, unreported: 0, 'other case': 0, prefix: 0, differs: 0 },
+  }));
+  let total = 0;
+  return {
+    add(rows) {
+      reported.add(rows);
+      total += rows.length;
+      for (const { compare, counts } of checks) for (const row of rows) counts[compare(row)] += 1;
+    },
+    contradiction() {
+      for (const { parameter, counts } of checks) {
+        const differs = counts.differs + (reported.has(parameter) ? counts.unreported : 0);
+        const others = differs + counts.prefix + counts['other case'];
+        if (others === 0) continue;
+        const finding = differs > 0 ? 'differs' : counts.prefix > 0 ? 'prefix' : 'other case';
+        return new FilterContradiction(`${FINDINGS[finding](parameter)}: ${others} of ${total} rows do not match`);
+      }
+      return undefined;
+    },
+    isProven: () => checks.every(({ counts }) => counts.matches === total),
+  };
+}
+
+const LATEST = 8.64e15;
+const everyPart = (value: string | number, is: (part: string) => boolean) => String(value).split(',').every(is);
+
+/** Returns the allowed values of a parameter if the service cannot accept this one, else undefined. */
+export function filterValueFault(parameter: DlqFilter, value: string | number): string | undefined {
+  if (String(value).trim() === '') return 'must not be empty';
+  if (isTime(parameter)) {
+    const isMillis = /^\d{1,16}$/.test(String(value)) && Number(value) <= LATEST;
+    return isMillis ? undefined : 'must be a time in milliseconds since the Unix epoch, such as 1767225600000';
+  }
+  if (parameter === 'responseStatus') {
+    const isStatus = everyPart(value, part => /^([1-9]\d\d|0)$/.test(part.trim()));
+    return isStatus ? undefined : 'must be an HTTP status code, 100 to 999, or 0 for no response';
+  }
+  if (parameter === 'callerIp') {
+    return everyPart(value, part => isIP(part.trim()) !== 0) ? undefined : 'must be an IPv4 or IPv6 address';
+  }
+  return typeof value === 'string' || Number.isSafeInteger(value) ? undefined : 'must be text: put it in quotes';
+}

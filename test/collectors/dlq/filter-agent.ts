@@ -1,0 +1,69 @@
+import { withReader } from '../../../src/collectors/collector.ts';
+import { createDlq, dlq } from '../../../src/collectors/dlq/dlq.ts';
+import type { DlqFacts } from '../../../src/collectors/dlq/facts.ts';
+import { systemClock } from '../../../src/kit/clock.ts';
+import { Secret } from '../../../src/kit/secret.ts';
+import { createCollectorState } from '../../../src/scheduler/board.ts';
+import { createRunner } from '../../../src/scheduler/runner.ts';
+import { createMemoryStore } from '../../../src/store/memory.ts';
+import type { Store } from '../../../src/store/store.ts';
+import { fixedToken } from '../../../src/upstream/token.ts';
+import { createTestClient } from '../../support/client.ts';
+import { createTestLog, createTestTracer } from '../../support/silent.ts';
+
+interface Options {
+  readonly url: string;
+  readonly token?: string;
+  readonly filters: readonly { readonly name: string; readonly match: Readonly<Record<string, string | number>> }[];
+  readonly now?: () => number;
+  /** Milliseconds of a request. */
+  readonly timeout?: number;
+  readonly store?: Store;
+}
+
+/** The real client, collector, runner and board of one account. */
+export async function createFilterAgent({
+  url,
+  token,
+  filters,
+  now = systemClock.now,
+  timeout = 60_000,
+  store = createMemoryStore(),
+}: Options) {
+  const collector = createDlq(dlq.options.parse({ filters }));
+  const { reader } = createTestClient(url, { timeout, ...(token && { token: fixedToken(new Secret(token)) }) });
+  const clock = { ...systemClock, now };
+  const state = createCollectorState<DlqFacts>(
+    { account: 'a', collector: dlq.name },
+    collector.rounds,
+    { markAfter: 3, withdrawAfter: 20, withdrawAtMost: 1_800_000 },
+    clock,
+  );
+  const log = createTestLog();
+  const observer = withReader(collector, () => reader);
+  const run = await createRunner({ observer, state, store, clock, log, tracer: createTestTracer() });
+  return {
+    log,
+    round: (name: 'full' | 'new') => run(name, new AbortController().signal),
+    status: () => state.status(),
+    /** Each round as `success complete`. */
+    rounds: () =>
+      Object.fromEntries(state.status().rounds.map(({ round, success, complete }) => [round, [success, complete]])),
+    failures: () => state.status().failedFilters?.map(({ name, message }) => `${name}: ${message}`) ?? [],
+    /** Gauges and counters of the queue, or of a filter; those without a series are left out. */
+    shown(filter?: string) {
+      const { now: gauges, committed } = state.visible();
+      const found = { ...(committed && dlq.samples(committed)), ...(gauges && dlq.samples(gauges)) };
+      const of = (key: keyof typeof found) =>
+        found[key]?.find(({ labels }) => filter === undefined || (labels as { filter?: string }).filter === filter)
+          ?.value;
+      return JSON.parse(
+        JSON.stringify(
+          filter === undefined
+            ? { messages: of('messages') }
+            : { messages: of('filterMessages'), proven: of('filterProven'), entered: of('filterEntered') },
+        ),
+      );
+    },
+  };
+}

@@ -1,0 +1,251 @@
+import type { ServerResponse } from 'node:http';
+import { expect, it } from 'vitest';
+import { createMemoryStore } from '../../../src/store/memory.ts';
+import { json, serve } from '../../support/http-service.ts';
+import { createFilterAgent } from './filter-agent.ts';
+
+const START = Date.UTC(2026, 0, 1);
+const MINUTE = 60_000;
+
+type Row = Readonly<Record<string, unknown>>;
+type Answer = (query: URLSearchParams, response: ServerResponse) => boolean;
+
+/** A service that knows dates alone: it lists all rows between two, in pages of `page`, unless `answer` answers the request. */
+async function service(rows: Row[], { answer = () => false, page = 100 }: { answer?: Answer; page?: number } = {}) {
+  return serve((request, response) => {
+    const query = new URL(request.url ?? '', 'http://x').searchParams;
+    if (answer(query, response)) return;
+    if (query.has('source')) return json(response, { error: 'unknown parameter' }, 400);
+    const begin = Number(query.get('cursor') ?? 0);
+    const [from, to] = [Number(query.get('fromDate') ?? 0), Number(query.get('toDate') ?? Number.POSITIVE_INFINITY)];
+    const all = rows.filter(({ createdAt }) => Number(createdAt) >= from && Number(createdAt) <= to);
+    const listed = all.slice(begin, begin + page);
+    const cursor = begin + page < all.length ? { cursor: String(begin + page) } : {};
+    json(response, { messages: listed, ...cursor });
+  });
+}
+
+const row = (number: number, fields: object = {}): Row => ({
+  dlqId: `${START + number}-0`,
+  messageId: `msg_${number}`,
+  url: 'https://api.example.com/',
+  createdAt: START + number,
+  ...fields,
+});
+const rowsOf = (count: number, fields: (number: number) => object = () => ({})) =>
+  Array.from({ length: count }, (_, number) => row(number, fields(number)));
+
+const LABELLED = { name: 'labelled', match: { label: 'x' } };
+const BY_URL = { name: 'by-url', match: { url: 'https://api.example.com/' } };
+
+/** Answers requests with this parameter. */
+const answering =
+  (parameter: string, respond: (response: ServerResponse) => void): Answer =>
+  (query, response) => {
+    if (!query.has(parameter)) return false;
+    respond(response);
+    return true;
+  };
+
+it('withdraws a filter whose label is on 3 of 30 listed rows, and shows the queue and the other filter', async () => {
+  const { url } = await service(rowsOf(30, number => (number % 10 === 0 ? { label: 'x' } : {})));
+  const agent = await createFilterAgent({ url, filters: [LABELLED, BY_URL] });
+  await agent.round('full');
+  expect(agent.shown('labelled')).toEqual({});
+  expect(agent.shown('by-url')).toEqual({ messages: 30, proven: 1, entered: 0 });
+  expect(agent.shown()).toEqual({ messages: 30 });
+  expect(agent.failures()).toEqual(['labelled: the service ignores the parameter label: 27 of 30 rows do not match']);
+  expect(agent.rounds().full).toEqual([true, false]);
+  expect(agent.log.lines.filter(({ level }) => level === 'warn')).toEqual([
+    {
+      level: 'warn',
+      message: 'filter failed',
+      fields: {
+        account: 'a',
+        collector: 'dlq',
+        filter: 'labelled',
+        reason: 'invalid_response',
+        error: 'the service ignores the parameter label: 27 of 30 rows do not match',
+      },
+    },
+  ]);
+});
+
+it('stops reading a contradicted filter at the first page that contradicts it', async () => {
+  const { url, requests } = await service(
+    rowsOf(1000, () => ({ label: 'y' })),
+    { page: 10 },
+  );
+  const agent = await createFilterAgent({ url, filters: [LABELLED] });
+  await agent.round('full');
+  expect(agent.shown()).toEqual({ messages: 1000 });
+  expect(requests.filter(request => request.includes('label=x'))).toHaveLength(1);
+});
+
+it('contradicts a filter whose rows lack a field that the queue shows to be reported, also when that is seen last', async () => {
+  const rows = [...rowsOf(25), row(25, { queueName: 'emails' })];
+  const { url } = await service(rows, {
+    page: 5,
+    answer: answering('queueName', response => json(response, { messages: rows.slice(0, 4) })),
+  });
+  const agent = await createFilterAgent({ url, filters: [{ name: 'emails', match: { queueName: 'emails' } }] });
+  await agent.round('full');
+  expect(agent.failures()).toEqual(['emails: the service ignores the parameter queueName: 4 of 4 rows do not match']);
+  expect(agent.shown('emails')).toEqual({});
+});
+
+it('is unproven while no row of the account carries the field', async () => {
+  const rows = rowsOf(3);
+  const { url } = await service(rows);
+  const agent = await createFilterAgent({ url, filters: [LABELLED, BY_URL] });
+  await agent.round('full');
+  expect(agent.shown('labelled')).toEqual({ messages: 3, proven: 0, entered: 0 });
+  expect(agent.rounds().full).toEqual([true, true]);
+  expect(agent.failures()).toEqual([]);
+  rows.push(row(3, { label: 'y' }));
+  await agent.round('full');
+  expect(agent.failures()).toEqual(['labelled: the service ignores the parameter label: 4 of 4 rows do not match']);
+});
+
+it('is proven without rows', async () => {
+  const { url } = await service(
+    rowsOf(3, () => ({ label: 'y' })),
+    {
+      answer: answering('label', response => json(response, { messages: [] })),
+    },
+  );
+  const agent = await createFilterAgent({ url, filters: [LABELLED] });
+  await agent.round('full');
+  expect(agent.shown('labelled')).toEqual({ messages: 0, proven: 1, entered: 0 });
+});
+
+it('is proven if it lists the whole queue and every row matches', async () => {
+  const { url } = await service(rowsOf(3, () => ({ labels: ['y', 'x'] })));
+  const agent = await createFilterAgent({ url, filters: [LABELLED] });
+  await agent.round('full');
+  expect(agent.shown('labelled')).toEqual({ messages: 3, proven: 1, entered: 0 });
+});
+
+it('withdraws a filter at the first new row that contradicts it and counts nothing of that read', async () => {
+  const rows = rowsOf(150, () => ({ label: 'x' }));
+  const { url } = await service(rows);
+  const agent = await createFilterAgent({ url, filters: [LABELLED], now: () => START + MINUTE });
+  await agent.round('full');
+  expect(agent.shown('labelled')).toEqual({ messages: 150, proven: 1, entered: 0 });
+  rows.push(row(150, { label: 'x' }), row(151, { label: 'y' }));
+  await agent.round('new');
+  expect(agent.shown('labelled')).toEqual({});
+  expect(agent.shown()).toEqual({ messages: 152 });
+  expect(agent.rounds().new).toEqual([true, false]);
+  rows.pop();
+  await agent.round('full');
+  expect(agent.shown('labelled')).toEqual({ messages: 151, proven: 1, entered: 1 });
+  expect(agent.rounds().full).toEqual([true, true]);
+  expect(agent.log.lines.map(({ message }) => message)).toContain('filter works again');
+});
+
+const FAILURES: readonly (readonly [what: string, respond: (response: ServerResponse) => void, message: string])[] = [
+  ['400', response => json(response, { error: 'invalid label' }, 400), 'GET /v2/dlq: status 400: invalid label'],
+  ['422', response => json(response, { error: 'invalid label' }, 422), 'GET /v2/dlq: status 422: invalid label'],
+  ['404', response => json(response, { error: 'no such label' }, 404), 'GET /v2/dlq: status 404: no such label'],
+  ['500', response => json(response, { error: 'oops' }, 500), 'GET /v2/dlq: status 500: oops'],
+  [
+    'an error instead of a list',
+    response => json(response, { error: 'oops' }),
+    'GET /v2/dlq: no complete list of messages',
+  ],
+  ['no JSON', response => response.end('<html>'), 'GET /v2/dlq: '],
+  ['no response in time', () => undefined, 'GET /v2/dlq: '],
+];
+
+it.each(FAILURES)(
+  'shows the queue and the other filter while the service answers %s to one',
+  async (_, respond, message) => {
+    const rows = rowsOf(150, number => ({ label: number === 0 ? 'x' : 'y' }));
+    const { url } = await service(rows, { answer: answering('label', respond) });
+    const filters = [LABELLED, BY_URL];
+    const agent = await createFilterAgent({ url, filters, timeout: 500, now: () => START + MINUTE });
+    await agent.round('full');
+    expect(agent.failures()).toEqual([expect.stringContaining(`labelled: ${message}`)]);
+    expect(agent.shown('labelled')).toEqual({ entered: 0 });
+    expect(agent.shown('by-url')).toEqual({ messages: 150, proven: 1, entered: 0 });
+    expect(agent.rounds().full).toEqual([true, false]);
+    rows.push(row(150));
+    await agent.round('new');
+    expect(agent.shown()).toEqual({ messages: 151 });
+    expect(agent.shown('by-url')).toEqual({ messages: 151, proven: 1, entered: 1 });
+    expect(agent.rounds().new).toEqual([true, false]);
+    const [{ consecutiveFailures } = { consecutiveFailures: -1 }] = agent.status().rounds;
+    expect(consecutiveFailures).toBe(0);
+  },
+);
+
+it('keeps the last size of a failing filter for half an hour, then withdraws it, and reads it again when it works', async () => {
+  const rows = rowsOf(3, () => ({ label: 'x' }));
+  let isRefused = false;
+  const { url, requests } = await service(rows, {
+    answer: (query, response) => {
+      if (!isRefused || !query.has('label')) return false;
+      json(response, { error: 'not now' }, 400);
+      return true;
+    },
+  });
+  const clock = { now: START + MINUTE };
+  const agent = await createFilterAgent({ url, filters: [LABELLED], now: () => clock.now });
+  await agent.round('full');
+  isRefused = true;
+  rows.push(row(3, { label: 'x' }));
+  await agent.round('new');
+  const failedAt = clock.now;
+  expect(agent.shown('labelled')).toEqual({ messages: 3, proven: 1, entered: 0 });
+  expect(agent.status().failedFilters).toMatchObject([{ since: failedAt, reason: 'refused', isContradicted: false }]);
+
+  const asked = () => requests.filter(request => request.includes('label=x')).length;
+  const before = asked();
+  rows.push(row(4, { label: 'x' }));
+  await agent.round('new');
+  expect(asked()).toBe(before);
+  clock.now += 29 * MINUTE;
+  await agent.round('full');
+  expect(agent.shown('labelled')).toEqual({ messages: 3, proven: 1, entered: 0 });
+  clock.now += MINUTE;
+  await agent.round('new');
+  expect(agent.shown('labelled')).toEqual({ entered: 0 });
+  expect(agent.shown()).toEqual({ messages: 5 });
+
+  isRefused = false;
+  await agent.round('full');
+  expect(agent.shown('labelled')).toEqual({ messages: 5, proven: 1, entered: 2 });
+  expect(agent.failures()).toEqual([]);
+});
+
+it('fails the round if the queue itself cannot be read', async () => {
+  const { url } = await service([], {
+    answer: (_, response) => {
+      json(response, { error: 'down' }, 400);
+      return true;
+    },
+  });
+  const agent = await createFilterAgent({ url, filters: [LABELLED] });
+  await agent.round('full');
+  expect(agent.rounds().full).toEqual([false, false]);
+  expect(agent.status().failedFilters).toBeUndefined();
+});
+
+it('counts from 0 after its match changes, and goes on counting after its keys are reordered', async () => {
+  const rows = rowsOf(3, () => ({ label: 'x', queueName: 'q' }));
+  const { url } = await service(rows);
+  const store = createMemoryStore();
+  const agentWith = (match: Readonly<Record<string, string>>) =>
+    createFilterAgent({ url, store, filters: [{ name: 'f', match }], now: () => START + MINUTE });
+  const first = await agentWith({ label: 'x', queueName: 'q' });
+  await first.round('full');
+  rows.push(row(3, { label: 'x', queueName: 'q' }));
+  await first.round('full');
+  expect(first.shown('f')).toMatchObject({ entered: 1 });
+  const reordered = await agentWith({ queueName: 'q', label: 'x' });
+  expect(reordered.shown('f')).toMatchObject({ entered: 1 });
+  const changed = await agentWith({ queueName: 'q' });
+  await changed.round('full');
+  expect(changed.shown('f')).toEqual({ messages: 4, proven: 1, entered: 0 });
+});
