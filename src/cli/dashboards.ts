@@ -4,6 +4,7 @@ import { Command } from 'commander';
 import { formatFault, loadConfig } from '../config/load.ts';
 import { createFolder } from '../kit/new-file.ts';
 import { printedDashboards } from '../mixin/printed-dashboards.ts';
+import { servedRunbooks } from './option-values.ts';
 
 interface Options {
   readonly dir?: string;
@@ -14,10 +15,10 @@ interface Options {
   readonly traces?: string;
 }
 
-function objectivesOf(file: string) {
+function configIn(file: string) {
   const { config, warnings } = loadConfig(file);
   for (const warning of warnings) process.stderr.write(`warning: ${formatFault(warning)}\n`);
-  return config.objectives;
+  return config;
 }
 
 function writeTo(dir: string, files: ReturnType<typeof printedDashboards>): void {
@@ -37,13 +38,18 @@ function printCommand(): Command {
   return new Command('print')
     .description('print the Grafana dashboards as one JSON object, by file name; with --dir write files')
     .option('--dir <dir>', 'folder to write overview.json, dlq.json and agent.json to')
-    .option('--config <file>', 'configuration file whose objectives the dashboards use; needs no secrets')
+    .option('--config <file>', 'configuration file whose objectives and address the dashboards use; needs no secrets')
     .option('--job <name>', 'scrape job that is chosen at first (default: all)')
-    .option('--runbooks <url>', 'folder of the runbooks; alerts link to NAME.md in it')
+    .option(
+      '--runbooks <url>',
+      'folder of the runbooks; alerts link to NAME.md in it (default: those of the agent, with server.externalUrl)',
+    )
     .option('--grafana <url>', 'address of Grafana (default: the Grafana that shows the dashboard)')
     .option('--traces <url>', 'address where traces are searched (default: /explore of that Grafana)')
     .action(({ dir, config, ...places }: Options) => {
-      const files = printedDashboards(places, config === undefined ? undefined : objectivesOf(config));
+      const own = config === undefined ? undefined : configIn(config);
+      const runbooks = own && servedRunbooks(own);
+      const files = printedDashboards({ ...(runbooks !== undefined && { runbooks }), ...places }, own?.objectives);
       if (dir === undefined) {
         process.stdout.write(`${JSON.stringify(files, null, 2)}\n`);
         return;

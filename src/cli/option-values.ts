@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from 'commander';
+import type { Config } from '../config/schema.ts';
 import { Duration } from '../kit/duration.ts';
 
 /** Reads a duration such as `6h` as milliseconds. */
@@ -16,6 +17,10 @@ export function linkOption(text: string): string {
   }
   return text.replace(/\/+$/, '');
 }
+
+/** Where the agent serves the runbooks, if the configuration has its address. */
+export const servedRunbooks = ({ server: { externalUrl } }: Config): string | undefined =>
+  externalUrl === null ? undefined : `${externalUrl.replace(/\/+$/, '')}/runbooks`;
 
 /** Reads the name of a scrape job, which texts of alerts contain: they are templates. */
 export function jobOption(text: string): string {

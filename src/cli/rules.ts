@@ -5,7 +5,7 @@ import { readRuleCase } from '../config/rule-cases.ts';
 import { writeYaml } from '../config/yaml-file.ts';
 import { alertGroups, DEFAULTS, type RuleOptions, ruleGroups } from '../mixin/rules.ts';
 import { warnOfBlindAlerts } from './blind-alerts.ts';
-import { jobOption, linkOption } from './option-values.ts';
+import { jobOption, linkOption, servedRunbooks } from './option-values.ts';
 
 const words = (verdict: string, reason: string | undefined) =>
   reason === undefined || reason === verdict ? verdict : `${verdict} (${reason})`;
@@ -72,13 +72,18 @@ function printCommand(): Command {
     .description('print the shipped rules and the configured alerts as a Prometheus rule file (YAML)')
     .option('--config <file>', 'configuration file with alerts and objectives; needs no secrets')
     .option('--job <name>', 'scrape job of the agents', jobOption, DEFAULTS.job)
-    .option('--runbooks <url>', 'folder of the runbooks: alerts link to NAME.md in it', linkOption, DEFAULTS.runbooks)
-    .option('--grafana <url>', 'address of Grafana: alerts link to its dashboards', linkOption, DEFAULTS.grafana)
+    .option(
+      '--runbooks <url>',
+      'folder of the runbooks: alerts link to NAME.md in it (default: those of the agent, with server.externalUrl)',
+      linkOption,
+    )
+    .option('--grafana <url>', 'address of Grafana: alerts link to its dashboards (default: no link)', linkOption)
     .action(async ({ config: file, ...places }: PrintOptions) => {
       const loaded = file === undefined ? undefined : loadConfig(file);
       for (const warning of loaded?.warnings ?? []) process.stderr.write(`warning: ${formatFault(warning)}\n`);
       if (loaded) await warnOfBlindAlerts(loaded.config);
-      const options = { ...DEFAULTS, ...places, ...(loaded && { objectives: loaded.config.objectives }) };
+      const own = loaded && { objectives: loaded.config.objectives, runbooks: servedRunbooks(loaded.config) };
+      const options = { ...DEFAULTS, ...own, ...places };
       const groups = ruleGroups(options, loaded && configuredAlerts(loaded.config));
       for (const name of shippedNames(loaded?.config.alerts.rules ?? [])) {
         process.stderr.write(`warning: the alert ${name} has the name of a shipped one: each holds the other\n`);

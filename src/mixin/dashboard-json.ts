@@ -85,7 +85,7 @@ const variables = ({ job, runbooks, traces }: Places) => [
     'label_values(delivery_up{job=~"$job", instance=~"$instance"}, account)',
     undefined,
   ),
-  addressVariable('runbooks', 'Folder of the runbooks', runbooks),
+  ...(runbooks === '' ? [] : [addressVariable('runbooks', 'Folder of the runbooks', runbooks)]),
   addressVariable('traces', 'Search of traces', traces),
 ];
 

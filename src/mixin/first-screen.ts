@@ -130,7 +130,7 @@ const alerts = (places: Places): PanelSpec => ({
     { title: 'Series', width: 80, expr: `count by (${group}) (${firing('.*')})` },
   ],
   sortBy: ['Severity', 'Age'],
-  links: { Alert: [RUNBOOK], Account: ofRow(places, ['overview', 'dlq', 'agent']) },
+  links: { ...(places.runbooks !== '' && { Alert: [RUNBOOK] }), Account: ofRow(places, ['overview', 'dlq', 'agent']) },
   noValue: 'No alert is firing. State says whether rules are loaded.',
   width: 24,
   height: 6,

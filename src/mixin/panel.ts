@@ -144,7 +144,7 @@ export interface RowSpec {
 export interface Places {
   /** The job that is chosen at first; default: all. */
   readonly job?: string;
-  /** Folder of the runbooks: `NAME.md` for each alert. */
+  /** Folder of the runbooks: `NAME.md` for each alert. Empty: no links to runbooks. */
   readonly runbooks: string;
   /** Where Grafana is; empty: the one that shows the dashboard. */
   readonly grafana: string;

@@ -6,7 +6,7 @@ import { DEFAULTS } from './rules.ts';
 
 /** What dashboards/ is generated with. */
 export const SETTINGS: Settings = {
-  places: { runbooks: DEFAULTS.runbooks, grafana: '', traces: '/explore' },
+  places: { runbooks: '', grafana: '', traces: '/explore' },
   expected: DEFAULTS.objectives,
 };
 

@@ -17,9 +17,9 @@ import { scheduleAlerts } from './schedule-alerts.ts';
 export interface RuleOptions {
   /** The job that scrapes the agents. */
   readonly job: string;
-  /** Base addresses of links in alerts. */
-  readonly runbooks: string;
-  readonly grafana: string;
+  /** Base addresses of links in alerts. Without one, alerts have no such link. */
+  readonly runbooks?: string | undefined;
+  readonly grafana?: string | undefined;
   /** Objectives of accounts whose agent does not tell them. */
   readonly objectives: Objectives;
 }
@@ -27,8 +27,6 @@ export interface RuleOptions {
 /** As dashboards/ is generated. */
 export const DEFAULTS: RuleOptions = {
   job: 'delivery-watch',
-  runbooks: 'https://runbooks.example.com/delivery-watch',
-  grafana: 'https://grafana.example.com',
   objectives: { delivered: 0.99, onTime: 0.99, onTimeWithin: 300_000, window: 30 * 86_400_000, dlqMaxAge: 86_400_000 },
 };
 
@@ -106,8 +104,10 @@ export function alertingRule(alert: Alert, { runbooks, grafana }: RuleOptions = 
     annotations: {
       summary,
       description: descriptionOf(alert),
-      runbook_url: `${runbooks}/${name}.md`,
-      dashboard_url: `${grafana}/d/${DASHBOARDS[dashboard]}${alert.isOfAgent ? '' : '?var-account={{ $labels.account }}'}`,
+      ...(runbooks !== undefined && { runbook_url: `${runbooks}/${name}.md` }),
+      ...(grafana !== undefined && {
+        dashboard_url: `${grafana}/d/${DASHBOARDS[dashboard]}${alert.isOfAgent ? '' : '?var-account={{ $labels.account }}'}`,
+      }),
     },
   };
 }

@@ -84,6 +84,23 @@ describe('dashboards print', () => {
     expect(failing.fieldConfig.defaults.thresholds.steps[1].value).toBeCloseTo(0.1);
   });
 
+  it('links to the runbooks of the agent if its address is configured, else to none', async () => {
+    const config = join(newFolder(), 'config.yaml');
+    writeFileSync(
+      config,
+      'accounts: [{ name: a, baseUrl: "https://h.example", token: { env: T } }]\nserver: { externalUrl: "https://dw.example" }\n',
+    );
+    const constants = async (...args: string[]) => {
+      const { out } = await run('dashboards', 'print', ...args);
+      const { list } = JSON.parse(out)['overview.json'].templating;
+      return list.flatMap(({ type, name, query }: Record<string, string>) =>
+        type === 'constant' ? [`${name} ${query}`] : [],
+      );
+    };
+    expect(await constants('--config', config)).toEqual(['runbooks https://dw.example/runbooks', 'traces /explore']);
+    expect(await constants()).toEqual(['traces /explore']);
+  });
+
   it('refuses a configuration that is none, and an option that there is not', async () => {
     const stderr = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
     expect((await run('dashboards', 'print', '--config', '/there/is/none.yaml')).code).toBe(2);

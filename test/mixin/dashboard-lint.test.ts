@@ -32,7 +32,6 @@ describe.each(dashboards)('the dashboard %s, by the rules of dashboard-linter', 
     }
     // Addresses for links: not shown.
     expect(others.filter(({ type }) => type !== 'query')).toMatchObject([
-      { name: 'runbooks', type: 'constant', hide: 2 },
       { name: 'traces', type: 'constant', hide: 2 },
     ]);
   });

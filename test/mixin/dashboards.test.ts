@@ -88,12 +88,13 @@ describe('rules', () => {
   });
 
   it.each(alerts)('$name says all that an alert should', alert => {
-    const { annotations, labels } = alertingRule(alert);
+    const places = { runbooks: 'https://wiki.example/r', grafana: 'https://g.example' };
+    const { annotations, labels } = alertingRule(alert, { ...DEFAULTS, ...places });
     expect(['critical', 'warning', 'info']).toContain(labels.severity);
     expect(annotations.summary).not.toContain('$value');
-    expect(annotations.runbook_url).toBe(`${DEFAULTS.runbooks}/${alert.name}.md`);
+    expect(annotations.runbook_url).toBe(`${places.runbooks}/${alert.name}.md`);
     expect(
-      Object.values(DASHBOARDS).some(uid => annotations.dashboard_url.startsWith(`${DEFAULTS.grafana}/d/${uid}`)),
+      Object.values(DASHBOARDS).some(uid => annotations.dashboard_url?.startsWith(`${places.grafana}/d/${uid}`)),
     ).toBe(true);
     const values = annotations.description.match(/\{\{ \$value[^}]*\}\}/g) ?? [];
     expect(values.every(value => /\| (humanize\w*|printf "%\.0f") /.test(value))).toBe(true);

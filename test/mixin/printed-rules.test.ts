@@ -65,6 +65,19 @@ describe('rules print', () => {
     expect(execFileSync('promtool', ['check', 'rules', `${file}.rules`], { encoding: 'utf8' })).toContain('SUCCESS');
   });
 
+  it('links to the runbooks of the agent if its address is configured', async () => {
+    const file = join(newFolder(), 'config.yaml');
+    writeFileSync(file, JSON.stringify({ ...config, server: { externalUrl: 'https://dw.example.com/' } }));
+    const { stdout } = await runCli(['rules', 'print', '--config', file]);
+    const blind = rulesIn(stdout).find(({ alert }) => alert === 'DeliveryBlind');
+    expect(blind?.annotations?.runbook_url).toBe('https://dw.example.com/runbooks/DeliveryBlind.md');
+  });
+
+  it('has no link to a place that is unknown', async () => {
+    const { stdout } = await runCli(['rules', 'print']);
+    expect(stdout).not.toMatch(/_url:|example\.com/);
+  });
+
   it('warns of a configured alert that has the name of a shipped one', async () => {
     const file = join(newFolder(), 'config.yaml');
     const rules = config.alerts.rules.map(rule => ({ ...rule, name: 'DeliveryBlind' }));

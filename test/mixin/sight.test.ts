@@ -28,8 +28,6 @@ describe.skipIf(!requireProgram('promtool'))('what is known of sight, by promtoo
       exp_annotations: {
         summary: rule?.summary,
         description: rule?.description,
-        runbook_url: 'https://runbooks.example.com/delivery-watch/DeliveryAgentDown.md',
-        dashboard_url: 'https://grafana.example.com/d/delivery-watch-agent',
       },
     };
     const minutes = 40;
@@ -107,8 +105,6 @@ describe.skipIf(!requireProgram('promtool'))('what is known of sight, by promtoo
       exp_annotations: {
         summary: 'Failure callbacks of a seem stuck.',
         description: 'Still firing from before data went stale; current state unknown.',
-        runbook_url: 'https://runbooks.example.com/delivery-watch/DeliveryFailureCallbackStuck.md',
-        dashboard_url: 'https://grafana.example.com/d/delivery-watch-dlq?var-account=a',
       },
     };
     expect(
@@ -142,8 +138,6 @@ describe.skipIf(!requireProgram('promtool'))('what is known of sight, by promtoo
       exp_annotations: {
         summary: 'Destination api of a is failing.',
         description: 'Still firing: few attempts fail now, but no message was delivered there in the last 30 minutes.',
-        runbook_url: 'https://runbooks.example.com/delivery-watch/DeliveryDestinationFailing.md',
-        dashboard_url: 'https://grafana.example.com/d/delivery-watch-overview?var-account=a',
       },
     };
     const forgotten: Input = Object.fromEntries(

@@ -10,9 +10,10 @@ const folder = () => {
 /** The text of a runbook, as Markdown; undefined where there is none of that name. */
 export function readRunbook(name: string): string | undefined {
   const place = folder();
+  const file = name.endsWith('.md') ? name : `${name}.md`;
   // Names come from a list: none of them leads elsewhere.
-  if (!readdirSync(place).includes(`${name}.md`)) return undefined;
-  return readFileSync(new URL(`${name}.md`, place), 'utf8');
+  if (!readdirSync(place).includes(file)) return undefined;
+  return readFileSync(new URL(file, place), 'utf8');
 }
 
 /** Code and links in a line. Other runbooks are linked; other documentation, which the agent does not serve, is only named. */

@@ -117,6 +117,7 @@ describe('pages', () => {
       expect(text.slice(text.indexOf('<article'), text.indexOf('</article>'))).not.toMatch(/`|\]\(|^#|^- |\*\*/m);
       for (const [, link = ''] of text.matchAll(/<a href="(\w+)">/g)) expect(names).toContain(`${link}.md`);
     }
+    expect((await get('/runbooks/DeliveryTokenRejected.md')).status).toBe(200);
     const { text } = await get('/runbooks/DeliveryTokenRejected');
     expect(text).toContain('<li>Is it the token of this region? Each region has its own.</li>');
     expect(text).toContain('<code>rotate-token</code> again to finish it: docs/tokens.md.</li>');
