@@ -14,6 +14,7 @@ import {
   type Lease,
   mayBeThere,
   modeOf,
+  newestLines,
   readJournal,
 } from '../auto-cancel/index.ts';
 import { accountMayAct } from '../config/auto-cancel.ts';
@@ -248,12 +249,12 @@ export async function createAutoCancel(
       all.filter(each => account === undefined || each.account === account).flatMap(each => each.explain(id) ?? []),
     accounts: all,
     async journal(since, most = MOST_LINES, only = undefined) {
-      const lines: JournalLine[] = [];
-      for (const { account, journal } of all) {
-        if ((only ?? account) !== account || journal.state.lastAt < since) continue;
-        for (const entry of await journal.newest(since, most)) lines.push({ account, ...entry });
-      }
-      return lines.sort((a, b) => a.at - b.at).slice(-most);
+      const wanted = all.filter(({ account }) => (only ?? account) === account);
+      return newestLines(
+        wanted.map(({ journal }) => journal.lines),
+        since,
+        most,
+      );
     },
     command,
     take() {

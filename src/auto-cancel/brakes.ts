@@ -1,5 +1,5 @@
 import type { Breaker, JournalTarget } from '../model/journal.ts';
-import { type Action, attemptsThatCount, type JournalState, type Use, urlOf } from './journal-state.ts';
+import { type Action, attemptsThatCount, episodeKey, type JournalState, type Use, urlOf } from './journal-state.ts';
 import type { Judged } from './judge.ts';
 import type { AutoCancelOptions } from './options.ts';
 
@@ -87,7 +87,9 @@ export function earlierCancel(
 ): 'unresolved' | 'sent_before' | 'not_in_progress_lately' | 'rate_limited' | undefined {
   const { target, action } = judged;
   const others = [...state.actions.values()].filter(({ id }) => id !== action);
+  const sender = state.senders.get(episodeKey(target)) ?? action;
   if (others.some(other => other.isOpen && other.target.id === target.id)) return 'unresolved';
+  if (sender !== action) return 'sent_before';
   if (others.some(other => isSameEpisode(other, target) && attemptsThatCount(other) > 0)) return 'sent_before';
   const alone = leftAlone(judged, state, now);
   if (alone) return alone;

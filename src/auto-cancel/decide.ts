@@ -6,7 +6,7 @@ import { attempt } from './attempt.ts';
 import { leftAlone, tooMany, tripped } from './brakes.ts';
 import type { DecisionLog } from './decision-log.ts';
 import type { EventLookUps } from './event-look-ups.ts';
-import { endLine } from './journal-state.ts';
+import { endLine, endOf, isPlanned, prune } from './journal-state.ts';
 import { type Judged, lacksEvents } from './judge.ts';
 import type { LastRun, Moments, MomentsDeps } from './moments.ts';
 import type { Settling } from './settle.ts';
@@ -59,10 +59,9 @@ export function createDecider(deps: DecideDeps): Decider {
 
   /** Whether there is anything left to decide about it. */
   function isDecided({ action, mode }: Judged): boolean {
-    const known = state.actions.get(action);
-    if (known?.ended !== undefined) return true;
-    if (known?.isOpen) return !settling.mayRetry(action);
-    return mode === 'plan' && known?.isPlanned === true;
+    if (endOf(state, action) !== undefined) return true;
+    if (state.actions.get(action)?.isOpen) return !settling.mayRetry(action);
+    return mode === 'plan' && isPlanned(state, action);
   }
 
   /** Judges all that a walk has seen. `unread`: how many may be stuck like the others, and there was no time to ask the event log. */
@@ -216,7 +215,11 @@ export function createDecider(deps: DecideDeps): Decider {
       const due = inTurn(found);
       if (!stale) await checkCandidates(due, unread, judged.length);
       await checkCancels();
-      if (lastRun.walkAt !== at) Object.assign(lastRun, { walkAt: at, usesBefore: state.uses.length });
+      if (lastRun.walkAt !== at) {
+        // Only here: `usesBefore` counts the uses that are kept.
+        prune(state, elapsed());
+        Object.assign(lastRun, { walkAt: at, usesBefore: state.uses.length });
+      }
       await inSlices(judged, signal, each => {
         if (each.finding.verdict !== 'stuck') decisions.skipped(each, each.finding.reason);
       });

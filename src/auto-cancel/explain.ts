@@ -3,7 +3,7 @@ import type { CallbackFacts, CallbackSighting } from '../model/callback.ts';
 import type { Finding } from '../model/finding.ts';
 import type { FinalOutcome } from '../model/journal.ts';
 import type { Journal } from './journal.ts';
-import type { Action, JournalState } from './journal-state.ts';
+import { type Action, endOf, isPlanned, type JournalState } from './journal-state.ts';
 import type { Judged } from './judge.ts';
 
 /** Why one failure callback is, or is not, acted upon. Times: milliseconds since the Unix epoch. */
@@ -50,7 +50,10 @@ export const sightingOf = (id: string, facts: CallbackFacts | undefined): Callba
 export function explain(sighting: CallbackSighting, judged: Judged | undefined, deps: ExplainDeps): Explanation {
   const { account, journal } = deps;
   const { entry, firstSeenAt, lastSeenAt, snapshots } = sighting;
-  const known = judged && journal.state.actions.get(judged.action);
+  const { state } = journal;
+  const known = judged && state.actions.get(judged.action);
+  const closed = judged && state.closed.get(judged.action);
+  const ended = judged && endOf(state, judged.action);
   const isStuck = judged?.finding.verdict === 'stuck';
   return {
     account,
@@ -64,10 +67,10 @@ export function explain(sighting: CallbackSighting, judged: Judged | undefined, 
     snapshots,
     owner: judged && { rule: judged.rule.name, mode: judged.mode },
     findings: judged ? [judged.finding, ...judged.shadowed] : [],
-    held: isStuck ? (known?.ended ?? deps.skipReason(judged)) : undefined,
-    paused: journal.state.paused,
-    attempts: known?.attempts.length ?? 0,
-    outcome: known?.isOpen ? 'open' : (known?.ended ?? (known?.isPlanned ? 'planned' : undefined)),
+    held: isStuck ? (ended ?? deps.skipReason(judged)) : undefined,
+    paused: state.paused,
+    attempts: (known?.attempts.length ?? 0) + (closed?.attempts ?? 0),
+    outcome: known?.isOpen ? 'open' : (ended ?? (judged && isPlanned(state, judged.action) ? 'planned' : undefined)),
     mayApprove: known !== undefined && deps.mayApprove(known),
   };
 }

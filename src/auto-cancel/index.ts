@@ -27,7 +27,7 @@ export { ask } from './command-asking.ts';
 export { type CommandAccount, type CommandHandler, createCommandHandler } from './command-handler.ts';
 export type { Answer, Command } from './commands.ts';
 export type { Explanation } from './explain.ts';
-export { newestLines, readJournal, readJournalState } from './journal.ts';
+export { newestLines, readJournal, readJournalState, storedLines } from './journal.ts';
 export { modeOf } from './judge.ts';
 export { mayBeThere } from './moments.ts';
 export type { Lease, WalkView } from './stages.ts';

@@ -1,4 +1,5 @@
 import { zeroBefore } from '../kit/counter.ts';
+import { hashedId } from '../kit/hash.ts';
 import type { Asker, Breaker, CancelAnswer, FinalOutcome, JournalEntry, JournalTarget } from '../model/journal.ts';
 
 /** One attempt to cancel: an intent, and what came of it. Times: milliseconds since the Unix epoch. */
@@ -55,12 +56,24 @@ export interface Use {
   readonly isPlan: boolean;
 }
 
-/** Everything that the journal says, folded. */
+/** What is kept of an action that needs no further step. */
+export interface ClosedAction {
+  /** Its final outcome, or `planned` if it may still be acted upon. */
+  readonly outcome: FinalOutcome;
+  readonly attempts: number;
+}
+
+/** The journal, folded: what decisions need. `prune` drops everything else. */
 export interface JournalState {
   /** The latest time that a line has, milliseconds since the Unix epoch: a command’s has the wall clock’s, which may have been set back. */
   lastAt: number;
+  /** Actions that wait or are open, that had an attempt within a year and no end, or that were not pruned yet. */
   readonly actions: Map<string, Action>;
-  /** In the order in which they were written. */
+  /** All other actions that were planned or ended, by id. Never dropped: an action is taken once. */
+  readonly closed: Map<string, ClosedAction>;
+  /** The pruned action that sent a cancel, by episode; '' if there were several. Never dropped. */
+  readonly senders: Map<string, string>;
+  /** In the order in which they were written: those of the last day, and of each URL the latest. */
   readonly uses: Use[];
   readonly outcomes: Map<string, { rule: string; mode: string; outcome: FinalOutcome; count: number; since: number }>;
   /** How the last blind cancel of an id ended, of those that may have reached the service. */
@@ -81,6 +94,8 @@ export function emptyJournal(): JournalState {
   return {
     lastAt: Number.NEGATIVE_INFINITY,
     actions: new Map(),
+    closed: new Map(),
+    senders: new Map(),
     uses: [],
     outcomes: new Map(),
     blindEnds: new Map(),
@@ -91,13 +106,74 @@ export function emptyJournal(): JournalState {
   };
 }
 
+/** The same run of the same entry's callback, under either of its ids: 64 bits as text. */
+export const episodeKey = ({ dlqId, messageId, episode }: JournalTarget): string =>
+  hashedId([dlqId ?? '', messageId ?? '', episode], 16);
+
+const finalOutcome = ({ outcome }: ClosedAction) => (outcome === 'planned' ? undefined : outcome);
+
+/** How an action ended for good; undefined if it may still be acted upon. */
+export function endOf({ actions, closed }: JournalState, id: string): FinalOutcome | undefined {
+  const action = actions.get(id);
+  if (action) return action.ended;
+  const found = closed.get(id);
+  return found && finalOutcome(found);
+}
+
+/** Whether a plan of an action was written. */
+export const isPlanned = ({ actions, closed }: JournalState, id: string): boolean =>
+  actions.get(id)?.isPlanned ?? closed.get(id)?.outcome === 'planned';
+
+/** The longest window of a limit (ms). */
+const DAY = 24 * 3_600_000;
+/** The longest `cooldown` and `recheckAfter` that a configuration can have (ms). */
+const LONGEST_SPAN = 366 * DAY;
+
+/** One object for each kind of end, which thousands of actions share. */
+const ends = new Map<string, ClosedAction>();
+function closedAs(outcome: FinalOutcome, attempts: number): ClosedAction {
+  const key = `${outcome} ${attempts}`;
+  const end = ends.get(key) ?? { outcome, attempts };
+  ends.set(key, end);
+  return end;
+}
+
+function close(state: JournalState, action: Action): void {
+  const { id, target, attempts, ended } = action;
+  const outcome = ended ?? (action.isPlanned ? 'planned' : undefined);
+  const count = attempts.length + (state.closed.get(id)?.attempts ?? 0);
+  if (outcome) state.closed.set(id, closedAs(outcome, count));
+  if (attemptsThatCount(action) > 0) {
+    const key = episodeKey(target);
+    state.senders.set(key, (state.senders.get(key) ?? id) === id ? id : '');
+  }
+  state.actions.delete(id);
+}
+
+/** Drops what no decision needs any more. `now`: the time by which limits count (ms since the Unix epoch); it never goes back. */
+export function prune(state: JournalState, now: number): void {
+  for (const action of state.actions.values()) {
+    const { isOpen, ended, graceUntil, approvalUntil, attempts } = action;
+    const waits = graceUntil !== undefined || approvalUntil !== undefined;
+    const mayRepeat = ended === undefined && attempts.some(({ at }) => at > now - LONGEST_SPAN);
+    if (!isOpen && !waits && !mayRepeat) close(state, action);
+  }
+  const latest = new Map<string, number>();
+  const nameOf = ({ url, isPlan }: Use) => `${isPlan} ${url}`;
+  for (const use of state.uses) latest.set(nameOf(use), Math.max(use.at, latest.get(nameOf(use)) ?? use.at));
+  const kept = state.uses.filter(
+    use => use.at > now - DAY || (use.at > now - LONGEST_SPAN && use.at === latest.get(nameOf(use))),
+  );
+  if (kept.length < state.uses.length) state.uses.splice(0, state.uses.length, ...kept);
+}
+
 /** The address by which limits count. */
 export const urlOf = ({ workflowUrl, url }: JournalTarget) => workflowUrl ?? url;
 
 /** Nothing is waited for, and no rule asks. */
 const NO_WAIT = { asker: undefined, graceUntil: undefined, approvalUntil: undefined, approvedBy: undefined };
 
-function begin(id: string, target: JournalTarget, rule: string): Action {
+function begin(id: string, target: JournalTarget, rule: string, closed: ClosedAction | undefined): Action {
   return {
     id,
     target,
@@ -105,10 +181,10 @@ function begin(id: string, target: JournalTarget, rule: string): Action {
     mode: 'plan',
     blind: false,
     ...NO_WAIT,
-    isPlanned: false,
+    isPlanned: closed?.outcome === 'planned',
     attempts: [],
     isOpen: false,
-    ended: undefined,
+    ended: closed && finalOutcome(closed),
   };
 }
 
@@ -179,7 +255,7 @@ export function foldEntry(state: JournalState, entry: JournalEntry): void {
   }
   const { at, action: id } = entry;
   const known = state.actions.get(id);
-  const action = known ?? ('target' in entry ? begin(id, entry.target, entry.rule) : undefined);
+  const action = known ?? ('target' in entry ? begin(id, entry.target, entry.rule, state.closed.get(id)) : undefined);
   // A line about nothing says nothing.
   if (!action) return;
   const set = (changes: Partial<Action>) => state.actions.set(id, { ...action, ...changes });

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { Posting } from '../alerts/index.ts';
 import type { JournalEntry } from '../model/journal.ts';
 import type { Store } from '../store/store.ts';
-import { emptyJournal, foldEntry, type JournalState } from './journal-state.ts';
+import { emptyJournal, foldEntry, type JournalState, prune } from './journal-state.ts';
 
 /** The journal of one account: lines are added, never changed and never taken away. */
 export interface Journal {
@@ -18,14 +18,19 @@ export interface Journal {
    * same first. Does nothing if the last append succeeded. Rejects with StoreError.
    */
   confirm(): Promise<void>;
-  /**
-   * Its newest lines from a time on (milliseconds since the Unix epoch), `most` at most, the oldest first. Reads from the
-   * end, and only as far back as it must; other work gets its turn meanwhile. A line that the clock put among a hundred
-   * older ones may be missed. Rejects with StoreError.
-   */
-  newest(since: number, most: number): Promise<JournalEntry[]>;
+  /** Its lines, for `newestLines`. */
+  readonly lines: StoredLines;
   /** From now on lines make these notices. */
   notify(noticesOf: NoticesOf): void;
+}
+
+/** Stored lines of a journal, read from the end. */
+export interface StoredLines {
+  readonly account: string;
+  /** No line is later (ms since the Unix epoch). */
+  readonly lastAt: number;
+  /** Blocks of lines, the newest block first, each oldest first. The iterator rejects with StoreError. */
+  blocks(): AsyncIterator<readonly JournalEntry[]>;
 }
 
 /** What the outbox takes together with lines. */
@@ -64,43 +69,87 @@ export async function readJournal(store: Pick<Store, 'scan'>, account: string): 
   return (await scanLines(store, account)).map(([, entry]) => entry);
 }
 
-/** State of an account's journal in a store that another process may write. Rejects as `openJournal`. */
-export async function readJournalState(store: Pick<Store, 'scan'>, account: string): Promise<JournalState> {
-  const state = emptyJournal();
-  for (const entry of await readJournal(store, account)) foldEntry(state, entry);
-  return state;
-}
+/** Digits of a number that the blocks of a whole read do not have: a thousand lines, some 2 MB. */
+const LARGE_BLOCK_DIGITS = 3;
 
-/** As `Journal.newest`, from the line with this number on backwards. */
-async function readBack(store: Pick<Store, 'scan'>, account: string, from: number, since: number, most: number) {
-  let found: JournalEntry[] = [];
-  for (let last = from; last > 0 && found.length < most; ) {
-    const block = keyOf(last).slice(0, -BLOCK_DIGITS);
-    const entries = (await scanLines(store, account, block)).map(([, entry]) => entry);
-    const young = entries.filter(({ at }) => at >= since);
-    if (young.length === 0) break;
-    found = [...young, ...found];
-    last -= (last % 10 ** BLOCK_DIGITS) + 1;
+/** Folds all lines of an account, block by block: they need not fit into memory. Returns the state and the last number. */
+async function foldAll(store: Pick<Store, 'scan' | 'sizes'>, account: string) {
+  const state = emptyJournal();
+  const keys = [...(await store.sizes(account, PREFIX)).keys()].sort();
+  let last = 0;
+  for (const block of new Set(keys.map(key => key.slice(0, -LARGE_BLOCK_DIGITS)))) {
+    for (const [number, entry] of await scanLines(store, account, block)) {
+      foldEntry(state, entry);
+      last = number;
+    }
+    // Limits count from the last line on, or later.
+    prune(state, state.lastAt);
     await setImmediate();
   }
-  return found.slice(-most);
+  return { state, last };
 }
 
-/** As `Journal.newest`, of a journal that another process writes. */
+/** State of an account's journal in a store that another process may write. Rejects as `openJournal`. */
+export async function readJournalState(store: Pick<Store, 'scan' | 'sizes'>, account: string): Promise<JournalState> {
+  return (await foldAll(store, account)).state;
+}
+
+/** Blocks of a hundred lines from the line with this number backwards. */
+async function* blocksBack(store: Pick<Store, 'scan'>, account: string, from: number) {
+  for (let last = from; last > 0; last -= (last % 10 ** BLOCK_DIGITS) + 1) {
+    const lines = await scanLines(store, account, keyOf(last).slice(0, -BLOCK_DIGITS));
+    yield lines.map(([, entry]) => entry);
+  }
+}
+
+/** Lines of a journal that another process writes. `lastAt`: no line is later. */
+export function storedLines(store: Pick<Store, 'scan' | 'sizes'>, account: string, lastAt: number): StoredLines {
+  return {
+    account,
+    lastAt,
+    async *blocks() {
+      const numbers = [...(await store.sizes(account, PREFIX)).keys()].map(key => Number(key.slice(PREFIX.length)));
+      yield* blocksBack(
+        store,
+        account,
+        numbers.reduce((last, number) => Math.max(last, number), 0),
+      );
+    },
+  };
+}
+
+/**
+ * The newest lines of some journals from a time on (ms since the Unix epoch), `most` at most, the oldest first. Reads each
+ * journal only as far back as its lines are among the newest of all, and yields to the event loop between blocks. May omit a
+ * line if the clock put it among a hundred older ones. Rejects with StoreError.
+ */
 export async function newestLines(
-  store: Pick<Store, 'scan' | 'sizes'>,
-  account: string,
+  journals: readonly StoredLines[],
   since: number,
   most: number,
-): Promise<JournalEntry[]> {
-  const numbers = [...(await store.sizes(account, PREFIX)).keys()].map(key => Number(key.slice(PREFIX.length)));
-  return readBack(
-    store,
+): Promise<(JournalEntry & { readonly account: string })[]> {
+  const found: (JournalEntry & { readonly account: string })[] = [];
+  let heads = journals.map(({ account, lastAt, blocks }) => ({
     account,
-    numbers.reduce((last, number) => Math.max(last, number), 0),
-    since,
-    most,
-  );
+    upTo: lastAt,
+    blocks: blocks(),
+    rest: [] as JournalEntry[],
+  }));
+  while (found.length < most) {
+    heads = heads.filter(({ upTo }) => upTo >= since);
+    const [first] = heads;
+    if (!first) break;
+    const head = heads.reduce((newest, each) => (each.upTo > newest.upTo ? each : newest), first);
+    const line = head.rest.pop();
+    if (line) found.push({ account: head.account, ...line });
+    else {
+      const { value, done } = await head.blocks.next();
+      if (!done) head.rest = value.filter(({ at }: JournalEntry) => at >= since);
+      await setImmediate();
+    }
+    head.upTo = (head.rest.at(-1) ?? line)?.at ?? Number.NEGATIVE_INFINITY;
+  }
+  return found.reverse().sort((a, b) => a.at - b.at);
 }
 
 /** Lines on their way to the store, and the notices that they make. */
@@ -127,10 +176,8 @@ async function readRange(store: Pick<Store, 'scan'>, account: string, from: numb
 /** Rejects with StoreError, and with an Error where a line is damaged. */
 export async function openJournal(store: Store, account: string, notices: NoticesOf = () => []): Promise<Journal> {
   let noticesOf = notices;
-  const state = emptyJournal();
-  const lines = await scanLines(store, account);
-  for (const [, entry] of lines) foldEntry(state, entry);
-  let next = (lines.at(-1)?.[0] ?? 0) + 1;
+  const { state, last } = await foldAll(store, account);
+  let next = last + 1;
   /** The rejected append, until its range has been read back. */
   let failed: Append | undefined;
   /** All lines of rejected commits have a lower number: a broken connection may deliver them even after the range was read. */
@@ -179,7 +226,13 @@ export async function openJournal(store: Store, account: string, notices: Notice
     state,
     append: entries => serialized(() => write(entries)),
     confirm: () => serialized(confirm),
-    newest: (since, most) => readBack(store, account, next - 1, since, most),
+    lines: {
+      account,
+      get lastAt() {
+        return state.lastAt;
+      },
+      blocks: () => blocksBack(store, account, next - 1),
+    },
     notify(next) {
       noticesOf = next;
     },

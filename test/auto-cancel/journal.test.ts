@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
-import { openJournal, readJournal } from '../../src/auto-cancel/journal.ts';
-import { type Action, emptyJournal, foldEntry } from '../../src/auto-cancel/journal-state.ts';
+import { newestLines, openJournal, readJournal } from '../../src/auto-cancel/journal.ts';
+import { type Action, emptyJournal, endOf, foldEntry, isPlanned, prune } from '../../src/auto-cancel/journal-state.ts';
 import type { JournalEntry, JournalTarget } from '../../src/model/journal.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -153,6 +153,83 @@ describe('lines folded', () => {
     const state = emptyJournal();
     for (let at = 0; at < 1500; at += 1) foldEntry(state, line(at < 500 ? 'ended superseded' : 'ended confirmed', at));
     expect([state.races.length, state.races.includes(true)]).toEqual([1000, false]);
+  });
+});
+
+describe('a pruned state', () => {
+  const DAY = 24 * 3_600_000;
+  const folded = (text: string) => {
+    const state = emptyJournal();
+    for (const each of linesOf(text)) foldEntry(state, each);
+    return state;
+  };
+
+  it.each([
+    ['intent 1', 'x open'],
+    ['intent 1, answered 1 unknown', 'x open'],
+    ['marked 30', 'x live'],
+    ['awaiting_approval 40, approved ann', 'x live'],
+    ['marked 30, cleared', ''],
+    ['ended planned', 'x planned'],
+    ['ended planned, marked 30', 'x live planned'],
+    ['intent 1, answered 1 accepted, ended confirmed', 'x confirmed, 1 attempts, sent'],
+    ['intent 1, answered 1 unknown, intent 2, ended gave_up', 'x gave_up, 2 attempts, sent'],
+    ['intent 1, answered 1 not_sent, ended expired', ''],
+    ['intent 1, answered 1 not_sent, ended expired, ended planned', 'x planned, 1 attempts'],
+    ['intent 1 blind, answered 1 refused, ended not_in_progress', 'sent'],
+  ])('keeps of %s after a year: %s', (text, expected) => {
+    const state = folded(text);
+    prune(state, 367 * DAY);
+    const action = state.actions.get('x');
+    const closed = state.closed.get('x');
+    const words = [
+      action && `x ${action.isOpen ? 'open' : 'live'}${isPlanned(state, 'x') ? ' planned' : ''}`,
+      closed && !action && `x ${endOf(state, 'x') ?? (isPlanned(state, 'x') ? 'planned' : '')}`,
+      closed && closed.attempts > 0 && `${closed.attempts} attempts`,
+      [...state.senders.values()].includes('x') && 'sent',
+    ];
+    expect(words.filter(Boolean).join(', ')).toBe(expected);
+  });
+
+  it('keeps attempts without an end for a year, and the outcome of blind cancels for ever', () => {
+    const state = folded('intent 1 blind, answered 1 refused, ended not_in_progress');
+    prune(state, 366 * DAY);
+    expect(told(state.actions.get('x'))).toBe('#1@1 refused@2');
+    prune(state, 1000 * DAY);
+    expect([state.actions.size, [...state.blindEnds.keys()]]).toEqual([0, ['d']]);
+  });
+
+  it('keeps uses of the last day, and the latest of each URL for a year', () => {
+    const state = emptyJournal();
+    const use = (at: number, url: string, isPlan = false) => state.uses.push({ at, rule: 'r', url, isPlan });
+    use(1, 'a');
+    use(3, 'b');
+    use(2, 'b');
+    use(4, 'a', true);
+    use(5, 'a');
+    use(DAY, 'a');
+    use(DAY + 1, 'a');
+    const kept = () =>
+      state.uses.map(({ at, url }) => `${at === DAY ? 'day' : at > DAY ? 'later' : at}${url}`).join(' ');
+    prune(state, DAY + 5);
+    expect(kept()).toBe('3b 4a daya latera');
+    prune(state, 366 * DAY + 3);
+    expect(kept()).toBe('4a latera');
+    prune(state, 367 * DAY + 1);
+    expect(kept()).toBe('');
+  });
+
+  it('is the same however often it was pruned before', () => {
+    const text = 'ended planned, marked 30, intent 1, answered 1 unknown, intent 2, ended gave_up, paused';
+    const [once, often] = [emptyJournal(), emptyJournal()];
+    for (const each of linesOf(text)) {
+      foldEntry(once, each);
+      foldEntry(often, each);
+      prune(often, often.lastAt);
+    }
+    prune(once, once.lastAt);
+    expect(often).toEqual(once);
+    expect(once.actions.size).toBe(0);
   });
 });
 
@@ -325,12 +402,13 @@ describe('a journal', () => {
 
     it.each([0, 1, 98, 99, 100, 101, 199, 200, 201, 350])('has each of %i lines once', async count => {
       const { journal } = await longJournal(count);
-      expect((await journal.newest(0, 1000)).map(({ at }) => at)).toEqual(from(1, count));
+      expect((await newestLines([journal.lines], 0, 1000)).map(({ at }) => at)).toEqual(from(1, count));
     });
 
     it('has what is young enough, and of that the newest, and reads no more than that needs', async () => {
       const { journal, scanned } = await longJournal(1234);
-      const times = async (...args: [number, number]) => (await journal.newest(...args)).map(({ at }) => at);
+      const times = async (...args: [number, number]) =>
+        (await newestLines([journal.lines], ...args)).map(({ at }) => at);
       expect(await times(1180, 1000)).toEqual(from(1180, 1234));
       const block = (number: number) => `auto-cancel/journal/${String(number).padStart(10, '0')}`;
       expect(scanned).toEqual([block(12), block(11), block(10)]);
@@ -338,6 +416,19 @@ describe('a journal', () => {
       expect(await times(0, 40)).toEqual(from(1195, 1234));
       expect(scanned).toEqual([block(12), block(11)]);
       expect(await times(1235, 1000)).toEqual([]);
+    });
+
+    it('has the newest of several journals, and reads of each no more than that needs', async () => {
+      const [long, old] = [await longJournal(1234), await longJournal(1000)];
+      const newest = await newestLines([long.journal.lines, old.journal.lines], 0, 300);
+      expect(newest.map(({ at }) => at)).toEqual([
+        ...from(967, 1000)
+          .flatMap(at => [at, at])
+          .slice(2),
+        ...from(1001, 1234),
+      ]);
+      expect([long.scanned.length, old.scanned.length]).toEqual([4, 2]);
+      expect(await newestLines([], 0, 300)).toEqual([]);
     });
 
     it('lets other work have its turn', async () => {
@@ -349,7 +440,7 @@ describe('a journal', () => {
         if (!isDone) setImmediate(count);
       };
       setImmediate(count);
-      await journal.newest(0, 1000);
+      await newestLines([journal.lines], 0, 1000);
       isDone = true;
       expect(turns).toBeGreaterThan(3);
     });
@@ -359,14 +450,42 @@ describe('a journal', () => {
       const journal = await openJournal(store, 'production');
       await journal.append(linesOf('paused'));
       await store.commit('production', [{ key: 'auto-cancel/journal/000000000001', value: '{' }]);
-      await expect(journal.newest(0, 10)).rejects.toThrow('is damaged');
+      await expect(newestLines([journal.lines], 0, 10)).rejects.toThrow('is damaged');
     });
+  });
+
+  it('is opened in blocks of a thousand lines, between which other work runs', async () => {
+    const memory = createMemoryStore();
+    const value = JSON.stringify(line('paused', 1));
+    const keys = Array.from(
+      { length: 2500 },
+      (_, index) => `auto-cancel/journal/${String(index + 1).padStart(12, '0')}`,
+    );
+    await memory.commit(
+      'production',
+      keys.map(key => ({ key, value })),
+    );
+    const rows: number[] = [];
+    let turns = 0;
+    const store: Store = {
+      ...memory,
+      async scan(...args) {
+        setImmediate(() => {
+          turns += 1;
+        });
+        const found = await memory.scan(...args);
+        rows.push(found.size);
+        return found;
+      },
+    };
+    const journal = await openJournal(store, 'production');
+    expect([rows, turns, journal.state.lastAt]).toEqual([[999, 1000, 501], 3, 1]);
   });
 
   it('may be long', async () => {
     const store = createMemoryStore();
     const value = JSON.stringify(line('paused', 1));
-    const rows = Array.from({ length: 200_000 }, (_, index) => ({
+    const rows = Array.from({ length: 50_000 }, (_, index) => ({
       key: `auto-cancel/journal/${String(index + 1).padStart(12, '0')}`,
       value,
     }));

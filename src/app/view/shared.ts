@@ -1,11 +1,11 @@
-import { ask, newestLines } from '../../auto-cancel/index.ts';
+import { ask, newestLines, storedLines } from '../../auto-cancel/index.ts';
 import type { Config } from '../../config/schema.ts';
 import { openRecorder } from '../../history/recorder.ts';
 import type { AgentView } from '../../http/api/agent.ts';
 import type { Served, ServedReplicas } from '../../http/served.ts';
 import type { AccountHistory } from '../../model/history.ts';
 import type { Replicas } from '../../store/store.ts';
-import type { AutoCancel, JournalLine } from '../auto-cancel.ts';
+import type { AutoCancel } from '../auto-cancel.ts';
 import type { Holding } from '../holding.ts';
 import type { Base } from '../parts.ts';
 import { createMirror, type Mirror } from './mirror.ts';
@@ -96,15 +96,12 @@ export function createShared(base: SharedBase, holding: Holding, replicas: Repli
   const was: { held: readonly string[]; handOver: HandOver | undefined } = { held: [], handOver: undefined };
 
   async function journalOf(others: Others, since: number, most: number, only: string | undefined) {
-    const lines: JournalLine[] = [];
     await mirror.look();
-    for (const account of others.names) {
+    const journals = others.names.flatMap(account => {
       const last = others.journalAt(account);
-      if ((only ?? account) !== account || last === undefined || last < since) continue;
-      // The newest lines are wanted, and of a journal only the newest can be among them.
-      for (const entry of await newestLines(store, account, since, most)) lines.push({ account, ...entry });
-    }
-    return lines;
+      return (only ?? account) !== account || last === undefined ? [] : [storedLines(store, account, last)];
+    });
+    return newestLines(journals, since, most);
   }
 
   async function explain(others: Others, id: string, account: string | undefined): ReturnType<Served['explain']> {
