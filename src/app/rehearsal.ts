@@ -43,10 +43,21 @@ export function rehearsalClock(clock: Clock, speed: number, config: Config): Clo
   });
   const [started, startedAt] = [clock.monotonic(), clock.now()];
   const partAt = (key: 'from' | 'real', at: number) => parts.findLast(part => part[key] <= at) ?? parts[0];
-  function elapsed(): number {
+  function read(): number {
     const at = clock.monotonic() - started;
     const part = partAt('real', at);
     return part ? part.from + (at - part.real) * part.speed : 0;
+  }
+  let last: number | undefined;
+  /** The same during synchronous code: a pause between reading wall and monotonic time would look like a clock that was set. */
+  function elapsed(): number {
+    if (last === undefined) {
+      last = read();
+      queueMicrotask(() => {
+        last = undefined;
+      });
+    }
+    return last;
   }
   function realAt(at: number): number {
     const part = partAt('from', at);
@@ -78,6 +89,18 @@ function slower(collect: Config['collect'], shortest: number): Config['collect']
   return Object.fromEntries(entries) as Config['collect'];
 }
 
+/** Staleness that takes seconds of real time: on a busy machine, a round at speed takes several of its intervals. */
+function slowerStaleness(given: Config['staleness'], speed: number): Config['staleness'] {
+  const markAfter = Math.max(given.markAfter, Math.min(12, Math.ceil(speed / 5)));
+  const withdrawAfter = Math.max(given.withdrawAfter, 2 * markAfter);
+  const withdrawAtMost = Math.max(given.withdrawAtMost, withdrawAfter * READ_EVERY * speed);
+  return { markAfter, withdrawAfter, withdrawAtMost };
+}
+
+/** Longest pause between two walks (ms): ten seconds of real time, so that a busy machine ends no episode. */
+const gapOf = ({ stuckWhen }: Config['autoCancel']['rules'][number], speed: number) =>
+  Math.max(stuckWhen.maxGap ?? 0, 10_000 * speed);
+
 interface Place {
   readonly speed: number;
   /** Temporary folder for the stop file. */
@@ -91,7 +114,7 @@ interface Place {
  * here. No other section of the given configuration is used.
  */
 export function rehearsalConfig(given: Config, base: Config, { speed, folder, receiver }: Place): Config {
-  const { alerts, autoCancel, staleness } = given;
+  const { alerts, autoCancel } = given;
   const shortest = READ_EVERY * speed;
   return {
     ...base,
@@ -102,8 +125,7 @@ export function rehearsalConfig(given: Config, base: Config, { speed, folder, re
     collect: slower(given.collect, shortest),
     objectives: given.objectives,
     schedules: given.schedules,
-    // Its default is shorter than two slowed-down intervals.
-    staleness: { ...staleness, withdrawAtMost: Math.max(staleness.withdrawAtMost, 20 * shortest) },
+    staleness: slowerStaleness(given.staleness, speed),
     alerts: {
       ...alerts,
       evaluateEvery: Math.max(alerts.evaluateEvery, EVALUATE_EVERY * speed),
@@ -120,6 +142,10 @@ export function rehearsalConfig(given: Config, base: Config, { speed, folder, re
         },
       })),
     },
-    autoCancel: { ...autoCancel, stopFile: `${folder}/STOP` },
+    autoCancel: {
+      ...autoCancel,
+      stopFile: `${folder}/STOP`,
+      rules: autoCancel.rules.map(rule => ({ ...rule, stuckWhen: { ...rule.stuckWhen, maxGap: gapOf(rule, speed) } })),
+    },
   };
 }

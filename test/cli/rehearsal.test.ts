@@ -70,14 +70,21 @@ it('a rehearsal leaves real time between two reads, and keeps rules, alerts and 
   const given = parse({
     ...everything,
     collect: { dlq: { every: '30s', rescanEvery: '2h', filters: [{ name: 'x', match: { queueName: 'q' } }] } },
+    autoCancel: { rules: [{ name: 'r', match: { label: { in: ['x'] } }, stuckWhen: { maxGap: '20m' } }] },
     alerts: { ...everything.alerts, rules: [{ name: 'A', when: { stale: { collector: 'dlq' } } }] },
   });
-  const { collect, alerts, autoCancel } = rehearsalConfig(given, base(emulator.url), place);
+  const { collect, alerts, autoCancel, staleness } = rehearsalConfig(given, base(emulator.url), place);
   expect([collect.dlq.every, collect.dlq.rescanEvery, collect.events.every]).toEqual([225_000, 7_200_000, 225_000]);
+  // Stale after three real seconds, and withdrawn after six.
+  expect(staleness.markAfter * collect.dlq.every).toBe(900 * 3000);
+  expect(Math.min(staleness.withdrawAtMost, staleness.withdrawAfter * collect.dlq.every)).toBe(900 * 6000);
   expect(collect.dlq.filters).toEqual(given.collect.dlq.filters);
   expect(alerts.rules).toEqual(given.alerts.rules);
   expect(alerts.notifiers.map(({ name }) => name)).toEqual(['am', 'hook']);
-  expect(autoCancel).toEqual({ ...given.autoCancel, stopFile: '/tmp/rehearsal/STOP' });
+  expect({ ...autoCancel, rules: [] }).toEqual({ ...given.autoCancel, stopFile: '/tmp/rehearsal/STOP', rules: [] });
+  const [rule, before] = [autoCancel.rules[0], given.autoCancel.rules[0]];
+  // Ten seconds of real time.
+  expect(rule).toEqual({ ...before, stuckWhen: { ...before?.stuckWhen, maxGap: 900 * 10_000 } });
 });
 
 it('the clock of a rehearsal runs at its speed, and at most 60 times as fast from when a rule may act', async () => {
@@ -94,6 +101,11 @@ it('the clock of a rehearsal runs at its speed, and at most 60 times as fast fro
   const rehearsed = rehearsalClock(clock, 600, given);
   const elapsed = () => rehearsed.monotonic() - 5;
   expect([elapsed(), rehearsed.now()]).toEqual([0, 1_000_005]);
+  // It stands still during synchronous code.
+  real = 1000;
+  expect(elapsed()).toBe(0);
+  real = 5;
+  await Promise.resolve();
   // A minute before 73 hours: the rule may act for six hours.
   const from = 73 * HOUR - 60_000;
   await rehearsed.sleep(from);
@@ -101,10 +113,12 @@ it('the clock of a rehearsal runs at its speed, and at most 60 times as fast fro
   await rehearsed.sleep(from + 7 * HOUR);
   expect(slept).toEqual([from / 600, from / 600 + (6 * HOUR) / 60, from / 600 + (6 * HOUR) / 60 + HOUR / 600]);
   real = 5 + from / 600 + HOUR / 60;
+  await Promise.resolve();
   expect(elapsed()).toBeCloseTo(from + HOUR, 3);
   await rehearsed.sleep(60_000);
   expect(slept.at(-1)).toBeCloseTo(1000, 3);
   real = 5 + from / 600 + (6 * HOUR) / 60 + HOUR / 600;
+  await Promise.resolve();
   expect(elapsed()).toBeCloseTo(from + 7 * HOUR, 3);
 });
 

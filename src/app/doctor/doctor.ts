@@ -46,7 +46,7 @@ async function withoutConfig(
   list: Checklist,
 ): Promise<void> {
   for (const fault of faults) {
-    await list.check('configuration', () => fail(formatFault(fault), 'mend it: docs/config.md'));
+    await list.check('configuration', () => fail(formatFault(fault), 'fix it: docs/config.md'));
   }
   for (const each of warnings) await list.check('configuration', () => warn(formatFault(each), 'see docs/config.md'));
   try {
