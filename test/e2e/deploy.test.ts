@@ -69,7 +69,7 @@ describe('deploy/', () => {
   );
 
   it('has a configuration that the agent takes', () => {
-    const { config } = parseConfig(readFileSync('deploy/agent/config.yaml', 'utf8'), 'deploy/agent/config.yaml', {});
+    const { config } = parseConfig(readFileSync('deploy/agent/config.yaml', 'utf8'), 'deploy/agent/config.yaml');
     expect(config.accounts).toHaveLength(1);
   });
 
