@@ -190,7 +190,8 @@ export function attachDatabase(path: string): Database {
 export function backupDatabase(path: string, target: string): number {
   if (lstatSync(target, { throwIfNoEntry: false })) throw new Error(`${target} exists already: name a new file`);
   const source = attachDatabase(path);
-  const unfinished = `${target}.${process.pid}.unfinished`;
+  // Absolute: SQLite reads a name such as `file:backup.db` as a URI.
+  const unfinished = `${resolve(target)}.${process.pid}.unfinished`;
   try {
     const handle = openSync(unfinished, 'wx', 0o600);
     try {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openSqliteStore } from '../../src/store/sqlite.ts';
 import { type Agent, createAgent, unlimited } from '../support/agent.ts';
-import { runCli } from '../support/cli.ts';
+import { runCli, startCli } from '../support/cli.ts';
 import { emulateEmpty } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
 import { newFolder } from '../support/folder.ts';
@@ -106,6 +106,17 @@ describe('store backup', () => {
     expect(await backup('backup.db')).toEqual({ code: 1, stdout: '', stderr });
     expect(await backup('missing/backup.db')).toMatchObject({ code: 1, stderr: expect.stringContaining('ENOENT') });
     expect(readdirSync(folder).toSorted()).toEqual(['backup.db', 'config.yaml']);
+  });
+
+  it('copies to a file whose name looks like a URI', async () => {
+    const path = join(newFolder(), 'store.db');
+    const { folder } = configured({ path });
+    await (await openSqliteStore({ path })).close();
+    const args = ['store', 'backup', 'file:backup.db', '--config', 'config.yaml'];
+    expect(await startCli(args, {}, ['env', `--chdir=${folder}`]).ended).toBe(0);
+    expect(readdirSync(folder).toSorted()).toEqual(['config.yaml', 'file:backup.db']);
+    await (await openSqliteStore({ path: join(folder, 'file:backup.db') })).close();
+    expect(statSync(join(folder, 'file:backup.db')).size).toBe(statSync(path).size);
   });
 
   it('exits with 2 without its options', async () => {
