@@ -70,10 +70,20 @@ function compact(text: string, pattern: RegExp): Compact {
   return { text: kept, ranges };
 }
 
+/** Texts in a token that is a JSON object in base64. */
+function textsIn(token: string): readonly string[] {
+  try {
+    const values: unknown[] = Object.values(JSON.parse(Buffer.from(token, 'base64').toString()));
+    return values.filter(value => typeof value === 'string');
+  } catch {
+    return [];
+  }
+}
+
 /** The parts of a secret with their gram lengths. Excludes scheme and host of an address. */
 function partsOf(secret: string): readonly (readonly [part: string, gram: number])[] {
   const url = secret.includes('://') ? URL.parse(secret) : null;
-  if (!url) return [[secret, GRAM]];
+  if (!url) return [secret, ...textsIn(secret)].map(part => [part, GRAM]);
   return [
     [url.password, GRAM],
     [url.search.slice(1), GRAM],
@@ -96,8 +106,10 @@ const inBase64 = (text: string) =>
 function gramsOf(secrets: readonly string[]): ReadonlyMap<number, ReadonlySet<string>> {
   const grams = new Map<number, Set<string>>();
   for (const [part, gram] of secrets.flatMap(partsOf)) {
-    for (const form of [part, ...inBase64(part)]) {
-      const { text } = compact(form, /[\s\S]/g);
+    const forms = [part, ...inBase64(part)].map(form => compact(form, /[\s\S]/g));
+    // A password in an address is percent-encoded.
+    if (part.includes('%')) forms.push(compact(part, ESCAPED));
+    for (const { text } of forms) {
       const length = Math.min(gram, text.length);
       if (length < MIN_SECRET) continue;
       const known = grams.get(length) ?? new Set();

@@ -56,6 +56,17 @@ describe('redacted', () => {
     expect(redacted('abcabcabc', ['postgres://me:abcabcabc@db/x'], 200)).toBe('<secret>');
   });
 
+  it('removes the decoded password of an address', () => {
+    expect(redacted('not p@s/w:d!', ['http://me:p%40s%2Fw%3Ad!@proxy'], 200)).toBe('not <secret>');
+  });
+
+  it('removes the texts in a token that is JSON in base64, and keeps their names', () => {
+    const token = base64(JSON.stringify({ UserID: 'user-number-one', Password: 'correct-horse', version: 1 }));
+    expect(redacted('the Password correct-horse is not of the UserID user-number-one', [token], 200)).toBe(
+      'the Password <secret> is not of the UserID <secret>',
+    );
+  });
+
   it.each([
     ['Bearer abcd1', 'Bearer <secret>'],
     ['jwt eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.sig_-x', 'jwt <secret>'],
