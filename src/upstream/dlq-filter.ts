@@ -122,10 +122,11 @@ const FINDINGS: Readonly<Record<'other case' | 'prefix' | 'differs', (parameter:
 
 /** Compares the rows of a filter with its `match`. */
 interface FilterProof {
-  add(rows: readonly DlqEntry[]): void;
+  /** `rejected`: rows that could not be read. */
+  add(rows: readonly DlqEntry[], rejected?: number): void;
   /** The first parameter that the rows so far contradict, as a sentence; undefined if they contradict none. */
   contradiction(): FilterContradiction | undefined;
-  /** Whether every row so far carries all fields of `match`, and matches. Without rows: true. */
+  /** Whether every row so far could be read, carries all fields of `match`, and matches. Without rows: true. */
   isProven(): boolean;
 }
 
@@ -142,8 +143,10 @@ export function createFilterProof(match: DlqQuery, reported: ReportedFields): Fi
     counts: { matches: 0, unreported: 0, 'other case': 0, prefix: 0, differs: 0 },
   }));
   let total = 0;
+  let unread = 0;
   return {
-    add(rows) {
+    add(rows, rejected = 0) {
+      unread += rejected;
       reported.add(rows);
       total += rows.length;
       for (const { compare, counts } of checks) for (const row of rows) counts[compare(row)] += 1;
@@ -158,7 +161,7 @@ export function createFilterProof(match: DlqQuery, reported: ReportedFields): Fi
       }
       return undefined;
     },
-    isProven: () => checks.every(({ counts }) => counts.matches === total),
+    isProven: () => unread === 0 && checks.every(({ counts }) => counts.matches === total),
   };
 }
 

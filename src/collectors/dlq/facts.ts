@@ -68,10 +68,10 @@ function countSuspected({ callbacks }: Memory, isSuspected: IsSuspected | undefi
 }
 
 function factsOf(selection: Selection): SelectionFacts {
-  const { shown, entered, left, isProven, failure } = selection;
+  const { shown, entered, left, isProven, isContradicted } = selection;
   return {
     isProven,
-    isContradicted: failure?.isContradicted ?? false,
+    isContradicted,
     messages: shown && sizeOf(selection),
     oldest: shown?.oldest,
     newest: shown?.newest,

@@ -65,7 +65,7 @@ export const filterFamilies = {
   ),
   filterProven: gauge(
     'delivery_dlq_filter_proven',
-    'Whether every row that the service lists for the filter carries the fields of its `match` and matches (1), or some rows do not report a field (0), from the last read in the background. A filter without rows is proven. A filter that its rows contradict has no series at all.',
+    'Whether every row that the service lists for the filter carries the fields of its `match` and matches (1), or some rows do not report a field or cannot be read (0), from the last read in the background. A filter without rows is proven. A filter that its rows contradict has no series at all.',
     ['filter'],
   ),
   filterOldest: gauge(

@@ -58,6 +58,7 @@ interface StoredSelection {
   readonly left: Record<LeftReason, number>;
   readonly isCounted: boolean;
   readonly countedSince?: number | undefined;
+  readonly isContradicted?: boolean | undefined;
 }
 
 const QUEUE = 'queue';
@@ -96,6 +97,7 @@ function restoreSelection(
     times: [],
     letters,
     failure: undefined,
+    isContradicted: stored.isContradicted ?? false,
     isProven: false,
     isTouched: false,
   };
@@ -144,12 +146,13 @@ export function takeChanges(memory: Memory): Row[] {
   changes.push(...(memory.all.letters?.takeRows() ?? []));
   memory.orphans = [];
   for (const selection of [memory.all, ...memory.filters]) {
-    const { key, roster, entered, left, isCounted, countedSince } = selection;
+    const { key, roster, entered, left, isCounted, countedSince, isContradicted } = selection;
     for (const number of roster.takeTouched()) {
       changes.push({ key: `${key}/chunk/${number}`, value: roster.chunk(number) ?? null });
     }
     if (selection.isTouched) {
-      const stored: StoredSelection = { entered, left, isCounted, countedSince };
+      const contradicted = isContradicted ? { isContradicted } : {};
+      const stored: StoredSelection = { entered, left, isCounted, countedSince, ...contradicted };
       changes.push({ key, value: JSON.stringify(stored) });
     }
     selection.isTouched = false;

@@ -53,6 +53,9 @@ export const MOST_OF_A_WALK: Bound = { entries: 2_000_000, pages: 40_000 };
 /** Of a read for new entries, which are kept until the last is read. More than that is left to the next complete walk. */
 export const MOST_OF_A_READ: Bound = { entries: 100_000, pages: 2000 };
 
+/** Pages of a filter beyond twice those of the queue that contains it: a longer list never ends, and would delay the queue. */
+const MORE_THAN_QUEUE = 500;
+
 /** Requests that wait or are under way at the same time; the account's budget says how many are. */
 const READERS = 16;
 /** Pages that wait to be taken; beyond that, readers wait: a reading from which no pages are taken stops. */
@@ -113,12 +116,26 @@ export function startReading(
     else failure ??= { error };
   }
 
+  /** Tasks of the queue that are not read to the end; undefined if the reading is of filters alone. */
+  let unreadOfQueue = planned.filter(({ selection }) => !isFilter(selection)).length || undefined;
+  const queuePages = () => [...read].find(([selection]) => !isFilter(selection))?.[1].pages ?? 0;
+
+  /** Throws if the queue is read to the end, and a filter has far more pages. */
+  function compareWithQueue(filter: Selection): void {
+    const most = 2 * queuePages() + MORE_THAN_QUEUE;
+    if (unreadOfQueue !== 0 || (read.get(filter)?.pages ?? 0) <= most) return;
+    throw new Implausible(`the list of the filter has more than ${most} pages, the queue has ${queuePages()}`);
+  }
+
   const isOver = (selection: Selection) => failure !== undefined || failed.has(selection);
 
   async function readTask(task: Task): Promise<void> {
     const { selection, from, to } = task;
     const bounds = { ...(from === undefined ? {} : { fromDate: from }), ...(to === undefined ? {} : { toDate: to }) };
-    const iterator = api.dlqPages({ ...selection.match, ...narrow(selection.match, bounds) }, signal);
+    const query = { ...selection.match, ...narrow(selection.match, bounds) };
+    // Outside the dates of the filter: a service may refuse such a range.
+    if (Number(query.fromDate) > Number(query.toDate)) return;
+    const iterator = api.dlqPages(query, signal);
     let rejected = 0;
     for (let pagesRead = 1; !isOver(selection); pagesRead += 1) {
       const page = await iterator.next();
@@ -127,13 +144,15 @@ export function startReading(
       rejected += page.value.rejected;
       const parts = isLast ? undefined : splitTask(task, pagesRead, rows, now, meaning);
       count(selection, rows.length);
-      (proofs.get(selection) ?? reported).add(rows);
+      if (isFilter(selection)) compareWithQueue(selection);
+      (proofs.get(selection) ?? reported).add(rows, page.value.rejected);
       checkFilter(selection);
       // What was read of it is true all the same, and will be found again.
       pages.push({ selection, rows, rejected: isLast ? rejected : 0 });
       change();
       if (parts) {
         tasks.push(...parts);
+        if (unreadOfQueue !== undefined && !isFilter(selection)) unreadOfQueue += parts.length;
         return;
       }
       while (pages.length >= MOST_WAITING && !isOver(selection)) await changed;
@@ -148,6 +167,7 @@ export function startReading(
         .catch((error: unknown) => fail(task.selection, error))
         .finally(() => {
           reading -= 1;
+          if (unreadOfQueue !== undefined && !isFilter(task.selection)) unreadOfQueue -= 1;
           start();
           change();
         });

@@ -16,6 +16,7 @@ import {
 } from './reading.ts';
 import {
   beginWalk,
+  clearFailure,
   dropWalk,
   endWalk,
   failFilter,
@@ -169,7 +170,7 @@ export function foldStep(
   if (round === 'new' && walk.selections.includes(memory.all)) memory.lookedAt = now;
   const whole = walk.selections.filter(selection => !failed.has(selection));
   for (const selection of whole) {
-    if (walk.isComplete) selection.failure = undefined;
+    if (walk.isComplete) clearFailure(selection);
     selection.isProven = walk.reading.isProven(selection) && (walk.isComplete || selection.isProven);
   }
   if (!walk.isComplete) return;

@@ -40,6 +40,8 @@ export interface Selection {
   readonly letters: Letters | undefined;
   /** Why the last read of a filter failed; undefined if it succeeded. */
   failure: FailedFilter | undefined;
+  /** Rows of a filter contradicted it, and no complete read has succeeded since then. Nothing of it is shown. */
+  isContradicted: boolean;
   /** Whether every row of a filter carries all fields of its `match`, and matches. */
   isProven: boolean;
   /** Its state is to be written with the next commit. */
@@ -52,10 +54,20 @@ export const isFilter = ({ match }: Selection) => Object.keys(match).length > 0;
 export function failFilter(filter: Selection, id: WalkId, error: unknown, now: number): void {
   dropWalk(filter, id);
   const { message, reason } = error as Error & { readonly reason: string };
-  const isContradicted = error instanceof FilterContradiction;
-  const { name, failure } = filter;
+  if (error instanceof FilterContradiction) {
+    filter.isTouched ||= !filter.isContradicted;
+    filter.isContradicted = true;
+    filter.shown = undefined;
+  }
+  const { name, failure, isContradicted } = filter;
   filter.failure = { name, reason, message, isContradicted, since: Math.min(failure?.since ?? now, now) };
-  if (isContradicted) filter.shown = undefined;
+}
+
+/** Notes that a complete read of a selection succeeded. */
+export function clearFailure(selection: Selection): void {
+  selection.isTouched ||= selection.isContradicted;
+  selection.isContradicted = false;
+  selection.failure = undefined;
 }
 
 /** Withdraws the sizes of filters that have failed for longer than `limit`, milliseconds. */

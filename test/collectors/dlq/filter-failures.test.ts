@@ -249,3 +249,76 @@ it('counts from 0 after its match changes, and goes on counting after its keys a
   await changed.round('full');
   expect(changed.shown('f')).toEqual({ messages: 4, proven: 1, entered: 0 });
 });
+
+it('requests no range of dates that ends before it starts', async () => {
+  const rows = rowsOf(150, () => ({ label: 'x' }));
+  const { url } = await service(rows, {
+    answer: (query, response) => {
+      if (!(Number(query.get('fromDate')) > Number(query.get('toDate')) && query.has('toDate'))) return false;
+      json(response, { error: 'fromDate is after toDate' }, 400);
+      return true;
+    },
+  });
+  const clock = { now: START + MINUTE };
+  const old = { name: 'old', match: { label: 'x', toDate: START + 1000 } };
+  const agent = await createFilterAgent({ url, filters: [old], now: () => clock.now });
+  await agent.round('full');
+  clock.now += 40 * 60 * MINUTE;
+  rows.push({ dlqId: `${clock.now}-0`, messageId: 'later', url: 'https://api.example.com/', createdAt: clock.now });
+  await agent.round('new');
+  expect(agent.shown()).toEqual({ messages: 151 });
+  expect(agent.failures()).toEqual([]);
+  expect(agent.shown('old')).toEqual({ messages: 150, proven: 1, entered: 0 });
+});
+
+it('shows nothing of a contradicted filter until a complete read succeeds, across errors and restarts', async () => {
+  const rows = rowsOf(3, () => ({ label: 'x' }));
+  let isDown = false;
+  const { url } = await service(rows, {
+    answer: (query, response) => {
+      if (!isDown || !query.has('label')) return false;
+      json(response, { error: 'oops' }, 500);
+      return true;
+    },
+  });
+  const store = createMemoryStore();
+  const start = () => createFilterAgent({ url, filters: [LABELLED], timeout: 500, now: () => START + MINUTE, store });
+  const agent = await start();
+  await agent.round('full');
+  rows.push(row(3, { label: 'y' }));
+  await agent.round('full');
+  isDown = true;
+  await agent.round('full');
+  expect(agent.failures()).toEqual(['labelled: GET /v2/dlq: status 500: oops']);
+  expect(agent.shown('labelled')).toEqual({});
+  const restarted = await start();
+  expect(restarted.shown('labelled')).toEqual({});
+  isDown = false;
+  rows.pop();
+  await restarted.round('full');
+  expect(restarted.shown('labelled')).toEqual({ messages: 3, proven: 1, entered: 0 });
+  expect((await start()).shown('labelled')).toEqual({ entered: 0 });
+});
+
+it('gives up a filter whose list never ends, and shows the queue', async () => {
+  let pages = 0;
+  const { url } = await service(rowsOf(3), {
+    answer: answering('label', response => {
+      pages += 1;
+      json(response, { messages: [], cursor: String(pages) });
+    }),
+  });
+  const agent = await createFilterAgent({ url, filters: [LABELLED], now: () => START + MINUTE });
+  await agent.round('full');
+  expect(agent.shown()).toEqual({ messages: 3 });
+  expect(agent.failures()).toEqual(['labelled: the list of the filter has more than 502 pages, the queue has 1']);
+  expect(agent.rounds().full).toEqual([true, false]);
+});
+
+it('is unproven while a row of it cannot be read', async () => {
+  const rows = rowsOf(3, () => ({ label: 'x' }));
+  const { url } = await service([...rows, { label: 'x', createdAt: START }]);
+  const agent = await createFilterAgent({ url, filters: [LABELLED], now: () => START + MINUTE });
+  await agent.round('full');
+  expect(agent.shown('labelled')).toMatchObject({ proven: 0 });
+});
