@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { Config } from '../config/schema.ts';
 import type { EmulatedAccount } from '../emulator/server.ts';
@@ -126,7 +125,7 @@ export async function startReceiver(print: (line: string) => void): Promise<{ ur
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${(server.address() as { port: number }).port}`,
     async close() {
       server.close();
       server.closeAllConnections();
