@@ -57,10 +57,15 @@ export function createDecider(deps: DecideDeps): Decider {
     }
   }
 
-  /** Whether there is anything left to decide about it. */
-  function isDecided({ action, mode }: Judged): boolean {
+  /** Whether there is anything left to decide about it upon the walk that began at `walkAt` (ms since the Unix epoch). */
+  function isDecided({ action, mode }: Judged, walkAt: number): boolean {
     if (endOf(state, action) !== undefined) return true;
-    if (state.actions.get(action)?.isOpen) return !settling.mayRetry(action);
+    const known = state.actions.get(action);
+    if (known?.isOpen) {
+      // A decision that was cut off is made again upon the same walk, which proves nothing about a later cancel.
+      const isWalked = (known.attempts.at(-1)?.at ?? 0) < walkAt;
+      return !isWalked || !settling.mayRetry(action);
+    }
     return mode === 'plan' && isPlanned(state, action);
   }
 
@@ -75,7 +80,7 @@ export function createDecider(deps: DecideDeps): Decider {
     });
     const lacking = first.filter(({ finding }) => lacksEvents(finding));
     const isOvertaken = () => staleReason(moments.account(at)) === NEWER_WALK;
-    const unread = mayAsk ? await lookUps.ask(lacking, isDecided, isOvertaken, signal) : 0;
+    const unread = mayAsk ? await lookUps.ask(lacking, each => isDecided(each, at), isOvertaken, signal) : 0;
     const isAsked = ({ sighting }: Judged) => lookUps.of(sighting.entry.id) !== undefined;
     const judgeAgain = deps.judgeAsOfNow();
     return { judged: first.flatMap(each => (isAsked(each) ? (judgeAgain(each.sighting) ?? []) : each)), unread };
@@ -88,8 +93,8 @@ export function createDecider(deps: DecideDeps): Decider {
   }
 
   /** Those that are left to decide about. One whose final check outlasts each walk must not keep the others from their turn. */
-  function inTurn(found: readonly Judged[]): readonly Judged[] {
-    const due = found.filter(each => !isDecided(each));
+  function inTurn(found: readonly Judged[], walkAt: number): readonly Judged[] {
+    const due = found.filter(each => !isDecided(each, walkAt));
     tried = new Map(due.map(({ action }) => [action, tried.get(action) ?? -1]));
     const triedAt = ({ action }: Judged) => tried.get(action) ?? -1;
     return due.sort((a, b) => triedAt(a) - triedAt(b));
@@ -212,7 +217,7 @@ export function createDecider(deps: DecideDeps): Decider {
         await clearWaits(judged);
         await settling.giveUpLost(actions);
       }
-      const due = inTurn(found);
+      const due = inTurn(found, at);
       if (!stale) await checkCandidates(due, unread, judged.length);
       await checkCancels();
       if (lastRun.walkAt !== at) {

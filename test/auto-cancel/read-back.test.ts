@@ -184,6 +184,21 @@ describe('what is read back', () => {
   });
 });
 
+it('sends no second cancel upon a walk that began before the first, although its decisions are made again', async () => {
+  const scene = await createScene(REPORTED);
+  await scene.warm();
+  scene.answers = ['500'];
+  scene.onSend = () => scene.failCommitsAfter(0);
+  await expect(scene.walk('a b')).rejects.toThrow('disk full');
+  // All looks are made, and each decision fails at the intent of b.
+  for (let run = 0; run < 6; run += 1) await expect(scene.wait(30 * SECOND)).rejects.toThrow('disk full');
+  scene.failCommitsAfter(undefined);
+  scene.onSend = () => undefined;
+  expect(await scene.wait(30 * SECOND)).toContain('intent b jobs 1');
+  expect(scene.sent).toEqual(['a', 'b']);
+  expect(await scene.walk('a')).toContain('intent a jobs 2');
+});
+
 describe('a blind cancel', () => {
   async function blind(answer: string) {
     const scene = await createScene(BLIND);
