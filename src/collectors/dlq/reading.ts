@@ -1,5 +1,11 @@
 import type { DlqEntry } from '../../model/message.ts';
-import { createFilterProof, type Reader, type ReportedFields } from '../../upstream/api.ts';
+import {
+  createFilterProof,
+  createReportedFields,
+  type DlqQuery,
+  type Reader,
+  type ReportedFields,
+} from '../../upstream/api.ts';
 import { Implausible } from '../collector.ts';
 import { isFilter, type Selection } from './selection.ts';
 import { type Meaning, splitTask, type Task } from './windows.ts';
@@ -74,8 +80,14 @@ export function startReading(
   const read = new Map<Selection, { entries: number; pages: number }>();
   let failure: Failure | undefined;
   const failed = new Map<Selection, Failure>();
-  const filters = planned.map(({ selection }) => selection).filter(isFilter);
-  const proofs = new Map(filters.map(filter => [filter, createFilterProof(filter.match, reported)]));
+  const selections = planned.map(({ selection }) => selection);
+  /** Selections that are read in several windows. */
+  const split = new Set(selections.filter((selection, index) => selections.indexOf(selection) !== index));
+  /** Selections whose windows the service ignores. */
+  const whole = new Set<Selection>();
+  const proofs = new Map(
+    selections.filter(isFilter).map(filter => [filter, createFilterProof(filter.match, reported)]),
+  );
   /** Woken by every change that a reader or `take` may wait for. */
   let wake = () => {};
   let changed = new Promise<void>(resolve => {
@@ -127,7 +139,27 @@ export function startReading(
     throw new Implausible(`the list of the filter has more than ${most} pages, the queue has ${queuePages()}`);
   }
 
-  const isOver = (selection: Selection) => failure !== undefined || failed.has(selection);
+  const isOver = (task: Task) =>
+    failure !== undefined || failed.has(task.selection) || (whole.has(task.selection) && isWindow(task));
+
+  const isWindow = ({ selection, from, to }: Task) => split.has(selection) && (from !== undefined || to !== undefined);
+
+  /** Whether a page of a window has entries of another. Its first page is enough: each window has one. */
+  function isIgnored(task: Task, bounds: DlqQuery, rows: readonly DlqEntry[]): boolean {
+    if (!isWindow(task)) return false;
+    const window = createFilterProof(bounds, createReportedFields([]));
+    window.add(rows);
+    return window.contradiction() !== undefined;
+  }
+
+  /** Ends the windows of a selection and reads it without: the service lists all of it in each. */
+  function readWhole(selection: Selection): void {
+    if (whole.has(selection)) return;
+    whole.add(selection);
+    const others = tasks.filter(task => task.selection !== selection);
+    if (unreadOfQueue !== undefined && !isFilter(selection)) unreadOfQueue += others.length + 1 - tasks.length;
+    tasks.splice(0, tasks.length, ...others, { selection });
+  }
 
   async function readTask(task: Task): Promise<void> {
     const { selection, from, to } = task;
@@ -137,7 +169,7 @@ export function startReading(
     if (Number(query.fromDate) > Number(query.toDate)) return;
     const iterator = api.dlqPages(query, signal);
     let rejected = 0;
-    for (let pagesRead = 1; !isOver(selection); pagesRead += 1) {
+    for (let pagesRead = 1; !isOver(task); pagesRead += 1) {
       const page = await iterator.next();
       if (page.done) return;
       const { rows, isLast } = page.value;
@@ -150,12 +182,14 @@ export function startReading(
       // What was read of it is true all the same, and will be found again.
       pages.push({ selection, rows, rejected: isLast ? rejected : 0 });
       change();
+      if (pagesRead === 1 && isIgnored(task, bounds, rows)) return readWhole(selection);
       if (parts) {
         tasks.push(...parts);
         if (unreadOfQueue !== undefined && !isFilter(selection)) unreadOfQueue += parts.length;
+        split.add(selection);
         return;
       }
-      while (pages.length >= MOST_WAITING && !isOver(selection)) await changed;
+      while (pages.length >= MOST_WAITING && !isOver(task)) await changed;
     }
   }
 

@@ -31,7 +31,7 @@ export async function createFilterAgent({
   store = createMemoryStore(),
 }: Options) {
   const collector = createDlq(dlq.options.parse({ filters }));
-  const { reader } = createTestClient(url, { timeout, ...(token && { token: fixedToken(new Secret(token)) }) });
+  const { reader, counts } = createTestClient(url, { timeout, ...(token && { token: fixedToken(new Secret(token)) }) });
   const clock = { ...systemClock, now };
   const state = createCollectorState<DlqFacts>(
     { account: 'a', collector: dlq.name },
@@ -44,6 +44,11 @@ export async function createFilterAgent({
   const run = await createRunner({ observer, state, store, clock, log, tracer: createTestTracer() });
   return {
     log,
+    requests: {
+      get dlq() {
+        return counts.requests['dlq ok'] ?? 0;
+      },
+    },
     round: (name: 'full' | 'new') => run(name, new AbortController().signal),
     status: () => state.status(),
     /** Each round as `success complete`. */

@@ -107,3 +107,17 @@ describe.each(DLQ_FILTERS)('a filter on %s', parameter => {
     expect(agent.shown('tried')).toEqual({ messages: matching, proven: 1, entered: 0 });
   });
 });
+
+it.each(['fromDate', 'toDate'] as const)(
+  'reads a queue of 1,500 entries without windows if the service ignores %s',
+  async parameter => {
+    const emulated = await emulateEmpty({ dialect: { [`${parameter}Filter`]: 'ignored' } });
+    for (let number = 0; number < 1500; number += 1) emulated.state.addDlqEntry(at(number / 100));
+    const agent = await createFilterAgent({ url: emulated.url, token: emulated.token, filters: [] });
+    for (let walk = 1; walk <= 3; walk += 1) {
+      await agent.round('full');
+      expect(agent.shown()).toEqual({ messages: 1500 });
+      expect(agent.requests.dlq).toBeLessThan(60 * walk);
+    }
+  },
+);
