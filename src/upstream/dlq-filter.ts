@@ -1,4 +1,4 @@
-import { isIP } from 'node:net';
+import { z } from 'zod';
 import type { DlqEntry } from '../model/message.ts';
 
 /** Query parameters that narrow the DLQ list. */
@@ -40,7 +40,7 @@ const VALUES: Readonly<Record<Exclude<DlqFilter, Time>, (entry: DlqEntry) => rea
 const NORMAL: Readonly<Partial<Record<DlqFilter, (text: string) => string>>> = {
   url: text => URL.parse(text)?.href ?? text,
   responseStatus: text => String(Number(text)),
-  callerIp: text => (isIP(text) === 6 ? (URL.parse(`http://[${text}]`)?.hostname ?? text) : text),
+  callerIp: text => URL.parse(`http://[${text}]`)?.hostname ?? text,
 };
 
 /** How an entry compares with one parameter. `unreported`: the row does not carry the field. The last three contradict. */
@@ -165,6 +165,8 @@ export function createFilterProof(match: DlqQuery, reported: ReportedFields): Fi
   };
 }
 
+const IpAddress = z.union([z.ipv4(), z.ipv6()]);
+/** The latest time that a Date can hold. */
 const LATEST = 8.64e15;
 const everyPart = (value: string | number, is: (part: string) => boolean) => String(value).split(',').every(is);
 
@@ -180,7 +182,9 @@ export function filterValueFault(parameter: DlqFilter, value: string | number): 
     return isStatus ? undefined : 'must be an HTTP status code, 100 to 999, or 0 for no response';
   }
   if (parameter === 'callerIp') {
-    return everyPart(value, part => isIP(part.trim()) !== 0) ? undefined : 'must be an IPv4 or IPv6 address';
+    return everyPart(value, part => IpAddress.safeParse(part.trim()).success)
+      ? undefined
+      : 'must be an IPv4 or IPv6 address';
   }
   return typeof value === 'string' || Number.isSafeInteger(value) ? undefined : 'must be text: put it in quotes';
 }

@@ -37,6 +37,7 @@ const SPEED = 20;
 async function startBusyAgent(described: Described) {
   const clock = acceleratedClock(systemClock, SPEED);
   const emulator = await emulate({ scenario: 'neglected', clock, dialect: { flowControlFields: 'all' } });
+  emulator.dialect.topicNameFilter = 'ignored';
   emulator.state.addDlqEntry({ topicName: 'orders', scheduleId: 'scd_1', queueName: 'q' });
   for (const [hours, host] of [
     [3, 'flow'],
@@ -80,7 +81,13 @@ async function startBusyAgent(described: Described) {
     store,
     accounts: [account('busy', emulator.token), account('refused', 'another')],
     collect: {
-      dlq: { filters: [{ name: 'errors', match: { responseStatus: 500 } }], rescanEvery: '10s' },
+      dlq: {
+        filters: [
+          { name: 'errors', match: { responseStatus: 500 } },
+          { name: 'ignored', match: { topicName: 'other' } },
+        ],
+        rescanEvery: '10s',
+      },
       events: { destination: 'host' },
     },
     schedules: [
