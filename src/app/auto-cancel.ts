@@ -2,23 +2,27 @@ import { createHash } from 'node:crypto';
 import type { Outbox } from '../alerts/outbox.ts';
 import {
   type AutoCancel as AccountAutoCancel,
-  type Answer,
-  ask,
-  type Command,
+  type Brake,
   type CommandAccount,
-  type CommandHandler,
   createAutoCancel as createAccountAutoCancel,
+  createBrake,
   createCommandHandler,
+  createOrders,
   type Explanation,
   LEASE_MARGIN,
   type Lease,
   mayBeThere,
   modeOf,
   newestLines,
+  orderApproval,
+  pauseAutoCancel,
   readJournal,
+  resultOf,
+  resumeAutoCancel,
 } from '../auto-cancel/index.ts';
 import { accountMayAct } from '../config/auto-cancel.ts';
 import type { Config } from '../config/schema.ts';
+import type { CommandAnswer, OperatorCommand } from '../http/served.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import { createReuse, type Reuse } from '../kit/reuse.ts';
@@ -28,7 +32,7 @@ import type { Source } from '../metrics/family.ts';
 import type { JournalEntry } from '../model/journal.ts';
 import type { Records } from '../model/log-record.ts';
 import { StoreError } from '../store/errors.ts';
-import { NO_ACCOUNT, type Store } from '../store/store.ts';
+import { isGuardFailed, NO_ACCOUNT, type Store } from '../store/store.ts';
 import type { Account } from './account.ts';
 import { walkViewOf } from './callbacks.ts';
 import type { Holding } from './holding.ts';
@@ -47,8 +51,8 @@ export interface AutoCancel {
   journal(since: number, most?: number, account?: string): Promise<readonly JournalLine[]>;
   /** Of each account: what it knows, and its brakes. */
   readonly accounts: readonly AccountAutoCancel[];
-  /** Has a command executed as one of the command line is: through the store, by the loop that executes all of them. */
-  command(command: Command, signal: AbortSignal): Promise<Answer | 'no_agent'>;
+  /** Does what the command of the command line does. Rejects with StoreError, and with the reason of `signal`. */
+  command(command: OperatorCommand, signal: AbortSignal): Promise<CommandAnswer>;
   /** Puts it in the place of the one before, whose loops that are not among these have ended. */
   take(): void;
   /** What the next one goes on with. */
@@ -67,7 +71,7 @@ interface Opened {
 /** What outlasts a configuration. */
 interface Kept {
   readonly opened: Reuse<Promise<Opened>>;
-  readonly handler: CommandHandler;
+  readonly brake: Brake;
   readonly commands: Body;
   readonly inUse: { accounts: readonly CommandAccount[]; configured: readonly string[] };
   readonly policy: string;
@@ -94,8 +98,11 @@ export interface AutoCancelDeps {
   readonly holding?: Pick<Holding, 'held' | 'remaining'> | undefined;
 }
 
-/** Milliseconds in which a command is answered: they are looked for every second, and reading the service may hold that up. */
-const COMMAND_WAIT = 10_000;
+/** Milliseconds for which a command waits for its order to be executed: orders are read once a second. */
+export const ORDER_WAIT = 10_000;
+
+/** Milliseconds by which the clocks of machines that share a database may differ. */
+export const SKEW = 600_000;
 
 /** Lines that are given at a time: some 10 MB of JSON. */
 const MOST_LINES = 10_000;
@@ -136,6 +143,7 @@ const policyOf = ({ autoCancel }: Config) =>
 function openAccountAutoCancel(
   account: Account,
   deps: AutoCancelDeps,
+  brake: Brake,
   before: AccountAutoCancel | undefined,
 ): Promise<AccountAutoCancel> {
   const { config, alertStates, store, leaseLeft } = deps;
@@ -150,6 +158,7 @@ function openAccountAutoCancel(
   }
   const own = {
     ...deps,
+    brake,
     account: name,
     options: config.autoCancel,
     policy: policyOf(config),
@@ -184,33 +193,87 @@ function quietly(log: Log, what: string, work: Body): Body {
 }
 
 /** Nothing of it may hold on to `kept`: each generation would hold on to all before it. */
-async function open(
-  account: Account,
-  deps: AutoCancelDeps,
-  { opened, handler }: Omit<Kept, 'policy'>,
-): Promise<Opened> {
+async function open(account: Account, deps: AutoCancelDeps, { opened, brake }: Omit<Kept, 'policy'>): Promise<Opened> {
   const last = await opened.made.get(account.name)?.value;
-  return runnable(await openAccountAutoCancel(account, deps, last?.own), handler, deps);
+  return runnable(await openAccountAutoCancel(account, deps, brake, last?.own), deps);
 }
 
-function runnable(own: AccountAutoCancel, handler: CommandHandler, { log }: Pick<AutoCancelDeps, 'log'>): Opened {
-  const run = quietly(log, 'auto-cancel failed; it retries', async signal => {
-    if (handler.isReady(own.account)) await own.run(signal);
-  });
+function runnable(own: AccountAutoCancel, { log }: Pick<AutoCancelDeps, 'log'>): Opened {
+  const run = quietly(log, 'auto-cancel failed; it retries', signal => own.run(signal));
   return { own, run, source: createSource(own) };
 }
 
-/** What begins: nothing was asked yet. */
+/** What outlasts configurations, at the start of the process. */
 function createKept({ store, holding, clock, log }: AutoCancelDeps): Omit<Kept, 'policy'> {
   const inUse: Kept['inUse'] = { accounts: [], configured: [] };
   const shared = holding && {
     configured: () => inUse.configured,
-    holdsNone: () => holding.held(NO_ACCOUNT) && holding.remaining(NO_ACCOUNT) > 0,
+    ownsAgentTasks: () => holding.held(NO_ACCOUNT) && holding.remaining(NO_ACCOUNT) > 0,
   };
   const handler = createCommandHandler({ store, accounts: () => inUse.accounts, shared, clock, log });
-  const commands = quietly(log, 'operator commands could not be processed', () => handler.serve());
-  return { opened: createReuse(), handler, commands, inUse };
+  const brake = createBrake(store, clock, log);
+  const orders = createOrders({
+    store,
+    accounts: () => inUse.accounts,
+    isConfigured: account => inUse.configured.includes(account),
+    clock,
+    log,
+  });
+  const parts = [
+    quietly(log, 'the brake of auto-cancel could not be followed', () =>
+      brake.follow(inUse.accounts.map(({ journal }) => journal)),
+    ),
+    quietly(log, 'operator commands could not be processed', () => orders.serve()),
+    quietly(log, 'operator commands could not be processed', () => handler.serve()),
+  ];
+  const commands: Body = async signal => {
+    for (const part of parts) await part(signal);
+  };
+  return { opened: createReuse(), brake, commands, inUse };
 }
+
+/** Executes what operators order over HTTP. */
+function commandOf({
+  brake,
+  skew,
+  ...deps
+}: Parameters<typeof orderApproval>[1] & {
+  readonly store: Store;
+  readonly skew: number;
+  readonly brake: Brake;
+}): AutoCancel['command'] {
+  const { store, accounts, clock } = deps;
+  const stopped = async (before: { at: number; by: string; reason: string } | undefined): Promise<CommandAnswer> => {
+    // What is shown from now on includes it.
+    await brake.read();
+    return { ok: true, result: { accounts, ...(before && { before }) } };
+  };
+  return async (command, signal) => {
+    switch (command.kind) {
+      case 'pause':
+        return stopped(await pauseAutoCancel(store, command, { clock, signal, skew, waiting: () => undefined }));
+      case 'resume':
+        try {
+          return await stopped(await resumeAutoCancel(store, command, clock));
+        } catch (error) {
+          if (isGuardFailed(error)) return { ok: false, why: RESUME_RACED };
+          throw error;
+        }
+      case 'approve': {
+        const found = await orderApproval(command, deps);
+        if ('why' in found) return { ok: false, why: found.why };
+        const executed = await resultOf(found.placed, store, { waitMs: ORDER_WAIT, clock, signal });
+        if (executed === 'waiting') return executed;
+        if (executed !== 'done') return { ok: false, why: executed.refused };
+        const { action, rule, placed } = found;
+        return { ok: true, result: { account: placed.account, action, rule } };
+      }
+    }
+  };
+}
+
+/** Why a resume was refused. */
+export const RESUME_RACED = 'auto-cancel was paused or resumed at the same moment: check who did, then try again';
 
 /**
  * Undefined while the configuration has it off. `before`: what is in use until `take`; an account whose rules have not changed
@@ -236,11 +299,9 @@ export async function createAutoCancel(
   const opened = await Promise.all(opening);
   const all = opened.map(({ own }) => own);
 
-  const command = (given: Command, signal: AbortSignal) => {
-    // A replica that has gone leaves its accounts to others only when its leases have ended.
-    const waitMs = COMMAND_WAIT + (store.replicas?.leaseTime ?? 0);
-    return ask(store, given, { waitMs, clock, signal });
-  };
+  const names = config.accounts.map(({ name }) => name);
+  const stateOf = (account: string) => all.find(own => own.account === account)?.journal.state;
+  const skew = store.replicas ? SKEW : 0;
 
   const autoCancel: AutoCancel = {
     sources: opened.map(({ source }) => source),
@@ -256,11 +317,11 @@ export async function createAutoCancel(
         most,
       );
     },
-    command,
+    command: commandOf({ store, accounts: names, stateOf, clock, skew, brake: kept.brake }),
     take() {
       reuse.settle();
       inUse.accounts = all.map(({ account, journal, explain }) => ({ name: account, policy, journal, explain }));
-      inUse.configured = config.accounts.map(({ name }) => name);
+      inUse.configured = names;
       for (const each of all) each.begin();
       if (policy === policyBefore) return;
       for (const rule of rules) {

@@ -1,7 +1,9 @@
 import { type Clock, withDeadline } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import type { CancelAnswer, FinalOutcome, JournalEntry } from '../model/journal.ts';
+import { isGuardFailed } from '../store/store.ts';
 import type { Reader, Writer } from '../upstream/api.ts';
+import { type Brake, SEND_WITHIN, SENDING_ENDED, sendingUntil } from './brake.ts';
 import type { Journal } from './journal.ts';
 import { endLine } from './journal-state.ts';
 import type { Judged } from './judge.ts';
@@ -12,6 +14,7 @@ import { abortReason, changeSince, type LastLook, skipReason } from './stages.ts
 export interface AttemptDeps {
   readonly journal: Journal;
   readonly moments: Moments;
+  readonly brake: Pick<Brake, 'guard' | 'read'>;
   /** For the final check. */
   readonly lastReader: Reader;
   readonly writer: Writer;
@@ -27,9 +30,6 @@ export interface AttemptDeps {
 export type Attempted =
   | { readonly made: false; readonly reason: string }
   | { readonly made: true; readonly answer: CancelAnswer; readonly outcome: FinalOutcome | undefined };
-
-/** Milliseconds after its intent in which a cancel may be sent: it goes at once or not at all. */
-const SEND_WITHIN = 30_000;
 
 /** Milliseconds before the end of a lease in which nothing is under way any more: clocks run at different rates, and bytes take time. */
 export const LEASE_MARGIN = 1000;
@@ -74,7 +74,7 @@ function outcomeOf({ kind }: CancelAnswer, isBlind: boolean): FinalOutcome | und
 export async function attempt(
   judged: Judged,
   decision: Pick<Progress, 'walkAt' | 'usesBefore'>,
-  { journal, moments, writer, clock, policy, replica, ...deps }: AttemptDeps,
+  { journal, moments, brake, writer, clock, policy, replica, ...deps }: AttemptDeps,
   signal: AbortSignal,
 ): Promise<Attempted> {
   const { action, target, rule, mode, finding } = judged;
@@ -96,9 +96,17 @@ export async function attempt(
   const ref = { action, rule: rule.name, mode, target };
   const evidence = finding.predicates;
   const sendBy = at + SEND_WITHIN;
-  await journal.append([
-    { at, step: 'intent', attempt: number, ...ref, mode, blind, evidence, sendBy, policy, replica, approvedBy },
-  ]);
+  try {
+    await journal.append(
+      [{ at, step: 'intent', attempt: number, ...ref, mode, blind, evidence, sendBy, policy, replica, approvedBy }],
+      { changes: [sendingUntil(clock.now() + SEND_WITHIN)], guard: brake.guard() },
+    );
+  } catch (error) {
+    if (!isGuardFailed(error)) throw error;
+    await brake.read();
+    return { made: false, reason: 'paused' };
+  }
+  await brake.read();
   const left = sendUntil - clock.monotonic();
   // It ends before another replica can hold the account and read back what became of it.
   const held = (moments.account().lease?.left ?? Number.POSITIVE_INFINITY) - LEASE_MARGIN;
@@ -117,6 +125,6 @@ export async function attempt(
     const reason = `the service refused a cancel with ${answer.status}`;
     lines.push({ at: stamp(), step: 'breaker_opened', breaker: 'errors', reason });
   }
-  await journal.append(lines);
+  await journal.append(lines, { changes: [SENDING_ENDED] });
   return { made: true, answer, outcome };
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { z } from 'zod';
 import type { Clock } from '../kit/clock.ts';
 import { NO_ACCOUNT, type Store } from '../store/store.ts';
-import { merged, onlyFound } from './command-answers.ts';
+import { merged } from './command-answers.ts';
 import { ASKED, askedRow } from './command-spreading.ts';
 import {
   ANSWER,
@@ -12,7 +12,6 @@ import {
   type Command,
   type commandRow,
   commandShape,
-  isQueued,
   read,
 } from './commands.ts';
 
@@ -54,7 +53,7 @@ export async function ask(
   const id = randomUUID();
   const [asked, answered] = [COMMAND + id, ANSWER + id];
   const at = clock.now();
-  const row: z.infer<typeof commandRow> = { at, takeUntil: isQueued(command) ? null : at + waitMs, command };
+  const row: z.infer<typeof commandRow> = { at, takeUntil: at + waitMs, command };
   await store.commit(NO_ACCOUNT, [{ key: asked, value: JSON.stringify(row) }]);
 
   async function look(): Promise<Come> {
@@ -83,11 +82,10 @@ export async function ask(
       );
     if (keys.length > 0) await remove().catch(() => undefined);
     if (whole || !accounts || (answers.size === 0 && accounts.length > 0)) return whole;
-    return merged(command, accounts, answers);
+    return merged(accounts, answers);
   }
 
   async function withdraw(): Promise<void> {
-    if (isQueued(command)) return;
     const rows = await store.scan(NO_ACCOUNT, asked);
     await store.commit(
       NO_ACCOUNT,
@@ -96,7 +94,7 @@ export async function ask(
   }
 
   async function wait(): Promise<Answer | undefined> {
-    const end = clock.monotonic() + waitMs + (isQueued(command) ? 0 : SETTLE);
+    const end = clock.monotonic() + waitMs + SETTLE;
     try {
       while (clock.monotonic() < end) {
         const come = await look();
@@ -112,10 +110,5 @@ export async function ask(
     return take(await look());
   }
 
-  const answer = await wait();
-  if (answer === undefined) return 'no_agent';
-  // Of several accounts, each says what it has of that name; the one that is meant is asked for by its whole name.
-  const only = command.kind === 'approve' && answer.ok ? onlyFound(answer.result) : undefined;
-  if (command.kind !== 'approve' || only === undefined) return answer;
-  return ask(store, { ...command, action: only }, { waitMs, clock, signal });
+  return (await wait()) ?? 'no_agent';
 }

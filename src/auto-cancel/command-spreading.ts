@@ -9,11 +9,6 @@ import { ANSWER, COMMAND, type Command, commandRow, read, STALE, type Taken } fr
 export const ASKED = 'asked/';
 export const askedRow = z.strictObject({ at: z.number(), accounts: z.array(z.string()) });
 
-/** Row that is there while auto-cancel is paused: a pause is of accounts, too, that are added later. */
-const PAUSED = 'auto-cancel/paused';
-const pauseRow = z.strictObject({ at: z.number(), by: z.string(), reason: z.string() });
-export type Pause = z.infer<typeof pauseRow>;
-
 /** Milliseconds by which the clocks of two replicas may differ. */
 const SKEW = 600_000;
 
@@ -49,9 +44,7 @@ export async function readCommands(store: Read, now: number): Promise<WaitingCom
 }
 
 const targetsOf = (command: Command, configured: readonly string[]) =>
-  command.kind === 'explain' && command.account !== undefined
-    ? configured.filter(name => name === command.account)
-    : configured;
+  command.account !== undefined ? configured.filter(name => name === command.account) : configured;
 
 /** Rows that make one command one of each account, after all that were made so before. `at`: milliseconds since the Unix epoch. */
 function spreadChanges(
@@ -63,13 +56,10 @@ function spreadChanges(
   const accounts = targetsOf(command, configured);
   const row: z.infer<typeof commandRow> = { at, takeUntil, command };
   const asked: z.infer<typeof askedRow> = { at, accounts: [...accounts] };
-  const { kind } = command;
-  const pause = kind === 'pause' ? { at, by: command.by, reason: command.reason } : undefined;
   return [
     { key: COMMAND + id, value: null },
     { key: ASKED + id, value: JSON.stringify(asked) },
     ...accounts.map(account => ({ key: `${COMMAND}${id}/${account}`, value: JSON.stringify(row) })),
-    ...(kind === 'pause' || kind === 'resume' ? [{ key: PAUSED, value: pause ? JSON.stringify(pause) : null }] : []),
   ];
 }
 
@@ -87,8 +77,7 @@ export async function spreadCommands(
   let last = Math.max(0, ...ofAccounts.map(({ at }) => at));
   for (const taken of unspread) {
     last = Math.max(now, last + 1);
-    const takeUntil = taken.command.kind === 'approve' || taken.command.kind === 'explain' ? now : null;
-    await store.commit(NO_ACCOUNT, spreadChanges(taken, takeUntil, configured, last));
+    await store.commit(NO_ACCOUNT, spreadChanges(taken, now, configured, last));
   }
   // Accounts that are no longer configured have no replica that obeys.
   const orphans = ofAccounts.filter(({ account, at }) => !configured.includes(account) && Math.abs(now - at) > STALE);
@@ -114,11 +103,4 @@ async function stale(store: Read, now: number): Promise<string[]> {
     const at = read(timed, value)?.at ?? Number.NEGATIVE_INFINITY;
     return Math.abs(now - at) > STALE ? key : [];
   });
-}
-
-/** The pause that lasts; undefined while there is none. One that is not readable is one all the same. Rejects with StoreError. */
-export async function readPause(store: Read, now: number): Promise<Pause | undefined> {
-  const value = (await store.scan(NO_ACCOUNT, PAUSED)).get(PAUSED);
-  if (value === undefined) return undefined;
-  return read(pauseRow, value) ?? { at: now, by: 'unknown', reason: 'the pause in the store is not readable' };
 }

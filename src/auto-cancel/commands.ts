@@ -2,17 +2,11 @@ import { z } from 'zod';
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import type { Change } from '../model/change.ts';
-import { BREAKERS } from '../model/journal.ts';
 import { NO_ACCOUNT, type Store } from '../store/store.ts';
 
 const text = z.string().regex(/\S/, { error: 'must not be blank' });
 
-export const commandShape = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.enum(['pause', 'resume']), by: text, reason: text }),
-  z.strictObject({ kind: z.literal('reset-breaker'), breaker: z.enum(BREAKERS), by: text, reason: text }),
-  z.strictObject({ kind: z.literal('approve'), action: text, by: text }),
-  z.strictObject({ kind: z.literal('explain'), dlqId: text, account: text.optional() }),
-]);
+export const commandShape = z.strictObject({ kind: z.literal('explain'), dlqId: text, account: text.optional() });
 
 /** What operators may ask of the running agent from another process. */
 export type Command = Readonly<z.infer<typeof commandShape>>;
@@ -45,9 +39,6 @@ export const COMMAND = 'command/';
 export const ANSWER = 'answer/';
 /** Milliseconds after which an answer that was not fetched is removed. */
 export const STALE = 3_600_000;
-
-/** A pause, resume or reset counts for the next agent, too; an approval or an explanation only for the operator who waits for it. */
-export const isQueued = ({ kind }: Command) => kind !== 'approve' && kind !== 'explain';
 
 /** The row's value in its shape; undefined when it is anything else: another version wrote it, or something is wrong. */
 export function read<T>(shape: z.ZodType<T>, value: string | undefined): T | undefined {

@@ -2,8 +2,9 @@ import { bareAddress } from '../kit/text.ts';
 import type { CallbackFacts, CallbackSighting } from '../model/callback.ts';
 import type { Finding } from '../model/finding.ts';
 import type { FinalOutcome } from '../model/journal.ts';
+import type { Pause } from './brake.ts';
 import type { Journal } from './journal.ts';
-import { type Action, endOf, isPlanned, type JournalState } from './journal-state.ts';
+import { type Action, endOf, isPlanned } from './journal-state.ts';
 import type { Judged } from './judge.ts';
 
 /** Why one failure callback is, or is not, acted upon. Times: milliseconds since the Unix epoch. */
@@ -24,8 +25,8 @@ export interface Explanation {
   readonly findings: readonly Finding[];
   /** Why nothing is done now although it is stuck, as one word; undefined when something would be. */
   readonly held: string | undefined;
-  /** The pause of the whole account; undefined while there is none. */
-  readonly paused: JournalState['paused'];
+  /** The pause of auto-cancel; undefined while there is none. */
+  readonly paused: Pause | undefined;
   /** What has been done. */
   readonly attempts: number;
   readonly outcome: FinalOutcome | 'open' | undefined;
@@ -36,6 +37,7 @@ export interface Explanation {
 interface ExplainDeps {
   readonly account: string;
   readonly journal: Journal;
+  readonly paused: Pause | undefined;
   /** What the stages say now. */
   skipReason(judged: Judged): string | undefined;
   /** Whether an approval of this action would count now. */
@@ -68,7 +70,7 @@ export function explain(sighting: CallbackSighting, judged: Judged | undefined, 
     owner: judged && { rule: judged.rule.name, mode: judged.mode },
     findings: judged ? [judged.finding, ...judged.shadowed] : [],
     held: isStuck ? (ended ?? deps.skipReason(judged)) : undefined,
-    paused: state.paused,
+    paused: deps.paused,
     attempts: (known?.attempts.length ?? 0) + (closed?.attempts ?? 0),
     outcome: known?.isOpen ? 'open' : (ended ?? (judged && isPlanned(state, judged.action) ? 'planned' : undefined)),
     mayApprove: known !== undefined && deps.mayApprove(known),

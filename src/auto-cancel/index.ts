@@ -5,6 +5,7 @@ import type { AutoCancelNumbers } from '../model/journal.ts';
 import type { Records } from '../model/log-record.ts';
 import type { Store } from '../store/store.ts';
 import type { Reader, Writer } from '../upstream/api.ts';
+import type { Brake } from './brake.ts';
 import { judgeSighting } from './candidates.ts';
 import { createDecider } from './decide.ts';
 import { createDecisionLog, type DecisionLog } from './decision-log.ts';
@@ -22,14 +23,20 @@ import { waitsForApproval } from './waits.ts';
 
 /** The door of this room: auto-cancel of one account, and the commands that operators give it. */
 export { LEASE_MARGIN } from './attempt.ts';
-export type { StopResult } from './command-answers.ts';
+export {
+  type Brake,
+  createBrake,
+  type PauseDeps,
+  pauseAutoCancel,
+  resumeAutoCancel,
+} from './brake.ts';
 export { ask } from './command-asking.ts';
-export { type CommandAccount, type CommandHandler, createCommandHandler } from './command-handler.ts';
-export type { Answer, Command } from './commands.ts';
+export { type CommandAccount, createCommandHandler } from './command-handler.ts';
 export type { Explanation } from './explain.ts';
 export { newestLines, readJournal, readJournalState, storedLines } from './journal.ts';
 export { modeOf } from './judge.ts';
 export { mayBeThere } from './moments.ts';
+export { createOrders, orderApproval, orderReset, type PlacingDeps, resultOf } from './orders.ts';
 export type { Lease, WalkView } from './stages.ts';
 export { type PendingAction, pendingActions } from './waits.ts';
 export { heldText, sentenceOf } from './words.ts';
@@ -61,6 +68,7 @@ export interface Tracked {
 export interface AutoCancel {
   readonly account: string;
   readonly journal: Journal;
+  readonly brake: Brake;
   /** Its counts outlast it. */
   readonly decisions: DecisionLog;
   /** So does what its limits of a walk count from. */
@@ -138,6 +146,7 @@ export async function createAutoCancel(
     return explain(sighting, judged, {
       account,
       journal,
+      paused: deps.brake.pause,
       skipReason: of => skipReason(moments.callback(of, { walkAt, usesBefore: state.uses.length })),
       mayApprove: action =>
         action.approvedBy === undefined &&
@@ -149,6 +158,7 @@ export async function createAutoCancel(
   return {
     account,
     journal,
+    brake: deps.brake,
     decisions,
     lastRun,
     begin: () => journal.notify(notices),
@@ -186,6 +196,7 @@ export async function createAutoCancel(
       ...journalNumbers(options, state, moments.time),
       candidates: decider.stuck(),
       skips: decisions.skips(),
+      isPaused: deps.brake.pause !== undefined,
     }),
   };
 }

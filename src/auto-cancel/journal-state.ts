@@ -82,7 +82,10 @@ export interface JournalState {
   /** Since a breaker's last reset: when the service did not do as asked, and how the latest races ended. */
   readonly errors: number[];
   readonly races: boolean[];
+  /** A pause by the lines alone. Decisions read the brake: see brake.ts. */
   paused: { readonly at: number; readonly by: string; readonly reason: string } | undefined;
+  /** UUIDs of operators' orders that have a line. */
+  readonly orders: Set<string>;
 }
 
 /** After these the action is open to another attempt, judged again. */
@@ -103,6 +106,7 @@ export function emptyJournal(): JournalState {
     errors: [],
     races: [],
     paused: undefined,
+    orders: new Set(),
   };
 }
 
@@ -249,6 +253,7 @@ function foldEnd(state: JournalState, action: Action, entry: Extract<JournalEntr
 /** Takes one line of the journal into the state. Lines come in the order in which they were written. */
 export function foldEntry(state: JournalState, entry: JournalEntry): void {
   state.lastAt = Math.max(state.lastAt, entry.at);
+  if ('order' in entry && entry.order !== undefined) state.orders.add(entry.order);
   if (entry.action === undefined) {
     foldStop(state, entry);
     return;

@@ -1,8 +1,15 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Posting } from '../alerts/index.ts';
+import type { Change } from '../model/change.ts';
 import type { JournalEntry } from '../model/journal.ts';
-import type { Store } from '../store/store.ts';
+import { type Guard, isGuardFailed, type Store } from '../store/store.ts';
 import { emptyJournal, foldEntry, type JournalState, prune } from './journal-state.ts';
+
+/** What else belongs to the transaction of an append. */
+interface Conditions {
+  readonly changes?: readonly Change[];
+  readonly guard?: Guard;
+}
 
 /** The journal of one account: lines are added, never changed and never taken away. */
 export interface Journal {
@@ -10,9 +17,9 @@ export interface Journal {
   readonly state: JournalState;
   /**
    * Adds lines, and in the same transaction the notices that they make. When it returns, they are as durable as the store
-   * is, and in `state`. When it rejects, they may still be in the store: see `confirm`.
+   * is, and in `state`. When it rejects with `guard_failed`, nothing was written; otherwise they may still be in the store: see `confirm`.
    */
-  append(entries: readonly JournalEntry[]): Promise<void>;
+  append(entries: readonly JournalEntry[], more?: Conditions): Promise<void>;
   /**
    * Reads back the lines of an append that was rejected, and adds them to `state` if the store contains them. `append` does the
    * same first. Does nothing if the last append succeeded. Rejects with StoreError.
@@ -198,15 +205,17 @@ export async function openJournal(store: Store, account: string, notices: Notice
     failed = undefined;
   }
 
-  async function write(entries: readonly JournalEntry[]): Promise<void> {
+  async function write(entries: readonly JournalEntry[], { changes = [], guard }: Conditions = {}): Promise<void> {
     await confirm();
     const rows = entries.map((entry, index) => ({ key: keyOf(next + index), value: JSON.stringify(entry) }));
     const postings = noticesOf(entries);
     const surplus = numbers(next + rows.length, end).map(number => ({ key: keyOf(number), value: null }));
     const appended = { entries, rows, postings };
     try {
-      await store.commit(account, [...rows, ...surplus, ...postings.flatMap(posting => posting.changes())]);
+      const notices = postings.flatMap(posting => posting.changes());
+      await store.commit(account, [...rows, ...surplus, ...notices, ...changes], guard);
     } catch (error) {
+      if (isGuardFailed(error)) throw error;
       failed = appended;
       end = Math.max(end, next + rows.length);
       throw error;
@@ -224,7 +233,7 @@ export async function openJournal(store: Store, account: string, notices: Notice
 
   return {
     state,
-    append: entries => serialized(() => write(entries)),
+    append: (entries, more) => serialized(() => write(entries, more)),
     confirm: () => serialized(confirm),
     lines: {
       account,

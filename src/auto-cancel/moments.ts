@@ -1,6 +1,7 @@
 import { lstatSync } from 'node:fs';
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
+import type { Brake } from './brake.ts';
 import type { Journal } from './journal.ts';
 import { isAskedBy } from './journal-state.ts';
 import type { Judged } from './judge.ts';
@@ -14,6 +15,7 @@ export interface MomentsDeps {
   /** Hash of the rules. */
   readonly policy: string;
   readonly journal: Journal;
+  readonly brake: Brake;
   /** What the board shows now. */
   walk(): WalkView;
   /** Whether the stop file is there, or may be. */
@@ -59,7 +61,7 @@ export function mayBeThere(file: string): boolean {
 }
 
 export function createMoments(deps: MomentsDeps): Moments {
-  const { account, options, policy, journal, clock, log } = deps;
+  const { account, options, policy, journal, brake, clock, log } = deps;
   const { state } = journal;
   /** Complete walks of this process, as far as is known. */
   let walks = 0;
@@ -88,6 +90,7 @@ export function createMoments(deps: MomentsDeps): Moments {
     return {
       options,
       journal: state,
+      brake,
       walk,
       walkAt,
       walksNeeded,

@@ -10,7 +10,7 @@ export function journalNumbers(
   options: AutoCancelOptions,
   state: JournalState,
   time: LimitClock,
-): Omit<AutoCancelNumbers, 'candidates' | 'skips'> {
+): Omit<AutoCancelNumbers, 'candidates' | 'skips' | 'isPaused'> {
   const { rules } = options;
   const actions = new Map<string, { rule: string; mode: string; outcome: string; count: number; since?: number }>();
   for (const rule of rules) {
@@ -29,7 +29,6 @@ export function journalNumbers(
   return {
     actions: [...actions.values()],
     breakers: new Map(BREAKERS.map(breaker => [breaker, state.breakers.has(breaker)] as const)),
-    isPaused: state.paused !== undefined,
     unresolved,
     budget: [
       { rule: undefined, left: actionsLeft(options, state, now) },

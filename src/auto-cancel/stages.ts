@@ -20,6 +20,14 @@ export interface WalkView {
   readonly eventsAreFresh: boolean;
 }
 
+/** The brake as of its last read. */
+interface BrakeView {
+  /** Undefined while auto-cancel runs. */
+  readonly pause: object | undefined;
+  /** Whether the last read succeeded. */
+  readonly isKnown: boolean;
+}
+
 /** How long the account is this replica's. Milliseconds. */
 export interface Lease {
   /** For so long no other replica can hold it, by this process's own clock. */
@@ -32,6 +40,7 @@ export interface Lease {
 export interface AccountMoment {
   readonly options: AutoCancelOptions;
   readonly journal: JournalState;
+  readonly brake: BrakeView;
   readonly walk: WalkView;
   /** Begin of the walk that is decided upon; undefined: the newest, whichever that is. */
   readonly walkAt: number | undefined;
@@ -146,9 +155,15 @@ export const ACCOUNT_STAGES: readonly AccountStage[] = [
   },
   {
     name: 'pause',
-    because: { paused: 'an operator paused auto-cancel' },
+    because: {
+      paused: 'an operator paused auto-cancel, or the row that says so is missing or unreadable',
+      pause_unknown: 'the store can’t be read, so it is unknown whether auto-cancel is paused',
+    },
     asked: ALWAYS,
-    check: ({ journal }) => (journal.paused ? 'paused' : undefined),
+    check({ brake }) {
+      if (brake.pause) return 'paused';
+      return brake.isKnown ? undefined : 'pause_unknown';
+    },
   },
   {
     name: 'stop file',

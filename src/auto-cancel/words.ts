@@ -53,6 +53,8 @@ export function detailOf(line: JournalEntry): string {
       return `by ${line.by}: ${line.reason}`;
     case 'breaker_opened':
       return `${line.breaker}: ${line.reason}`;
+    case 'order_refused':
+      return `${line.kind} of ${line.about} by ${line.by}: ${line.reason}`;
     case 'breaker_reset':
       return `${line.breaker} by ${line.by}: ${line.reason}`;
   }
@@ -71,6 +73,7 @@ const STEPS: Readonly<Record<JournalEntry['step'], string>> = {
   resumed: 'Auto-cancel was resumed',
   breaker_opened: 'A breaker opened:',
   breaker_reset: 'A breaker was reset:',
+  order_refused: 'An order was refused:',
 };
 
 /** A line of the journal as one sentence, for people. */

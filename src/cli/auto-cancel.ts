@@ -1,17 +1,19 @@
 import { userInfo } from 'node:os';
 import { Argument, Command } from 'commander';
 import {
-  askAgent,
+  approve,
   BREAKERS,
   detailOf,
   type Explanation,
+  explain,
   type JournalLine,
   journalOf,
-  type Command as Order,
   type PendingAction,
+  pause,
   pendingOf,
-  type StopResult,
-} from '../app/ask-agent.ts';
+  resetBreaker,
+  resume,
+} from '../app/operator.ts';
 import { loadStoreSettings } from '../config/load.ts';
 import { type Clock, systemClock } from '../kit/clock.ts';
 import { formatDuration } from '../kit/duration.ts';
@@ -48,41 +50,15 @@ function whoAmI(): string {
   }
 }
 
-const QUEUED: readonly Order['kind'][] = ['pause', 'resume', 'reset-breaker'];
-
-/** What the agent answers; undefined when none runs and the command waits for the next. */
-async function order(file: string, command: Order, time: AgentTime): Promise<unknown> {
-  const deps = { env: process.env, ...time, signal: stopSignal() };
-  const answer = await askAgent(loadStoreSettings(file), command, deps);
-  if (answer === 'no_agent') {
-    if (!QUEUED.includes(command.kind))
-      throw new Error('no agent answered: is one running with this store, and autoCancel.mode not off?');
-    print('no agent answered: the next one to start executes this before anything else');
-    return undefined;
-  }
-  if (!answer.ok) throw new Error(answer.why);
-  const { missing = [] } = answer;
-  const later = QUEUED.includes(command.kind)
-    ? ': the replica that holds them next executes this before anything else'
-    : '';
-  if (missing.length > 0) process.stderr.write(`no answer in time from ${missing.map(printable).join(', ')}${later}\n`);
-  return answer.result ?? {};
-}
-
 /** When and why, and by which operator, if it was one. */
-const wordsOf = ({ at, by, reason }: NonNullable<StopResult['before']>) =>
+const wordsOf = ({ at, by, reason }: { at: number; by?: string; reason: string }) =>
   `since ${iso(at)}${by === undefined ? '' : ` by ${printable(by)}`}: ${printable(reason)}`;
 
-/** Sends pause, resume or reset-breaker, and prints what it changed. A command that changes nothing succeeds. */
-async function orderStop(
-  file: string,
-  command: Order,
-  time: AgentTime,
-  say: (before: string | undefined) => string,
-): Promise<void> {
-  const done = (await order(file, command, time)) as StopResult | undefined;
-  if (done) print(say(done.before && wordsOf(done.before)));
-}
+const depsOf = (time: AgentTime) => ({ env: process.env, ...time, signal: stopSignal() });
+
+/** What happens to an order that nothing has executed yet. */
+const waits = (account: string) =>
+  `no agent that holds the account ${account} has executed this yet: the next one to hold it does so within seconds, if it still applies`;
 
 const SIGNS = { true: 'yes', false: 'NO', unknown: '?' } as const;
 
@@ -148,7 +124,9 @@ export function autoCancelCommand(time: AgentTime = { clock: systemClock }): Com
       .option('--account <name>', 'only this account')
       .option('--json', 'as JSON')
       .action(async (dlqId: string, { config, account, json }: Options) => {
-        const found = (await order(config, { kind: 'explain', dlqId, account }, time)) as Explanation[];
+        const found = await explain(loadStoreSettings(config), { dlqId, account }, depsOf(time));
+        if (found === 'no_agent')
+          throw new Error('no agent answered: is one running with this store, and autoCancel.mode not off?');
         if (found.length === 0) {
           throw new Error(
             `no failure callback of ${dlqId} is tracked: it was not in progress at the last complete walk, no walk has completed yet (see the log of the agent), or no rule tracks it`,
@@ -186,32 +164,47 @@ export function autoCancelCommand(time: AgentTime = { clock: systemClock }): Com
       .argument('<action>', 'action id, at least its first 6 characters, or the dlqId')
       .option('--by <name>', 'operator for the journal; default: the system user')
       .action(async (action: string, { config, by = whoAmI() }: Options) => {
-        const answer = await order(config, { kind: 'approve', action, by }, time);
-        const { account, action: found, rule } = answer as { account: string; action: string; rule: string };
-        print(`${account}: ${found} is approved for the rule ${rule}; the next complete walk judges it again`);
+        const found = await approve(loadStoreSettings(config, true), { action, by }, depsOf(time));
+        if ('why' in found) throw new Error(found.why);
+        const { placed, executed, rule } = found;
+        if (executed === 'waiting') print(waits(placed.account));
+        else if (executed !== 'done') throw new Error(`refused: ${executed.refused}`);
+        else
+          print(
+            `${placed.account}: ${found.action} is approved for the rule ${rule}; the next complete walk judges it again`,
+          );
       }),
-    stopping('pause', 'stop all cancels until resume').action(
+    stopping('pause', 'stop all cancels until resume; works with or without a running agent').action(
       async ({ config, reason = '', by = whoAmI() }: Options) => {
-        await orderStop(config, { kind: 'pause', by, reason }, time, before =>
-          before === undefined ? 'paused' : `paused; it was paused before, ${before}`,
-        );
+        const waiting = (requests: number) =>
+          void process.stderr.write(
+            `paused; waiting for ${requests === 1 ? 'a request' : `${requests} requests`} to cancel that may be in flight, 30 s at most\n`,
+          );
+        const before = await pause(loadStoreSettings(config), { by, reason }, { ...depsOf(time), waiting });
+        print(before === undefined ? 'paused' : `paused; it was paused before, ${wordsOf(before)}`);
       },
     ),
     stopping('resume', 'end a pause: allow cancels again').action(
       async ({ config, reason = '', by = whoAmI() }: Options) => {
-        await orderStop(config, { kind: 'resume', by, reason }, time, before =>
-          before === undefined ? 'it was not paused: nothing changed' : `resumed; it was paused ${before}`,
+        const before = await resume(loadStoreSettings(config), { by, reason }, depsOf(time));
+        print(
+          before === undefined ? 'it was not paused: nothing changed' : `resumed; it was paused ${wordsOf(before)}`,
         );
       },
     ),
-    stopping('reset-breaker', 'reset an open breaker')
+    stopping('reset-breaker', 'reset an open breaker in every account')
       .addArgument(new Argument('<breaker>', 'breaker to reset').choices(BREAKERS))
       .action(async (breaker: (typeof BREAKERS)[number], { config, reason = '', by = whoAmI() }: Options) => {
-        await orderStop(config, { kind: 'reset-breaker', breaker, by, reason }, time, before =>
-          before === undefined
-            ? `the breaker ${breaker} was not open: nothing changed`
-            : `breaker ${breaker} reset; it was open ${before}`,
-        );
+        const resets = await resetBreaker(loadStoreSettings(config, true), { breaker, by, reason }, depsOf(time));
+        if (resets.length === 0) print(`the breaker ${breaker} was not open: nothing changed`);
+        const refused: string[] = [];
+        for (const { placed, executed, openedAt, reason } of resets) {
+          const { account } = placed;
+          if (executed === 'waiting') print(waits(account));
+          else if (executed !== 'done') refused.push(`${account}: refused: ${executed.refused}`);
+          else print(`${account}: breaker ${breaker} reset; it was open ${wordsOf({ at: openedAt, reason })}`);
+        }
+        if (refused.length > 0) throw new Error(refused.join('\n'));
       }),
   ];
   for (const each of commands) command.addCommand(each.copyInheritedSettings(command));

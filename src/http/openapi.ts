@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { AccountView, DeadLetter } from './api/account.ts';
 import { AgentView, Fault } from './api/agent.ts';
 import { AutoCancelQuery, AutoCancelView, Candidate, Finding } from './api/auto-cancel.ts';
-import { Approval, Approved, NotReloaded, Reason, Reloaded, Stopped, StoppedLater } from './api/commands.ts';
+import { Approval, Approved, NotReloaded, Reason, Reloaded, Stopped } from './api/commands.ts';
 import { HistoryQuery, HistoryView } from './api/history.ts';
 import { Explanation, JournalEntry } from './api/journal.ts';
 import { AccountRow, Overview, OverviewQuery } from './api/overview.ts';
@@ -38,7 +38,6 @@ const COMPONENTS = {
   State,
   Status,
   Stopped,
-  StoppedLater,
   Targets,
   Time,
 };
@@ -71,10 +70,6 @@ const REFUSED = {
   415: failure('The body is not JSON in UTF-8.'),
 };
 const BODY = { 400: failure('The body is not as described.'), 413: failure('The body is too large.'), ...REFUSED };
-const BUSY: Answer = {
-  says: 'Auto-cancel is busy, or some accounts of other replicas did not answer: it obeys as soon as it can.',
-  json: 'StoppedLater',
-};
 const NOT_DONE = failure('Why it was not done.');
 
 export const ROUTES: readonly Route[] = [
@@ -202,16 +197,19 @@ export const ROUTES: readonly Route[] = [
       200: { says: 'What is approved.', json: 'Approved' },
       ...BODY,
       409: NOT_DONE,
-      503: failure('Auto-cancel is busy: try again.'),
+      202: failure('No replica holds the account now: the next one to hold it executes the order.'),
     },
   },
   ...(['pause', 'resume'] as const).map(
     (verb): Route => ({
       method: 'post',
       path: `/api/v1/auto-cancel/${verb}`,
-      says: verb === 'pause' ? 'Stops all cancels until resume.' : 'Ends a pause.',
+      says:
+        verb === 'pause'
+          ? 'Stops all cancels until resume. Responds when no cancel can be sent any more, within 30 s.'
+          : 'Ends a pause.',
       body: 'Reason',
-      answers: { 200: { says: 'Of which accounts.', json: 'Stopped' }, 202: BUSY, ...BODY, 409: NOT_DONE },
+      answers: { 200: { says: 'Of which accounts.', json: 'Stopped' }, ...BODY, 409: NOT_DONE },
     }),
   ),
 ];

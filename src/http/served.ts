@@ -35,10 +35,7 @@ export interface Served extends Views {
   journal(since: number): Promise<readonly unknown[]>;
   /** Alerts of the agent itself that are pending, firing, or were resolved lately. */
   alerts(): readonly ShownAlert[];
-  /**
-   * Gives auto-cancel an operator's command, as the command line does. `no_agent`: it did not take it in time; a pause or resume
-   * still counts when it does. Rejects with the reason of `signal` when that is aborted.
-   */
+  /** Executes an operator's command as the command line does. Rejects with StoreError, and with the reason of `signal`. */
   command(command: OperatorCommand, signal: AbortSignal): Promise<CommandAnswer>;
   /** Reads the configuration again and goes over to it, or says why it can't be used and stays with the one in use. */
   reload(): Promise<ReloadAnswer>;
@@ -82,11 +79,11 @@ export type OperatorCommand =
   | { readonly kind: 'approve'; readonly action: string; readonly by: string }
   | { readonly kind: 'pause' | 'resume'; readonly reason: string; readonly by: string };
 
-/** `result`: what the command gives, as JSON. `why`: for the operator. `missing`: accounts that did not answer in time. */
+/** `result`: of the command, as JSON. `why`: for the operator. `waiting`: no agent has executed the order yet. */
 export type CommandAnswer =
-  | { readonly ok: true; readonly result?: unknown; readonly missing?: readonly string[] }
+  | { readonly ok: true; readonly result?: unknown }
   | { readonly ok: false; readonly why: string }
-  | 'no_agent';
+  | 'waiting';
 
 /** What a reload has changed, by the words of the configuration; or why the configuration can't be used, with places in it. */
 export type ReloadAnswer = { readonly changed: readonly string[] } | { readonly faults: readonly ReloadFault[] };

@@ -69,7 +69,7 @@ export type JournalStep =
       readonly until: number;
     }
   | { readonly step: 'cleared'; readonly reason: string }
-  | { readonly step: 'approved'; readonly by: string }
+  | { readonly step: 'approved'; readonly by: string; readonly order?: string | undefined }
   | {
       readonly step: 'intent';
       readonly attempt: number;
@@ -100,11 +100,32 @@ export type JournalStep =
       readonly unproven?: boolean | undefined;
     };
 
-/** Pause, resume, breaker opened, breaker reset. */
+/** Pause, resume, breaker opened, breaker reset, refused order. `order`: UUID of the operator's order; older lines have none. */
 export type StopStep =
-  | { readonly step: 'paused' | 'resumed'; readonly by: string; readonly reason: string }
+  | {
+      readonly step: 'paused' | 'resumed';
+      readonly by: string;
+      readonly reason: string;
+      readonly order?: string | undefined;
+    }
   | { readonly step: 'breaker_opened'; readonly breaker: Breaker; readonly reason: string }
-  | { readonly step: 'breaker_reset'; readonly breaker: Breaker; readonly by: string; readonly reason: string };
+  | {
+      readonly step: 'breaker_reset';
+      readonly breaker: Breaker;
+      readonly by: string;
+      readonly reason: string;
+      readonly order?: string | undefined;
+    }
+  | {
+      readonly step: 'order_refused';
+      readonly kind: 'approve' | 'reset-breaker';
+      /** The action or the breaker. */
+      readonly about: string;
+      readonly by: string;
+      /** Why it was refused. */
+      readonly reason: string;
+      readonly order: string;
+    };
 
 export const BREAKERS = ['candidates', 'errors', 'lost_races'] as const;
 export type Breaker = (typeof BREAKERS)[number];

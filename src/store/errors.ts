@@ -71,6 +71,10 @@ export const isNotHeld = (error: unknown): boolean => error instanceof StoreErro
 export const isUndone = (error: unknown): boolean =>
   error instanceof StoreError && !['away', 'slow', 'io'].includes(error.reason);
 
+/** Whether a commit was refused because its guard no longer had the required value. */
+export const isGuardFailed = (error: unknown): boolean =>
+  error instanceof StoreError && error.reason === 'guard_failed';
+
 /** SQLite's primary result codes (sqlite.org/rescode.html). 1, a plain error, means here that a table is not as it was made. */
 const OF_SQLITE: Readonly<Record<number, StoreReason>> = {
   1: 'corrupt',

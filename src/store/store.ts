@@ -1,6 +1,6 @@
 import type { Change } from '../model/change.ts';
 
-export { isNotHeld, isUndone } from './errors.ts';
+export { isGuardFailed, isNotHeld, isUndone } from './errors.ts';
 
 /** The door of this room: what survives a restart. */
 

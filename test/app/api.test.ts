@@ -239,7 +239,13 @@ const LINES: readonly JournalLine[] = [
   { ...OF, step: 'answered', attempt: 1, answer: { kind: 'not_sent', why: 'too_late' } },
   { ...OF, step: 'ended', outcome: 'gone', rule: 'r', mode: 'enforce', reason: 'x', target: TARGET, unproven: true },
   { account: 'a', at: 1, step: 'breaker_opened', breaker: 'errors', reason: 'x' },
-  { account: 'a', at: 1, step: 'breaker_reset', breaker: 'errors', by: 'ann', reason: 'x' },
+  { account: 'a', at: 1, step: 'breaker_reset', breaker: 'errors', by: 'ann', reason: 'x', order: 'u1' },
+  {
+    ...{ account: 'a', at: 1, step: 'order_refused', kind: 'approve', about: 'f00' },
+    ...{ by: 'ann', reason: 'x', order: 'u2' },
+  },
+  { account: 'a', at: 1, step: 'paused', by: 'ann', reason: 'x', order: 'u3' },
+  { ...OF, step: 'approved', by: 'ann', order: 'u4' },
 ];
 const URL_OF_ANOTHER = 'http://another:10922';
 const SINCE = '2026-01-01T00:00:00.000Z';
@@ -265,7 +271,7 @@ const EXPLAINED: Explanation = {
 
 /** What is answered where all goes wrong, by a port that is told so. */
 async function refuse(described: Described): Promise<void> {
-  let answer: CommandAnswer = 'no_agent';
+  let answer: CommandAnswer = 'waiting';
   const overrides: Partial<Served> = {
     explain: async id => (id === 'late' ? 'no_agent' : id === 'none' ? [] : [EXPLAINED]),
     journal: async () => LINES,
@@ -310,16 +316,12 @@ async function refuse(described: Described): Promise<void> {
     await ask('post', path, json({ other: 1 }));
     await ask('post', path, json({ action: 'x'.repeat(20_000) }));
     const done = path === APPROVE ? APPROVED : { accounts: ['a'], before: { at: 1, by: 'ann', reason: 'x' } };
-    const missing = path === APPROVE ? {} : { missing: ['b'] };
     const answers: readonly CommandAnswer[] = [
-      'no_agent',
+      ...(path === APPROVE ? ['waiting' as const] : []),
       { ok: false, why: 'it is off' },
-      { ok: true, result: done, ...missing },
+      { ok: true, result: done },
     ];
     for (answer of answers) await ask('post', path, json(body));
-    if (path === APPROVE) continue;
-    answer = { ok: true, result: done, missing: ['b'] };
-    await ask('post', path, json(body));
   }
 }
 

@@ -8,14 +8,19 @@ import { parseConfig } from '../../src/config/load.ts';
 import type { CallbackSighting } from '../../src/model/callback.ts';
 import { StoreError } from '../../src/store/errors.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
+import type { Store } from '../../src/store/store.ts';
 import { toDlqEntry } from '../../src/upstream/wire.ts';
 import { newFolder } from '../support/folder.ts';
 import { createManualClock } from '../support/manual-clock.ts';
+import { giveOrder } from '../support/operators.ts';
 import { createTestLog, createTestTracer, noOutbox } from '../support/silent.ts';
 
 const HOUR = 3_600_000;
 const NOW = Date.UTC(2027, 0, 10);
 const never = new AbortController().signal;
+const order = (store: Store, kind: 'pause' | 'resume', reason: string) =>
+  giveOrder({ kind, by: 'ann', reason }, { store, accounts: [], clock: createManualClock(NOW), waitMs: 0 });
+
 /** Auto-cancel of agents on one store, which only plans; `rows` are what each account's queue lists, in progress for days. */
 function setUp(...rows: object[]) {
   const store = createMemoryStore();
@@ -98,45 +103,39 @@ ${more}`;
 describe('a pause', () => {
   it('is of accounts, too, that are configured later, and ends for all', async () => {
     const { store, start, left } = setUp();
-    const ask = (command: object) =>
-      store.commit('', [{ key: 'command/1', value: JSON.stringify({ at: NOW, takeUntil: null, command }) }]);
-    await ask({ kind: 'pause', by: 'ann', reason: 'incident' });
+    await order(store, 'pause', 'incident');
     await start(['old']);
     const both = await start(['old', 'new']);
     await both.run();
     expect(left()).toEqual(['paused', 'paused']);
-    expect(await readJournal(store, 'new')).toEqual([{ at: NOW, step: 'paused', by: 'ann', reason: 'incident' }]);
+    expect(await readJournal(store, 'new')).toMatchObject([{ at: NOW, step: 'paused', by: 'ann', reason: 'incident' }]);
     await start(['old', 'new']);
     expect(await readJournal(store, 'new')).toHaveLength(1);
-    await ask({ kind: 'resume', by: 'ann', reason: 'over' });
+    await order(store, 'resume', 'over');
     await (await start(['old', 'new'])).run();
     expect((await readJournals(store, ['old', 'new'], 0)).filter(({ step }) => step === 'ended')).toHaveLength(2);
   });
 });
 
-it('begins with a store that takes nothing, and obeys what waits there before it does anything', async () => {
+it('starts with a store that cannot be written, and is paused before the pause has a line in the journal', async () => {
   const { store, start, left, log } = setUp();
-  const command = { kind: 'pause', by: 'ann', reason: 'incident' };
-  await store.commit('', [{ key: 'command/1', value: JSON.stringify({ at: NOW, takeUntil: null, command }) }]);
+  await order(store, 'pause', 'incident');
   const { commit } = store;
   const words = ['first', 'second'];
   const refuse = () => Promise.reject(new StoreError('full', 'the store', words.shift()));
   Object.assign(store, { commit: refuse });
   const { loops, run } = await start(['a']);
   const errors = () => log.lines.filter(({ level }) => level === 'error').map(({ message }) => message);
-  expect(errors()).toEqual(['operator commands could not be processed']);
+  expect(errors()).toEqual(['the brake of auto-cancel could not be followed']);
   // They are looked for every second, and that the store is away is told once.
   await loops[0]?.(never);
   expect(errors()).toHaveLength(1);
-  // Acting has its turn first, and waits all the same.
   for (const loop of loops.slice(1)) await loop(never);
-  expect(left()).toEqual([]);
+  expect([left(), await readJournal(store, 'a')]).toEqual([['paused'], []]);
   Object.assign(store, { commit });
-  for (const loop of loops.slice(1)) await loop(never);
-  expect([left(), await readJournal(store, 'a')]).toEqual([[], []]);
   await run();
   expect(left()).toEqual(['paused']);
-  expect(await readJournal(store, 'a')).toEqual([{ at: NOW, step: 'paused', by: 'ann', reason: 'incident' }]);
+  expect(await readJournal(store, 'a')).toMatchObject([{ at: NOW, step: 'paused', by: 'ann', reason: 'incident' }]);
 });
 
 it('looks with a rank of its own, but for the last look', async () => {
@@ -184,8 +183,6 @@ it('gives the newest lines of all accounts, the oldest first', async () => {
 });
 
 describe('another configuration', () => {
-  const ask = (store: ReturnType<typeof setUp>['store'], id: number, command: object) =>
-    store.commit('', [{ key: `command/${id}`, value: JSON.stringify({ at: NOW, takeUntil: null, command }) }]);
   function skipsOf({ sources: [source] }: AutoCancel) {
     source?.revision();
     return source
@@ -207,9 +204,9 @@ describe('another configuration', () => {
     expect(other.loops[0]).toBe(first.loops[0]);
     expect(other.loops[1]).not.toBe(first.loops[1]);
     expect(skipsOf(other)).toEqual([1]);
-    await ask(store, 1, { kind: 'pause', by: 'ann', reason: 'incident' });
+    await order(store, 'pause', 'incident');
     await other.run();
-    await ask(store, 2, { kind: 'resume', by: 'ann', reason: 'over' });
+    await order(store, 'resume', 'over');
     const last = await start(['a'], other, '  limits: { perRun: 2 }\n');
     await last.run();
     expect((await readJournal(store, 'a')).map(({ step }) => step)).toEqual(['paused', 'resumed']);
@@ -217,7 +214,7 @@ describe('another configuration', () => {
 
   it('does nothing before it is taken, also where it was off before', async () => {
     const { store, log, build } = setUp();
-    await ask(store, 1, { kind: 'pause', by: 'ann', reason: 'incident' });
+    await order(store, 'pause', 'incident');
     const fresh = await build(['a'], undefined, '', true);
     expect([log.lines, await readJournal(store, 'a')]).toEqual([[], []]);
     fresh.take();
@@ -239,24 +236,24 @@ describe('another configuration', () => {
   it('pauses an account that takes the place of all that were paused, until they are resumed', async () => {
     const { store, start, left } = setUp();
     const first = await start(['before']);
-    await ask(store, 1, { kind: 'pause', by: 'ann', reason: 'incident' });
+    await order(store, 'pause', 'incident');
     await first.run();
     const second = await start(['after'], first);
     await second.run();
     expect(left()).toEqual(['paused', 'paused']);
     expect(await readJournal(store, 'after')).toMatchObject([{ step: 'paused', by: 'ann' }]);
-    await ask(store, 2, { kind: 'resume', by: 'ann', reason: 'over' });
+    await order(store, 'resume', 'over');
     await second.run();
     const third = await start(['last'], second);
     await third.run();
-    expect((await readJournal(store, 'last')).map(({ step }) => step)).toEqual(['ended']);
+    expect((await readJournal(store, 'last')).map(({ step }) => step)).toContain('ended');
   });
 
   it('pauses an account that comes back after a pause began', async () => {
     const { store, start, left } = setUp();
     const both = await start(['stays', 'returns']);
     const one = await start(['stays'], both);
-    await ask(store, 1, { kind: 'pause', by: 'ann', reason: 'incident' });
+    await order(store, 'pause', 'incident');
     for (const loop of one.loops) await loop(never);
     const again = await start(['stays', 'returns'], one);
     await again.run();

@@ -104,9 +104,9 @@ async function happen(
     await walkOn();
     Object.assign(scene, { isStopped: false, isFresh: true });
   } else if (kind === 'paused') {
-    await journal.append([{ ...REASON, step: 'paused' }]);
+    await scene.pause();
     await walkOn();
-    await journal.append([{ ...REASON, step: 'resumed' }]);
+    await scene.resume();
   } else {
     scene.failCommitsAfter(count);
     await walkOn();

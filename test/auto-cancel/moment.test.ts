@@ -153,7 +153,7 @@ const STOPS: [string, object, (scene: Scene) => unknown][] = [
   ['stop_file', {}, scene => Object.assign(scene, { isStopped: true })],
   ['alert_firing', { pauseWhileAlerts: ['Down'] }, scene => scene.firing.add('Down')],
   ['alert_unknown', { pauseWhileAlerts: ['Down'] }, scene => scene.unknownAlerts.add('Down')],
-  ['paused', {}, scene => scene.journal().append([{ at: scene.clock.now(), step: 'paused', by: 'a', reason: 'r' }])],
+  ['paused', {}, scene => scene.pause()],
   ['too_late', {}, scene => pass(scene, 3 * MINUTE)],
 ];
 

@@ -44,6 +44,7 @@ async function manyCallbacks(count: number, firstSeenAt: number) {
     writer: undefined,
     walk: () => ({ facts, isFresh: true, eventsAreFresh: true }),
     isStopped: () => false,
+    brake: { pause: undefined, isKnown: true },
     clockSkew: () => 0,
     alertStates: () => new Map(),
     clock,

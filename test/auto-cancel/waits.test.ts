@@ -70,20 +70,13 @@ describe('approval', () => {
     );
     return scene;
   }
-  async function tell(scene: Awaited<ReturnType<typeof asked>>, action: string) {
-    const key = `command/${scene.clock.now()}`;
-    const command = { kind: 'approve', action, by: 'ann' };
-    await scene.store.commit('', [{ key, value: JSON.stringify({ at: scene.clock.now(), takeUntil: null, command }) }]);
-    await scene.commands().serve();
-    const [answer] = (await scene.store.scan('', 'answer/')).values();
-    await scene.store.commit('', [{ key: key.replace('command', 'answer'), value: null }]);
-    return JSON.parse(answer ?? 'null').answer as { ok: boolean; why?: string };
-  }
+  const tell = (scene: Awaited<ReturnType<typeof asked>>, action: string) =>
+    scene.order({ kind: 'approve', action, by: 'ann' });
 
   it('is asked for once, and lets that one be cancelled', async () => {
     const scene = await asked();
     expect(await scene.again()).toBe('');
-    expect(await tell(scene, 'a')).toMatchObject({ ok: true });
+    expect(await tell(scene, 'a')).toBe('obeyed');
     expect(await scene.again()).toBe('approved a ann\nintent a jobs 1\nanswered a 1 accepted');
     expect(scene.sent).toEqual(['a']);
     const intent = (await scene.lines()).find(({ step }) => step === 'intent');
@@ -93,17 +86,17 @@ describe('approval', () => {
   it('may be given by the beginning of the action, if that is long enough', async () => {
     const scene = await asked();
     const action = (await scene.lines()).find(({ action }) => action !== undefined)?.action ?? '';
-    expect(await tell(scene, action.slice(0, 5))).toMatchObject({ ok: false });
-    expect(await tell(scene, action.slice(0, 6))).toMatchObject({ ok: true });
-    expect(await tell(scene, 'nobody')).toEqual({ ok: false, why: 'no action nobody waits for approval' });
+    expect(await tell(scene, action.slice(0, 5))).not.toBe('obeyed');
+    expect(await tell(scene, action.slice(0, 6))).toBe('obeyed');
+    expect(await tell(scene, 'nobody')).toBe('no action nobody waits for approval');
   });
 
   it('may be given for a day, and no longer', async () => {
     const scene = await asked();
     await scene.wait(DAY - 1);
-    expect(await tell(scene, 'b')).toMatchObject({ ok: true });
+    expect(await tell(scene, 'b')).toBe('obeyed');
     await scene.wait(1);
-    expect(await tell(scene, 'a')).toMatchObject({ ok: false });
+    expect(await tell(scene, 'a')).not.toBe('obeyed');
   });
 
   it('is void after a day, to the millisecond, and asked for anew', async () => {
@@ -127,7 +120,7 @@ describe('approval', () => {
   it('comes after grace, and is of one episode', async () => {
     const scene = await warmScene({ rules: [rule('jobs', { mode: 'approve', grace: '30m' })] });
     expect(await scene.walk('a')).toBe('marked a jobs\nleft a grace');
-    expect(await tell(scene, 'a')).toMatchObject({ ok: false });
+    expect(await tell(scene, 'a')).not.toBe('obeyed');
     await scene.wait(HOUR);
     expect(await scene.walk('a')).toBe('awaiting_approval a jobs\nleft a awaiting_approval');
     await tell(scene, 'a');

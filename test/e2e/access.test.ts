@@ -164,11 +164,13 @@ describe.skipIf(!requireProgram('openssl') || !requireProgram('curl'))('a real c
     expect((await post(`${command}/approve`, { action: '0123abcd' })).stdout).toBe(
       '{"error":"no action 0123abcd waits for approval"}\n409',
     );
-    const [journal = ''] = (await asked('/api/v1/journal')).stdout.split('\n');
-    expect(JSON.parse(journal)).toMatchObject([
-      { step: 'paused', by: 'prometheus', reason: 'maintenance' },
-      { step: 'resumed', by: 'prometheus', reason: 'over' },
-    ]);
+    await eventually(async () => {
+      const [journal = ''] = (await asked('/api/v1/journal')).stdout.split('\n');
+      expect(JSON.parse(journal)).toMatchObject([
+        { step: 'paused', by: 'prometheus', reason: 'maintenance' },
+        { step: 'resumed', by: 'prometheus', reason: 'over' },
+      ]);
+    });
     expect((await fetch(`http://127.0.0.1:${probes}/-/ready`)).status).toBe(200);
     expect((await fetch(`http://127.0.0.1:${probes}/metrics`)).status).toBe(404);
     expect(agent.process.stderr()).not.toContain('canary');

@@ -2,13 +2,14 @@ import { appendFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { createCommandHandler } from '../../src/auto-cancel/command-handler.ts';
-import type { Explanation } from '../../src/auto-cancel/explain.ts';
+import { BRAKE, createBrake } from '../../src/auto-cancel/brake.ts';
 import { openJournal } from '../../src/auto-cancel/journal.ts';
+import { createOrders } from '../../src/auto-cancel/orders.ts';
 import { systemClock } from '../../src/kit/clock.ts';
 import { openStore } from '../../src/store/open.ts';
 import { runCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
+import { eventually } from '../support/eventually.ts';
 import { newFolder } from '../support/folder.ts';
 import { createTestLog } from '../support/silent.ts';
 
@@ -28,47 +29,31 @@ store: { path: ${path} }
   );
   const store = await openStore({ kind: 'sqlite', path });
   const journals = await Promise.all(['a', 'b'].map(async name => ({ name, journal: await openJournal(store, name) })));
-  const explanation = (name: string, dlqId: string): Explanation => ({
-    account: name,
-    dlqId,
-    messageId: undefined,
-    url: undefined,
-    workflowUrl: undefined,
-    action: undefined,
-    firstSeenAt: 0,
-    lastSeenAt: 0,
-    snapshots: 1,
-    owner: undefined,
-    findings: [],
-    held: undefined,
-    paused: journals.find(each => each.name === name)?.journal.state.paused,
-    attempts: 0,
-    outcome: undefined,
-    mayApprove: false,
-  });
-  const commands = createCommandHandler({
-    store,
-    accounts: () => journals.map(each => ({ ...each, policy: 'p', explain: id => explanation(each.name, id) })),
-    clock: systemClock,
-    log: createTestLog(),
-  });
+  const log = createTestLog();
+  const brake = createBrake(store, systemClock, log);
+  const accounts = () => journals.map(each => ({ ...each, policy: 'p' }));
+  const orders = createOrders({ store, accounts, isConfigured: () => true, clock: systemClock, log });
   const stop = new AbortController();
   const serving = (async () => {
     while (!stop.signal.aborted) {
-      await commands.serve();
+      await brake.follow(journals.map(({ journal }) => journal));
+      await orders.serve();
       await setTimeout(20);
     }
   })();
-  afterThisTest(async () => {
+  const end = async () => {
     stop.abort();
     await serving;
+  };
+  afterThisTest(async () => {
+    await end();
     await store.close();
   });
   const cli = async (...args: string[]) => {
     const { code, stdout, stderr } = await runCli(['auto-cancel', ...args, '--config', config]);
     return { code, said: (stdout + stderr).trimEnd().replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME') };
   };
-  return { cli, journals, config };
+  return { cli, journals, config, store, stop: end };
 }
 
 it('the brakes need the store alone, and say what was so before', async () => {
@@ -80,32 +65,48 @@ it('the brakes need the store alone, and say what was so before', async () => {
   expect(await cli('pause', ...as('bob', 'another'))).toEqual(
     done('paused; it was paused before, since TIME by ann: incident'),
   );
-  expect((await cli('explain', '1-0', '--account', 'b')).said).toContain(
-    'auto-cancel is paused since TIME by bob: another',
-  );
   expect(await cli('resume', ...as('ann', 'over'))).toEqual(done('resumed; it was paused since TIME by bob: another'));
   expect(await cli('reset-breaker', 'errors', ...as('ann', 'mended'))).toEqual(
     done('the breaker errors was not open: nothing changed'),
   );
   await journals[1]?.journal.append([{ at: 1, step: 'breaker_opened', breaker: 'errors', reason: '3 cancels failed' }]);
   expect(await cli('reset-breaker', 'errors', ...as('ann', 'mended'))).toEqual(
-    done('breaker errors reset; it was open since TIME: 3 cancels failed'),
+    done('b: breaker errors reset; it was open since TIME: 3 cancels failed'),
   );
   expect(await cli('approve', 'none')).toEqual({ code: 1, said: 'no action none waits for approval' });
-  // What changed nothing is no line of the journal.
-  const steps = (await cli('journal', '--json')).said.split('\n').map(line => JSON.parse(line));
-  expect(steps.filter(({ account }) => account === 'b').map(({ step }) => step)).toEqual([
-    'breaker_opened',
-    'paused',
-    'paused',
-    'resumed',
-    'breaker_reset',
-  ]);
-  expect(steps.filter(({ account }) => account === 'a').map(({ step }) => step)).toEqual([
-    'paused',
-    'paused',
-    'resumed',
-  ]);
+  // An order that changed nothing has no line in the journal.
+  const stepsOf = async (account: string) =>
+    (await cli('journal', '--json')).said
+      .split('\n')
+      .map(line => JSON.parse(line))
+      .flatMap(line => (line.account === account ? [line.step] : []));
+  await eventually(async () => {
+    expect(await stepsOf('b')).toEqual(['breaker_opened', 'paused', 'paused', 'resumed', 'breaker_reset']);
+    expect(await stepsOf('a')).toEqual(['paused', 'paused', 'resumed']);
+  });
+});
+
+it('pause waits for a request in flight and says so, and reset-breaker says what happens without an agent', async () => {
+  const { cli, journals, store, stop } = await setUp();
+  await stop();
+  const change = (value: string | null) => store.commit('a', [{ key: 'auto-cancel/sending', value }]);
+  await change(JSON.stringify({ sendBy: Date.now() + 3_600_000 }));
+  const paused = cli('pause', '--by', 'ann', '--reason', 'incident');
+  await eventually(async () => {
+    expect((await store.scan('', BRAKE)).get(BRAKE)).toContain('incident');
+  });
+  await change(null);
+  expect(await paused).toEqual({
+    code: 0,
+    said: expect.stringMatching(
+      /^paused(; it was paused before.*)?\npaused; waiting for a request to cancel that may be in flight, 30 s at most$/,
+    ),
+  });
+  await journals[0]?.journal.append([{ at: 1, step: 'breaker_opened', breaker: 'errors', reason: 'x' }]);
+  expect(await cli('reset-breaker', 'errors', '--reason', 'fixed')).toEqual({
+    code: 0,
+    said: 'no agent that holds the account a has executed this yet: the next one to hold it does so within seconds, if it still applies',
+  });
 });
 
 it('the brakes hold where the file is no YAML below the store', async () => {

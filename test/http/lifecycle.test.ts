@@ -83,15 +83,14 @@ describe('POST routes', () => {
 
   it.each([
     ['409, why it is not done', { ok: false, why: 'no action x waits for approval' } as const, APPROVE, 409],
-    ['202, that it is done later', 'no_agent' as const, PAUSE, 202],
-    ['503, that it is not done', 'no_agent' as const, APPROVE, 503],
+    ['202, that it is done later', 'waiting' as const, APPROVE, 202],
   ])('answer %s', async (_name, answer, path, expected) => {
     const command: Served['command'] = async () => answer;
     const { ask } = await serve(USERS, { command }, ON);
     const { status, text } = await ask(path, post(path === PAUSE ? { reason: 'x' } : { action: 'x' }));
     expect([status, JSON.parse(text).error]).toEqual([
       expected,
-      expect.stringMatching(/^(no action x|auto-cancel is busy)/),
+      expect.stringMatching(/^(no action x|no replica holds)/),
     ]);
   });
 

@@ -19,7 +19,7 @@ export interface Disk {
     onCommitted: (changes: readonly Change[]) => void,
   ): Store;
   /** For those who are no process of ours: they reach the same rows. */
-  readonly outside: Pick<Store, 'scan' | 'valuesOf' | 'commit' | 'create'>;
+  readonly outside: Pick<Store, 'scan' | 'sizes' | 'valuesOf' | 'commit' | 'create'>;
   readonly counts: { commits: number; refused: number };
 }
 
@@ -47,6 +47,11 @@ export function createDisk(time: Time): Disk {
   const scan = async (account: string, prefix: string) =>
     new Map([...of(account)].filter(([key]) => key.startsWith(prefix)));
 
+  async function sizes(account: string, prefix: string) {
+    const rows = await scan(account, prefix);
+    return new Map([...rows].map(([key, value]) => [key, Buffer.byteLength(value)]));
+  }
+
   const valuesOf = async (key: string) =>
     new Map(
       [...accounts].flatMap(([account, rows]) =>
@@ -60,6 +65,7 @@ export function createDisk(time: Time): Disk {
 
   const outside: Disk['outside'] = {
     scan,
+    sizes,
     valuesOf,
     commit: async (account, changes, guard) => write(account, changes, guard),
     create: (key, value) => create(key, value, outside.commit),
@@ -95,10 +101,7 @@ export function createDisk(time: Time): Disk {
 
       return {
         scan: (account, prefix) => (process.isAlive ? scan(account, prefix) : never),
-        async sizes(account, prefix) {
-          const rows = await (process.isAlive ? scan(account, prefix) : never);
-          return new Map([...rows].map(([key, value]) => [key, Buffer.byteLength(value)]));
-        },
+        sizes: (account, prefix) => (process.isAlive ? sizes(account, prefix) : never),
         deleteOthers: async () => 0,
         valuesOf: key => (process.isAlive ? valuesOf(key) : never),
         create: (key, value) => create(key, value, commit),

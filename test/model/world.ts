@@ -1,8 +1,7 @@
 /** One world: a service with its truth, a machine with its disk, the agent on it, operators, and what they all do to each other. */
 import { rmSync, writeFileSync } from 'node:fs';
-import { ask } from '../../src/auto-cancel/command-asking.ts';
-import type { Command } from '../../src/auto-cancel/commands.ts';
 import { createRandom, type Random } from '../../src/emulator/random.ts';
+import { giveOrder, type Order } from '../support/operators.ts';
 import { type Actor, actors, type Machine, type Process, type ProcessHooks, startProcess } from './agent.ts';
 import { createDisk } from './disk.ts';
 import { type Line, linesOf } from './journal-lines.ts';
@@ -227,16 +226,16 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
     machine.offset += by;
   }
 
-  function tell(command: Command): void {
+  function tell(command: Order): void {
     tally.add(`command ${command.kind}`);
     const clock = {
       now: () => Date.UTC(2026, 2, 1) + time.now + machine.offset,
       monotonic: () => time.now,
       sleep: (ms: number) => new Promise<void>(resolve => void time.after(ms * OPERATORS_SLOWNESS, resolve)),
     };
-    void ask(disk.outside, command, { waitMs: MINUTE, clock, signal: new AbortController().signal }).then(answer => {
-      const how = answer === 'no_agent' ? answer : answer.ok ? 'obeyed' : 'refused';
-      tally.add(`command ${command.kind} ${how}`);
+    const asked = { store: disk.outside, accounts: ['production'], clock, waitMs: MINUTE };
+    void giveOrder(command, asked).then(result => {
+      tally.add(`command ${command.kind} ${['obeyed', 'waiting'].includes(result) ? result : 'refused'}`);
     });
   }
 

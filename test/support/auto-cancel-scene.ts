@@ -1,8 +1,14 @@
 /** Auto-cancel of one account, with everything round it, and what rules find, in the hands of the test. */
 
 import { vi } from 'vitest';
-import { type CommandHandler, createCommandHandler } from '../../src/auto-cancel/command-handler.ts';
-import { type AutoCancel, createAutoCancel, type Explanation, type Lease } from '../../src/auto-cancel/index.ts';
+import {
+  type AutoCancel,
+  createAutoCancel,
+  createBrake,
+  createOrders,
+  type Explanation,
+  type Lease,
+} from '../../src/auto-cancel/index.ts';
 import { type Journal, readJournal } from '../../src/auto-cancel/journal.ts';
 import type * as Judging from '../../src/auto-cancel/judge.ts';
 import { autoCancelOptions } from '../../src/auto-cancel/options.ts';
@@ -17,6 +23,7 @@ import type { Store } from '../../src/store/store.ts';
 import type { Reader, Writer } from '../../src/upstream/api.ts';
 import { UpstreamError } from '../../src/upstream/errors.ts';
 import { told } from './journal-words.ts';
+import { giveOrder, type Order, operatorClock } from './operators.ts';
 import { createTestLog, createTestTracer, noOutbox } from './silent.ts';
 
 /** What rules say of a sighting, by the rule's name: the word of the walk that listed it last. */
@@ -154,7 +161,10 @@ export interface Scene {
   autoCancel(): AutoCancel;
   /** Everything that the last walk listed. */
   sightings(): readonly CallbackSighting[];
-  commands(): CommandHandler;
+  /** Gives an order as another process would, and lets the agent see it. Returns `obeyed`, or why it was refused. */
+  order(order: Order): Promise<string>;
+  pause(): Promise<string>;
+  resume(): Promise<string>;
   explain(id: string): Explanation | undefined;
   lines(): Promise<JournalEntry[]>;
   readonly log: ReturnType<typeof createTestLog>;
@@ -174,9 +184,9 @@ export async function createScene(section: object): Promise<Scene> {
   const memory = createMemoryStore();
   const store: Store = {
     ...memory,
-    async commit(account, changes) {
+    async commit(account, changes, guard) {
       const isFailing = commitsLeft <= 0;
-      if (!isFailing || scene.failedCommitsAreWritten) await memory.commit(account, changes);
+      if (!isFailing || scene.failedCommitsAreWritten) await memory.commit(account, changes, guard);
       if (isFailing) throw new Error('disk full');
       commitsLeft -= 1;
     },
@@ -246,7 +256,7 @@ export async function createScene(section: object): Promise<Scene> {
   };
   const log = createTestLog();
   let autoCancel: AutoCancel;
-  let commands: CommandHandler;
+  let serve: () => Promise<void>;
 
   const view = () => ({
     facts: scene.hasFacts ? { at, walks, sightings: sightings(), isPartial: scene.isPartial } : undefined,
@@ -270,12 +280,15 @@ export async function createScene(section: object): Promise<Scene> {
     };
     const own: Store = {
       ...store,
-      async commit(account, changes) {
+      async commit(account, changes, guard) {
         if (self !== holder && account === ACCOUNT) throw new StoreError('not_held', ACCOUNT);
-        await store.commit(account, changes);
+        await store.commit(account, changes, guard);
       },
     };
+    const brake = createBrake(own, ownClock, log);
+    await brake.follow([]);
     autoCancel = await createAutoCancel({
+      brake,
       account: ACCOUNT,
       options,
       policy: scene.policy,
@@ -298,9 +311,13 @@ export async function createScene(section: object): Promise<Scene> {
       log,
       tracer: createTestTracer(),
     });
-    const { journal, explain } = autoCancel;
-    const accounts = [{ name: ACCOUNT, policy: scene.policy, journal, explain }];
-    commands = createCommandHandler({ store: own, accounts: () => accounts, clock, log });
+    const { journal } = autoCancel;
+    const accounts = [{ name: ACCOUNT, policy: scene.policy, journal }];
+    const orders = createOrders({ store: own, accounts: () => accounts, isConfigured: () => true, clock, log });
+    serve = async () => {
+      await brake.follow([journal]);
+      await orders.serve();
+    };
   }
 
   let read = 0;
@@ -400,7 +417,18 @@ export async function createScene(section: object): Promise<Scene> {
     journal: () => autoCancel.journal,
     autoCancel: () => autoCancel,
     sightings: () => (scene.hasFacts ? sightings() : []),
-    commands: () => commands,
+    async order(order) {
+      const result = await giveOrder(order, {
+        store,
+        accounts: [ACCOUNT],
+        clock: operatorClock(clock, serve),
+        waitMs: 200,
+      });
+      await serve();
+      return result;
+    },
+    pause: () => scene.order({ kind: 'pause', by: 'ann', reason: 'r' }),
+    resume: () => scene.order({ kind: 'resume', by: 'ann', reason: 'r' }),
     explain: id => autoCancel.explain(id),
     lines: () => readJournal(store, ACCOUNT),
     log,

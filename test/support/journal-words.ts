@@ -9,6 +9,8 @@ export function told(entry: JournalEntry, nameOf: (action: string) => string): s
       return words(entry.step, entry.reason);
     case 'breaker_opened':
       return words('opened', entry.breaker, `(${entry.reason})`);
+    case 'order_refused':
+      return words('refused', entry.kind, entry.reason);
     case 'breaker_reset':
       return words('reset', entry.breaker);
   }

@@ -1,8 +1,6 @@
 /** The parts of the agent that watch failure callbacks and act on them, in a process that can be killed and a time that is driven. */
 import { type AutoCancel, createAutoCancel } from '../../src/app/auto-cancel.ts';
 import { callbackOptions, rulesOf } from '../../src/app/callbacks.ts';
-import { ask } from '../../src/auto-cancel/command-asking.ts';
-import type { Command } from '../../src/auto-cancel/commands.ts';
 import { createDlq, type DlqFacts, withReader } from '../../src/collectors/index.ts';
 import type { Config } from '../../src/config/schema.ts';
 import type { Clock } from '../../src/kit/clock.ts';
@@ -11,6 +9,7 @@ import { createRunner } from '../../src/scheduler/runner.ts';
 import { openSqliteStore } from '../../src/store/sqlite.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { Reader, Writer } from '../../src/upstream/api.ts';
+import { giveOrder, type Order, operatorClock } from './operators.ts';
 import { createTestLog, createTestTracer, noOutbox } from './silent.ts';
 
 /** Lets a process die at one of the things that it does to the world outside. */
@@ -60,7 +59,7 @@ export interface SimulatedAgent {
   /** Whether a breaker of this name is open. */
   isOpen(breaker: string): boolean;
   /** Gives a command as another process would. */
-  tell(command: Command): Promise<void>;
+  tell(order: Order): Promise<void>;
   /** Whatever it still does is done to nobody, and its store is closed. */
   end(): Promise<void>;
 }
@@ -80,7 +79,7 @@ export async function startSimulatedAgent(options: SimulatedAgentOptions): Promi
   const opened = await openSqliteStore({ path: config.store.path });
   const store: Store = {
     ...opened,
-    commit: (account, changes) => guillotine.pass(() => opened.commit(account, changes)),
+    commit: (...what) => guillotine.pass(() => opened.commit(...what)),
   };
   const [log, tracer] = [createTestLog(), createTestTracer()];
   const { rescanEvery } = collect.dlq;
@@ -143,18 +142,10 @@ export async function startSimulatedAgent(options: SimulatedAgentOptions): Promi
       const open = source?.samples().get('delivery_auto_cancel_breaker_open') ?? [];
       return open.some(({ labels, value }) => labels.breaker === breaker && value === 1);
     },
-    async tell(command) {
-      let waited = 0;
-      // Whoever asks waits in a time of their own, in which the agent goes on.
-      const waiting = {
-        now: clock.now,
-        monotonic: () => waited,
-        async sleep(ms: number) {
-          waited += ms;
-          await alive(autoCancel.loops[0]?.(signal) ?? Promise.resolve());
-        },
-      };
-      await alive(ask(opened, command, { waitMs: 10_000, clock: waiting, signal }));
+    async tell(order) {
+      // The operator waits in a time of their own, in which the agent goes on.
+      const waiting = operatorClock(clock, () => alive(autoCancel.loops[0]?.(signal) ?? Promise.resolve()));
+      await alive(giveOrder(order, { store: opened, accounts: [name], clock: waiting, waitMs: 10_000 }));
     },
     end: () => opened.close(),
   };

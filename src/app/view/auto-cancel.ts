@@ -84,8 +84,8 @@ async function candidatesOf(account: One, room: Room, turns: Turns): Promise<Pic
   return { tracked, candidates: [...(stuck ?? []), ...(others ?? [])] };
 }
 
-function brakesOf({ account, journal: { state } }: One, { candidates, budget }: AutoCancelNumbers): Brakes {
-  const { paused } = state;
+function brakesOf({ account, brake, journal: { state } }: One, { candidates, budget }: AutoCancelNumbers): Brakes {
+  const { pause: paused } = brake;
   return {
     account,
     asOf: null,

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { Fault } from './agent.ts';
 import { Num } from './parts.ts';
-import { Failure } from './status.ts';
 
 const text = z
   .string({ error: 'must be text' })
@@ -38,11 +37,4 @@ export const Stopped = z.object({
     })
     .optional()
     .describe('The pause that lasted; absent: there was none.'),
-  missing: z
-    .array(z.string())
-    .optional()
-    .describe('Replicas: accounts that did not answer in time. Whichever replica holds them next does this first.'),
 });
-
-/** The same where it is not done everywhere yet. */
-export const StoppedLater = z.union([Stopped, Failure]);

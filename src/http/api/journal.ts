@@ -48,6 +48,7 @@ const Answer = z.object({
 
 const line = <T extends z.ZodRawShape>(shape: T) => z.object({ account: z.string(), at: EpochMilliseconds, ...shape });
 const of = { action: z.string().describe('Identifies what is done about one episode of a callback.') };
+const order = { order: z.string().optional().describe('UUID of the operator’s order.') };
 const operator = { by: z.string(), reason: z.string() };
 const evidence = z.array(Predicate);
 
@@ -64,7 +65,7 @@ export const JournalEntry = z.discriminatedUnion('step', [
     until: EpochMilliseconds.describe('When grace or approval ends, milliseconds since the Unix epoch.'),
   }),
   line({ step: z.literal('cleared'), ...of, reason: z.string() }),
-  line({ step: z.literal('approved'), ...of, by: z.string() }),
+  line({ step: z.literal('approved'), ...of, by: z.string(), ...order }),
   line({
     step: z.literal('intent'),
     ...of,
@@ -91,7 +92,14 @@ export const JournalEntry = z.discriminatedUnion('step', [
     evidence: evidence.optional(),
     unproven: z.boolean().optional().describe('The answer was lost: another client may have cancelled.'),
   }),
-  line({ step: z.enum(['paused', 'resumed']), ...operator }),
+  line({ step: z.enum(['paused', 'resumed']), ...operator, ...order }),
   line({ step: z.literal('breaker_opened'), breaker: z.enum(BREAKERS), reason: z.string() }),
-  line({ step: z.literal('breaker_reset'), breaker: z.enum(BREAKERS), ...operator }),
+  line({ step: z.literal('breaker_reset'), breaker: z.enum(BREAKERS), ...operator, ...order }),
+  line({
+    step: z.literal('order_refused'),
+    kind: z.enum(['approve', 'reset-breaker']),
+    about: z.string().describe('The action or the breaker.'),
+    ...operator,
+    order: z.string(),
+  }),
 ]);

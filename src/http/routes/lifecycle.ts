@@ -35,12 +35,7 @@ const COMMANDS = {
 type Order = (typeof COMMANDS)[keyof typeof COMMANDS];
 const PATHS = [RELOAD, ...Object.keys(COMMANDS)];
 
-/** What is said where auto-cancel is too busy to take a command at once. */
-const BUSY = {
-  approve: 'auto-cancel is busy: try again',
-  pause: 'auto-cancel is busy: it pauses as soon as it can',
-  resume: 'auto-cancel is busy: it resumes as soon as it can',
-};
+const WAITING = 'no replica holds the account now: the next one to hold it executes the order';
 
 const hasBody = ({ headers: { 'transfer-encoding': chunked, 'content-length': length = '0' } }: Request) =>
   chunked !== undefined || length !== '0';
@@ -88,8 +83,8 @@ export function lifecycleRoutes(served: Served, { isOn, callerOf }: Lifecycle): 
     const gone = new AbortController();
     whenOver(request, response, () => gone.abort());
     const answer = await served.command({ ...data, by: callerOf(request) ?? 'http' }, gone.signal);
-    if (answer === 'no_agent') response.status(data.kind === 'approve' ? 503 : 202).json({ error: BUSY[data.kind] });
-    else if (answer.ok) response.json({ ...Object(answer.result), missing: answer.missing });
+    if (answer === 'waiting') response.status(202).json({ error: WAITING });
+    else if (answer.ok) response.json(Object(answer.result));
     else response.status(409).json({ error: answer.why });
   }
 

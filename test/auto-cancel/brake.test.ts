@@ -1,0 +1,274 @@
+import { describe, expect, it } from 'vitest';
+import { BRAKE, createBrake, pauseAutoCancel, resumeAutoCancel } from '../../src/auto-cancel/brake.ts';
+import { openJournal, readJournal } from '../../src/auto-cancel/journal.ts';
+import { StoreError } from '../../src/store/errors.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
+import type { Store } from '../../src/store/store.ts';
+import { rule } from '../support/auto-cancel-scene.ts';
+import { createManualClock } from '../support/manual-clock.ts';
+import { operatorClock } from '../support/operators.ts';
+import { createTestLog } from '../support/silent.ts';
+import { warmScene } from './warm-scene.ts';
+
+const ANN = { by: 'ann', reason: 'incident' };
+const BOB = { by: 'bob', reason: 'over' };
+
+function setUp(store: Store = createMemoryStore()) {
+  const clock = createManualClock();
+  const log = createTestLog();
+  const { signal } = new AbortController();
+  const brakeOf = () => createBrake(store, clock, log);
+  const waited: number[] = [];
+  const deps = { clock: operatorClock(clock), signal, skew: 0, waiting: (count: number) => void waited.push(count) };
+  return {
+    store,
+    clock,
+    log,
+    brakeOf,
+    waited,
+    pause: (order = ANN, more: Partial<typeof deps> = {}) => pauseAutoCancel(store, order, { ...deps, ...more }),
+    resume: (order = BOB) => resumeAutoCancel(store, order, clock),
+    row: async () => JSON.parse((await store.scan('', BRAKE)).get(BRAKE) ?? 'null'),
+  };
+}
+
+describe('the brake', () => {
+  it('is created running at the first start and never overwrites a pause', async () => {
+    const { brakeOf, pause, row } = setUp();
+    const first = brakeOf();
+    expect([first.isKnown, first.guard().value]).toEqual([false, '']);
+    await first.follow([]);
+    expect([first.isKnown, first.pause, await row()]).toEqual([
+      true,
+      undefined,
+      {
+        state: 'running',
+        id: expect.any(String),
+        at: expect.any(Number),
+        by: 'delivery-watch',
+        reason: expect.any(String),
+      },
+    ]);
+    await pause();
+    const second = brakeOf();
+    await second.follow([]);
+    expect([second.pause, (await row()).state]).toEqual([expect.objectContaining(ANN), 'paused']);
+  });
+
+  it('starts paused when a journal from before there was a brake ends with a pause', async () => {
+    const { store, brakeOf } = setUp();
+    const journal = await openJournal(store, 'a');
+    await journal.append([{ at: 1, step: 'paused', ...ANN }]);
+    const brake = brakeOf();
+    await brake.follow([await openJournal(store, 'b'), journal]);
+    expect(brake.pause).toMatchObject({ at: 1, ...ANN });
+  });
+
+  it.each([
+    ['is missing', null],
+    ['is no JSON', 'garbage'],
+    ['has an unknown state', JSON.stringify({ state: 'slow', id: crypto.randomUUID(), at: 1, ...ANN })],
+    ['has no UUID', JSON.stringify({ state: 'running', id: 'x', at: 1, ...ANN })],
+    ['has an unknown field', JSON.stringify({ state: 'running', id: crypto.randomUUID(), at: 1, ...ANN, until: 2 })],
+  ])('counts as a pause while its row %s, until auto-cancel is resumed', async (_what, value) => {
+    const { store, brakeOf, resume } = setUp();
+    const brake = brakeOf();
+    await brake.follow([]);
+    await store.commit('', [{ key: BRAKE, value }]);
+    await brake.follow([]);
+    expect([brake.pause?.by, brake.guard().value]).toEqual(['unknown', '']);
+    expect(await resume()).toMatchObject({ by: 'unknown' });
+    await brake.read();
+    expect([brake.pause, brake.guard().value]).toEqual([undefined, (await store.scan('', BRAKE)).get(BRAKE)]);
+  });
+
+  it('is unknown while the store cannot be read', async () => {
+    const store = createMemoryStore();
+    const { brakeOf } = setUp(store);
+    const brake = brakeOf();
+    await brake.follow([]);
+    const { scan } = store;
+    Object.assign(store, { scan: () => Promise.reject(new StoreError('away', 'the store')) });
+    await brake.read();
+    expect(brake.isKnown).toBe(false);
+    Object.assign(store, { scan });
+    await brake.read();
+    expect([brake.isKnown, brake.pause]).toEqual([true, undefined]);
+  });
+});
+
+describe('pause and resume', () => {
+  it('return the pause that there was before, and change nothing when there is none to end', async () => {
+    const { brakeOf, pause, resume, row, store } = setUp();
+    await brakeOf().follow([]);
+    expect([await resume(), (await row()).by]).toEqual([undefined, 'delivery-watch']);
+    expect(await pause()).toBeUndefined();
+    expect(await pause(BOB)).toMatchObject(ANN);
+    expect(await resume()).toMatchObject(BOB);
+    expect((await store.scan('', 'auto-cancel-stops/')).size).toBe(3);
+  });
+
+  it('work in a store that no agent has ever used', async () => {
+    const { pause, resume, row } = setUp();
+    expect([await pause(), (await row()).state]).toEqual([undefined, 'paused']);
+    expect(await resume()).toMatchObject(ANN);
+  });
+
+  it('a resume that races with another pause fails and leaves that pause', async () => {
+    const store = createMemoryStore();
+    const { pause, row } = setUp(store);
+    await pause();
+    const racing = {
+      ...store,
+      async scan(account: string, prefix: string) {
+        const found = await store.scan(account, prefix);
+        await pause({ by: 'carl', reason: 'another' });
+        return found;
+      },
+    };
+    await expect(resumeAutoCancel(racing, BOB, createManualClock())).rejects.toMatchObject({ reason: 'guard_failed' });
+    expect(await row()).toMatchObject({ state: 'paused', by: 'carl' });
+  });
+
+  it.each([
+    { by: ' ', reason: 'x' },
+    { by: 'x', reason: '\n' },
+  ])('refuse a blank operator or reason', async order => {
+    const { pause, resume, store } = setUp();
+    await expect(pause(order)).rejects.toThrow(RangeError);
+    await expect(resume(order)).rejects.toThrow(RangeError);
+    expect((await store.scan('', '')).size).toBe(0);
+  });
+});
+
+describe('the wait of a pause for requests in flight', () => {
+  const sending = (sendBy: unknown) => [{ key: 'auto-cancel/sending', value: JSON.stringify({ sendBy }) }];
+
+  it('ends at once without requests, and with those that cannot be sent any more', async () => {
+    const { store, pause, waited, clock } = setUp();
+    await store.commit('a', sending(clock.now() - 1));
+    await pause();
+    expect(waited).toEqual([]);
+    await pause(ANN, { skew: 1 });
+    expect(waited).toEqual([1]);
+  });
+
+  it('ends with the answer of the last one', async () => {
+    const { store, pause, waited, clock } = setUp();
+    await store.commit('a', sending(clock.now() + 30_000));
+    await store.commit('b', sending(clock.now() + 30_000));
+    const left = ['a', 'b'];
+    const own = operatorClock(clock, async () => {
+      const account = left.shift();
+      if (account) await store.commit(account, [{ key: 'auto-cancel/sending', value: null }]);
+    });
+    await pause(ANN, { clock: own });
+    expect([waited, own.monotonic()]).toEqual([[2], 200]);
+  });
+
+  it.each(['{"sendBy":9e15}', 'garbage'])('ends after 30 s when no answer comes: %s', async value => {
+    const { store, pause, waited, clock } = setUp();
+    await store.commit('a', [{ key: 'auto-cancel/sending', value }]);
+    const own = operatorClock(clock);
+    await pause(ANN, { clock: own });
+    expect([waited, own.monotonic()]).toEqual([[1], 30_000]);
+  });
+
+  it('lasts 30 s when the store cannot be read, with the pause written', async () => {
+    const store = createMemoryStore();
+    const { pause, row, clock } = setUp(store);
+    Object.assign(store, { valuesOf: () => Promise.reject(new StoreError('away', 'the store')) });
+    const own = operatorClock(clock);
+    await pause(ANN, { clock: own });
+    expect([own.monotonic(), (await row()).state]).toEqual([30_000, 'paused']);
+  });
+
+  it('is cut off by its signal, which leaves the pause', async () => {
+    const { store, pause, row, clock } = setUp();
+    await store.commit('a', sending(clock.now() + 30_000));
+    const controller = new AbortController();
+    const paused = pause(ANN, { clock: createManualClock(), signal: controller.signal });
+    controller.abort(new Error('interrupted'));
+    await expect(paused).rejects.toThrow('interrupted');
+    expect((await row()).state).toBe('paused');
+  });
+});
+
+describe('a pause while auto-cancel acts', () => {
+  it('stops every intent that is committed after it, though the agent has not read it yet', async () => {
+    const scene = await warmScene({ rules: [rule('jobs')] });
+    scene.events.set('m-a', scene.clock.now() - 3 * 3_600_000);
+    let looks = 0;
+    // The last read of the brake is before the pause.
+    scene.onEvents = async () => {
+      looks += 1;
+      if (looks === 2) await scene.store.commit('', [{ key: BRAKE, value: 'paused by another process' }]);
+    };
+    expect(await scene.walk('a:asks_events')).toBe('left a paused');
+    expect([scene.sent, (await scene.lines()).filter(({ step }) => step === 'intent')]).toEqual([[], []]);
+  });
+
+  it('waits until the request that is in flight has its answer', async () => {
+    const scene = await warmScene({ rules: [rule('jobs')] });
+    const inFlight = async () => (await scene.store.valuesOf('auto-cancel/sending')).size;
+    const seen: number[] = [];
+    scene.onTurn = async () => void seen.push(await inFlight());
+    await scene.walk('a');
+    expect([seen, await inFlight(), scene.sent]).toEqual([[1], 0, ['a']]);
+  });
+});
+
+describe('the audit lines of pauses and resumes', () => {
+  const steps = async (store: Store, account: string) =>
+    (await readJournal(store, account)).flatMap(line => ('reason' in line ? [`${line.step} ${line.reason}`] : []));
+
+  it('reach every journal once, also when they were ordered while no agent ran', async () => {
+    const { store, clock, brakeOf, pause, resume } = setUp();
+    for (const [n, order] of [ANN, BOB].entries()) {
+      await pause({ ...order, reason: `p${n}` });
+      await clock.advance(1);
+      await resume({ ...order, reason: `r${n}` });
+      await clock.advance(1);
+    }
+    const expected = ['paused p0', 'resumed r0', 'paused p1', 'resumed r1'];
+    const journals = await Promise.all(['a', 'b'].map(name => openJournal(store, name)));
+    const brake = brakeOf();
+    await brake.follow(journals);
+    await brake.follow(journals);
+    const later = await openJournal(store, 'c');
+    await brake.follow([...journals, later]);
+    const [again] = await Promise.all(['a'].map(name => openJournal(store, name)));
+    await brakeOf().follow(again ? [again] : []);
+    for (const name of ['a', 'b', 'c']) expect(await steps(store, name)).toEqual(expected);
+    const [line] = await readJournal(store, 'a');
+    expect(line).toMatchObject({ by: 'ann', order: expect.stringMatching(/^[0-9a-f-]{36}$/) });
+  });
+
+  it('are written later when a journal cannot take them, and hold no other journal up', async () => {
+    const store = createMemoryStore();
+    const { brakeOf, pause } = setUp(store);
+    const journals = await Promise.all(['a', 'b'].map(name => openJournal(store, name)));
+    const brake = brakeOf();
+    await brake.follow(journals);
+    await pause();
+    const { commit } = store;
+    Object.assign(store, {
+      commit: (...what: Parameters<typeof commit>) =>
+        what[0] === 'a' ? Promise.reject(new StoreError('full', 'the store')) : commit(...what),
+    });
+    await expect(brake.follow(journals)).rejects.toMatchObject({ reason: 'full' });
+    expect([brake.pause?.by, await steps(store, 'b')]).toEqual(['ann', ['paused incident']]);
+    Object.assign(store, { commit });
+    await brake.follow(journals);
+    expect([await steps(store, 'a'), await steps(store, 'b')]).toEqual([['paused incident'], ['paused incident']]);
+  });
+
+  it('have no later time than the agent’s clock, from which the limits of an account count', async () => {
+    const { store, clock, brakeOf } = setUp();
+    const ahead = { now: () => clock.now() + 86_400_000 };
+    await resumeAutoCancel(store, BOB, ahead);
+    const journal = await openJournal(store, 'a');
+    await brakeOf().follow([journal]);
+    expect(journal.state.lastAt).toBe(clock.now());
+  });
+});

@@ -1,0 +1,204 @@
+import { describe, expect, it } from 'vitest';
+import { openJournal, readJournal } from '../../src/auto-cancel/journal.ts';
+import { createOrders, orderApproval, orderReset, resultOf } from '../../src/auto-cancel/orders.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
+import { createManualClock } from '../support/manual-clock.ts';
+import { giveOrder, operatorClock } from '../support/operators.ts';
+import { createTestLog } from '../support/silent.ts';
+
+const ACCOUNTS = ['a', 'b', 'c'];
+const RESET = { kind: 'reset-breaker', breaker: 'errors', by: 'bob', reason: 'fixed' } as const;
+
+function setUp() {
+  const store = createMemoryStore();
+  const clock = createManualClock();
+  const log = createTestLog();
+  let policy = 'p';
+  /** A process that holds these accounts. */
+  async function hold(names: readonly string[], configured = ACCOUNTS) {
+    const journals = await Promise.all(names.map(async name => ({ name, journal: await openJournal(store, name) })));
+    const accounts = () => journals.map(each => ({ ...each, policy }));
+    return createOrders({ store, accounts, isConfigured: name => configured.includes(name), clock, log });
+  }
+  const operator = (work?: () => Promise<unknown>) => ({
+    store,
+    accounts: ACCOUNTS,
+    clock: operatorClock(clock, work),
+    waitMs: 1000,
+  });
+  return {
+    store,
+    clock,
+    log,
+    hold,
+    operator,
+    setPolicy(next: string) {
+      policy = next;
+    },
+    /** Gives an order while these agents run. */
+    give: (order: Parameters<typeof giveOrder>[0], ...agents: Awaited<ReturnType<typeof hold>>[]) =>
+      giveOrder(
+        order,
+        operator(() => Promise.all(agents.map(agent => agent.serve()))),
+      ),
+    async waits(account: string, action: string, dlqId: string, until = clock.now() + 3_600_000) {
+      const journal = await openJournal(store, account);
+      const target = { account, id: dlqId, dlqId, episode: 'e' } as never;
+      const line = { step: 'awaiting_approval', rule: 'r', mode: 'approve', policy: 'p', evidence: [] } as const;
+      await journal.append([{ ...line, at: clock.now(), action, target, until }]);
+    },
+    async opens(account: string, at = clock.now()) {
+      const line = { at, step: 'breaker_opened', breaker: 'errors', reason: '3 cancels failed' } as const;
+      await (await openJournal(store, account)).append([line]);
+    },
+    approve: (action: string) => ({ kind: 'approve', action, by: 'ann' }) as const,
+    lines: async (account: string) =>
+      (await readJournal(store, account)).flatMap(line => ('order' in line ? [{ step: line.step, by: line.by }] : [])),
+    orders: async () => [...(await store.scan('', 'auto-cancel/orders/'))],
+  };
+}
+
+describe('an approval', () => {
+  it('is executed by the holder of the account, by the id of the action, its beginning, or the dlqId', async () => {
+    const { hold, give, approve, waits, lines, orders } = setUp();
+    await waits('a', 'action-a', '1-0');
+    await waits('c', 'deed-c', '2-0');
+    const [one, two] = [await hold(['a']), await hold(['b', 'c'])];
+    expect(await give(approve('action'), one, two)).toBe('obeyed');
+    expect(await give(approve('2-0'), one, two)).toBe('obeyed');
+    expect([await lines('a'), await lines('b'), await lines('c'), await orders()]).toEqual([
+      [{ step: 'approved', by: 'ann' }],
+      [],
+      [{ step: 'approved', by: 'ann' }],
+      [],
+    ]);
+  });
+
+  it('is refused without an order when no action or more than one is meant', async () => {
+    const { give, approve, waits, orders } = setUp();
+    await waits('a', 'action-a', '1-0');
+    await waits('b', 'action-b', '1-0');
+    expect(await give(approve('action'))).toBe('2 actions begin with action: give more characters');
+    expect(await give(approve('1-0'))).toBe('2 actions begin with 1-0: give more characters');
+    expect(await give(approve('actio'))).toBe('no action actio waits for approval');
+    expect(await orders()).toEqual([]);
+  });
+
+  it('is refused visibly when the rules are not those that the operator saw', async () => {
+    const { hold, give, approve, waits, setPolicy, lines } = setUp();
+    await waits('a', 'action-a', '1-0');
+    const agent = await hold(['a']);
+    setPolicy('other');
+    expect(await give(approve('action-a'), agent)).toContain('the rules have changed');
+    expect(await lines('a')).toEqual([{ step: 'order_refused', by: 'ann' }]);
+  });
+
+  it('is refused when the action no longer waits as the agent reads the order', async () => {
+    const { hold, store, clock, operator, approve, waits } = setUp();
+    await waits('a', 'action-a', '1-0');
+    const found = await orderApproval(approve('action-a'), operator());
+    if ('why' in found) throw new Error(found.why);
+    await clock.advance(3_600_000);
+    await (await hold(['a'])).serve();
+    const { signal } = new AbortController();
+    expect(await resultOf(found.placed, store, { ...operator(), signal })).toEqual({
+      refused: 'the action does not wait for approval',
+    });
+  });
+});
+
+describe('a reset', () => {
+  it('is of every account in which the breaker is open', async () => {
+    const { hold, give, opens, lines } = setUp();
+    await opens('a');
+    await opens('c');
+    expect(await give(RESET, await hold(['a', 'b']), await hold(['c']))).toBe('obeyed');
+    expect([await lines('a'), await lines('b'), await lines('c')]).toEqual([
+      [{ step: 'breaker_reset', by: 'bob' }],
+      [],
+      [{ step: 'breaker_reset', by: 'bob' }],
+    ]);
+  });
+
+  it('that is older than the last opening is refused, and the breaker stays open', async () => {
+    const { hold, store, clock, operator, opens } = setUp();
+    await opens('a');
+    const [reset] = await orderReset(RESET, operator());
+    const other = await openJournal(store, 'a');
+    await other.append([{ at: clock.now(), step: 'breaker_reset', breaker: 'errors', by: 'x', reason: 'x' }]);
+    await clock.advance(1);
+    await opens('a');
+    await (await hold(['a'])).serve();
+    expect((await openJournal(store, 'a')).state.breakers.has('errors')).toBe(true);
+    const { signal } = new AbortController();
+    if (!reset) throw new Error('nothing was ordered');
+    expect(await resultOf(reset.placed, store, { ...operator(), signal })).toEqual({
+      refused: 'the breaker has opened again since',
+    });
+  });
+});
+
+describe('an order', () => {
+  it('waits for the next agent when none runs', async () => {
+    const { hold, give, opens, orders, lines, clock } = setUp();
+    await opens('a');
+    expect(await give(RESET)).toBe('waiting');
+    expect(await orders()).toHaveLength(1);
+    await clock.advance(7 * 86_400_000);
+    await (await hold(['b'])).serve();
+    expect(await lines('a')).toEqual([]);
+    await (await hold(['a'])).serve();
+    expect([await lines('a'), await orders()]).toEqual([[{ step: 'breaker_reset', by: 'bob' }], []]);
+  });
+
+  it('is executed once when the process dies before it deletes the row', async () => {
+    const { hold, give, opens, orders, lines, store } = setUp();
+    await opens('a');
+    await give(RESET);
+    const [[key, value] = ['', '']] = await orders();
+    const agent = await hold(['a']);
+    await agent.serve();
+    await store.commit('', [{ key, value }]);
+    await agent.serve();
+    await store.commit('', [{ key, value }]);
+    await (await hold(['a'])).serve();
+    expect([await lines('a'), await orders()]).toEqual([[{ step: 'breaker_reset', by: 'bob' }], []]);
+  });
+
+  it.each(['garbage', '{}', '{"kind":"cancel-all","at":1,"account":"a","by":"x"}'])(
+    'that this version cannot read is ignored with one log line: %s',
+    async value => {
+      const { hold, store, log, orders, opens, give } = setUp();
+      await store.commit('', [{ key: 'auto-cancel/orders/x', value }]);
+      await opens('a');
+      const agent = await hold(['a']);
+      await agent.serve();
+      expect(await give(RESET, agent)).toBe('obeyed');
+      expect(log.lines.map(({ message }) => message)).toEqual([
+        'an order that this version cannot read is ignored',
+        'operator command executed',
+      ]);
+      expect(await orders()).toHaveLength(1);
+    },
+  );
+
+  it('to an account that is not configured any more is deleted after a day', async () => {
+    const { hold, give, opens, orders, clock } = setUp();
+    await opens('a');
+    await give(RESET);
+    const agent = await hold(['b'], ['b']);
+    await clock.advance(86_400_000);
+    await agent.serve();
+    expect(await orders()).toHaveLength(1);
+    await clock.advance(1);
+    await agent.serve();
+    expect(await orders()).toEqual([]);
+  });
+
+  it('with a blank operator is not written', async () => {
+    const { operator, opens, orders } = setUp();
+    await opens('a');
+    await expect(orderReset({ ...RESET, by: ' ' }, operator())).rejects.toThrow(RangeError);
+    expect(await orders()).toEqual([]);
+  });
+});
