@@ -43,7 +43,7 @@ export interface CollectorStatus {
   /** After a gap in which no agent ran: its counters and histograms are not shown before they have caught up. */
   readonly isCatchingUp?: boolean;
   readonly rounds: readonly RoundStatus[];
-  /** Absent if none failed in the last round that succeeded. */
+  /** Absent if none failed in the last round that was read to its end. */
   readonly failedFilters?: readonly FailedFilter[];
 }
 

@@ -19,18 +19,18 @@ export interface CollectorState<Facts = unknown> {
   readonly collector: string;
   /**
    * A round, begun at wall time `at`, read to its end and found this; it may not be committed yet. `partial`: there were rows
-   * that it could not read, which has to be known as soon as what it found is shown.
+   * that it could not read. `failedFilters`: all that fail now. Both must be known as soon as the facts are shown.
    */
-  observed(round: string, found: { at: number; facts: Facts; partial?: boolean }): void;
+  observed(
+    round: string,
+    found: { at: number; facts: Facts; partial?: boolean; failedFilters?: readonly FailedFilter[] | undefined },
+  ): void;
   /** What is committed now: found before this process, or by a step of a round. */
   committed(facts: Facts | undefined): void;
   /** Whether what only rises is not to be shown, because it has not caught up after a gap. */
   catchingUp(is: boolean): void;
-  /** A round ended well. `partial`: there were rows that it could not read. `failedFilters`: all that fail now; it did without them. */
-  succeeded(
-    round: string,
-    end: { durationSeconds: number; partial?: boolean; failedFilters?: readonly FailedFilter[] },
-  ): void;
+  /** A round ended well. `partial`: there were rows that it could not read. */
+  succeeded(round: string, end: { durationSeconds: number; partial?: boolean }): void;
   failed(round: string, end: { durationSeconds: number; complete: boolean; reason: string; message: string }): void;
   /** A round asked nothing: that is neither a success nor a failure, and no news of what is shown. */
   idled(round: string, why: Idle): void;
@@ -120,8 +120,9 @@ export function createCollectorState<Facts = unknown>(
   return {
     account,
     collector,
-    observed(round, { at, facts: newFacts, partial = false }) {
+    observed(round, { at, facts: newFacts, partial = false, failedFilters: failed = [] }) {
       facts = newFacts;
+      failedFilters = failed;
       const now = clock.monotonic();
       states.set(round, { ...state(round), dataAt: at, freshFrom: now, tryingFrom: now, partial });
     },
@@ -131,12 +132,11 @@ export function createCollectorState<Facts = unknown>(
     catchingUp(is) {
       isCatchingUp = is;
     },
-    succeeded(round, { durationSeconds, partial = false, failedFilters: failed = [] }) {
-      failedFilters = failed;
+    succeeded(round, { durationSeconds, partial = false }) {
       states.set(round, {
         ...state(round),
         success: true,
-        complete: !partial && failed.length === 0,
+        complete: !partial && failedFilters.length === 0,
         partial,
         durationSeconds,
         consecutiveFailures: 0,

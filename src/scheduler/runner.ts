@@ -182,7 +182,6 @@ export async function createRunner<Facts, Memory, Walk>({
     async function collect(span: Span): Promise<void> {
       let complete = false;
       let partial = false;
-      let failedFilters: readonly FailedFilter[] = [];
       try {
         let walk: Walk | undefined;
         let refusal: StoreRefusal | undefined;
@@ -191,18 +190,17 @@ export async function createRunner<Facts, Memory, Walk>({
         do {
           signal.throwIfAborted();
           const observed = await observer.observe({ round, now, memory, walk, signal });
-          const { fold, more, idle, isPartial = false } = observed;
+          const { fold, more, idle, isPartial = false, failedFilters } = observed;
           if (idle) return state.idled(round, idle);
           complete = more === undefined;
           partial ||= isPartial;
-          failedFilters = observed.failedFilters ?? [];
           // Once refused in this round, rows wait for its end: another try at each step could hold it up for long.
           const isToWait = refusal !== undefined && !complete;
           try {
             const caughtUp = complete && round === awaited?.round ? awaited : undefined;
             await foldAndCommit({ fold, readIn, isToWait, caughtUp }, facts => {
               // A round that has nothing to say yet says nothing.
-              if (complete && facts !== undefined) state.observed(round, { at: now, facts, partial });
+              if (complete && facts !== undefined) state.observed(round, { at: now, facts, partial, failedFilters });
             });
             if (!isToWait) refusal = undefined;
           } catch (error) {
@@ -212,9 +210,9 @@ export async function createRunner<Facts, Memory, Walk>({
           walk = more;
         } while (walk !== undefined);
         if (refusal) throw refusal;
-        state.succeeded(round, { durationSeconds: seconds(), partial, failedFilters });
+        state.succeeded(round, { durationSeconds: seconds(), partial });
         roundLog.succeeded(round, seconds());
-        roundLog.filters(failedFilters);
+        roundLog.filters(state.status().failedFilters ?? []);
       } catch (error) {
         if (signal.aborted) return;
         const reason = reasonOf(error);

@@ -41,8 +41,8 @@ it('a filter that failed is incomplete to alerts about it, and no other filter o
   };
   const facts = createAlertFacts(account, []);
   const failed = { name: 'jobs', reason: 'refused', message: 'status 400', since: 0, isContradicted: false };
-  state.observed('full', { at: 0, facts: {} });
-  state.succeeded('full', { durationSeconds: 1, failedFilters: [failed] });
+  state.observed('full', { at: 0, facts: {}, failedFilters: [failed] });
+  state.succeeded('full', { durationSeconds: 1 });
   const ofFilter = (labels: Record<string, string[]>) =>
     facts.isPartial({ metric: 'delivery_dlq_filter_messages', labels });
   expect([ofFilter({ filter: ['jobs'] }), ofFilter({}), ofFilter({ filter: ['payments'] })]).toEqual([
@@ -52,6 +52,6 @@ it('a filter that failed is incomplete to alerts about it, and no other filter o
   ]);
   expect(facts.isPartial({ metric: 'delivery_dlq_messages', labels: {} })).toBe(false);
   expect(account.status()).toMatchObject({ up: true, collectors: [{ rounds: [{ success: true, complete: false }] }] });
-  state.succeeded('full', { durationSeconds: 1 });
+  state.observed('full', { at: 0, facts: {} });
   expect(ofFilter({ filter: ['jobs'] })).toBe(false);
 });

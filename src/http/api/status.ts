@@ -40,7 +40,7 @@ export const ShownStatus = z.object({
           }),
         )
         .optional()
-        .describe('Filters that could not be read although the last round succeeded.'),
+        .describe('Filters that could not be read in the last round that was read to its end.'),
     }),
   ),
   replica: z.string().optional().describe('URL of the replica that holds it, where another one does.'),

@@ -322,3 +322,26 @@ it('is unproven while a row of it cannot be read', async () => {
   await agent.round('full');
   expect(agent.shown('labelled')).toMatchObject({ proven: 0 });
 });
+
+it('reports a contradicted filter as failed as soon as its size is withdrawn, also while the store refuses rows', async () => {
+  const rows = rowsOf(3, () => ({ label: 'x' }));
+  const { url } = await service(rows);
+  const memory = createMemoryStore();
+  let isAway = false;
+  const commit: typeof memory.commit = (...args) =>
+    isAway ? Promise.reject(new Error('away')) : memory.commit(...args);
+  const agent = await createFilterAgent({
+    url,
+    filters: [LABELLED],
+    now: () => START + MINUTE,
+    store: { ...memory, commit },
+  });
+  await agent.round('full');
+  expect(agent.shown('labelled')).toMatchObject({ messages: 3 });
+  isAway = true;
+  rows.push(row(3, { label: 'y' }));
+  await agent.round('full');
+  expect(agent.shown()).toEqual({ messages: 4 });
+  expect(agent.shown('labelled').messages).toBeUndefined();
+  expect(agent.failures()).toEqual(['labelled: the service ignores the parameter label: 1 of 4 rows do not match']);
+});
