@@ -27,14 +27,14 @@ const countByJob = (expr: string) => `count by (cluster, namespace, job) (${expr
 const blind = series(BLIND);
 /** As long as DeliveryAgentDown or DeliveryAccountMissing take to fire for an agent that dies while it is blind. */
 const lastKnown = (selector: string) => `last_over_time(${selector}[13m])`;
-/** Some round is stale, as the last complete one of any process was long ago. */
-const isStale = `${highestOf(lastKnown(series(ownFamilies.dataStale, { round: decidingRounds })), ['collector'])} == 1`;
-/** No process read anything, and none ran for long enough to become stale: they restart all the time. */
-const neverReads = `min_over_time(${blind}[30m]) == 1 and last_over_time(${blind}[10m] offset 30m)`;
 /** Rounds that read everything and could not store it: DeliveryStoreFailing reports them. */
 const unstored = `(${latest(series(ownFamilies.dataComplete))} == 1 unless ${latest(series(ownFamilies.success))} == 1)`;
+/** Some round is stale, as the last complete one of any process was long ago. */
+const isStale = `${highestOf(`${lastKnown(series(ownFamilies.dataStale, { round: decidingRounds }))} unless ${unstored}`, ['collector'])} == 1`;
+/** No process read anything, and none ran for long enough to become stale: they restart all the time. */
+const neverReads = `min_over_time(${blind}[30m]) == 1 and last_over_time(${blind}[10m] offset 30m)`;
 /** By account and collector. */
-const unreadable = `${lastKnown(blind)} == 1 and ${onAccount(['collector'])} (${isStale} or ${neverReads}) unless ${onAccount(['collector'])} ${unstored}`;
+const unreadable = `${lastKnown(blind)} == 1 and ${onAccount(['collector'])} (${isStale} or ${neverReads})`;
 const blindAccounts = countByAccount(unreadable);
 const accounts = accountsOf(latest(series(ownFamilies.up)));
 /** Excludes accounts with a rejected token: the token is the cause, not the service. */
