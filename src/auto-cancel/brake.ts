@@ -130,6 +130,8 @@ export function createBrake(store: Store, clock: Pick<Clock, 'now'>, log: Log): 
       const lines = await linesOfStops();
       const appended = await Promise.allSettled(
         behind.map(async journal => {
+          // Lines of a rejected commit may be in the store.
+          await journal.confirm();
           const missing = lines.filter(({ order }) => !journal.state.orders.has(order));
           if (missing.length > 0) await journal.append(missing);
           followed.set(journal, now);

@@ -89,6 +89,8 @@ export function createOrders({ store, accounts, isConfigured, clock, log }: Orde
 
   async function obey(order: Order, id: string, account: OrderAccount): Promise<void> {
     const { journal } = account;
+    // The line of a rejected commit may be in the store.
+    await journal.confirm();
     // A known order was executed by a process that could not delete its row.
     if (journal.state.orders.has(id)) return;
     const now = clock.now();

@@ -263,6 +263,26 @@ describe('the audit lines of pauses and resumes', () => {
     expect([await steps(store, 'a'), await steps(store, 'b')]).toEqual([['paused incident'], ['paused incident']]);
   });
 
+  it('are written once when a commit of them was written but rejects', async () => {
+    const store = createMemoryStore();
+    const { brakeOf, pause } = setUp(store);
+    const journal = await openJournal(store, 'a');
+    const brake = brakeOf();
+    await brake.follow([journal]);
+    await pause();
+    const { commit } = store;
+    Object.assign(store, {
+      async commit(...what: Parameters<typeof commit>) {
+        await commit(...what);
+        throw new StoreError('slow', 'the store');
+      },
+    });
+    await expect(brake.follow([journal])).rejects.toMatchObject({ reason: 'slow' });
+    Object.assign(store, { commit });
+    await brake.follow([journal]);
+    expect(await steps(store, 'a')).toEqual(['paused incident']);
+  });
+
   it('have no later time than the agent’s clock, from which the limits of an account count', async () => {
     const { store, clock, brakeOf } = setUp();
     const ahead = { now: () => clock.now() + 86_400_000 };

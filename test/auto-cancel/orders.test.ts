@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { openJournal, readJournal } from '../../src/auto-cancel/journal.ts';
 import { createOrders, orderApproval, orderReset, resultOf } from '../../src/auto-cancel/orders.ts';
+import { StoreError } from '../../src/store/errors.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { giveOrder, operatorClock } from '../support/operators.ts';
@@ -162,6 +163,24 @@ describe('an order', () => {
     await agent.serve();
     await store.commit('', [{ key, value }]);
     await (await hold(['a'])).serve();
+    expect([await lines('a'), await orders()]).toEqual([[{ step: 'breaker_reset', by: 'bob' }], []]);
+  });
+
+  it('is executed once when the commit of its line was written but rejects', async () => {
+    const { hold, give, opens, orders, lines, store } = setUp();
+    await opens('a');
+    const agent = await hold(['a']);
+    await give(RESET);
+    const { commit } = store;
+    Object.assign(store, {
+      async commit(...what: Parameters<typeof commit>) {
+        await commit(...what);
+        Object.assign(store, { commit });
+        throw new StoreError('slow', 'the store');
+      },
+    });
+    await expect(agent.serve()).rejects.toMatchObject({ reason: 'slow' });
+    await agent.serve();
     expect([await lines('a'), await orders()]).toEqual([[{ step: 'breaker_reset', by: 'bob' }], []]);
   });
 
