@@ -34,7 +34,8 @@ it('runs beside an agent, and ends with 0, 1 or 2', async () => {
     account: 'a',
     check: 'token',
     status: 'fail',
-    detail: 'the service rejects the one in the environment variable DELIVERY_TOKEN',
+    detail:
+      'the service rejects the one in the environment variable DELIVERY_TOKEN: unable to authenticate: invalid token',
     todo: 'replace the token: docs/tokens.md',
   });
   expect(refused.stdout).not.toContain('canary');

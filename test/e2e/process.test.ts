@@ -347,7 +347,10 @@ describe('snapshot', () => {
 
 describe('commands', () => {
   it('say what they are for, and what is wrong with how they are used', async () => {
-    expect(await runCli(['--help'])).toMatchObject({ code: 0, stdout: expect.stringContaining('check-config <file>') });
+    expect(await runCli(['--help'])).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('check-config [options] <file>'),
+    });
     expect(await runCli(['--version'])).toMatchObject({ code: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) });
     expect(await runCli(['dance'])).toMatchObject({
       code: 2,
