@@ -57,7 +57,7 @@ function pauseOf(value: string | undefined, now: number): Pause | undefined {
 export interface Brake {
   /** The pause that the last read found; undefined while auto-cancel runs, and before the first read. */
   readonly pause: Pause | undefined;
-  /** Whether the last read succeeded. */
+  /** Whether the last read that ended succeeded. An older read that ends after a newer one changes nothing. */
   readonly isKnown: boolean;
   /** What an intent is conditional on: the row that the last read found, if auto-cancel runs. */
   guard(): Guard;
@@ -76,14 +76,26 @@ export function createBrake(store: Store, clock: Pick<Clock, 'now'>, log: Log): 
   let value: string | undefined;
   let pause: Pause | undefined;
   let last: string | undefined;
+  /** Reads that have begun, and the number of the one that `isKnown`, `value` and `pause` are from: overlapping reads end in any order. */
+  let reads = 0;
+  let newest = 0;
   /** The brake's value at which the journal got all earlier pauses and resumes. */
   const followed = new WeakMap<Journal, string | undefined>();
 
   async function load(): Promise<void> {
-    isKnown = false;
-    value = await readBrake(store);
+    reads += 1;
+    const number = reads;
+    const isOutdated = () => number < newest;
+    let found: string | undefined;
+    try {
+      found = await readBrake(store);
+    } catch (error) {
+      if (!isOutdated()) [newest, isKnown] = [number, false];
+      throw error;
+    }
+    if (isOutdated()) return;
+    [newest, isKnown, value] = [number, true, found];
     pause = pauseOf(value, pause?.at ?? clock.now());
-    isKnown = true;
     const row = parseRow(brakeRow, value);
     if (row && last !== undefined && row.id !== last) {
       const { state, by, reason } = row;

@@ -97,6 +97,61 @@ describe('the brake', () => {
   });
 });
 
+describe('reads of the brake that overlap', () => {
+  /** Each begun read has its rows, and waits for `end` or `fail`. */
+  async function setUpReads() {
+    const store = createMemoryStore();
+    const { brakeOf, pause } = setUp(store);
+    const brake = brakeOf();
+    await brake.follow([]);
+    const { scan } = store;
+    async function begin() {
+      const begun = Promise.withResolvers<void>();
+      const wait = Promise.withResolvers<void>();
+      async function slowScan(...what: Parameters<typeof scan>) {
+        const rows = await scan(...what);
+        begun.resolve();
+        await wait.promise;
+        return rows;
+      }
+      Object.assign(store, { scan: slowScan });
+      const read = brake.read();
+      await begun.promise;
+      Object.assign(store, { scan });
+      return {
+        end() {
+          wait.resolve();
+          return read;
+        },
+        fail() {
+          wait.reject(new StoreError('slow', 'the store'));
+          return read;
+        },
+      };
+    }
+    return { brake, begin, pause };
+  }
+
+  it('leave the last result known until they end', async () => {
+    const { brake, begin } = await setUpReads();
+    const read = await begin();
+    expect(brake.isKnown).toBe(true);
+    await read.fail();
+    expect(brake.isKnown).toBe(false);
+  });
+
+  it('count by when they began: an older one that ends later changes nothing', async () => {
+    const { brake, begin, pause } = await setUpReads();
+    const [stale, broken] = [await begin(), await begin()];
+    await pause();
+    const newest = await begin();
+    await newest.end();
+    await stale.end();
+    await broken.fail();
+    expect([brake.pause, brake.isKnown]).toEqual([expect.objectContaining(ANN), true]);
+  });
+});
+
 describe('pause and resume', () => {
   it('return the pause that there was before, and change nothing when there is none to end', async () => {
     const { brakeOf, pause, resume, row, store } = setUp();
