@@ -5,7 +5,7 @@ import type { Log } from '../kit/log.ts';
 import { BREAKERS, type Breaker, type JournalEntry } from '../model/journal.ts';
 import { NO_ACCOUNT, type Store } from '../store/store.ts';
 import { parseRow } from './brake.ts';
-import { type Journal, readJournal, readJournalState } from './journal.ts';
+import { type Journal, readJournalState, storedLines } from './journal.ts';
 import type { JournalState } from './journal-state.ts';
 import { waitsForApproval } from './waits.ts';
 
@@ -23,6 +23,8 @@ const orderRow = z.discriminatedUnion('kind', [
     action: z.string(),
     /** The policy by which approval was requested, as the operator saw it. */
     policy: z.string(),
+    /** Until when that request may be approved. */
+    until: time,
     by: text,
   }),
   z.strictObject({
@@ -67,7 +69,9 @@ function refusalOf(order: Order, { policy, journal: { state } }: OrderAccount, n
     const action = state.actions.get(order.action);
     if (!action || !waitsForApproval(action, now)) return 'the action does not wait for approval';
     // The operator saw other rules than would act on the approval.
-    return action.asker?.policy === order.policy && policy === order.policy ? undefined : RULES_CHANGED;
+    if (action.asker?.policy !== order.policy || policy !== order.policy) return RULES_CHANGED;
+    // Another rule may have requested it.
+    return action.approvalUntil === order.until ? undefined : 'approval has been requested again since';
   }
   const open = state.breakers.get(order.breaker);
   if (!open) return 'the breaker is not open';
@@ -168,20 +172,20 @@ export type Approval =
  */
 export async function orderApproval(asked: { action: string; by: string }, deps: PlacingDeps): Promise<Approval> {
   const at = deps.clock.now();
-  const found: { account: string; action: string; rule: string; policy: string }[] = [];
+  const found: { account: string; action: string; rule: string; policy: string; until: number }[] = [];
   for await (const [account, { actions }] of statesOf(deps)) {
     for (const action of actions.values()) {
-      const { id, rule, target, asker } = action;
+      const { id, rule, target, asker, approvalUntil: until = 0 } = action;
       const isMeant = target.dlqId === asked.action || (asked.action.length >= SHORTEST && id.startsWith(asked.action));
       if (isMeant && waitsForApproval(action, at))
-        found.push({ account, action: id, rule, policy: asker?.policy ?? '' });
+        found.push({ account, action: id, rule, policy: asker?.policy ?? '', until });
     }
   }
   const [one, another] = found;
   if (!one) return { why: `no action ${asked.action} waits for approval` };
   if (another) return { why: `${found.length} actions begin with ${asked.action}: give more characters` };
-  const { account, action, rule, policy } = one;
-  const [placed] = await place([{ kind: 'approve', at, account, action, policy, by: asked.by }], deps.store);
+  const { account, action, rule, policy, until } = one;
+  const [placed] = await place([{ kind: 'approve', at, account, action, policy, until, by: asked.by }], deps.store);
   return { placed: placed as Placed, action, rule };
 }
 
@@ -214,6 +218,16 @@ export async function orderReset(
 /** Share of the time to wait that lies between two checks. */
 const CHECKS = 100;
 
+/** The journal line of an order, which is among the newest: the whole journal may not fit into memory. */
+async function findLine({ id, account }: Placed, store: Pick<Store, 'scan' | 'sizes'>) {
+  const blocks = storedLines(store, account, Number.POSITIVE_INFINITY).blocks();
+  for (let block = await blocks.next(); !block.done; block = await blocks.next()) {
+    const line = block.value.find(each => 'order' in each && each.order === id);
+    if (line) return line;
+  }
+  return undefined;
+}
+
 /** What became of an order; `waiting`: no agent has executed it yet. */
 export type Executed = 'done' | 'waiting' | { readonly refused: string };
 
@@ -222,16 +236,16 @@ export type Executed = 'done' | 'waiting' | { readonly refused: string };
  * and with the reason of `signal`.
  */
 export async function resultOf(
-  { id, account }: Placed,
-  store: Pick<Store, 'scan'>,
+  placed: Placed,
+  store: Pick<Store, 'scan' | 'sizes'>,
   { waitMs, clock, signal }: { readonly waitMs: number; readonly clock: Clock; readonly signal: AbortSignal },
 ): Promise<Executed> {
   const end = clock.monotonic() + waitMs;
-  while ((await store.scan(NO_ACCOUNT, ORDERS + id)).size > 0) {
+  while ((await store.scan(NO_ACCOUNT, ORDERS + placed.id)).size > 0) {
     if (clock.monotonic() >= end) return 'waiting';
     await clock.sleep(waitMs / CHECKS, signal);
   }
-  const line = (await readJournal(store, account)).findLast(each => 'order' in each && each.order === id);
+  const line = await findLine(placed, store);
   if (line?.step === 'order_refused') return { refused: line.reason };
   return line ? 'done' : { refused: 'the order was deleted' };
 }

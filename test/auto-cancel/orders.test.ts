@@ -42,10 +42,10 @@ function setUp() {
         order,
         operator(() => Promise.all(agents.map(agent => agent.serve()))),
       ),
-    async waits(account: string, action: string, dlqId: string, until = clock.now() + 3_600_000) {
+    async waits(account: string, action: string, dlqId: string, until = clock.now() + 3_600_000, rule = 'r') {
       const journal = await openJournal(store, account);
       const target = { account, id: dlqId, dlqId, episode: 'e' } as never;
-      const line = { step: 'awaiting_approval', rule: 'r', mode: 'approve', policy: 'p', evidence: [] } as const;
+      const line = { step: 'awaiting_approval', rule, mode: 'approve', policy: 'p', evidence: [] } as const;
       await journal.append([{ ...line, at: clock.now(), action, target, until }]);
     },
     async opens(account: string, at = clock.now()) {
@@ -94,6 +94,21 @@ describe('an approval', () => {
     expect(await lines('a')).toEqual([{ step: 'order_refused', by: 'ann' }]);
   });
 
+  it('is refused when another rule has requested approval since, with the same rules in force', async () => {
+    const { hold, store, clock, operator, approve, waits, lines } = setUp();
+    await waits('a', 'action-a', '1-0');
+    const found = await orderApproval(approve('action-a'), operator());
+    if ('why' in found) throw new Error(found.why);
+    await clock.advance(1);
+    await waits('a', 'action-a', '1-0', undefined, 'another');
+    await (await hold(['a'])).serve();
+    const { signal } = new AbortController();
+    expect(await resultOf(found.placed, store, { ...operator(), signal })).toEqual({
+      refused: 'approval has been requested again since',
+    });
+    expect(await lines('a')).toEqual([{ step: 'order_refused', by: 'ann' }]);
+  });
+
   it('is refused when the action no longer waits as the agent reads the order', async () => {
     const { hold, store, clock, operator, approve, waits } = setUp();
     await waits('a', 'action-a', '1-0');
@@ -105,6 +120,28 @@ describe('an approval', () => {
     expect(await resultOf(found.placed, store, { ...operator(), signal })).toEqual({
       refused: 'the action does not wait for approval',
     });
+  });
+});
+
+describe('the result of an order', () => {
+  it('is read from the end of the journal, not from all of it', async () => {
+    const { hold, give, approve, waits, store, clock } = setUp();
+    const cleared = { at: clock.now(), action: 'other', step: 'cleared', reason: 'x' } as const;
+    await (await openJournal(store, 'a')).append(Array.from({ length: 500 }, () => cleared));
+    await waits('a', 'action-a', '1-0');
+    const agent = await hold(['a']);
+    const { scan } = store;
+    const read: number[] = [];
+    Object.assign(store, {
+      async scan(...what: Parameters<typeof scan>) {
+        const rows = await scan(...what);
+        if (what[0] === 'a') read.push(rows.size);
+        return rows;
+      },
+    });
+    expect(await give(approve('action-a'), agent)).toBe('obeyed');
+    // The whole journal is read once, to find the action.
+    expect(read).toEqual([501, 3]);
   });
 });
 
