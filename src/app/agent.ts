@@ -86,9 +86,14 @@ export async function startAgent(loaded: LoadedConfig, deps: AgentDeps): Promise
     throw error;
   });
   closing.add('port', server.close);
+  await runtime.announce(server.url);
   closing.add('loops', runtime.stop);
   runtime.start();
-  reloading = createReloading({ runtime, env, tried, openPort: next => server.apply(settingsOf(next)) });
+  const openPort = async (next: LoadedConfig) => {
+    await server.apply(settingsOf(next));
+    await runtime.announce(server.url);
+  };
+  reloading = createReloading({ runtime, env, tried, openPort });
   const { close: endReloading, tried: lastTried } = reloading;
   closing.add('reload', endReloading);
   if (watchEvery !== undefined) {

@@ -3,17 +3,17 @@ import type { Outbox } from '../alerts/outbox.ts';
 import {
   type AutoCancel as AccountAutoCancel,
   type Brake,
-  type CommandAccount,
   createAutoCancel as createAccountAutoCancel,
   createBrake,
-  createCommandHandler,
   createOrders,
   type Explanation,
   LEASE_MARGIN,
   type Lease,
+  linesOfStops,
   mayBeThere,
   modeOf,
   newestLines,
+  type OrderAccount,
   orderApproval,
   pauseAutoCancel,
   readJournal,
@@ -32,10 +32,9 @@ import type { Source } from '../metrics/family.ts';
 import type { JournalEntry } from '../model/journal.ts';
 import type { Records } from '../model/log-record.ts';
 import { StoreError } from '../store/errors.ts';
-import { isGuardFailed, NO_ACCOUNT, type Store } from '../store/store.ts';
+import { isGuardFailed, type Store } from '../store/store.ts';
 import type { Account } from './account.ts';
 import { walkViewOf } from './callbacks.ts';
-import type { Holding } from './holding.ts';
 
 /** Acting on stuck failure callbacks, for all accounts, as one configuration asks for it. */
 export interface AutoCancel {
@@ -73,7 +72,7 @@ interface Kept {
   readonly opened: Reuse<Promise<Opened>>;
   readonly brake: Brake;
   readonly commands: Body;
-  readonly inUse: { accounts: readonly CommandAccount[]; configured: readonly string[] };
+  readonly inUse: { accounts: readonly OrderAccount[]; configured: readonly string[] };
   readonly policy: string;
 }
 
@@ -94,8 +93,6 @@ export interface AutoCancelDeps {
   readonly alertStates: (account: string) => ReadonlyMap<string, 'firing' | 'unknown'>;
   /** Milliseconds for which the account is surely this replica's; undefined where the agent is alone. */
   readonly leaseLeft?: (account: string) => number | undefined;
-  /** Where replicas share the store. */
-  readonly holding?: Pick<Holding, 'held' | 'remaining'> | undefined;
 }
 
 /** Milliseconds for which a command waits for its order to be executed: orders are read once a second. */
@@ -107,15 +104,23 @@ export const SKEW = 600_000;
 /** Lines that are given at a time: some 10 MB of JSON. */
 const MOST_LINES = 10_000;
 
-/** All lines of some accounts' journals from a time on, the oldest first. Blocks the process while it reads. */
+/**
+ * All lines of some accounts' journals from a time on, the oldest first, with pauses and resumes that no agent has copied into
+ * them yet. Blocks the process while it reads.
+ */
 export async function readJournals(
   store: Pick<Store, 'scan'>,
   accounts: readonly string[],
   since: number,
 ): Promise<JournalLine[]> {
   const lines: JournalLine[] = [];
+  const stops = await linesOfStops(store, Number.POSITIVE_INFINITY);
   for (const account of accounts) {
-    for (const entry of await readJournal(store, account)) if (entry.at >= since) lines.push({ account, ...entry });
+    const own = await readJournal(store, account);
+    const known = new Set(own.map(entry => 'order' in entry && entry.order));
+    for (const entry of [...own, ...stops.filter(({ order }) => !known.has(order))]) {
+      if (entry.at >= since) lines.push({ account, ...entry });
+    }
   }
   return lines.sort((a, b) => a.at - b.at);
 }
@@ -204,13 +209,8 @@ function runnable(own: AccountAutoCancel, { log }: Pick<AutoCancelDeps, 'log'>):
 }
 
 /** What outlasts configurations, at the start of the process. */
-function createKept({ store, holding, clock, log }: AutoCancelDeps): Omit<Kept, 'policy'> {
+function createKept({ store, clock, log }: AutoCancelDeps): Omit<Kept, 'policy'> {
   const inUse: Kept['inUse'] = { accounts: [], configured: [] };
-  const shared = holding && {
-    configured: () => inUse.configured,
-    ownsAgentTasks: () => holding.held(NO_ACCOUNT) && holding.remaining(NO_ACCOUNT) > 0,
-  };
-  const handler = createCommandHandler({ store, accounts: () => inUse.accounts, shared, clock, log });
   const brake = createBrake(store, clock, log);
   const orders = createOrders({
     store,
@@ -224,7 +224,6 @@ function createKept({ store, holding, clock, log }: AutoCancelDeps): Omit<Kept, 
       brake.follow(inUse.accounts.map(({ journal }) => journal)),
     ),
     quietly(log, 'operator commands could not be processed', () => orders.serve()),
-    quietly(log, 'operator commands could not be processed', () => handler.serve()),
   ];
   const commands: Body = async signal => {
     for (const part of parts) await part(signal);
@@ -320,7 +319,7 @@ export async function createAutoCancel(
     command: commandOf({ store, accounts: names, stateOf, clock, skew, brake: kept.brake }),
     take() {
       reuse.settle();
-      inUse.accounts = all.map(({ account, journal, explain }) => ({ name: account, policy, journal, explain }));
+      inUse.accounts = all.map(({ account, journal }) => ({ name: account, policy, journal }));
       inUse.configured = names;
       for (const each of all) each.begin();
       if (policy === policyBefore) return;

@@ -1,5 +1,4 @@
 import {
-  ask,
   type Explanation,
   orderApproval,
   orderReset,
@@ -12,11 +11,13 @@ import {
   resumeAutoCancel,
 } from '../auto-cancel/index.ts';
 import type { StoreSettings } from '../config/load.ts';
+import { askPeer, type PeerKey } from '../http/peer.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Env } from '../kit/secret.ts';
 import { attachStore } from '../store/open.ts';
 import { isGuardFailed, type Store } from '../store/store.ts';
 import { type JournalLine, ORDER_WAIT, RESUME_RACED, readJournals, SKEW } from './auto-cancel.ts';
+import { agentUrls, readStoredKey } from './peer-key.ts';
 
 export type { Explanation, PendingAction } from '../auto-cancel/index.ts';
 export { detailOf } from '../auto-cancel/words.ts';
@@ -102,20 +103,28 @@ export function resetBreaker(
   });
 }
 
-/** Asks the running agent, through the store that both have. */
-export async function explain(
+/**
+ * Asks a running agent of the store over HTTP, which asks the replica that holds the account. The key for that is in the store, so
+ * no password is needed. `no_agent`: none answered. Rejects with StoreError.
+ */
+export function explain(
   settings: StoreSettings,
-  { dlqId, account }: { dlqId: string; account: string | undefined },
-  { env, speed = 1, ...deps }: Deps,
+  { dlqId: id, account }: { dlqId: string; account: string | undefined },
+  { env, signal }: Deps,
 ): Promise<readonly Explanation[] | 'no_agent'> {
-  const { kind, lease } = settings.store;
-  const waitMs = ORDER_WAIT * speed + (kind === 'postgres' ? lease : 0);
-  const answer = await withStore(settings, env, store =>
-    ask(store, { kind: 'explain', dlqId, account }, { waitMs, ...deps }),
-  );
-  if (answer === 'no_agent') return answer;
-  if (!answer.ok) throw new Error(answer.why);
-  return answer.result as readonly Explanation[];
+  return withStore(settings, env, async store => {
+    const key = await readStoredKey(store);
+    const urls = key ? await agentUrls(store) : [];
+    for (const url of urls) {
+      const question = { url, id, account, isSentOn: false, isLocal: settings.store.kind === 'sqlite' };
+      try {
+        return (await askPeer(question, key as PeerKey, signal)) as Explanation[];
+      } catch {
+        signal.throwIfAborted();
+      }
+    }
+    return 'no_agent';
+  });
 }
 
 /** The journals of all configured accounts from a time on, the oldest line first; whether an agent runs or not. */

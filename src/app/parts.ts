@@ -4,6 +4,7 @@ import { createSecretValues, type SecretValues } from '../config/secrets.ts';
 import { createSharing } from '../history/sharing.ts';
 import type { Bounds } from '../http/bounds.ts';
 import { parseListen } from '../http/options.ts';
+import type { PeerKey } from '../http/peer.ts';
 import type { ReloadFault } from '../http/served.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Closing } from '../kit/closing.ts';
@@ -22,6 +23,7 @@ import { createDispatchers, type Dispatchers } from './dispatchers.ts';
 import type { Leases } from './holding.ts';
 import { withLeaseMetrics } from './lease-metrics.ts';
 import { createRoom, type Room } from './many-accounts.ts';
+import { createStoredKey } from './peer-key.ts';
 import { openPushLogs, type PushLogs } from './push-logs.ts';
 import { openPushMetrics, type PushMetrics } from './push-metrics.ts';
 import { replicaUrlOf } from './replica-url.ts';
@@ -60,6 +62,8 @@ export interface Base extends Pick<PartsDeps, 'env' | 'clock' | 'random' | 'back
   readonly holding: Leases | undefined;
   /** Undefined where the store belongs to this process alone. */
   readonly leases: LeaseMeter | undefined;
+  /** For requests between agents of the store; undefined if the store could not be written at the start. */
+  readonly peerKey: PeerKey | undefined;
   readonly tracer: ProcessTracer;
   readonly secrets: SecretValues;
   readonly dispatchers: Dispatchers;
@@ -81,6 +85,15 @@ async function hold(store: Store, { accounts }: LoadedConfig['config'], log: Log
   const { createHolding, telling } = await import('./holding.ts');
   const holding = createHolding({ ...deps, replicas, accounts: accounts.map(({ name }) => name), log });
   return { store: telling(store, holding), holding };
+}
+
+async function openPeerKey(store: Store, log: Log): Promise<PeerKey | undefined> {
+  try {
+    return await createStoredKey(store);
+  } catch (error) {
+    log.warn({ error: String(error) }, 'the key for requests between agents could not be stored');
+    return undefined;
+  }
 }
 
 /** `closing` learns how to close it. */
@@ -106,6 +119,7 @@ export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, 
     store,
     holding,
     leases,
+    peerKey: await openPeerKey(store, log),
     tracer,
     secrets: createSecretValues(config, deps.env),
     dispatchers,

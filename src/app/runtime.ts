@@ -9,6 +9,7 @@ import { NO_ACCOUNT } from '../store/store.ts';
 import type { Account } from './account.ts';
 import { buildGeneration, type Change, type Generation } from './generation.ts';
 import { type Base, closeSent, closeUnlessKept, type LastReload, openBase, type PartsDeps, settle } from './parts.ts';
+import { writeAgentUrl } from './peer-key.ts';
 import { version } from './version.ts';
 
 /** Everything that a configuration asks for, but for the port; the configuration can change. */
@@ -18,6 +19,8 @@ export interface Runtime {
   readonly served: Omit<Served, 'reload' | 'reloadFaults'>;
   /** The configuration in use. */
   readonly loaded: LoadedConfig;
+  /** Writes where the port answers, for commands. Never rejects. */
+  announce(url: string): Promise<void>;
   /** What came of the last reload; undefined before the first. */
   lastReload(): LastReload | undefined;
   /** A reload has ended so. */
@@ -199,6 +202,7 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
           return current.served.replicas;
         },
         explain: (...which) => current.served.explain(...which),
+        peerKey: base.peerKey,
         journal: since => current.served.journal(since),
         alerts: () => current.served.alerts(),
         overview: query => current.served.overview(query),
@@ -218,6 +222,13 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
       },
       get loaded() {
         return current.loaded;
+      },
+      async announce(url) {
+        // Replicas have a table of their addresses.
+        if (base.store.replicas) return;
+        await writeAgentUrl(base.store, url).catch((error: unknown) =>
+          log.warn({ error: String(error) }, 'the address of this agent could not be stored'),
+        );
       },
       lastReload: () => base.reloads.last,
       reloaded: answer => {

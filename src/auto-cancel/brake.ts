@@ -7,7 +7,7 @@ import type { JournalEntry } from '../model/journal.ts';
 import { type Guard, NO_ACCOUNT, type Store } from '../store/store.ts';
 import type { Journal } from './journal.ts';
 
-/** The agent-wide row that says whether auto-cancel runs. The transaction of every intent compares it. */
+/** The agent-wide row with the state of auto-cancel. The transaction of every intent compares it. */
 export const BRAKE = 'auto-cancel/brake';
 /** Prefix of the audit record: one row for each pause and resume, written with the brake and never deleted. */
 const STOPS = 'auto-cancel-stops/';
@@ -53,13 +53,28 @@ function pauseOf(value: string | undefined, now: number): Pause | undefined {
   return { at: now, by: 'unknown', reason: `the row ${BRAKE} in the store is ${wrong}` };
 }
 
-/** The brake as one process knows it. */
+/** Journal lines of all pauses and resumes, the oldest first. `now`: milliseconds since the Unix epoch. Rejects with StoreError. */
+export async function linesOfStops(
+  store: Pick<Store, 'scan'>,
+  now: number,
+): Promise<(JournalEntry & { readonly order: string })[]> {
+  const rows = [...(await store.scan(NO_ACCOUNT, STOPS))].sort(([a], [b]) => (a < b ? -1 : 1));
+  return rows.flatMap(([, text]) => {
+    const row = parseRow(brakeRow, text);
+    if (!row) return [];
+    const { state, id, at, by, reason } = row;
+    // The limits of an account count from the latest time in its journal: an operator's clock must not move it ahead.
+    return [{ at: Math.min(at, now), step: state === 'paused' ? state : 'resumed', by, reason, order: id }];
+  });
+}
+
+/** The brake as of the last read of this process. */
 export interface Brake {
   /** The pause that the last read found; undefined while auto-cancel runs, and before the first read. */
   readonly pause: Pause | undefined;
   /** Whether the last read that ended succeeded. An older read that ends after a newer one changes nothing. */
   readonly isKnown: boolean;
-  /** What an intent is conditional on: the row that the last read found, if auto-cancel runs. */
+  /** Guard of an intent: the row of the last read, if auto-cancel runs. */
   guard(): Guard;
   /** Reads the row. Never rejects: `isKnown` is false if the store cannot be read. */
   read(): Promise<void>;
@@ -112,17 +127,6 @@ export function createBrake(store: Store, clock: Pick<Clock, 'now'>, log: Log): 
     isCreated = true;
   }
 
-  async function linesOfStops(): Promise<(JournalEntry & { readonly order: string })[]> {
-    const rows = [...(await store.scan(NO_ACCOUNT, STOPS))].sort(([a], [b]) => (a < b ? -1 : 1));
-    return rows.flatMap(([, text]) => {
-      const row = parseRow(brakeRow, text);
-      if (!row) return [];
-      const { state, id, at, by, reason } = row;
-      // The limits of an account count from the latest time in its journal: an operator's clock must not move it ahead.
-      return [{ at: Math.min(at, clock.now()), step: state === 'paused' ? state : 'resumed', by, reason, order: id }];
-    });
-  }
-
   return {
     get pause() {
       return pause;
@@ -130,7 +134,7 @@ export function createBrake(store: Store, clock: Pick<Clock, 'now'>, log: Log): 
     get isKnown() {
       return isKnown;
     },
-    // No row has an empty value: nothing is committed upon a pause.
+    // No row has an empty value, so every intent is refused during a pause.
     guard: () => ({ account: NO_ACCOUNT, key: BRAKE, value: pause || value === undefined ? '' : value }),
     read: () => load().catch(() => undefined),
     async follow(journals) {
@@ -139,7 +143,7 @@ export function createBrake(store: Store, clock: Pick<Clock, 'now'>, log: Log): 
       const now = value;
       const behind = journals.filter(journal => !followed.has(journal) || followed.get(journal) !== now);
       if (behind.length === 0) return;
-      const lines = await linesOfStops();
+      const lines = await linesOfStops(store, clock.now());
       const appended = await Promise.allSettled(
         behind.map(async journal => {
           // Lines of a rejected commit may be in the store.
@@ -154,7 +158,7 @@ export function createBrake(store: Store, clock: Pick<Clock, 'now'>, log: Log): 
   };
 }
 
-/** What an intent's transaction writes besides its line, and what the transaction of the answer deletes. */
+/** Row that the transaction of an intent writes, and its deletion by the transaction of the response. */
 export const sendingUntil = (sendBy: number): Change => ({ key: SENDING, value: JSON.stringify({ sendBy }) });
 export const SENDING_ENDED: Change = { key: SENDING, value: null };
 
@@ -226,7 +230,7 @@ export async function pauseAutoCancel(
 }
 
 /**
- * Ends the pause and returns it; undefined if there was none, and nothing was written. Rejects with StoreError, `guard_failed` if
+ * Ends the pause and returns it. Writes nothing and returns undefined if auto-cancel is not paused. Rejects with StoreError, `guard_failed` if
  * another operator paused or resumed at the same time, and with a RangeError for a blank operator or reason.
  */
 export async function resumeAutoCancel(

@@ -26,17 +26,16 @@ export { LEASE_MARGIN } from './attempt.ts';
 export {
   type Brake,
   createBrake,
+  linesOfStops,
   type PauseDeps,
   pauseAutoCancel,
   resumeAutoCancel,
 } from './brake.ts';
-export { ask } from './command-asking.ts';
-export { type CommandAccount, createCommandHandler } from './command-handler.ts';
 export type { Explanation } from './explain.ts';
 export { newestLines, readJournal, readJournalState, storedLines } from './journal.ts';
 export { modeOf } from './judge.ts';
 export { mayBeThere } from './moments.ts';
-export { createOrders, orderApproval, orderReset, type PlacingDeps, resultOf } from './orders.ts';
+export { createOrders, type OrderAccount, orderApproval, orderReset, type PlacingDeps, resultOf } from './orders.ts';
 export type { Lease, WalkView } from './stages.ts';
 export { type PendingAction, pendingActions } from './waits.ts';
 export { heldText, sentenceOf } from './words.ts';

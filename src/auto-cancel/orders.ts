@@ -21,7 +21,7 @@ const orderRow = z.discriminatedUnion('kind', [
     at: time,
     account: z.string(),
     action: z.string(),
-    /** The policy by which approval was requested, as the operator saw it. */
+    /** The policy by which approval was requested. */
     policy: z.string(),
     /** Until when that request may be approved. */
     until: time,
@@ -68,7 +68,7 @@ function refusalOf(order: Order, { policy, journal: { state } }: OrderAccount, n
   if (order.kind === 'approve') {
     const action = state.actions.get(order.action);
     if (!action || !waitsForApproval(action, now)) return 'the action does not wait for approval';
-    // The operator saw other rules than would act on the approval.
+    // Other rules would act on the approval than those that requested it.
     if (action.asker?.policy !== order.policy || policy !== order.policy) return RULES_CHANGED;
     // Another rule may have requested it.
     return action.approvalUntil === order.until ? undefined : 'approval has been requested again since';
@@ -86,7 +86,7 @@ function lineOf(order: Order, id: string, refusal: string | undefined, at: numbe
   return { at, step: 'breaker_reset', breaker: order.breaker, by, reason: order.reason, order: id };
 }
 
-/** Executes the orders that wait. `serve` is called once a second; it rejects with StoreError, and what it left is done next time. */
+/** Executes the orders that wait. `serve` is called once a second. It rejects with StoreError; remaining orders are executed by the next call. */
 export function createOrders({ store, accounts, isConfigured, clock, log }: OrdersDeps): { serve(): Promise<void> } {
   const unreadable = new Set<string>();
   const remove = (key: string) => store.commit(NO_ACCOUNT, [{ key, value: null }]);
@@ -149,7 +149,7 @@ async function* statesOf({ store, accounts, stateOf }: PlacingDeps) {
     yield [account, stateOf?.(account) ?? (await readJournalState(store, account))] as const;
 }
 
-/** Writes orders in one transaction. Throws a RangeError for what no agent would accept. */
+/** Writes orders in one transaction. Throws a RangeError for an invalid order. */
 async function place(orders: readonly Order[], store: PlacingDeps['store']): Promise<readonly Placed[]> {
   const placed = orders.map(order => ({ id: randomUUID(), account: order.account, order }));
   const issue = orders.flatMap(order => orderRow.safeParse(order).error?.issues ?? [])[0];
@@ -228,7 +228,7 @@ async function findLine({ id, account }: Placed, store: Pick<Store, 'scan' | 'si
   return undefined;
 }
 
-/** What became of an order; `waiting`: no agent has executed it yet. */
+/** Result of an order; `waiting`: no agent has executed it yet. */
 export type Executed = 'done' | 'waiting' | { readonly refused: string };
 
 /**

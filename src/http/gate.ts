@@ -35,13 +35,15 @@ export interface GateOptions {
   readonly web: () => WebConfig | undefined;
   readonly admission: Admission;
   readonly authenticate: Authenticate;
+  /** Whether another agent of the store signed the request: it needs no password, and its Host may be an address. */
+  readonly isPeer: (request: IncomingMessage) => boolean;
   /** Takes who sent a request, where that is known. */
   readonly identify: (request: IncomingMessage, caller: string) => void;
 }
 
 /** What every request passes on its way to the routes, whichever it is for. */
 export function createGate(
-  { bounds, answers, hosts, web, admission, authenticate, identify }: GateOptions,
+  { bounds, answers, hosts, web, admission, authenticate, isPeer, identify }: GateOptions,
   logBound: LogBound,
   routes: RequestListener,
 ): RequestListener {
@@ -101,8 +103,10 @@ export function createGate(
       return;
     }
     for (const [name, value] of config?.headers ?? []) response.setHeader(name, value);
-    if (!isAllowed(request)) refuse(response, 421, 'not a host of this server');
+    const isKnown = isPeer(request);
+    if (!isKnown && !isAllowed(request)) refuse(response, 421, 'not a host of this server');
     else if (!config) refuse(response, 503, 'the web configuration cannot be used: see the log');
+    else if (isKnown) routes(request, response);
     else {
       const found = authenticate(request, config);
       // Most are known at once, and go on in this turn.

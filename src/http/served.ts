@@ -6,6 +6,7 @@ import type { AgentView } from './api/agent.ts';
 import type { AutoCancelView } from './api/auto-cancel.ts';
 import type { HistoryQuery, HistoryView } from './api/history.ts';
 import type { Overview, OverviewQuery } from './api/overview.ts';
+import type { PeerKey } from './peer.ts';
 
 /** What the page and the API show, as its schemas in api/ say. Numbers are those of the exposition at the same moment. */
 export interface Views {
@@ -29,8 +30,17 @@ export interface Served extends Views {
   /** The exposition: everything, one account's families, or the agent's own. */
   exposition(scope: Scope, format: Format, gzip: boolean): Promise<{ contentType: string; body: Buffer }>;
   status(): readonly PlacedStatus[];
-  /** Why a failure callback is or is not acted upon, by every account that tracks it; JSON. `no_agent`: another replica that was asked did not answer. */
-  explain(id: string, account: string | undefined): Promise<readonly unknown[] | 'no_agent'>;
+  /**
+   * Why a failure callback is or is not acted upon, by every account that tracks it, or by one configured account; JSON.
+   * `no_agent`: another replica did not answer. `busy`: too many requests wait for other replicas. Rejects when `signal` is aborted.
+   */
+  explain(
+    id: string,
+    account: string | undefined,
+    how: { readonly isSentOn: boolean; readonly signal: AbortSignal },
+  ): Promise<readonly unknown[] | 'no_agent' | 'busy'>;
+  /** Proves requests of other agents of the store; undefined if they are refused like any other. */
+  readonly peerKey?: PeerKey | undefined;
   /** Lines of the journal from a time on (milliseconds since the Unix epoch), the oldest first; JSON. */
   journal(since: number): Promise<readonly unknown[]>;
   /** Alerts of the agent itself that are pending, firing, or were resolved lately. */

@@ -151,7 +151,17 @@ export async function startHttpServer(
   const openPort = (access: Access) => (what: keyof Ports, address: Address) => {
     if (what === 'probes') return openListener(address, deps, answerProbe);
     // A port asks what its own file says, from its first connection on, whatever other ports are open meanwhile.
-    const asked = { bounds, answers, hosts: () => state.hosts, web: access.current, admission, authenticate, identify };
+    const isPeer = (request: IncomingMessage) => served.peerKey?.isSigned(request) ?? false;
+    const asked = {
+      bounds,
+      answers,
+      hosts: () => state.hosts,
+      web: access.current,
+      admission,
+      authenticate,
+      isPeer,
+      identify,
+    };
     return openListener(address, deps, createGate(asked, logBound, app), { access, admission });
   };
   let ports = await openPorts(initial, undefined, openPort(state.access));

@@ -57,6 +57,7 @@ export const leaseStatements = (schema: string) => ({
   /** Accounts are left out where the digest is one of $1. */
   replicas: `SELECT id, url, ${MILLISECONDS('since')} AS since, expires <= now() AS ended, digest,
     CASE WHEN digest = ANY($1::text[]) THEN NULL ELSE accounts END AS accounts FROM ${schema}.replicas ORDER BY id`,
+  agents: `SELECT url FROM ${schema}.replicas WHERE expires > now() ORDER BY since`,
   /** Ends all leases of replicas that did not renew in time. From then on these can't renew any more. */
   end: `DELETE FROM ${schema}.replicas WHERE id IN
     (SELECT id FROM ${schema}.replicas WHERE expires <= now() ORDER BY id FOR UPDATE)`,

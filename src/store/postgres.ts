@@ -100,6 +100,10 @@ function createPostgresStore(
       const rows = await database.query('read', statements.valuesOf, [escapeText(key)]);
       return new Map(rows.map(({ account, value }) => [String(account), unescapeText(String(value))]));
     },
+    async agents() {
+      assertOpen();
+      return (await database.query('read', statements.agents)).map(({ url }) => String(url));
+    },
     async commit(account, changes, guard) {
       assertOpen();
       checkChanges(account, changes, guard);

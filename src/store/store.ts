@@ -29,6 +29,8 @@ export interface Store {
    * it begins with no other account, as it may be wanted again.
    */
   deleteOthers(kept: readonly string[], from: string, below: string, signal: AbortSignal): Promise<number>;
+  /** URLs of the replicas that renewed in time; undefined if the store belongs to one agent. */
+  agents?(): Promise<readonly string[]>;
   /** Ends what was accepted, then refuses everything else. Closing again does nothing. */
   close(): Promise<void>;
   /** How replicas share it; undefined where the store belongs to this process alone, and every account is its own. */

@@ -14,6 +14,8 @@ export interface SharedStore {
   isAway: boolean;
   /** Who is to have an account; others are shared out evenly. Undefined: as the others. */
   place(account: string, id: string | undefined): void;
+  /** Where a replica answers from now on. */
+  answersAt(id: string, url: string): void;
   /** Ends the lease of an account, as time would: whoever asks next may have it. */
   expire(account: string): void;
   /** Who holds an account now, by account. */
@@ -37,6 +39,7 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
   const running = new Map<string, { readonly replica: Replica; until: number }>();
   const placed = new Map<string, string>();
   const course: string[] = [];
+  const urls = new Map<string, string>();
   const hung = new Map<string, Promise<void>>();
   let epochs = 0;
   const isValid = (lease: Lease | undefined): lease is Lease => lease !== undefined && lease.until > clock.now();
@@ -45,7 +48,13 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
   const shareOf = (accounts: readonly string[]) => Math.ceil(accounts.length / Math.max(1, running.size));
 
   function join(id: string, own: Pick<Clock, 'monotonic'> = clock) {
-    const self = { id, url: `http://${id}.invalid`, since: clock.now() };
+    const self = {
+      id,
+      since: clock.now(),
+      get url() {
+        return urls.get(id) ?? `http://${id}.invalid`;
+      },
+    };
     /** Epochs under which this replica holds accounts, and those of which it was not said yet that all is closed. */
     const held = new Map<string, number>();
     const lost = new Set<string>();
@@ -171,6 +180,7 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
       if (id === undefined) placed.delete(account);
       else placed.set(account, id);
     },
+    answersAt: (id, url) => void urls.set(id, url),
     expire: account => void leases.delete(account),
     holders,
     course,

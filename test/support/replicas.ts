@@ -40,6 +40,7 @@ export function createReplicas(): {
       const openStore = async () => database.join(id, clock);
       const agent = await startAgent(loadConfig(file, {}), { env: {}, clock, random: Math.random, openStore });
       afterThisTest(() => agent.close());
+      database.answersAt(id, agent.url);
       return { agent, write, scrape: () => scrape(agent.url) };
     },
   };

@@ -1,7 +1,8 @@
-import { ask, newestLines, storedLines } from '../../auto-cancel/index.ts';
+import { newestLines, storedLines } from '../../auto-cancel/index.ts';
 import type { Config } from '../../config/schema.ts';
 import { openRecorder } from '../../history/recorder.ts';
 import type { AgentView } from '../../http/api/agent.ts';
+import { askPeer } from '../../http/peer.ts';
 import type { Served, ServedReplicas } from '../../http/served.ts';
 import type { AccountHistory } from '../../model/history.ts';
 import type { Replicas } from '../../store/store.ts';
@@ -38,7 +39,7 @@ export interface SharedViews {
   use(): void;
 }
 
-type SharedBase = Pick<Base, 'store' | 'clock' | 'log' | 'share'>;
+type SharedBase = Pick<Base, 'store' | 'clock' | 'log' | 'share' | 'peerKey'>;
 
 interface HandOver {
   readonly at: number;
@@ -46,8 +47,8 @@ interface HandOver {
   readonly lost: readonly string[];
 }
 
-/** Milliseconds in which the holder of an account explains a callback of it. */
-const EXPLAIN_WITHIN = 10_000;
+/** Explanations that this process requests from other replicas concurrently. */
+const MOST_ASKING = 4;
 
 const iso = (at: number) => isoTime(at) ?? '';
 
@@ -89,7 +90,7 @@ const readHistory = (account: string, { store, clock, log, share }: SharedBase):
 });
 
 export function createShared(base: SharedBase, holding: Holding, replicas: Replicas): Shared {
-  const { store, clock } = base;
+  const { store, clock, peerKey } = base;
   const mirror = createMirror({ replicas, store, clock });
   const known: KnownSummaries = new WeakMap();
   /** Accounts that this replica held last, and how that came. */
@@ -104,17 +105,32 @@ export function createShared(base: SharedBase, holding: Holding, replicas: Repli
     return newestLines(journals, since, most);
   }
 
-  async function explain(others: Others, id: string, account: string | undefined): ReturnType<Served['explain']> {
-    await Promise.all([mirror.look(), mirror.lookAtCandidates()]);
-    const asked = account === undefined ? others.tracking(id) : others.names.filter(name => name === account);
-    const { signal } = new AbortController();
-    const answers = await Promise.all(
-      asked.map(each =>
-        ask(store, { kind: 'explain', dlqId: id, account: each }, { waitMs: EXPLAIN_WITHIN, clock, signal }),
-      ),
+  /** Requests to other replicas for explanations that have no answer yet. */
+  let asking = 0;
+
+  async function askHolders(others: Others, id: string, account: string | undefined, signal: AbortSignal) {
+    if (account === undefined) await mirror.lookAtCandidates();
+    const names = account === undefined ? others.tracking(id) : others.names.filter(name => name === account);
+    const urls = new Set(names.map(name => mirror.holderOf(name)?.url));
+    const answers = await Promise.allSettled(
+      [...urls].map(async url => {
+        if (url === undefined || !peerKey) throw new Error('no replica holds the account');
+        return askPeer({ url, id, account, isSentOn: true, isLocal: false }, peerKey, signal);
+      }),
     );
-    const found = answers.flatMap(answer => (answer !== 'no_agent' && answer.ok ? (answer.result ?? []) : []));
-    return found.length === 0 && answers.includes('no_agent') ? 'no_agent' : found;
+    signal.throwIfAborted();
+    const found = answers.flatMap(answer => (answer.status === 'fulfilled' ? answer.value : []));
+    return found.length === 0 && answers.some(({ status }) => status === 'rejected') ? 'no_agent' : found;
+  }
+
+  async function explain(others: Others, id: string, account: string | undefined, signal: AbortSignal) {
+    if (asking >= MOST_ASKING) return 'busy';
+    asking += 1;
+    try {
+      return await askHolders(others, id, account, signal);
+    } finally {
+      asking -= 1;
+    }
   }
 
   function placesOf(held: ReadonlySet<string>): ServedReplicas {
@@ -174,9 +190,10 @@ export function createShared(base: SharedBase, holding: Holding, replicas: Repli
           await Promise.all([mirror.look(), mirror.lookAtCandidates()]);
           return served.autoCancel(account);
         },
-        async explain(id, account) {
-          const found = await served.explain(id, account);
-          return found.length > 0 ? found : explain(others, id, account);
+        async explain(id, account, how) {
+          const found = await served.explain(id, account, how);
+          if (found.length > 0 || how.isSentOn || (account !== undefined && own.has(account))) return found;
+          return explain(others, id, account, how.signal);
         },
         agent: async () => ({
           ...(await served.agent()),

@@ -57,13 +57,17 @@ export function apiRoutes(served: Served): Router {
     .get(
       '/api/v1/accounts/:name',
       answer(NO_QUERY, async (_query, { params: { name } }) => {
+        // Nothing is read for a name that is not configured.
+        if (!served.accounts.includes(name)) return undefined;
         await served.replicas?.look(name);
         return served.account(name);
       }),
     )
     .get(
       '/api/v1/accounts/:name/history',
-      answer(HistoryQuery, (query, { params }) => served.history(params.name, query)),
+      answer(HistoryQuery, (query, { params: { name } }) =>
+        served.accounts.includes(name) ? served.history(name, query) : undefined,
+      ),
     )
     .get(
       '/api/v1/auto-cancel',

@@ -1,5 +1,7 @@
 import { type Request, type Response, Router } from 'express';
 import { parseDuration } from '../../kit/duration.ts';
+import { whenOver } from '../answers.ts';
+import { EXPLAIN, SENT_ON } from '../peer.ts';
 import { createSerially } from '../serially.ts';
 import type { Served } from '../served.ts';
 import { onlyAllow, READ } from './methods.ts';
@@ -21,14 +23,25 @@ const SINCE = '24h';
 export function autoCancelRoutes(served: Served): Router {
   const serially = createSerially();
   return Router()
-    .get('/api/v1/explain', async (request: Request, response: Response) => {
+    .get(EXPLAIN, async (request: Request, response: Response) => {
       const id = parameter(request.query.id);
       if (id === undefined) {
         response.status(400).json({ error: 'id must be the dlqId or messageId of an entry' });
         return;
       }
-      const found = await served.explain(id, parameter(request.query.account));
-      if (found === 'no_agent')
+      const account = parameter(request.query.account);
+      if (account !== undefined && !served.accounts.includes(account)) {
+        response.status(404).json({ error: 'no account of that name is configured' });
+        return;
+      }
+      const gone = new AbortController();
+      whenOver(request, response, () => gone.abort());
+      const isSentOn = request.query[SENT_ON] !== undefined;
+      const found = await served.explain(id, account, { isSentOn, signal: gone.signal });
+      if (found === 'busy') {
+        const error = 'too many requests wait for other replicas: try again';
+        response.status(503).set('Retry-After', '1').json({ error });
+      } else if (found === 'no_agent')
         response.status(503).json({ error: 'the replica that holds the account did not answer' });
       else if (found.length > 0) response.json(found);
       else response.status(404).json({ error: 'no failure callback of that entry is tracked' });
@@ -40,5 +53,5 @@ export function autoCancelRoutes(served: Served): Router {
         response.status(400).json({ error: 'since must be one duration such as 24h, or one time' });
       else await serially(async () => !response.destroyed && response.json(await served.journal(since)));
     })
-    .all(['/api/v1/explain', '/api/v1/journal'], onlyAllow(READ));
+    .all([EXPLAIN, '/api/v1/journal'], onlyAllow(READ));
 }

@@ -3,6 +3,7 @@ import { type Request, type Response, Router } from 'express';
 import type { Clock } from '../../kit/clock.ts';
 import type { Format, Scope } from '../../model/exposition.ts';
 import type { Answers } from '../answers.ts';
+import { SENT_ON } from '../peer.ts';
 import type { Served, ServedReplicas } from '../served.ts';
 import { onlyAllow, READ } from './methods.ts';
 
@@ -77,9 +78,6 @@ function createSingleFlight<T>(isCrowded: () => boolean, clock: Clock): SingleFl
     return answer;
   };
 }
-
-/** So that two replicas that think of each other as the holder never send a scrape to and fro. */
-const SENT_ON = 'sentOn';
 
 /** To the replica that holds the account; 503 where none does, or it is not there yet. */
 function sendOn({ self, placeOf }: ServedReplicas, account: string, { query }: Request, response: Response): void {

@@ -105,8 +105,11 @@ export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Route
     .get(
       '/accounts/:name',
       inTurn(async (request: Request<{ name: string }>, response) => {
-        await served.replicas?.look(request.params.name);
-        const view = served.account(request.params.name);
+        const { name } = request.params;
+        // Nothing is read for a name that is not configured.
+        const isConfigured = served.accounts.includes(name);
+        if (isConfigured) await served.replicas?.look(name);
+        const view = isConfigured ? served.account(name) : undefined;
         await (view ? send(response, accountPage(view, contextOf(request, '../'))) : noAccount(request, response));
       }),
     )

@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import type { Runtime } from '../../../src/app/runtime.ts';
 import { AccountView } from '../../../src/http/api/account.ts';
@@ -5,6 +6,8 @@ import { AgentView } from '../../../src/http/api/agent.ts';
 import { AutoCancelView } from '../../../src/http/api/auto-cancel.ts';
 import { Overview, OverviewQuery } from '../../../src/http/api/overview.ts';
 import { Status } from '../../../src/http/api/status.ts';
+import { eventually } from '../../support/eventually.ts';
+import { openPort } from '../../support/port.ts';
 import { startTwoReplicas, type TwoReplicas } from '../../support/two-replicas.ts';
 
 const AUTO_CANCEL = {
@@ -194,7 +197,76 @@ describe('accounts that another replica holds', () => {
       ['alpha', false],
     ]);
     expect(view.rules).toMatchObject([{ name: 'r', mode: 'plan', candidates: 0 }]);
-    expect(await two.served.explain('1-0', undefined)).toEqual([]);
+    expect(
+      await two.served.explain('1-0', undefined, { isSentOn: false, signal: new AbortController().signal }),
+    ).toEqual([]);
     expect(await two.served.journal(0)).toEqual([]);
+  });
+});
+
+describe('an explanation of an account that another replica holds', () => {
+  const never = new AbortController().signal;
+
+  /** A port in the place of the replica that holds alpha, which answers with what `answer` gives. */
+  async function startPeer(answer: (response: ServerResponse) => unknown) {
+    const replicas = await startTwoReplicas({ autoCancel: AUTO_CANCEL });
+    const requests: IncomingMessage[] = [];
+    const url = await openPort((request, response) => {
+      requests.push(request);
+      answer(response);
+    });
+    replicas.shared.answersAt('one', url);
+    await replicas.until(() => expect(replicas.two.served.replicas?.placeOf('alpha').holder?.url).toBe(url));
+    const explain = (isSentOn = false, signal = never) =>
+      replicas.two.served.explain('1-0', 'alpha', { isSentOn, signal });
+    return { ...replicas, requests, explain };
+  }
+
+  it('comes from that replica by a signed request, which is marked as sent on', async () => {
+    const { explain, requests, two } = await startPeer(response => response.end('[{"account":"alpha"}]'));
+    expect(await explain()).toEqual([{ account: 'alpha' }]);
+    expect(requests.map(({ url }) => url)).toEqual(['/api/v1/explain?id=1-0&account=alpha&sentOn=1']);
+    expect(requests.map(request => two.served.peerKey?.isSigned(request))).toEqual([true]);
+  });
+
+  it('is not requested for a request that was sent on, or for an account of its own', async () => {
+    const { explain, requests, two } = await startPeer(response => response.end('[]'));
+    expect(await explain(true)).toEqual([]);
+    expect(await two.served.explain('1-0', 'beta', { isSentOn: false, signal: never })).toEqual([]);
+    expect(await two.served.explain('unknown', undefined, { isSentOn: false, signal: never })).toEqual([]);
+    expect(requests).toEqual([]);
+  });
+
+  it('is requested four times concurrently at most', async () => {
+    const waiting: ServerResponse[] = [];
+    const { explain, requests } = await startPeer(response => waiting.push(response));
+    const asked = Array.from({ length: 4 }, () => explain());
+    expect(await explain()).toBe('busy');
+    await eventually(() => expect(waiting).toHaveLength(4));
+    for (const response of waiting) response.end('[]');
+    expect(await Promise.all(asked)).toEqual([[], [], [], []]);
+    const last = explain();
+    await eventually(() => expect(requests).toHaveLength(5));
+    waiting.at(-1)?.end('[]');
+    expect(await last).toEqual([]);
+  });
+
+  it('is given up when its client disconnects, which makes room for another', async () => {
+    const { explain, requests } = await startPeer(() => undefined);
+    const controller = new AbortController();
+    const asked = Array.from({ length: 4 }, () => explain(false, controller.signal));
+    await eventually(() => expect(requests).toHaveLength(4));
+    controller.abort(new Error('gone'));
+    for (const result of await Promise.allSettled(asked)) expect(result).toMatchObject({ status: 'rejected' });
+    const next = new AbortController();
+    const another = explain(false, next.signal);
+    await eventually(() => expect(requests).toHaveLength(5));
+    next.abort();
+    await expect(another).rejects.toThrow();
+  });
+
+  it.each([500, 401, 307])('reports that the replica did not answer when it responds with status %d', async status => {
+    const { explain } = await startPeer(response => response.writeHead(status).end());
+    expect(await explain()).toBe('no_agent');
   });
 });

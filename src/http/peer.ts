@@ -1,0 +1,100 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { get as getPlain, type IncomingMessage } from 'node:http';
+import { get as getSecure } from 'node:https';
+import { systemClock, withDeadline } from '../kit/clock.ts';
+
+/** Requests between agents that share a store, and from commands to an agent. They can only request explanations. */
+
+export const EXPLAIN = '/api/v1/explain';
+/** Marks a request from another replica, which is never sent on. */
+export const SENT_ON = 'sentOn';
+
+const SCHEME = 'Delivery-Watch';
+/** Milliseconds by which the clocks of the two may differ. A signature is of one request and reveals nothing. */
+const SKEW = 600_000;
+/** Milliseconds in which an agent answers from memory. */
+const WITHIN = 5000;
+const LARGEST_BODY = 2 ** 20;
+
+/**
+ * Proves that a request comes from a process that can read the store. Such a process could read the same evidence from
+ * the store. No password of a caller is sent on: the address of a replica comes from the database.
+ */
+export interface PeerKey {
+  /** Header `Authorization` of a GET of this path with its query. */
+  sign(target: string): string;
+  isSigned(request: Pick<IncomingMessage, 'method' | 'url' | 'headers'>): boolean;
+}
+
+/** `secret`: from the store. `now`: milliseconds since the Unix epoch. */
+export function createPeerKey(secret: string, now: () => number = systemClock.now): PeerKey {
+  const macOf = (at: string, target: string) => createHmac('sha256', secret).update(`${at}\n${target}`).digest();
+  return {
+    sign(target) {
+      const at = String(now());
+      return `${SCHEME} ${at}.${macOf(at, target).toString('base64url')}`;
+    },
+    isSigned({ method, url = '', headers: { authorization = '' } }) {
+      const [, at = '', mac = ''] = /^Delivery-Watch (\d{1,15})\.([\w-]{43})$/.exec(authorization) ?? [];
+      if (method !== 'GET' || !url.startsWith(`${EXPLAIN}?`) || at === '') return false;
+      return Math.abs(now() - Number(at)) <= SKEW && timingSafeEqual(Buffer.from(mac, 'base64url'), macOf(at, url));
+    },
+  };
+}
+
+export interface PeerQuestion {
+  /** Address of the agent. */
+  readonly url: string;
+  /** dlqId or messageId. */
+  readonly id: string;
+  readonly account?: string | undefined;
+  /** Whether this process asks on behalf of another client: the agent then answers for its own accounts alone. */
+  readonly isSentOn: boolean;
+  /** Whether the agent is on this machine: its certificate need not name this address. */
+  readonly isLocal: boolean;
+}
+
+function read(response: IncomingMessage): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    response.on('data', (chunk: Buffer) => {
+      chunks.push(chunk);
+      size += chunk.length;
+      if (size > LARGEST_BODY) response.destroy(new Error(`more than ${LARGEST_BODY} bytes`));
+    });
+    response.on('end', () => resolve(Buffer.concat(chunks).toString()));
+    response.on('error', reject);
+  });
+}
+
+/** Explanations by an agent, as JSON; none if it tracks no such callback. Rejects if it does not answer, or not with them. */
+export async function askPeer(
+  { url, id, account, isSentOn, isLocal }: PeerQuestion,
+  key: PeerKey,
+  signal: AbortSignal,
+): Promise<readonly unknown[]> {
+  const query = new URLSearchParams({
+    id,
+    ...(account !== undefined && { account }),
+    ...(isSentOn && { [SENT_ON]: '1' }),
+  });
+  const base = new URL(url);
+  const target = `${EXPLAIN}?${query}`;
+  const get = base.protocol === 'https:' ? getSecure : getPlain;
+  const { status, text } = await withDeadline(WITHIN, signal, async deadline => {
+    const options = { agent: false, signal: deadline, headers: { authorization: key.sign(target) } };
+    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+      get(new URL(target, base), { ...options, ...(isLocal && { rejectUnauthorized: false }) }, resolve).on(
+        'error',
+        reject,
+      );
+    });
+    return { status: answer.statusCode, text: await read(answer) };
+  });
+  if (status === 404) return [];
+  if (status !== 200) throw new Error(`${base.origin} answered with status ${status}`);
+  const found: unknown = JSON.parse(text);
+  if (!Array.isArray(found)) throw new Error(`${base.origin} answered with something else`);
+  return found;
+}

@@ -1,0 +1,178 @@
+import type { RequestListener } from 'node:http';
+import { describe, expect, it, vi } from 'vitest';
+import { askPeer, createPeerKey } from '../../src/http/peer.ts';
+import type { Served } from '../../src/http/server.ts';
+import { eventually } from '../support/eventually.ts';
+import { openPort } from '../support/port.ts';
+import { ALICE, CA, CLIENTS, serve, tlsWith, USERS } from './protected-server.ts';
+
+const KEY = createPeerKey('secret of the store');
+const EXPLAIN = '/api/v1/explain?id=1-0';
+const never = new AbortController().signal;
+const signed = (target = EXPLAIN, key = KEY) => ({ headers: { authorization: key.sign(target) } });
+const ask = (url: string, more: Partial<Parameters<typeof askPeer>[0]> = {}, signal = never) =>
+  askPeer({ url, id: '1-0', isSentOn: true, isLocal: false, ...more }, KEY, signal);
+
+describe('a signed request', () => {
+  it('gets explanations without a password, and nothing else', async () => {
+    const { status, ask } = await serve(USERS, { peerKey: KEY, explain: async () => [{ account: 'a' }] });
+    expect(await ask(EXPLAIN, signed())).toMatchObject({ status: 200, text: '[{"account":"a"}]' });
+    expect(await status(EXPLAIN)).toBe(401);
+    expect(await status(`${EXPLAIN}&more=1`, signed())).toBe(401);
+    for (const path of ['/', '/metrics', '/api/v1/journal', '/api/v1/explain', '/api/v1/explained?id=1-0']) {
+      expect([path, await status(path, signed(path))]).toEqual([path, 401]);
+    }
+    expect(await status(EXPLAIN, { ...signed(), method: 'POST' })).toBe(401);
+    expect(await status(EXPLAIN, { ...signed(), method: 'HEAD' })).toBe(401);
+  });
+
+  it.each([
+    ['by another key', createPeerKey('another')],
+    ['eleven minutes ago', createPeerKey('secret of the store', () => Date.now() - 660_000)],
+    ['in eleven minutes', createPeerKey('secret of the store', () => Date.now() + 660_000)],
+  ])('is refused when it was signed %s', async (_when, key) => {
+    const { status } = await serve(USERS, { peerKey: KEY });
+    expect(await status(EXPLAIN, signed(EXPLAIN, key))).toBe(401);
+  });
+
+  it.each(['', 'Delivery-Watch', 'Delivery-Watch 1.', `Delivery-Watch ${Date.now()}.${'A'.repeat(43)}`, 'Basic x'])(
+    'is refused with the header %j, as without any',
+    async authorization => {
+      const { status } = await serve(USERS, { peerKey: KEY });
+      expect(await status(EXPLAIN, { headers: { authorization } })).toBe(401);
+    },
+  );
+
+  it('is refused by an agent without a key', async () => {
+    const { status } = await serve(USERS);
+    expect(await status(EXPLAIN, signed())).toBe(401);
+  });
+
+  it('may name any host, since a browser cannot sign it', async () => {
+    const { status } = await serve(
+      {},
+      { peerKey: KEY, explain: async () => [1] },
+      { allowedHosts: ['dw.example.com'] },
+    );
+    expect([await status(EXPLAIN), await status(EXPLAIN, signed())]).toEqual([421, 200]);
+  });
+
+  it('does not replace a client certificate', async () => {
+    const { ask } = await serve(CLIENTS, { peerKey: KEY, explain: async () => [1] });
+    await expect(ask(EXPLAIN, signed())).rejects.toThrow();
+  });
+});
+
+describe('askPeer', () => {
+  it('returns the explanations, or none if the agent tracks no such callback', async () => {
+    let found: readonly unknown[] = [{ account: 'a' }];
+    const explain = vi.fn<Served['explain']>(async () => found);
+    const { server } = await serve(USERS, { peerKey: KEY, explain });
+    expect(await ask(server.url, { account: 'a' })).toEqual([{ account: 'a' }]);
+    found = [];
+    expect(await ask(`${server.url}/`, { isSentOn: false })).toEqual([]);
+    expect(explain.mock.calls.map(([id, account, { isSentOn }]) => [id, account, isSentOn])).toEqual([
+      ['1-0', 'a', true],
+      ['1-0', undefined, false],
+    ]);
+  });
+
+  it('checks the certificate of an agent on another machine', async () => {
+    const { server } = await serve(tlsWith(), { peerKey: KEY, explain: async () => [1] });
+    await expect(ask(server.url)).rejects.toThrow(/certificate/);
+    expect(await ask(server.url, { isLocal: true })).toEqual([1]);
+    expect(CA.ca).toContain('BEGIN CERTIFICATE');
+  });
+
+  it.each<[string, RequestListener, RegExp]>([
+    ['redirects', (_, response) => response.writeHead(307, { location: 'http://127.0.0.1:1/' }).end(), /status 307/],
+    ['wants a password', (_, response) => response.writeHead(401).end(), /status 401/],
+    ['sends no JSON', (_, response) => response.end('<html>'), /JSON/],
+    ['sends an object', (_, response) => response.end('{}'), /something else/],
+    ['sends more than a megabyte', (_, response) => response.end('x'.repeat(2 ** 21)), /more than 1048576 bytes/],
+    ['cuts the connection', ({ socket }) => void socket.destroy(), /socket hang up|ECONNRESET/],
+  ])('rejects when the agent %s', async (_what, listener, message) => {
+    await expect(ask(await openPort(listener))).rejects.toThrow(message);
+  });
+
+  it('ends its request when its signal is aborted', async () => {
+    let [open, closed] = [0, 0];
+    const url = await openPort(request => {
+      open += 1;
+      request.socket.once('close', () => {
+        closed += 1;
+      });
+    });
+    const controller = new AbortController();
+    const asked = ask(url, {}, controller.signal);
+    await eventually(() => expect(open).toBe(1));
+    controller.abort();
+    await expect(asked).rejects.toThrow(/abort/i);
+    await eventually(() => expect(closed).toBe(1));
+  });
+});
+
+describe('GET /api/v1/explain', () => {
+  it('asks nothing for an account that is not configured', async () => {
+    const explain = vi.fn<Served['explain']>(async () => []);
+    const { ask } = await serve({}, { explain });
+    expect(await ask(`${EXPLAIN}&account=nobody`)).toMatchObject({
+      status: 404,
+      text: '{"error":"no account of that name is configured"}',
+    });
+    expect(explain).not.toHaveBeenCalled();
+  });
+
+  it('responds with 503 and Retry-After while too many requests wait for other replicas', async () => {
+    const { ask } = await serve({}, { explain: async () => 'busy' });
+    const { status, headers, text } = await ask(EXPLAIN, ALICE);
+    expect([status, headers['retry-after'], JSON.parse(text).error]).toEqual([
+      503,
+      '1',
+      'too many requests wait for other replicas: try again',
+    ]);
+  });
+
+  it('aborts what it waits for when its client disconnects', async () => {
+    const signals: AbortSignal[] = [];
+    const { server } = await serve(
+      {},
+      {
+        explain: (_id, _account, { signal }) => {
+          signals.push(signal);
+          return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+        },
+      },
+    );
+    const controller = new AbortController();
+    const response = fetch(server.url + EXPLAIN, { signal: controller.signal }).catch(() => 'gone');
+    await eventually(() => expect(signals).toHaveLength(1));
+    controller.abort();
+    expect(await response).toBe('gone');
+    await eventually(() => expect(signals[0]?.aborted).toBe(true));
+  });
+});
+
+it.each(['/accounts/nobody', '/api/v1/accounts/nobody', '/api/v1/accounts/nobody/history?family=delivery_up'])(
+  'GET %s reads nothing for a name that is not configured',
+  async path => {
+    const calls: string[] = [];
+    const note = (what: string) => async () => void calls.push(what);
+    const { status } = await serve(
+      {},
+      {
+        replicas: {
+          self: { id: 'one', url: '' },
+          look: note('look'),
+          placeOf: () => ({ isHere: true, holder: undefined, last: { id: 'one', url: '' } }),
+          awaySince: () => undefined,
+        },
+        history: note('history'),
+        account: () => void calls.push('account'),
+      },
+    );
+    expect([await status(path), calls]).toEqual([404, []]);
+    await status(path.replace('nobody', 'a'));
+    expect(calls).not.toEqual([]);
+  },
+);
