@@ -20,13 +20,13 @@ export async function startEmulator(options: object) {
   return { ...said, stop: () => stop(child) };
 }
 
-const PACKAGE = new URL('../dist/main.js', import.meta.url).pathname;
+export const PACKAGE = new URL('../dist/main.js', import.meta.url).pathname;
 
-/** `delivery-watch serve`, as packaged where nothing else is said, on any free port, in a folder of its own. */
-export async function startAgent(config: object, env: Readonly<Record<string, string>>, main = PACKAGE) {
+/** `delivery-watch serve`, from the package, on any free port, in a separate folder. */
+export async function startAgent(config: object, env: Readonly<Record<string, string>>) {
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-bench-'));
   writeFileSync(join(folder, 'config.yaml'), JSON.stringify({ server: { listen: '127.0.0.1:0' }, ...config }));
-  const child = spawn(process.execPath, [main, 'serve', '--config', 'config.yaml'], {
+  const child = spawn(process.execPath, [PACKAGE, 'serve', '--config', 'config.yaml'], {
     cwd: folder,
     env,
     stdio: ['ignore', 'ignore', 'pipe'],

@@ -297,7 +297,6 @@ const troublesOf =
 /** All that is made from the parts. */
 async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?: Generation): Promise<Generation> {
   const { accounts } = parts;
-  base.room.makeFor(accounts.all.length);
   const common = { ...base, config: loaded.config, accounts: accounts.all };
   // Of a thousand accounts each step takes milliseconds, and a hand-over is no reason to hold up requests.
   const turns = createTurns();

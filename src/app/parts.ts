@@ -22,7 +22,6 @@ import { type AccountChanges, type Accounts, openAccounts } from './accounts.ts'
 import { createDispatchers, type Dispatchers } from './dispatchers.ts';
 import type { Leases } from './holding.ts';
 import { withLeaseMetrics } from './lease-metrics.ts';
-import { createRoom, type Room } from './many-accounts.ts';
 import { createStoredKey } from './peer-key.ts';
 import { openPushLogs, type PushLogs } from './push-logs.ts';
 import { openPushMetrics, type PushMetrics } from './push-metrics.ts';
@@ -75,7 +74,6 @@ export interface Base extends Pick<PartsDeps, 'env' | 'clock' | 'random' | 'back
   readonly records: RecordQueue;
   /** Gives one string for equal ones. */
   readonly share: (text: string) => string;
-  readonly room: Room;
 }
 
 /** The store, and which accounts this process holds where replicas share it. */
@@ -128,7 +126,6 @@ export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, 
     agentLog: createAgentLog(),
     records: createRecordQueue({ store, clock, log }),
     share: createSharing(),
-    room: createRoom(),
   };
 }
 

@@ -1,6 +1,5 @@
 import { Command } from 'commander';
 import { startAgent } from '../app/agent.ts';
-import { saveRoom } from '../app/many-accounts.ts';
 import { environmentFaults } from '../app/otlp-environment.ts';
 import { loadConfig } from '../config/load.ts';
 import { endWithin, systemClock } from '../kit/clock.ts';
@@ -44,7 +43,6 @@ export function serveCommand(): Command {
       });
       reload = agent.reload;
       if (isAsked) void reload();
-      saveRoom(loaded.config.accounts.length);
       await stopped;
       await agent.close();
       // A receiver of spans that never answers would keep the process until its own timeout.
