@@ -10,11 +10,16 @@ type Writer = typeof import('../src/metrics/exposition.ts');
 
 const writer = await load<Writer>('metrics/exposition.js');
 
+/** Stands for the process metrics, which change with every scrape of the agent. */
+const PROCESS = { name: 'process_cpu_seconds_total', type: 'counter', help: 'CPU time.', labels: [] } as const;
+
 function createExposition() {
   const accounts = Array.from({ length: ACCOUNTS }, (_, account) =>
     createChangingSource(accountName(account), families, version => samplesOf(account, version)),
   );
-  return { accounts, exposition: writer.createExposition(accounts.map(({ source }) => source)) };
+  const agent = createChangingSource(undefined, [PROCESS], value => new Map([[PROCESS.name, [{ labels: {}, value }]]]));
+  const sources = [...accounts, agent].map(({ source }) => source);
+  return { accounts, agent, exposition: writer.createExposition(sources) };
 }
 
 type Format = keyof Writer['CONTENT_TYPES'];
@@ -30,12 +35,13 @@ const headersOf = (format: Format, gzip: boolean, body: Buffer) => ({
 
 const ROLES: Readonly<Record<string, () => RequestListener>> = {
   ours() {
-    const { accounts, exposition } = createExposition();
+    const { accounts, agent, exposition } = createExposition();
     let turn = 0;
     return express()
       .get('/metrics', (request, response) => {
         const gzip = request.acceptsEncodings('gzip') === 'gzip';
         const format = formatOf(request);
+        agent.change();
         const body = exposition.render({ scope: 'everything', format, gzip });
         response.writeHead(200, headersOf(format, gzip, body));
         response.end(body);

@@ -70,13 +70,18 @@ export function samplesOf(account: number, version: number): Map<string, readonl
 
 /** A source of `samples`, and what makes it say the next version of them. */
 export function createChangingSource(
-  account: string,
+  account: string | undefined,
   owned: readonly Family[],
   samples: (version: number) => ReadonlyMap<string, readonly Sample[]>,
 ): { readonly source: Source; change(): void } {
   let version = 0;
   return {
-    source: { account, families: owned, revision: () => version, samples: () => samples(version) },
+    source: {
+      ...(account === undefined ? {} : { account }),
+      families: owned,
+      revision: () => version,
+      samples: () => samples(version),
+    },
     change() {
       version++;
     },

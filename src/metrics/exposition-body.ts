@@ -11,11 +11,12 @@ export interface Fragment {
   version: number;
 }
 
-/** Fragments in their order, as bytes: all as they were when it began, so that no header is without its samples. */
+/**
+ * Renders fragments in their order. All are as they were at the first step, so that no header is without its samples. Chunks
+ * that have not changed since the last call are not rendered again. Yields after each rendered part.
+ */
 export interface Body {
-  /** Yields after each part. */
   plain(): Generator<void, Buffer, void>;
-  /** Yields after each part that had to be deflated again. */
   gzip(): Generator<void, Buffer, void>;
 }
 
@@ -25,14 +26,8 @@ export interface Body {
  */
 const LONG = 4096;
 
-/** Fragments of a chunk, which is deflated again, at most 256 KiB of short texts, when one short fragment of it changes. */
+/** Fragments of a chunk. If one short fragment changes, the short texts of its chunk are deflated again: 256 KiB at most. */
 const CHUNK_SIZE = 64;
-
-interface Chunk {
-  readonly fragments: readonly Fragment[];
-  version: number;
-  blocks: readonly GzipBlock[];
-}
 
 export function createFragment(): Fragment {
   return { content: '', version: 0 };
@@ -93,49 +88,47 @@ function contents(fragments: readonly Fragment[]): (string | GzipBlock)[] {
 }
 
 export function createBody(fragments: readonly Fragment[], charset: Charset): Body {
-  const chunks: Chunk[] = [];
+  const chunks: (readonly Fragment[])[] = [];
   for (let start = 0; start < fragments.length; start += CHUNK_SIZE) {
-    chunks.push({ fragments: fragments.slice(start, start + CHUNK_SIZE), version: -1, blocks: [] });
+    chunks.push(fragments.slice(start, start + CHUNK_SIZE));
   }
 
-  /** The chunk as it is now: its blocks, or what they are to be made of. */
-  function look(chunk: Chunk) {
-    const version = chunk.fragments.reduce((latest, fragment) => Math.max(latest, fragment.version), 0);
-    const isKnown = chunk.version === version;
-    return {
-      chunk,
-      version,
-      blocks: isKnown ? chunk.blocks : undefined,
-      parts: isKnown ? [] : contents(chunk.fragments),
+  /** Renders each part of every chunk by `toResult`, and keeps the newest results of each chunk. */
+  function createRenderer<T>(toResult: (part: string | GzipBlock) => T) {
+    const newest: { version: number; results: readonly T[] }[] = [];
+    return function* (): Generator<void, readonly T[], void> {
+      const seen = chunks.map((chunk, index) => {
+        const version = chunk.reduce((latest, fragment) => Math.max(latest, fragment.version), 0);
+        const kept = newest[index];
+        return kept?.version === version ? kept : { version, parts: contents(chunk) };
+      });
+      const all: T[] = [];
+      for (const [index, one] of seen.entries()) {
+        if ('results' in one) {
+          all.push(...one.results);
+          continue;
+        }
+        const results: T[] = [];
+        for (const part of one.parts) {
+          results.push(toResult(part));
+          yield;
+        }
+        all.push(...results);
+        // A concurrent call may have rendered a newer version since the first step.
+        if (one.version >= (newest[index]?.version ?? 0)) newest[index] = { version: one.version, results };
+      }
+      return all;
     };
   }
 
+  const plain = createRenderer(part => (typeof part === 'string' ? Buffer.from(part, charset) : inflateBlock(part)));
+  const blocks = createRenderer(part => (typeof part === 'string' ? gzipBlock(part, charset) : part));
   return {
     *plain() {
-      const parts = contents(fragments);
-      const lengths = parts.map(part => (typeof part === 'string' ? Buffer.byteLength(part, charset) : part.length));
-      const body = Buffer.allocUnsafe(lengths.reduce((sum, length) => sum + length, 0));
-      let at = 0;
-      for (const part of parts) {
-        at += typeof part === 'string' ? body.write(part, at, charset) : inflateBlock(part).copy(body, at);
-        yield;
-      }
-      return body;
+      return Buffer.concat(yield* plain());
     },
     *gzip() {
-      const seen = chunks.map(look);
-      for (const one of seen) {
-        if (one.blocks) continue;
-        const { chunk, version, parts } = one;
-        // Another may have deflated the same meanwhile.
-        one.blocks =
-          chunk.version === version
-            ? chunk.blocks
-            : parts.map(part => (typeof part === 'string' ? gzipBlock(part, charset) : part));
-        if (version > chunk.version) [chunk.version, chunk.blocks] = [version, one.blocks];
-        yield;
-      }
-      return joinGzip(seen.flatMap(({ blocks = [] }) => blocks));
+      return joinGzip(yield* blocks());
     },
   };
 }

@@ -25,15 +25,11 @@ export const CONTENT_TYPES: Readonly<Record<Format, string>> = {
 
 export interface Exposition {
   /**
-   * The whole exposition of the sources in `scope`, which for an unknown account is an empty one. The bytes are
-   * the exposition's own and may be given to later callers too: do not write to them. Throws what a source throws,
-   * or an Error for samples of a family that the source does not list; the next call then asks the source again.
+   * Returns the complete exposition of the sources in `scope`; an unknown account has an empty one. Throws the error of a
+   * source, or an Error for samples of a family that the source does not list; the next call then reads the source again.
    */
   render(options: RenderOptions): Buffer;
-  /**
-   * The same, a few milliseconds a turn of the event loop, so that other work goes on. What changes
-   * meanwhile may be in it or not, family by family.
-   */
+  /** Renders the same in slices of a few milliseconds. A change during the call is in the body or not, family by family. */
   renderInSlices(options: RenderOptions): Promise<Buffer>;
   /**
    * Renders in slices what these accounts say now, so that the next scrape has less to do. Does nothing where no scrape was
@@ -174,9 +170,6 @@ function expositionOf(
   const byAccount = Map.groupBy(everything, ({ source }) => source.account);
   const views = new Map<readonly Shown[], Map<Format, View>>();
 
-  /** Bodies of all sources, as long as nothing changes. One account's are quickly joined, and a copy each would add up. */
-  const cache = new Map<string, Buffer>();
-  let cachedVersion = -1;
   let scrapedAt = Number.NEGATIVE_INFINITY;
 
   function checkedSamples({ source, fragments }: Shown): ReadonlyMap<string, readonly Sample[]> {
@@ -271,16 +264,7 @@ function expositionOf(
   function* work({ scope, format, gzip }: RenderOptions): Generator<void, Buffer, void> {
     const view = viewOf(scope, format);
     yield* update(view);
-    const { version } = view;
-    if (cachedVersion !== version && scope === 'everything') cache.clear();
-    const key = `${format} ${gzip}`;
-    const known = scope === 'everything' ? cache.get(key) : undefined;
-    if (known) return known;
-    if (scope === 'everything') cachedVersion = version;
-    const body = yield* gzip ? view.body.gzip() : view.body.plain();
-    // Others may have rendered something newer meanwhile.
-    if (scope === 'everything' && cachedVersion === version && view.version === version) cache.set(key, body);
-    return body;
+    return yield* gzip ? view.body.gzip() : view.body.plain();
   }
 
   return {

@@ -135,16 +135,6 @@ describe('the exposition', () => {
     expect(() => other.over([first, { ...second, families: [{ ...waiting, help: 'another' }] }])).toThrow('two ways');
   });
 
-  test('is one buffer for all who ask while nothing changes', () => {
-    const { first, all } = createSources();
-    const exposition = createExposition(all);
-    const render = () => exposition.render({ scope: 'everything', format: 'text', gzip: true });
-    const before = render();
-    expect(render()).toBe(before);
-    first.set({});
-    expect(render()).not.toBe(before);
-  });
-
   test('shows the others when one source throws and somebody takes the error', () => {
     const { first, all } = createSources();
     const errors: [string | undefined, string][] = [];
