@@ -5,7 +5,7 @@ import { SAMPLE_EVERY } from '../history/recorder.ts';
 import { sampleOf } from '../history/sampling.ts';
 import type { Log } from '../kit/log.ts';
 import { createReuse, type Reuse } from '../kit/reuse.ts';
-import type { Family, Sample, Source } from '../metrics/family.ts';
+import type { Source } from '../metrics/family.ts';
 import type { LoopSpec } from '../scheduler/loop-set.ts';
 import type { Account } from './account.ts';
 import type { AccountSettings } from './account-client.ts';
@@ -14,6 +14,7 @@ import { createSelection } from './alert-windows.ts';
 import { createIdentities } from './identity.ts';
 import { recorded } from './recorded.ts';
 import { judgedAccount } from './view/account.ts';
+import { shownBy } from './view/samples.ts';
 
 type Body = LoopSpec['body'];
 
@@ -40,24 +41,6 @@ const MEGABYTE = 1_000_000;
 /** Milliseconds before the first sample, and between the first ones of two accounts at most. */
 const [FIRST, APART] = [5000, 1000];
 
-/** What the sources of an account show now, by family; each is asked once. */
-function shownOf(sources: readonly Source[]): (family: Pick<Family, 'name'>) => readonly Sample[] {
-  const asked = new Map<Source, ReturnType<Source['samples']>>();
-  function samplesOf(source: Source) {
-    const known = asked.get(source);
-    if (known) return known;
-    // Some bring themselves up to date by it.
-    source.revision();
-    const samples = source.samples();
-    asked.set(source, samples);
-    return samples;
-  }
-  return ({ name }) =>
-    sources
-      .filter(({ families }) => families.some(family => family.name === name))
-      .flatMap(source => samplesOf(source).get(name) ?? []);
-}
-
 function bodyOf(
   account: Account,
   settings: AccountSettings,
@@ -70,9 +53,10 @@ function bodyOf(
   const selection = createSelection(conditions, createAlertFacts(account, sources));
   return async () => {
     try {
-      await history.sample(new Map([...selection(), ...sampleOf(recorded, shownOf(sources))]));
+      const shown = shownBy(sources);
+      await history.sample(new Map([...selection(), ...sampleOf(recorded, shown.of)]));
       const now = clock.now();
-      problems.saw(judgedAccount(viewed, now, 'brief').problems, now);
+      problems.saw(judgedAccount(viewed, now, 'brief', shown).problems, now);
     } catch (error) {
       log.error({ account: name, stack: error instanceof Error ? error.stack : String(error) }, 'bug');
     }

@@ -14,25 +14,33 @@ export interface Recorded {
   readonly along?: readonly Family[];
 }
 
-interface Series {
-  readonly name: string;
+interface Value {
   readonly labels: Sample['labels'];
-  value: number;
+  readonly suffix?: string | undefined;
+  readonly value: number;
 }
 
-/** Samples of a family by the labels that are left, summed. */
-function summed(family: Family, samples: readonly Sample[], without: readonly string[]): Series[] {
-  const series = new Map<string, Series>();
+/** Sums the samples of a family over the labels of `without`. */
+function summed(family: Family, samples: readonly Sample[], without: readonly string[]): readonly Value[] {
+  if (!without.some(label => family.labels.includes(label))) return samples;
+  const sums = new Map<string, { labels: Sample['labels']; suffix: string; value: number }>();
   for (const { labels, value, suffix = '' } of samples) {
-    const kept = without.some(label => label in labels)
-      ? Object.fromEntries(Object.entries(labels).filter(([label]) => !without.includes(label)))
-      : labels;
-    const name = seriesName(family.name + suffix, kept);
-    const known = series.get(name);
+    const kept = Object.fromEntries(Object.entries(labels).filter(([label]) => !without.includes(label)));
+    const name = seriesName(suffix, kept);
+    const known = sums.get(name);
     if (known) known.value += value;
-    else series.set(name, { name, labels, value });
+    else sums.set(name, { labels: kept, suffix, value });
   }
-  return [...series.values()];
+  return [...sums.values()];
+}
+
+/** The `count` largest values, of equal ones the first. Sorts numbers only: a family may have 100,000 series. */
+function largestOf(values: readonly Value[], count: number): readonly Value[] {
+  if (values.length <= count) return values;
+  const least = Float64Array.from(values, ({ value }) => value).sort()[values.length - count] as number;
+  const above = values.filter(({ value }) => value > least);
+  const equal = values.filter(({ value }) => value === least);
+  return [...above, ...equal.slice(0, count - above.length)];
 }
 
 const textOf = (labels: Sample['labels']) => JSON.stringify(Object.values(labels));
@@ -46,21 +54,19 @@ export function sampleOf(
   for (const { family, without = [], largest, sum, along = [] } of recorded) {
     const samples = samplesOf(family);
     if (samples.length === 0) continue;
-    let series = summed(family, samples, ['destination', ...without]);
+    const all = summed(family, samples, ['destination', ...without]);
     if (sum)
       values.set(
         family.name,
-        series.reduce((sum, { value }) => sum + value, 0),
+        all.reduce((sum, { value }) => sum + value, 0),
       );
-    if (largest !== undefined && series.length > largest) {
-      series = series.toSorted((a, b) => b.value - a.value).slice(0, largest);
-    }
-    for (const { name, value } of series) values.set(name, value);
+    const chosen = largest === undefined ? all : largestOf(all, largest);
+    for (const { labels, suffix = '', value } of chosen) values.set(seriesName(family.name + suffix, labels), value);
     if (along.length === 0) continue;
-    const chosen = new Set(series.map(({ labels }) => textOf(labels)));
+    const texts = new Set(chosen.map(({ labels }) => textOf(labels)));
     for (const other of along) {
       for (const { labels, value } of samplesOf(other)) {
-        if (chosen.has(textOf(labels))) values.set(seriesName(other.name, labels), value);
+        if (texts.has(textOf(labels))) values.set(seriesName(other.name, labels), value);
       }
     }
   }

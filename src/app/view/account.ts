@@ -81,11 +81,10 @@ function shownAccount({ account, settings, recent: recorded }: Viewed, shown: Sh
   return { view, truths };
 }
 
-/** What is known of an account at `now`, milliseconds since the Unix epoch, and how true each part of it is. */
-export function judgedAccount(viewed: Viewed, now: number, detail: Detail = 'whole') {
+/** Evaluates an account at `now` (ms since the Unix epoch), and how current each part of it is. `shown`: samples of its sources. */
+export function judgedAccount(viewed: Viewed, now: number, detail: Detail = 'whole', shown = shownBy(viewed.sources)) {
   const { firstSeen } = viewed;
   const recent = rememberedAt(viewed.recent, now);
-  const shown = shownBy(viewed.sources);
   const { view, truths } = shownAccount({ ...viewed, recent }, shown, now, detail);
   const problems = problemsOf(view, { shown, recent, firstSeen });
   const data = Object.values<Truth>({ ...truths }).flatMap(({ enabled, data }) => (enabled ? [data] : []));
