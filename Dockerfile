@@ -9,6 +9,7 @@ COPY package.json package-lock.json tsconfig.json rolldown.config.ts ./
 RUN npm ci
 COPY src src
 COPY docs/runbooks docs/runbooks
+COPY mixin/templates mixin/templates
 RUN npm run build && npm prune --omit=dev && mkdir -p -m 700 data && mkdir -p node_modules && cp "$(node -p process.execPath)" .
 
 # No RUN from here on: the base has no shell.

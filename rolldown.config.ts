@@ -58,6 +58,10 @@ const besides: Plugin = {
       const source = readFileSync(join('docs/runbooks', name));
       this.emitFile({ type: 'asset', fileName: `chunks/runbooks/${name}`, source });
     }
+    for (const name of readdirSync('mixin/templates')) {
+      const source = readFileSync(join('mixin/templates', name));
+      this.emitFile({ type: 'asset', fileName: `chunks/mixin/${name}`, source });
+    }
     this.emitFile({ type: 'asset', fileName: 'package.json', source: '{ "type": "commonjs" }\n' });
   },
 };

@@ -1,18 +1,27 @@
 import { someOf } from '../app/changes.ts';
 import { excludedFamilies } from '../config/excluded-families.ts';
 import type { LoadedConfig } from '../config/load.ts';
+import { DEFAULT_OBJECTIVES, type Rule, shippedRules } from './shipped.ts';
 
-/** Warns of shipped and configured alerts that read what accounts exclude: Prometheus cannot evaluate them there. */
+/** Names of the alerts, shipped and `configured`, that read one of these families, directly or through recording rules. */
+export function alertsThatRead(families: readonly string[], configured: readonly Rule[] = []): string[] {
+  const names = new Set(families.flatMap(name => [name, `${name}_bucket`, `${name}_sum`, `${name}_count`]));
+  const shipped = shippedRules({ objectives: DEFAULT_OBJECTIVES }).flatMap(({ rules }) => rules);
+  return [...shipped, ...configured].flatMap(({ record, alert, expr }) => {
+    if (!(expr.match(/[a-zA-Z_:][\w:]*/g) ?? []).some(word => names.has(word))) return [];
+    if (record !== undefined) names.add(record);
+    return alert ?? [];
+  });
+}
+
+/** Warns of shipped and configured alerts that read families that accounts exclude: Prometheus cannot evaluate them there. */
 export async function warnOfBlindAlerts(config: LoadedConfig['config']): Promise<void> {
   const { accounts } = config;
   const excluding = accounts
     .map(account => ({ name: account.name, families: excludedFamilies(account) }))
     .filter(({ families }) => families.length > 0);
   if (excluding.length === 0) return;
-  const [{ alertsThatRead }, { configuredAlerts }] = await Promise.all([
-    import('../mixin/blind-alerts.ts'),
-    import('../app/offline.ts'),
-  ]);
+  const { configuredAlerts } = await import('../app/offline.ts');
   const blind = alertsThatRead(
     [...new Set(excluding.flatMap(({ families }) => families))],
     configuredAlerts(config).rules,

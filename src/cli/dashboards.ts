@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { Command } from 'commander';
 import { formatFault, loadConfig } from '../config/load.ts';
 import { createFolder } from '../kit/new-file.ts';
-import { printedDashboards } from '../mixin/printed-dashboards.ts';
 import { servedRunbooks } from './option-values.ts';
+import { DEFAULT_OBJECTIVES, shippedDashboards } from './shipped.ts';
 
 interface Options {
   readonly dir?: string;
@@ -21,7 +21,9 @@ function configIn(file: string) {
   return config;
 }
 
-function writeTo(dir: string, files: ReturnType<typeof printedDashboards>): void {
+const withoutSlash = (url: string | undefined) => url?.replace(/\/+$/, '');
+
+function writeTo(dir: string, files: ReturnType<typeof shippedDashboards>): void {
   try {
     createFolder(dir);
     for (const [name, dashboard] of Object.entries(files)) {
@@ -46,10 +48,14 @@ function printCommand(): Command {
     )
     .option('--grafana <url>', 'address of Grafana (default: the Grafana that shows the dashboard)')
     .option('--traces <url>', 'address where traces are searched (default: /explore of that Grafana)')
-    .action(({ dir, config, ...places }: Options) => {
+    .action(({ dir, config, runbooks, grafana, ...places }: Options) => {
       const own = config === undefined ? undefined : configIn(config);
-      const runbooks = own && servedRunbooks(own);
-      const files = printedDashboards({ ...(runbooks !== undefined && { runbooks }), ...places }, own?.objectives);
+      const files = shippedDashboards({
+        ...places,
+        runbooks: withoutSlash(runbooks ?? (own && servedRunbooks(own))) || undefined,
+        grafana: withoutSlash(grafana),
+        objectives: own?.objectives ?? DEFAULT_OBJECTIVES,
+      });
       if (dir === undefined) {
         process.stdout.write(`${JSON.stringify(files, null, 2)}\n`);
         return;

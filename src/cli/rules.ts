@@ -2,10 +2,11 @@ import { Command } from 'commander';
 import { type Coverage, configuredAlerts, coverageOf, type RuleCheck, testRules } from '../app/offline.ts';
 import { formatFault, loadConfig } from '../config/load.ts';
 import { readRuleCase } from '../config/rule-cases.ts';
+import type { Config } from '../config/schema.ts';
 import { writeYaml } from '../config/yaml-file.ts';
-import { alertGroups, DEFAULTS, type RuleOptions, ruleGroups } from '../mixin/rules.ts';
 import { warnOfBlindAlerts } from './blind-alerts.ts';
 import { jobOption, linkOption, servedRunbooks } from './option-values.ts';
+import { DEFAULT_JOB, DEFAULT_OBJECTIVES, type RuleGroup, type Settings, shippedRules } from './shipped.ts';
 
 const words = (verdict: string, reason: string | undefined) =>
   reason === undefined || reason === verdict ? verdict : `${verdict} (${reason})`;
@@ -57,21 +58,28 @@ function testCommand(): Command {
     });
 }
 
-interface PrintOptions extends Partial<Pick<RuleOptions, 'job' | 'runbooks' | 'grafana'>> {
+interface PrintOptions extends Pick<Settings, 'job' | 'runbooks' | 'grafana'> {
   readonly config?: string;
 }
 
-/** Names of configured alerts that shipped ones have, too. */
-function shippedNames(configured: readonly { readonly name: string }[]): readonly string[] {
-  const shipped = new Set<string>(alertGroups.flatMap(({ alerts }) => alerts.map(({ name }) => name)));
-  return configured.map(({ name }) => name).filter(name => shipped.has(name));
+/** Adds configured alerts to the first group, which records the state of accounts that they need. The group is evaluated as often as the agent evaluates them. */
+function withConfigured(shipped: readonly RuleGroup[], { alerts }: Pick<Config, 'alerts'>): readonly RuleGroup[] {
+  const [health, ...others] = shipped;
+  const { interval, rules } = configuredAlerts({ alerts });
+  if (!health || rules.length === 0) return shipped;
+  const names = new Set(shipped.flatMap(group => group.rules.map(({ alert }) => alert)));
+  for (const { alert } of rules) {
+    if (!names.has(alert)) continue;
+    process.stderr.write(`warning: the alert ${alert} has the name of a shipped one: each holds the other\n`);
+  }
+  return [{ name: 'delivery-watch', interval, rules: [...health.rules, ...rules] }, ...others];
 }
 
 function printCommand(): Command {
   return new Command('print')
     .description('print the shipped rules and the configured alerts as a Prometheus rule file (YAML)')
     .option('--config <file>', 'configuration file with alerts and objectives; needs no secrets')
-    .option('--job <name>', 'scrape job of the agents', jobOption, DEFAULTS.job)
+    .option('--job <name>', 'scrape job of the agents', jobOption, DEFAULT_JOB)
     .option(
       '--runbooks <url>',
       'folder of the runbooks: alerts link to NAME.md in it (default: those of the agent, with server.externalUrl)',
@@ -82,13 +90,10 @@ function printCommand(): Command {
       const loaded = file === undefined ? undefined : loadConfig(file);
       for (const warning of loaded?.warnings ?? []) process.stderr.write(`warning: ${formatFault(warning)}\n`);
       if (loaded) await warnOfBlindAlerts(loaded.config);
-      const own = loaded && { objectives: loaded.config.objectives, runbooks: servedRunbooks(loaded.config) };
-      const options = { ...DEFAULTS, ...own, ...places };
-      const groups = ruleGroups(options, loaded && configuredAlerts(loaded.config));
-      for (const name of shippedNames(loaded?.config.alerts.rules ?? [])) {
-        process.stderr.write(`warning: the alert ${name} has the name of a shipped one: each holds the other\n`);
-      }
-      process.stdout.write(writeYaml({ groups }));
+      const runbooks = loaded && servedRunbooks(loaded.config);
+      const objectives = loaded?.config.objectives ?? DEFAULT_OBJECTIVES;
+      const shipped = shippedRules({ objectives, runbooks, ...places });
+      process.stdout.write(writeYaml({ groups: loaded ? withConfigured(shipped, loaded.config) : shipped }));
     });
 }
 

@@ -1,7 +1,7 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { alertGroups, records } from '../../src/mixin/rules.ts';
+import { alertGroups, records } from '../../mixin/rules.ts';
 import { createAgent, unlimited } from '../support/agent.ts';
 import { startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { alertGroups } from '../../src/mixin/rules.ts';
+import { alertGroups } from '../../mixin/rules.ts';
 import { ALERTMANAGER, startAlertmanager } from '../support/alertmanager.ts';
 import { eventually } from '../support/eventually.ts';
 import { serve } from '../support/http-service.ts';

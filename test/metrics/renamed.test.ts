@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import { records } from '../../mixin/rules.ts';
 import { collectors } from '../../src/collectors/index.ts';
 import { accountFamilies } from '../../src/metrics/account-families.ts';
 import { alertingFamilies } from '../../src/metrics/alerting.ts';
 import { accountInfoFamily } from '../../src/metrics/own.ts';
 import { createProcessMetrics } from '../../src/metrics/process.ts';
 import { namesNow, RENAMED } from '../../src/metrics/renamed.ts';
-import { records } from '../../src/mixin/rules.ts';
 
 const agent = createProcessMetrics({ version: '', configHash: '', configLoadedAt: 0, endpoints: [] }).source.families;
 const families = new Map(

@@ -1,4 +1,4 @@
-import { alertingRule } from '../../src/mixin/rules.ts';
+import { alertingRule } from './alerting-rule.ts';
 import type { AlertCase } from './cases/case.ts';
 import { asJobs, JOB, neverFired, type RuleTest, replica, testRules } from './promtool.ts';
 import { alertNamed, sceneOf } from './scene.ts';
@@ -6,7 +6,7 @@ import { type Share, testsOf } from './variants.ts';
 
 function firstFiring(each: AlertCase): RuleTest {
   const { alert, labels = {}, fires: input, at, says, step } = each;
-  const { annotations, labels: given } = alertingRule(alertNamed(alert));
+  const { annotations, labels: given } = alertingRule(alert);
   const account = alertNamed(alert).isOfAgent ? {} : { account: 'a' };
   const named: Readonly<Record<string, string>> = { account: 'a', ...labels };
   const filled = Object.entries(annotations).map(([name, text]) => [

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { alertGroups } from '../../src/mixin/rules.ts';
+import { alertGroups } from '../../mixin/rules.ts';
 import { requireProgram } from '../support/prometheus.ts';
 import { ago, flat, from, type Input, rising, type Values } from './cases/case.ts';
 import { allRounds, course, cutOff, type Darkness, ended, health, takenOver, unseen } from './course.ts';

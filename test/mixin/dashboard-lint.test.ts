@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DASHBOARDS } from '../../src/mixin/alert.ts';
+import { DASHBOARDS } from '../../mixin/alert.ts';
 import { knownSeries } from './known-series.ts';
 import { parsePromql } from './parse-promql.ts';
 import { type Dashboard, dashboards, type Panel, panelsOf } from './read-dashboards.ts';

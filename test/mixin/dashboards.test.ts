@@ -2,9 +2,10 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { DASHBOARDS } from '../../src/mixin/alert.ts';
-import { alertGroups, alertingRule, DEFAULTS, records } from '../../src/mixin/rules.ts';
+import { DASHBOARDS } from '../../mixin/alert.ts';
+import { alertGroups, records } from '../../mixin/rules.ts';
 import { requireProgram } from '../support/prometheus.ts';
+import { alertingRule } from './alerting-rule.ts';
 import { knownFamilies, knownSeries } from './known-series.ts';
 import { parsePromql } from './parse-promql.ts';
 import { type Dashboard, dashboards, panelsOf } from './read-dashboards.ts';
@@ -69,7 +70,7 @@ const alerts = alertGroups.flatMap(({ alerts }) => alerts);
 describe('rules', () => {
   it.each([
     ...records.map(({ record, expr }) => [record, expr] as const),
-    ...alerts.map(alert => [alert.name, alertingRule(alert).expr] as const),
+    ...alerts.map(alert => [alert.name, alertingRule(alert.name).expr] as const),
   ])('%s names series and labels that there are', (_name, expr) => expect(faultsOf(expr)).toEqual([]));
 
   it.skipIf(!requireProgram('promtool'))('are taken by promtool', () => {
@@ -89,14 +90,14 @@ describe('rules', () => {
 
   it.each(alerts)('$name says all that an alert should', alert => {
     const places = { runbooks: 'https://wiki.example/r', grafana: 'https://g.example' };
-    const { annotations, labels } = alertingRule(alert, { ...DEFAULTS, ...places });
+    const { annotations, labels } = alertingRule(alert.name, places);
     expect(['critical', 'warning', 'info']).toContain(labels.severity);
     expect(annotations.summary).not.toContain('$value');
     expect(annotations.runbook_url).toBe(`${places.runbooks}/${alert.name}.md`);
     expect(
       Object.values(DASHBOARDS).some(uid => annotations.dashboard_url?.startsWith(`${places.grafana}/d/${uid}`)),
     ).toBe(true);
-    const values = annotations.description.match(/\{\{ \$value[^}]*\}\}/g) ?? [];
+    const values = annotations.description?.match(/\{\{ \$value[^}]*\}\}/g) ?? [];
     expect(values.every(value => /\| (humanize\w*|printf "%\.0f") /.test(value))).toBe(true);
   });
 });

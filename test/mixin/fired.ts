@@ -1,4 +1,4 @@
-import { alertGroups } from '../../src/mixin/rules.ts';
+import { alertGroups } from '../../mixin/rules.ts';
 import { type CourseOptions, runCourse } from '../support/course.ts';
 import type { Input } from './cases/case.ts';
 import { namesInRules, type Query, replica, testRules } from './promtool.ts';

@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { level, rise } from '../../mixin/queries.ts';
+import { replicaRow } from '../../mixin/replica-rows.ts';
 import { dlq } from '../../src/collectors/dlq/dlq.ts';
 import { events } from '../../src/collectors/events/events.ts';
-import { SETTINGS } from '../../src/mixin/printed-dashboards.ts';
-import { level, rise } from '../../src/mixin/queries.ts';
-import { replicaRow } from '../../src/mixin/replica-rows.ts';
 import { requireProgram } from '../support/prometheus.ts';
 import { flat, type Input, rising } from './cases/case.ts';
 import { allRounds, health } from './course.ts';
@@ -77,7 +76,7 @@ const leaders: RuleTest = {
 };
 
 function exprOf(title: string): string {
-  const panel = replicaRow(SETTINGS).panels.find(panel => panel.title === title);
+  const panel = replicaRow.panels.find(panel => panel.title === title);
   const [query] = (panel && ('columns' in panel ? panel.columns : panel.queries)) ?? [];
   if (!query) throw new Error(`there is no panel ${title}`);
   return query.expr;

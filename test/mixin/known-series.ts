@@ -1,3 +1,4 @@
+import { records } from '../../mixin/rules.ts';
 import { accountPlan, collectors } from '../../src/collectors/index.ts';
 import { alertingFamilies } from '../../src/metrics/alerting.ts';
 import { autoCancelFamilies } from '../../src/metrics/auto-cancel.ts';
@@ -7,7 +8,6 @@ import { accountInfoFamily, ownFamilies } from '../../src/metrics/own.ts';
 import { createProcessMetrics } from '../../src/metrics/process.ts';
 import { pushFamilies } from '../../src/metrics/push.ts';
 import { replicaFamilies } from '../../src/metrics/replicas.ts';
-import { records } from '../../src/mixin/rules.ts';
 
 const { source } = createProcessMetrics({ version: '', configHash: '', configLoadedAt: 0, endpoints: [] });
 

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { alertGroups, alertingRule, records } from '../../src/mixin/rules.ts';
+import { defaultGroups, records } from '../../mixin/rules.ts';
 import type { Input, Values } from './cases/case.ts';
 import { knownSeries } from './known-series.ts';
 
@@ -62,10 +62,9 @@ const signed = (by: number) => (by < 0 ? String(by) : `+${by}`);
 
 /** Some alerts and what they are computed from: all of them would take minutes. */
 function rulesOf(names: readonly string[]) {
-  const rules = alertGroups
-    .flatMap(({ alerts }) => alerts)
-    .filter(({ name }) => names.includes(name))
-    .map(each => alertingRule(each));
+  const rules = defaultGroups
+    .flatMap(({ rules }) => rules)
+    .filter(({ alert }) => alert !== undefined && names.includes(alert));
   const used = new Set<string>();
   const use = (expr: string) => {
     for (const { record, expr: further } of records) {

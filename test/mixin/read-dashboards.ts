@@ -1,5 +1,5 @@
-import { DASHBOARDS } from '../../src/mixin/alert.ts';
-import { generatedFiles } from '../../src/mixin/generated.ts';
+import { DASHBOARDS } from '../../mixin/alert.ts';
+import { generatedFiles } from '../../mixin/generated.ts';
 
 export interface Override {
   readonly matcher: { readonly id: string; readonly options: string };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { alertGroups } from '../../src/mixin/rules.ts';
+import { alertGroups } from '../../mixin/rules.ts';
 import { requireProgram } from '../support/prometheus.ts';
 import { ago, flat, type Input, type Values } from './cases/case.ts';
 import { allRounds, health } from './course.ts';

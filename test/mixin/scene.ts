@@ -1,5 +1,5 @@
+import { alertGroups } from '../../mixin/rules.ts';
 import { collectors } from '../../src/collectors/index.ts';
-import { alertGroups } from '../../src/mixin/rules.ts';
 import type { AlertCase, Input } from './cases/case.ts';
 import { allRounds, type Darkness, health, type Round, unseen } from './course.ts';
 import { knownSeries } from './known-series.ts';

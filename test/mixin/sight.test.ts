@@ -1,13 +1,12 @@
 import { describe, expect, it } from 'vitest';
+import { decidingRounds } from '../../mixin/alert.ts';
+import { readingAlerts } from '../../mixin/reading-alerts.ts';
 import { collectors } from '../../src/collectors/index.ts';
 import { parseDuration } from '../../src/kit/duration.ts';
-import { agentAlerts } from '../../src/mixin/agent-alerts.ts';
-import { decidingRounds } from '../../src/mixin/alert.ts';
-import { readingAlerts } from '../../src/mixin/reading-alerts.ts';
-import { DEFAULTS } from '../../src/mixin/rules.ts';
 import { createCollectorState } from '../../src/scheduler/board.ts';
 import { stalenessOptions } from '../../src/scheduler/options.ts';
 import { requireProgram } from '../support/prometheus.ts';
+import { alertingRule } from './alerting-rule.ts';
 import type { Input } from './cases/case.ts';
 import { fires, isQuiet, JOB, replica, testRules } from './promtool.ts';
 
@@ -22,13 +21,9 @@ const state: Input = {
 describe.skipIf(!requireProgram('promtool'))('what is known of sight, by promtool test rules', () => {
   it('tells an agent that is down, wherever it went', () => {
     const alert = 'DeliveryAgentDown';
-    const rule = agentAlerts(DEFAULTS.job).find(({ name }) => name === alert);
     const expected = {
       exp_labels: { job: JOB, severity: 'critical' },
-      exp_annotations: {
-        summary: rule?.summary,
-        description: rule?.description,
-      },
+      exp_annotations: alertingRule(alert).annotations,
     };
     const minutes = 40;
     expect(

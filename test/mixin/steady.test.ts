@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { alertGroups } from '../../mixin/rules.ts';
 import { scenarios } from '../../src/emulator/server.ts';
-import { alertGroups } from '../../src/mixin/rules.ts';
 import { requireProgram } from '../support/prometheus.ts';
 import { wronglyFired } from './fired.ts';
 

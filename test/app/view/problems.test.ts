@@ -1,5 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { alertGroups } from '../../../mixin/rules.ts';
 import {
   ACCOUNT_CHECKS,
   AGENT_CHECKS,
@@ -11,7 +12,6 @@ import {
 } from '../../../src/app/view/problems.ts';
 import { PROBLEM_KINDS, type Problem } from '../../../src/http/api/parts.ts';
 import type { Sample } from '../../../src/metrics/family.ts';
-import { alertGroups } from '../../../src/mixin/rules.ts';
 import type { AccountStatus } from '../../../src/model/status.ts';
 import { NOON } from '../../support/calm-account.ts';
 import { MESSAGES } from './cases-of-messages.ts';

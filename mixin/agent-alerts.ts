@@ -1,0 +1,156 @@
+import { accountsOf, highest, increase, latest, lowest, series, total } from '../src/alerts/promql.ts';
+import { alertingFamilies } from '../src/metrics/alerting.ts';
+import { autoCancelFamilies } from '../src/metrics/auto-cancel.ts';
+import { ownFamilies } from '../src/metrics/own.ts';
+import { pushFamilies } from '../src/metrics/push.ts';
+import { UNRESOLVED } from '../src/metrics/thresholds.ts';
+import type { Alert } from './alert.ts';
+import { placeholder } from './placeholder.ts';
+import { agentFamily } from './queries.ts';
+
+/** Whether a target answered the last scrape: Prometheus' own. */
+const up = { name: 'up', labels: [] } as const;
+
+const notified = (outcome: string | RegExp) =>
+  total(alertingFamilies.notifications, increase('15m'), { where: { outcome }, keep: ['notifier'] });
+
+const pushed = (outcome: string | RegExp) =>
+  total(pushFamilies.requests, increase('15m'), { where: { outcome }, keep: ['signal'] });
+
+/** What there is to say of each process, and of all that a job scrapes. */
+const byInstance = (op: 'max' | 'min', expr: string) => `${op} by (cluster, namespace, job, instance) (${expr})`;
+const byJob = (expr: string) => `max by (job) (${expr})`;
+
+/** Matches the job that scrapes the agents. */
+const ofJob = { job: placeholder('jobInQuotes') } as const;
+
+/** The agent itself. */
+export const agentAlerts: readonly Alert[] = [
+  {
+    name: 'DeliveryAgentDown',
+    severity: 'critical',
+    expr: `absent(${series(up, ofJob)} == 1)`,
+    for: '10m',
+    keepFiringFor: '0s',
+    // absent() gives no labels of what is not there.
+    given: { job: placeholder('job') },
+    summary: 'No delivery-watch agent can be scraped.',
+    description: `No target of the job ${placeholder('job')} has answered a scrape for 10 minutes. No account is monitored, and no other alert on them can start.`,
+    dashboard: 'agent',
+    isOfAgent: true,
+  },
+  {
+    name: 'DeliveryInstanceDown',
+    severity: 'warning',
+    labels: ['instance'],
+    // Where none is up, DeliveryAgentDown says so.
+    expr: `${byInstance('max', series(up, ofJob))} == 0\nand on (job) ${byJob(series(up, ofJob))} == 1`,
+    for: '10m',
+    keepFiringFor: '0s',
+    summary: 'The agent {{ $labels.instance }} cannot be scraped; others can.',
+    description:
+      'The target {{ $labels.instance }} has not answered a scrape for 10 minutes. Accounts that only this agent watches are not monitored.',
+    dashboard: 'agent',
+    isOfAgent: true,
+  },
+  {
+    name: 'DeliveryAgentCrashLooping',
+    severity: 'warning',
+    labels: ['instance'],
+    expr: `${byInstance('max', `changes(${series(agentFamily('process_start_time_seconds'), ofJob)}[30m])`)} >= 3`,
+    summary: 'The agent {{ $labels.instance }} keeps restarting.',
+    description:
+      'The agent {{ $labels.instance }} restarted {{ $value | printf "%.0f" }} times in the last 30 minutes. Rounds that take longer than it lives never complete.',
+    dashboard: 'agent',
+    isOfAgent: true,
+  },
+  {
+    name: 'DeliveryAccountMissing',
+    severity: 'critical',
+    // A removed account resolves after two hours, unless an agent of its job is down: that agent may watch the account.
+    expr: `(${accountsOf(`last_over_time(${series(ownFamilies.up)}[2h])`)}\nor ${accountsOf('ALERTS{alertname="DeliveryAccountMissing", alertstate="firing"}')} and on (cluster, namespace, job) ${series(up, ofJob)} == 0)\nunless ${accountsOf(latest(series(ownFamilies.up)))}`,
+    // An agent that is down is told before: all its accounts are then a consequence.
+    for: '7m',
+    keepFiringFor: '0s',
+    summary: 'No agent watches {{ $labels.account }} any more.',
+    description:
+      'For more than 10 minutes no agent has exposed metrics of {{ $labels.account }}; one did before. Nothing about it is known, and no alert on it can start. If it was removed on purpose, this alert resolves after two hours, once all agents can be scraped.',
+    dashboard: 'agent',
+  },
+  {
+    name: 'DeliveryConfigReloadFailed',
+    severity: 'warning',
+    labels: ['instance'],
+    expr: `${byInstance('min', latest(series(agentFamily('delivery_watch_config_last_reload_successful'), ofJob)))} == 0`,
+    for: '5m',
+    summary: 'The agent {{ $labels.instance }} rejected its changed configuration.',
+    description:
+      '{{ $labels.instance }} could not load its configuration. It goes on with the one before; after a restart it might not start. The log says why.',
+    dashboard: 'agent',
+    isOfAgent: true,
+  },
+  {
+    name: 'DeliveryStoreFailing',
+    severity: 'critical',
+    labels: ['instance'],
+    // A round that read everything and yet failed could not store what it read.
+    expr: byInstance(
+      'max',
+      `${latest(series(ownFamilies.dataComplete, ofJob))} == 1 unless ${latest(series(ownFamilies.success, ofJob))} == 1`,
+    ),
+    // Before the first data is stale for so long that accounts can't be read.
+    for: '2m',
+    keepFiringFor: '5m',
+    summary: 'The agent {{ $labels.instance }} cannot store what it reads.',
+    description:
+      'The service answers, but rounds of {{ $labels.instance }} fail because the agent cannot write its store. Counters stand still, and auto-cancel cancels nothing.',
+    dashboard: 'agent',
+    isOfAgent: true,
+  },
+  {
+    name: 'DeliveryNotificationsFailing',
+    severity: 'critical',
+    labels: ['notifier'],
+    expr: `${notified(/failed|dropped/)} > 0\nunless ${notified('sent')} > 0`,
+    for: '10m',
+    summary: 'Alerts of the agent do not reach {{ $labels.notifier }}.',
+    description:
+      '{{ $value | printf "%.0f" }} notifications to {{ $labels.notifier }} failed in the last 15 minutes and none was delivered: its recipients get no alerts.',
+    dashboard: 'agent',
+    isOfAgent: true,
+  },
+  {
+    name: 'DeliveryPushFailing',
+    severity: 'warning',
+    labels: ['signal'],
+    expr: `${pushed(/refused|failed/)} > 0\nunless ${pushed('accepted')} > 0`,
+    for: '10m',
+    summary: 'The OTLP receiver does not accept {{ $labels.signal }} of the agent.',
+    description:
+      '{{ $value | printf "%.0f" }} requests with {{ $labels.signal }} failed or were refused in the last 15 minutes and none was accepted. Log records wait in the store, as many as there is room for; metrics wait in memory, and the oldest are dropped.',
+    dashboard: 'agent',
+    isOfAgent: true,
+  },
+  {
+    name: 'DeliveryAutoCancelBreakerOpen',
+    severity: 'warning',
+    labels: ['breaker'],
+    expr: `${highest(autoCancelFamilies.breakerOpen)} == 1`,
+    keepFiringFor: '5m',
+    summary: 'Auto-cancel breaker {{ $labels.breaker }} is open in {{ $labels.account }}.',
+    description:
+      'Auto-cancel is stopped in {{ $labels.account }} until an operator resets the breaker {{ $labels.breaker }}.',
+    dashboard: 'dlq',
+  },
+  {
+    name: 'DeliveryAutoCancelUnresolved',
+    severity: 'critical',
+    labels: ['rule'],
+    expr: `time() - ${lowest(autoCancelFamilies.oldestUnresolved)} > ${UNRESOLVED}`,
+    for: '5m',
+    summary: 'A cancel by the rule {{ $labels.rule }} in {{ $labels.account }} has no known outcome.',
+    description:
+      'The oldest cancel by {{ $labels.rule }} in {{ $labels.account }} without a known outcome was started {{ $value | humanizeDuration }} ago.',
+    dashboard: 'dlq',
+  },
+];

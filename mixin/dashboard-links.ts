@@ -1,0 +1,48 @@
+import { DASHBOARDS } from './alert.ts';
+import type { Link } from './panel.ts';
+import { placeholder } from './placeholder.ts';
+
+type Name = keyof typeof DASHBOARDS;
+
+/** Grafana's own variables, as they stand in the address of a link. */
+const CHOSEN = ['datasource', 'job', 'instance'].map(name => `\${${name}:queryparam}`).join('&');
+// biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's own variable.
+const RANGE = '${__url_time_range}';
+
+const TITLES: Readonly<Record<Name, string>> = {
+  overview: 'Overview',
+  dlq: 'Dead letters',
+  agent: 'Agent and API',
+};
+
+const addressOf = (name: Name) => `${placeholder('grafana')}/d/${DASHBOARDS[name]}`;
+
+/** To a dashboard with the account of a row or a series alone; `account`: Grafana's variable for it. */
+function toDashboard(name: Name, account: string): Link {
+  return {
+    title: `${TITLES[name]} of \${${account}}`,
+    url: `${addressOf(name)}?${CHOSEN}&var-account=\${${account}:percentencode}&${RANGE}`,
+  };
+}
+
+/** Links of a table's column `Account`. */
+export const ofRow = (...names: readonly Name[]): readonly Link[] =>
+  names.map(name => toDashboard(name, '__data.fields.Account'));
+
+/** Links of a series with the label `account`. */
+export const ofSeries = (...names: readonly Name[]): readonly Link[] =>
+  names.map(name => toDashboard(name, '__field.labels.account'));
+
+/** A dashboard with everything as it is. */
+export const toAll = (Object.keys(DASHBOARDS) as Name[]).map(name => ({ title: TITLES[name], url: addressOf(name) }));
+
+/** The runbook of the alert in a table's column `Alert`. */
+export const RUNBOOK: Link = {
+  title: 'Runbook',
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's own variables.
+  url: '${runbooks:raw}/${__data.fields.Alert:percentencode}.md',
+};
+
+/** Where traces of what a panel shows are searched. */
+// biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's own variable.
+export const TRACES: Link = { title: 'Search traces', url: '${traces:raw}' };

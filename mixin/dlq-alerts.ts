@@ -1,0 +1,192 @@
+import {
+  highest,
+  highestOf,
+  latest,
+  lowest,
+  type RecordingRule,
+  riseAboveLowest,
+  series,
+  unlessBlind,
+} from '../src/alerts/promql.ts';
+import { limitFamily } from '../src/collectors/account-plan.ts';
+import { dlq } from '../src/collectors/dlq/dlq.ts';
+import type { LeftReason } from '../src/collectors/dlq/selection.ts';
+import { objectiveFamilies } from '../src/metrics/objectives.ts';
+import { ownFamilies } from '../src/metrics/own.ts';
+import {
+  CALLBACKS_FAILED,
+  DLQ_AT_ONCE,
+  DLQ_BY_THE_HOUR,
+  DLQ_EXPIRING,
+  DLQ_FULL,
+  type Growth,
+} from '../src/metrics/thresholds.ts';
+import { type Alert, ifAbove0 } from './alert.ts';
+import { placeholder } from './placeholder.ts';
+
+const { messages, oldestEntered, callbacks, suspected, left, groupsNew, groupsReturned } = dlq.families;
+
+/** Entries of the whole queue, as replicas say that read it now. */
+const size = 'account:delivery_dlq_messages:max';
+/** The least of the last 15 minutes. Removals show only with the next complete walk, so that the size is a saw. */
+const settledSize = 'account:delivery_dlq_messages:min15m';
+const maxAge = 'account:delivery_dlq_max_age_seconds:max';
+
+/** As it was so long ago, or, where it could not be read then, when it was read last, up to a day before. */
+const lastKnown = (record: string, ago: string) => `last_over_time(${record}[1d] offset ${ago})`;
+
+/** The largest settled size between two hours and one hour ago, or the last known one. A queue that is emptied and refilled does not grow. */
+const hourBefore = `(max_over_time(${settledSize}[1h] offset 1h) or ${lastKnown(settledSize, '1h')})`;
+
+/** By how much a size exceeds one of before, if by that much. */
+const grown = (now: string, before: string, { share, fewest, many }: Growth) =>
+  `${now} - ${before} > clamp(${share} * ${before}, ${fewest}, ${many})`;
+
+/** Growth, where it exceeds its limits: at once, by the hour, and for as long as it continues over six hours. */
+const GROWTHS = [
+  {
+    record: 'account:delivery_dlq_messages:growth10m',
+    expr: grown(size, `max_over_time(${size}[20m] offset 10m)`, DLQ_AT_ONCE),
+    since: 'at any time between 10 and 30 minutes ago',
+  },
+  {
+    record: 'account:delivery_dlq_messages:growth1h',
+    expr: DLQ_BY_THE_HOUR.map(growth => grown(settledSize, hourBefore, growth)).join(' or '),
+    since: 'an hour ago',
+  },
+  {
+    record: 'account:delivery_dlq_messages:growth6h',
+    expr: `${grown(settledSize, lastKnown(settledSize, '6h'), { share: 1, fewest: 10, many: 200 })} and ${settledSize} > ${lastKnown(settledSize, '1h')}`,
+    since: 'six hours ago',
+  },
+] as const;
+
+export const dlqRecords: readonly RecordingRule[] = [
+  { record: size, expr: highestOf(`${latest(series(messages))} ${unlessBlind('dlq')}`) },
+  { record: settledSize, expr: `min_over_time(${size}[15m]) and ${size}` },
+  ...GROWTHS.map(({ record, expr }) => ({ record, expr })),
+  {
+    record: maxAge,
+    expr: `${highest(objectiveFamilies.dlqMaxAge)} or ${highest(ownFamilies.up)} * 0 + ${placeholder('dlqMaxAgeSeconds')}`,
+  },
+];
+
+/** Entries that left within a week for a reason. After a reset of the counter: since then. */
+function leftInWeek(reason: LeftReason): string {
+  const until = (offset = '') => highestOf(latest(series(left, { reason }), offset));
+  return `(${until()} - ${until(' offset 7d')} >= 0 or ${until()})`;
+}
+
+/** Failure callbacks in a state. */
+const callbacksIn = (state: string) => highestOf(latest(series(callbacks, { state })));
+
+/** What waits in the whole dead-letter queue. */
+export const dlqAlerts: readonly Alert[] = [
+  {
+    name: 'DeliveryDlqFirstEntry',
+    severity: 'info',
+    collector: 'dlq',
+    countsUnreadable: true,
+    // What came while it could not be read is told when it can be again.
+    expr: `${size} > 0\nand (min_over_time(${size}[1h]) == 0 or ${lastKnown(size, '1h')} == 0)`,
+    summary: 'First messages in the dead-letter queue of {{ $labels.account }}.',
+    description:
+      'Messages in the dead-letter queue of {{ $labels.account }}: {{ $value | printf "%.0f" }}. It was empty before.',
+    dashboard: 'dlq',
+  },
+  {
+    name: 'DeliveryDlqGrowing',
+    severity: 'warning',
+    collector: 'dlq',
+    countsUnreadable: true,
+    expr: GROWTHS.map(({ record }) => record).join(' or '),
+    for: '2m',
+    summary: 'The dead-letter queue of {{ $labels.account }} is growing.',
+    description: GROWTHS.map(({ record, since }) =>
+      ifAbove0(
+        record,
+        `The dead-letter queue of {{ $labels.account }} has {{ . | printf "%.0f" }} messages more than ${since}. `,
+      ),
+    ).join(''),
+    dashboard: 'dlq',
+  },
+  {
+    name: 'DeliveryDlqExpiringSoon',
+    severity: 'critical',
+    collector: 'dlq',
+    // If most dead letters are left to expire, the next expiry needs no action.
+    expr: `time() - ${lowest(oldestEntered)} > ${DLQ_EXPIRING} * ${highest(ownFamilies.dlqRetention)}\nand ${leftInWeek('removed')} >= ${leftInWeek('expired')}`,
+    for: '15m',
+    summary: 'Messages in the dead-letter queue of {{ $labels.account }} are about to expire.',
+    description:
+      'The oldest message in the dead-letter queue of {{ $labels.account }} entered it {{ $value | humanizeDuration }} ago, more than 80% of its retention.',
+    dashboard: 'dlq',
+  },
+  {
+    name: 'DeliveryDlqAgeHigh',
+    severity: 'warning',
+    collector: 'dlq',
+    expr: `time() - ${lowest(oldestEntered)} > ${maxAge}`,
+    for: '15m',
+    summary: 'Messages have been in the dead-letter queue of {{ $labels.account }} for too long.',
+    description:
+      'The oldest message in the dead-letter queue of {{ $labels.account }} entered it {{ $value | humanizeDuration }} ago, longer than the objective allows.',
+    dashboard: 'dlq',
+  },
+  {
+    name: 'DeliveryDlqNearlyFull',
+    severity: 'warning',
+    collector: 'dlq',
+    countsUnreadable: true,
+    expr: `${size} / ${highest(limitFamily('dlq_size'))} > ${DLQ_FULL}`,
+    for: '15m',
+    summary: 'The dead-letter queue of {{ $labels.account }} is nearly full.',
+    description:
+      'The dead-letter queue of {{ $labels.account }} uses {{ $value | humanizePercentage }} of what the plan allows.',
+    dashboard: 'dlq',
+  },
+  {
+    name: 'DeliveryDlqNewKind',
+    severity: 'info',
+    collector: 'dlq',
+    expr: `${highest(groupsNew, riseAboveLowest('1h'))} > 0`,
+    keepFiringFor: '0s',
+    summary: 'A new kind of message is in the dead-letter queue of {{ $labels.account }}.',
+    description:
+      'Kinds of messages (host and route, status and error) that the agent found for the first time in the dead-letter queue of {{ $labels.account }} in the last hour: {{ $value | printf "%.0f" }}.',
+    dashboard: 'dlq',
+  },
+  {
+    name: 'DeliveryDlqKindReturned',
+    severity: 'info',
+    collector: 'dlq',
+    expr: `${highest(groupsReturned, riseAboveLowest('1h'))} > 0`,
+    keepFiringFor: '0s',
+    summary: 'A kind of message is back in the dead-letter queue of {{ $labels.account }}.',
+    description:
+      'Kinds of messages (host and route, status and error) that the agent found again in the dead-letter queue of {{ $labels.account }} in the last hour, after a day or more without one: {{ $value | printf "%.0f" }}.',
+    dashboard: 'dlq',
+  },
+  {
+    name: 'DeliveryFailureCallbackStuck',
+    severity: 'warning',
+    collector: 'dlq',
+    expr: `${highest(suspected)} > 0`,
+    for: '15m',
+    summary: 'Failure callbacks of {{ $labels.account }} seem stuck.',
+    description:
+      'Failure callbacks of {{ $labels.account }} in progress for longer than all their retries can take: {{ $value | printf "%.0f" }}.',
+    dashboard: 'dlq',
+  },
+  {
+    name: 'DeliveryFailureCallbackFailed',
+    severity: 'warning',
+    collector: 'dlq',
+    expr: `${callbacksIn('fail')} > ${CALLBACKS_FAILED} * ${callbacksIn('success')}`,
+    for: '30m',
+    summary: 'Failure callbacks of {{ $labels.account }} fail.',
+    description:
+      'Failed workflows of {{ $labels.account }} that went unreported because their failure callbacks failed, too: {{ $value | printf "%.0f" }}, more than a fifth of those whose callback ended.',
+    dashboard: 'dlq',
+  },
+];

@@ -1,0 +1,89 @@
+import { highest, highestOf, latest, lowestOf, series, total, unlessBlind } from '../src/alerts/promql.ts';
+import { limitFamily } from '../src/collectors/account-plan.ts';
+import { flowControl } from '../src/collectors/flow-control.ts';
+import { BACKLOG, BACKLOG_GROWTH } from '../src/metrics/thresholds.ts';
+import { type Alert, ofItsAccount } from './alert.ts';
+
+const { waitlistSize, paused, parallelismInUse, rateLimit, rateUsed, ghostSlots, state } = flowControl.families;
+const labels = waitlistSize.labels;
+const isPaused = `${highest(paused)} == 1`;
+/** Nothing can go out before the period ends, which may be a day. */
+const isRateUsedUp = `${highest(rateUsed)} >= ${highest(rateLimit)}`;
+/** Keys in a state. */
+const inState = (name: string) => highestOf(latest(series(state, { state: name })), labels);
+
+/** The fewest that waited in an hour, as any replica saw them: one that has just begun has not seen them all. */
+const backlog = (offset = '') =>
+  lowestOf(`min_over_time(${series(waitlistSize)}[1h]${offset}) ${unlessBlind('flow_control', labels)}`, labels);
+const before = backlog(' offset 1h');
+
+/** In a text: how many messages wait on the key, if any do. */
+const waiting = `{{ with query (printf \`max(${ofItsAccount(waitlistSize.name, ', flow_control_key=%q')}) > 0\` $labels.cluster $labels.namespace $labels.job $labels.account $labels.flow_control_key) }} Messages that wait on the key: {{ . | first | value | printf "%.0f" }}.{{ end }}`;
+const { share, fewest, many } = BACKLOG_GROWTH;
+
+/** What waits on flow-control keys. */
+export const flowControlAlerts: readonly Alert[] = [
+  {
+    name: 'DeliveryFlowControlBacklogGrowing',
+    severity: 'warning',
+    collector: 'flow_control',
+    labels,
+    expr: `${backlog()} > ${BACKLOG}\nand ${backlog()} - ${before} >= clamp(${share} * ${before}, ${fewest}, ${many})\nunless ${isPaused}`,
+    for: '15m',
+    summary: 'Growing backlog on a flow-control key of {{ $labels.account }}.',
+    description:
+      'At least {{ $value | printf "%.0f" }} messages have been waiting on {{ $labels.flow_control_key }} in {{ $labels.account }} for an hour, many more than in the hour before: its limits are below the arrival rate.',
+    dashboard: 'overview',
+  },
+  {
+    name: 'DeliveryFlowControlGhostSlots',
+    severity: 'warning',
+    collector: 'flow_control',
+    labels,
+    expr: `${highest(ghostSlots)} > 0`,
+    for: '2m',
+    heldBy: {
+      expr: inState('unknown'),
+      says: 'Whether slots of {{ $labels.flow_control_key }} in {{ $labels.account }} are still in use without an attempt cannot be told now: the event log is late or was not read, or waiting retries may hold them.',
+    },
+    summary: 'Slots of a flow-control key of {{ $labels.account }} are in use, and nothing runs in them.',
+    description: `Slots of {{ $labels.flow_control_key }} in {{ $labels.account }} that are in use although the event log shows no attempt in them: {{ $value | printf "%.0f" }}.${waiting}`,
+    dashboard: 'overview',
+  },
+  {
+    name: 'DeliveryWaitlistStalled',
+    severity: 'warning',
+    collector: 'flow_control',
+    labels,
+    // The same number for half an hour, of a key that may send. Workers that publish as many messages as they finish keep it, too.
+    expr: `${highest(waitlistSize)} > 0\nand ${highest(waitlistSize)} == ${highest(waitlistSize, waiting => latest(waiting, ' offset 30m'))}\nand ${highest(waitlistSize, waiting => `changes(${waiting}[30m])`)} == 0\nunless ${isPaused}\nunless ${isRateUsedUp}\nunless ${inState('throttled')}`,
+    for: '10m',
+    summary: 'A flow-control key of {{ $labels.account }} is stalled.',
+    description:
+      'The waitlist of {{ $labels.flow_control_key }} in {{ $labels.account }} has not changed for 30 minutes, although the key is not paused and its rate is not used up. Waiting messages: {{ $value | printf "%.0f" }}.',
+    dashboard: 'overview',
+  },
+  {
+    name: 'DeliveryDispatchPausedWithBacklog',
+    severity: 'warning',
+    collector: 'flow_control',
+    labels,
+    expr: `${highest(waitlistSize)} > 0\nand ${isPaused}`,
+    for: '1h',
+    summary: 'A flow-control key of {{ $labels.account }} is paused while messages wait.',
+    description:
+      'The key {{ $labels.flow_control_key }} in {{ $labels.account }} has been paused for more than an hour. Waiting messages: {{ $value | printf "%.0f" }}.',
+    dashboard: 'overview',
+  },
+  {
+    name: 'DeliveryParallelismNearlyUsed',
+    severity: 'warning',
+    collector: 'flow_control',
+    expr: `${total(parallelismInUse, latest)} / ${highest(limitFamily('global_parallelism'))} > 0.9`,
+    for: '15m',
+    summary: '{{ $labels.account }} uses nearly all concurrent deliveries of its plan.',
+    description:
+      'For 15 minutes, deliveries in {{ $labels.account }} with a flow-control key alone have used {{ $value | humanizePercentage }} of the concurrent deliveries that the plan allows.',
+    dashboard: 'overview',
+  },
+];

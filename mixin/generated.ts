@@ -1,0 +1,28 @@
+import { DEFAULT_OBJECTIVES, shippedDashboards } from '../src/cli/shipped.ts';
+import { renamedTable } from '../src/metrics/renamed.ts';
+import { dashboardsTemplate } from './dashboard-json.ts';
+import { dashboardsReference } from './dashboards-reference.ts';
+import { metricsReference } from './metrics-reference.ts';
+import { prometheusRule, ruleFiles, rulesTemplate } from './rules.ts';
+
+const inFolder = (folder: string, files: Readonly<Record<string, string>>) =>
+  Object.fromEntries(Object.entries(files).map(([name, text]) => [`${folder}/${name}`, text]));
+
+const dashboards = Object.entries(shippedDashboards({ objectives: DEFAULT_OBJECTIVES }, dashboardsTemplate));
+
+/** Files generated from the metric families, by path in the repository. */
+export const generatedFiles = (): Readonly<Record<string, string>> => ({
+  'docs/metrics.md': metricsReference(),
+  'docs/dashboards.md': dashboardsReference(),
+  ...inFolder('mixin/templates', { 'rules.json': `${rulesTemplate}\n`, 'dashboards.json': `${dashboardsTemplate}\n` }),
+  ...inFolder('dashboards/rules', ruleFiles()),
+  'deploy/kubernetes/prometheus-rule.yaml': prometheusRule(),
+  ...inFolder(
+    'dashboards',
+    Object.fromEntries(dashboards.map(([name, dashboard]) => [name, `${JSON.stringify(dashboard, null, 2)}\n`])),
+  ),
+});
+
+/** docs/upgrading.md, written by hand, with the table of what was renamed in its place. */
+export const withRenamed = (page: string): string =>
+  page.replace(/(?<=<!-- renamed:.*-->\n)[\s\S]*(?=<!-- \/renamed -->)/, `\n${renamedTable()}\n\n`);

@@ -1,0 +1,135 @@
+import { accountsOf, highest, highestOf, perReplica, type RecordingRule, series } from '../src/alerts/promql.ts';
+import { events } from '../src/collectors/events/events.ts';
+import { OBJECTIVES, objectiveFamilies } from '../src/metrics/objectives.ts';
+import { ownFamilies } from '../src/metrics/own.ts';
+import {
+  BAD,
+  BURN_ALERTS,
+  BURN_RATES,
+  type Burn,
+  type BurnRate,
+  COUNTED_WINDOWS,
+  type Count,
+  FEWEST_BAD,
+  MONTH,
+  MOST_BAD,
+} from '../src/metrics/thresholds.ts';
+import { type Placeholder, placeholder } from './placeholder.ts';
+import { completeRecord, ifComplete, range, type Window } from './windows.ts';
+
+const { finished, overdue } = events.families;
+
+type Objective = (typeof OBJECTIVES)[number];
+/** By how much a counter has risen since the sample of a minute ago, or the last one before. */
+const lastMinute = (selector: string) => `clamp_min(${selector} - last_over_time(${selector}[15m] offset 1m), 0)`;
+
+/**
+ * Counters by the minute, per replica. The records of all windows add these up, so that a window of days reads one series per
+ * account and not one per destination, and neither extrapolates nor loses what happens between two reads of a shorter window.
+ */
+const minutes: Readonly<Record<Count, string>> = {
+  failed: perReplica(finished, lastMinute, { where: { outcome: 'failed' } }),
+  overdue: lastMinute(series(overdue)),
+  finished: perReplica(finished, lastMinute, { where: { outcome: /delivered|failed/ } }),
+};
+const COUNTS: readonly Count[] = ['failed', 'overdue', 'finished'];
+
+/** The record of the number of messages in a window, by replica. */
+export const inReplica = (count: Count, window: string) => `replica:delivery_messages_${count}:increase${window}`;
+
+/** The record of the number of messages in a window, by account. */
+export const counted = (count: Count, window: Window) => `account:delivery_messages_${count}:increase${window}`;
+
+/** The record of the share of an objective's messages that are bad in a window, by account. */
+export const badRatio = (objective: Objective, window: Window) =>
+  `account:delivery_messages_${BAD[objective]}_per_finished:ratio_increase${window}`;
+
+/** Overdue messages may be more than those that finished: then all are late. */
+const ratioRecord = (objective: Objective, window: Window): RecordingRule => ({
+  record: badRatio(objective, window),
+  expr: highestOf(
+    `clamp_max(${inReplica(BAD[objective], window)} / ${inReplica('finished', window)}, 1) ${ifComplete(window)}`,
+  ),
+});
+
+const countRecord = (count: Count, window: Window): RecordingRule => ({
+  record: counted(count, window),
+  expr: highestOf(`${inReplica(count, window)} ${ifComplete(window)}`),
+});
+
+/** Everything about one window. */
+function windowRecords(window: Window): readonly RecordingRule[] {
+  const sum = (count: Count) => `sum_over_time(${inReplica(count, '1m')}${range(window)})`;
+  return [
+    completeRecord(window),
+    ...COUNTS.map(count => ({ record: inReplica(count, window), expr: sum(count) })),
+    ratioRecord('delivered', window),
+    ratioRecord('on_time', window),
+    ...COUNTS.map(count => countRecord(count, window)),
+  ];
+}
+
+/** The error budget of an objective as a share of messages, and the seconds over which it is meant, by account. */
+export const budget = (objective: Objective) => `account:delivery_error_budget_${objective}:ratio`;
+const objectiveWindow = 'account:delivery_objective_window_seconds:max';
+
+/** The record of the share of bad messages above which a budget burns too fast, by account. */
+export const burnLimit = (objective: Objective, times: BurnRate) =>
+  `account:delivery_error_budget_${objective}:burn${String(times).replace('.', '_')}x`;
+
+/**
+ * Of an objective over a shorter time the same share of its budget is spent at a lower rate, but never at one that it can
+ * stand for ever; of a lax one, when nearly all are bad.
+ */
+const burnLimitRecord = (objective: Objective, times: BurnRate): RecordingRule => ({
+  record: burnLimit(objective, times),
+  expr: `clamp_max(clamp_min(${times} * ${objectiveWindow} / ${MONTH}, 1) * ${budget(objective)}, ${MOST_BAD})`,
+});
+
+/** The record of whether both windows of a burn exceed its limit, by account. */
+export const burning = (objective: Objective, { long }: Burn) =>
+  `account:delivery_error_budget_${objective}:burning${long}`;
+
+/** Share of bad messages in the long window while the budget burns too fast, 0 while it does not, absent while that is unknown. */
+function burningRecord(objective: Objective, burn: Burn): RecordingRule {
+  const [ofLong, ofShort] = [badRatio(objective, burn.long), badRatio(objective, burn.short)];
+  const most = burnLimit(objective, burn.times);
+  const burns = `${ofLong} > ${most} and ${ofShort} > ${most} and ${counted(BAD[objective], burn.long)} >= ${FEWEST_BAD}`;
+  // A short window below the limit is enough: the budget does not burn now.
+  const isDecided = accountsOf(`${ofLong} and ${ofShort} or (${ofShort} unless ${ofShort} > ${most})`);
+  return { record: burning(objective, burn), expr: `${burns} or 0 * ${isDecided}` };
+}
+
+/** Objectives that agents expose, or those that the rules are printed with if an agent exposes none. */
+function objectiveRecords(): readonly RecordingRule[] {
+  const otherwise = (value: Placeholder) => `${highest(ownFamilies.up)} * 0 + ${value}`;
+  const ratio = (objective: Objective, value: Placeholder): RecordingRule => {
+    const set = `max without (objective) (${highest(objectiveFamilies.ratio, undefined, { objective })})`;
+    return { record: budget(objective), expr: `1 - (${set} or ${otherwise(value)})` };
+  };
+  return [
+    ratio('delivered', placeholder('delivered')),
+    ratio('on_time', placeholder('onTime')),
+    {
+      record: objectiveWindow,
+      expr: `${highest(objectiveFamilies.window)} or ${otherwise(placeholder('windowSeconds'))}`,
+    },
+    ...OBJECTIVES.flatMap(objective => BURN_RATES.map(times => burnLimitRecord(objective, times))),
+  ];
+}
+
+/** Records of minutes and short windows, every minute. */
+export const messageRecords: readonly RecordingRule[] = [
+  ...objectiveRecords(),
+  ...COUNTS.map(count => ({ record: inReplica(count, '1m'), expr: minutes[count] })),
+  completeRecord('15m'),
+  ...COUNTED_WINDOWS.short.flatMap(windowRecords),
+];
+
+/** Records of long windows: nothing changes so fast in them that they had to be added up every minute. */
+export const longRecords: readonly RecordingRule[] = COUNTED_WINDOWS.long.flatMap(windowRecords);
+
+/** Records that alerts on error budgets read, and their texts. */
+export const burnRecords: readonly RecordingRule[] = Object.values(BURN_ALERTS).flatMap(({ objective, burns }) =>
+  burns.map(burn => burningRecord(objective, burn)),
+);

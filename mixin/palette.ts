@@ -1,0 +1,153 @@
+import type { Placeholder } from './placeholder.ts';
+
+/**
+ * What means the same has the same colour on every dashboard. Names of Grafana's palette: each theme has its own shade.
+ */
+
+/** The colours of a label's values. Other values get one of the palette. */
+const OF_LABEL: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  outcome: {
+    delivered: 'green',
+    failed: 'red',
+    cancelled: 'gray',
+    // Requests to the service.
+    ok: 'green',
+    not_found: 'light-blue',
+    rate_limited: 'orange',
+    timeout: 'dark-orange',
+    network: 'yellow',
+    server: 'red',
+    unauthorized: 'purple',
+    forbidden: 'dark-purple',
+    invalid_response: 'light-red',
+    refused: 'semi-dark-red',
+    bug: 'dark-red',
+    // Cancels and notifications.
+    planned: 'blue',
+    confirmed: 'green',
+    accepted_unverified: 'light-green',
+    superseded: 'light-blue',
+    gone: 'gray',
+    expired: 'light-orange',
+    not_in_progress: 'yellow',
+    rejected: 'red',
+    gave_up: 'dark-red',
+    unknown_final: 'purple',
+    sent: 'green',
+    dropped: 'dark-red',
+  },
+  state: {
+    created: 'blue',
+    active: 'light-blue',
+    retry: 'orange',
+    error: 'light-red',
+    in_progress: 'orange',
+    delivered: 'green',
+    success: 'green',
+    failed: 'red',
+    fail: 'red',
+    cancel_requested: 'light-purple',
+    cancelled: 'gray',
+    canceled: 'gray',
+    unknown: 'purple',
+    pending: 'orange',
+    firing: 'red',
+    beyond_cap: 'dark-red',
+  },
+  result: { success: 'green', error: 'red', failed: 'red', retry: 'orange' },
+  status_class: { '2xx': 'green', '3xx': 'light-blue', '4xx': 'orange', '5xx': 'red', none: 'purple' },
+  // Patterns; of several that match, the last counts.
+  response_status: {
+    '2..': 'green',
+    '3..': 'light-blue',
+    '4..': 'light-orange',
+    '5..': 'light-red',
+    '(0)': 'purple',
+    '(400)': 'super-light-orange',
+    '(401|403)': 'dark-orange',
+    '(404)': 'yellow',
+    '(429)': 'orange',
+    '(500)': 'red',
+    '(502)': 'semi-dark-red',
+    '(503)': 'dark-red',
+    '(504)': 'super-light-red',
+    __none__: 'gray',
+    __other__: 'light-purple',
+  },
+  reason: {
+    expired: 'red',
+    removed: 'blue',
+    unknown: 'purple',
+    unknown_start: 'orange',
+    evicted: 'red',
+  },
+};
+
+/** Lines that a query names by itself. */
+const OF_LINE: Readonly<Record<string, string>> = {
+  entered: 'red',
+  left: 'green',
+  oldest: 'orange',
+  newest: 'blue',
+  p50: 'light-blue',
+  p95: 'orange',
+  late: 'orange',
+  'listed twice': 'yellow',
+  gaps: 'red',
+  rows: 'orange',
+  lists: 'red',
+  new: 'orange',
+  returned: 'yellow',
+};
+
+const fixed = (color: string) => [{ id: 'color', value: { mode: 'fixed', fixedColor: color } }];
+
+/** Colours of the lines that a legend such as `{{account}} {{outcome}}` or `entered` gives: by its last word. */
+export function colourOverrides(legends: readonly string[]) {
+  const labels = new Set(legends.flatMap(legend => /\{\{(\w+)\}\}$/.exec(legend)?.[1] ?? []));
+  const values = [...labels].flatMap(label => Object.entries(OF_LABEL[label] ?? {}));
+  const lines = legends.flatMap(legend =>
+    Object.entries(OF_LINE).filter(([line]) => legend === line || legend.endsWith(` ${line}`)),
+  );
+  return [...values, ...lines].map(([name, color]) => ({
+    matcher: { id: 'byRegexp', options: `/(^| )${name}$/` },
+    properties: fixed(color),
+  }));
+}
+
+/** A number that stands for a word, and the word's colour. */
+export type Words = Readonly<Record<number, readonly [text: string, color: string]>>;
+
+/** 1 is well. */
+export const SUCCEEDED: Words = { 0: ['failed', 'red'], 1: ['ok', 'green'] };
+/** 1 is not. */
+export const STOPPED: Words = { 0: ['off', 'green'], 1: ['stopped', 'red'] };
+export const READABLE: Words = { 0: ['readable', 'green'], 1: ['blind', 'red'] };
+
+export const SEVERITY: Words = { 1: ['info', 'blue'], 2: ['warning', 'orange'], 3: ['critical', 'red'] };
+
+export const mappingsOf = (words: Words) => [
+  {
+    type: 'value',
+    options: Object.fromEntries(
+      Object.entries(words).map(([value, [text, color]], index) => [value, { text, color, index }]),
+    ),
+  },
+];
+
+/** Where a number turns amber and red; upside down, where it turns green. `calm`: its colour until then. */
+export interface Thresholds {
+  readonly warning: number | Placeholder;
+  readonly critical: number | Placeholder;
+  readonly calm?: string;
+}
+
+export function stepsOf({ warning, critical, calm = 'green' }: Thresholds) {
+  // Objectives, which placeholders stand for, are limits from above.
+  const isUpsideDown = typeof warning === 'number' && typeof critical === 'number' && warning > critical;
+  const colours = isUpsideDown ? ['red', 'orange', calm] : [calm, 'orange', 'red'];
+  const bounds = isUpsideDown ? [critical, warning] : [warning, critical];
+  const steps = colours.map((color, index) => ({ color, value: index === 0 ? null : (bounds[index - 1] ?? null) }));
+  // Of two steps at one number the second counts.
+  return { mode: 'absolute', steps: steps.filter(({ value }, index) => index !== 1 || value !== bounds[1]) };
+}

@@ -1,0 +1,6 @@
+import type { PlaceholderName } from '../src/cli/shipped.ts';
+
+export type Placeholder = `<<${PlaceholderName}>>`;
+
+/** A place in a template where `rules print` and `dashboards print` insert a value of the user's. */
+export const placeholder = (name: PlaceholderName): Placeholder => `<<${name}>>`;

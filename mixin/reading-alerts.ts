@@ -1,0 +1,151 @@
+import {
+  accountsOf,
+  BLIND,
+  highest,
+  highestOf,
+  increase,
+  latest,
+  lowest,
+  onAccount,
+  perReplica,
+  series,
+  total,
+} from '../src/alerts/promql.ts';
+import { ownFamilies } from '../src/metrics/own.ts';
+import { LISTS_MISSING, RATE_LIMITED, REQUESTS_KEPT, REQUESTS_LAST } from '../src/metrics/thresholds.ts';
+import { type Alert, auxiliaryRounds, decidingRounds, ofItsAccount, queried } from './alert.ts';
+
+const requests = (outcome?: string) =>
+  perReplica(ownFamilies.requests, increase('15m'), { where: outcome === undefined ? {} : { outcome } });
+
+const unread = (family: typeof ownFamilies.rowsRejected) => total(family, increase('15m'), { keep: ['collector'] });
+
+/** How many there are of each account, and of each job. */
+const countByAccount = (expr: string) => `count by (cluster, namespace, job, account) (${expr})`;
+const countByJob = (expr: string) => `count by (cluster, namespace, job) (${expr})`;
+
+const blind = series(BLIND);
+/** As long as DeliveryAgentDown or DeliveryAccountMissing take to fire for an agent that dies while it is blind. */
+const lastKnown = (selector: string) => `last_over_time(${selector}[13m])`;
+/** Rounds that read everything and could not store it: DeliveryStoreFailing reports them. */
+const unstored = `(${latest(series(ownFamilies.dataComplete))} == 1 unless ${latest(series(ownFamilies.success))} == 1)`;
+/** Some round is stale, as the last complete one of any process was long ago. */
+const isStale = `${highestOf(`${lastKnown(series(ownFamilies.dataStale, { round: decidingRounds }))} unless ${unstored}`, ['collector'])} == 1`;
+/** No process read anything, and none ran for long enough to become stale: they restart all the time. */
+const neverReads = `min_over_time(${blind}[30m]) == 1 and last_over_time(${blind}[10m] offset 30m)`;
+/** By account and collector. */
+const unreadable = `${lastKnown(blind)} == 1 and ${onAccount(['collector'])} (${isStale} or ${neverReads})`;
+const blindAccounts = countByAccount(unreadable);
+const accounts = accountsOf(latest(series(ownFamilies.up)));
+/** Excludes accounts with a rejected token: the token is the cause, not the service. */
+const countAccepted = (vector: string) =>
+  countByJob(`${vector} unless ${onAccount()} ${highest(ownFamilies.tokenRejected)} == 1`);
+
+/** In the text of an alert: the values of a label in what an expression gives for its own account. */
+const listed = (label: string, expr: string) =>
+  `{{ range $i, $each := ${queried(expr)} | sortByLabel "${label}" }}{{ if $i }}, {{ end }}{{ $each.Labels.${label} }}{{ end }}`;
+
+const staleRounds = listed(
+  'round',
+  `max by (round) (${ofItsAccount(ownFamilies.dataStale.name, `, round=~"${auxiliaryRounds.join('|')}"`)}) == 1`,
+);
+
+/** Share of the configured requests of a UTC day that reading may still use, and share of the day that is left. */
+const budgetLeft = `(${lowest(ownFamilies.budgetRemaining)} / ${highest(ownFamilies.budgetLimit)} - ${REQUESTS_KEPT})`;
+const dayLeft = '(1 - time() % 86400 / 86400)';
+
+/** Access to the service: whether accounts are read, and what keeps the agent from it. */
+export const readingAlerts: readonly Alert[] = [
+  {
+    name: 'DeliveryBlind',
+    severity: 'critical',
+    labels: ['collector'],
+    expr: highestOf(unreadable, ['collector']),
+    // Data is stale after three intervals: with the scrape and the evaluation, two minutes after the start of an outage.
+    for: '30s',
+    keepFiringFor: '1m',
+    summary: '{{ $labels.collector }} of {{ $labels.account }} cannot be read.',
+    description:
+      'No current data of {{ $labels.collector }} of {{ $labels.account }}. Its metrics are stale and will be dropped. Firing alerts on them keep firing; new ones can’t start until data returns.',
+    dashboard: 'agent',
+  },
+  {
+    name: 'DeliveryServiceUnavailable',
+    severity: 'critical',
+    expr: `${countAccepted(blindAccounts)} / ${countAccepted(accounts)} > 0.5\nand ${countAccepted(blindAccounts)} >= 3`,
+    // Fires before DeliveryBlind of the same accounts and resolves after it: it inhibits that alert.
+    for: '15s',
+    keepFiringFor: '3m',
+    summary: 'Most accounts cannot be read.',
+    description:
+      '{{ $value | humanizePercentage }} of the accounts with an accepted token have no current data: the service is down, or the network path to it.',
+    dashboard: 'agent',
+    isOfAgent: true,
+  },
+  {
+    name: 'DeliveryCollectorStale',
+    severity: 'warning',
+    expr: `${countByAccount(`${lowest(ownFamilies.dataStale, undefined, { round: auxiliaryRounds })} == 1`)}\nunless ${accountsOf(`${blind} == 1`)}`,
+    for: '15m',
+    summary: 'Secondary collection is failing for {{ $labels.account }}.',
+    description: `Rounds of {{ $labels.account }} that have not completed for more than 15 minutes: ${staleRounds}. All other metrics are current; only what these rounds find is missing.`,
+    dashboard: 'agent',
+  },
+  {
+    name: 'DeliveryTokenRejected',
+    severity: 'critical',
+    expr: `${highest(ownFamilies.tokenRejected)} == 1`,
+    for: '1m',
+    summary: 'The service rejects the token of {{ $labels.account }}.',
+    description:
+      'The service has answered 401 to the token of {{ $labels.account }} for more than a minute. Collection for this account is stopped until a token is accepted.',
+    dashboard: 'agent',
+  },
+  {
+    name: 'DeliveryRateLimited',
+    severity: 'warning',
+    expr: highestOf(
+      `${requests('rate_limited')} / ${requests()} > ${RATE_LIMITED.share} and ${requests('rate_limited')} >= ${RATE_LIMITED.fewest}`,
+    ),
+    for: '10m',
+    summary: 'The service rate-limits requests of {{ $labels.account }}.',
+    description:
+      '{{ $value | humanizePercentage }} of the requests of {{ $labels.account }} in the last 15 minutes were answered with 429. Data is older than the configured intervals, and other clients of the account may be limited, too.',
+    dashboard: 'agent',
+  },
+  {
+    name: 'DeliveryRequestBudgetLow',
+    severity: 'warning',
+    // A tenth is kept for auto-cancel. What is left of the rest lasts less than a quarter of what is left of the day.
+    expr: `${budgetLeft} < ${REQUESTS_LAST} * ${dayLeft}`,
+    for: '15m',
+    summary: 'The requests of {{ $labels.account }} for today are nearly used up.',
+    description:
+      '{{ $labels.account }} has {{ $value | humanizePercentage }} of its requests for this UTC day left for reading. Rounds wait for requests, and data gets older.',
+    dashboard: 'agent',
+  },
+  {
+    name: 'DeliveryListsMissing',
+    severity: 'warning',
+    labels: ['collector'],
+    expr: `${unread(ownFamilies.listsMissing)} >= ${LISTS_MISSING}`,
+    for: '5m',
+    keepFiringFor: '5m',
+    summary: 'Answers to {{ $labels.collector }} of {{ $labels.account }} contain no valid list.',
+    description:
+      '{{ $value | printf "%.0f" }} answers to {{ $labels.collector }} of {{ $labels.account }} in the last 15 minutes were not a complete, readable list. They were discarded; metrics show the data from before.',
+    dashboard: 'agent',
+  },
+  {
+    name: 'DeliveryRowsRejected',
+    severity: 'warning',
+    labels: ['collector'],
+    expr: `${unread(ownFamilies.rowsRejected)} > 0`,
+    for: '5m',
+    keepFiringFor: '5m',
+    summary: '{{ $labels.collector }} of {{ $labels.account }} rejects rows that it cannot parse.',
+    description:
+      '{{ $value | printf "%.0f" }} rows of {{ $labels.collector }} in {{ $labels.account }} could not be parsed in the last 15 minutes. Its metrics are incomplete: missing entries do not count as removed, firing alerts keep firing, and auto-cancel cancels nothing.',
+    dashboard: 'agent',
+  },
+];

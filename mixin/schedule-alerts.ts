@@ -1,0 +1,38 @@
+import { highest, riseAboveLowest } from '../src/alerts/promql.ts';
+import { scheduleFamilies } from '../src/collectors/index.ts';
+import type { Family } from '../src/metrics/family.ts';
+import type { Alert } from './alert.ts';
+
+const { scheduleMissed, scheduleLate, scheduleStarted, scheduleDelivered } = scheduleFamilies;
+
+/** Counted within the day; of a schedule that has been on time since, within the hour. */
+function lately(counter: Family<'schedule'>, madeGood: Family<'schedule'>): string {
+  const risen = (window: string) => `${highest(counter, riseAboveLowest(window))} > 0`;
+  return `${risen('1d')}\nunless (${highest(madeGood)} > time() - 86400 unless ${risen('1h')})`;
+}
+
+/** What the user expects by the clock. */
+export const scheduleAlerts: readonly Alert[] = [
+  {
+    name: 'DeliveryScheduleMissed',
+    severity: 'warning',
+    collector: 'events',
+    labels: ['schedule'],
+    expr: lately(scheduleMissed, scheduleStarted),
+    summary: 'The schedule {{ $labels.schedule }} of {{ $labels.account }} did not start.',
+    description:
+      'Starts of {{ $labels.schedule }} in {{ $labels.account }} that were missed in the last 24 hours: {{ $value | printf "%.0f" }}.',
+    dashboard: 'overview',
+  },
+  {
+    name: 'DeliveryScheduleLate',
+    severity: 'warning',
+    collector: 'events',
+    labels: ['schedule'],
+    expr: lately(scheduleLate, scheduleDelivered),
+    summary: 'Messages of the schedule {{ $labels.schedule }} of {{ $labels.account }} were not delivered in time.',
+    description:
+      'Starts of {{ $labels.schedule }} in {{ $labels.account }} in the last 24 hours whose messages were not delivered in time: {{ $value | printf "%.0f" }}.',
+    dashboard: 'overview',
+  },
+];

@@ -1,0 +1,123 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { objectivesOptions } from '../config/objectives.ts';
+import type { Config } from '../config/schema.ts';
+import { formatDuration } from '../kit/duration.ts';
+
+/** Values that a user chooses for the shipped rules and dashboards. */
+export interface Settings {
+  /** Scrape job of the agents. Dashboards select all jobs without one. */
+  readonly job?: string | undefined;
+  /** Base addresses of links, without a slash at the end. Links without an address are omitted. */
+  readonly runbooks?: string | undefined;
+  readonly grafana?: string | undefined;
+  /** Where traces are searched. */
+  readonly traces?: string | undefined;
+  readonly objectives: Config['objectives'];
+}
+
+export const DEFAULT_JOB = 'delivery-watch';
+export const DEFAULT_OBJECTIVES: Config['objectives'] = objectivesOptions.parse({});
+
+/** The value of each placeholder `<<name>>` in the templates. */
+function valuesOf({ job, runbooks, grafana, traces = '/explore', objectives }: Settings) {
+  const { delivered, onTime, onTimeWithin, window, dlqMaxAge } = objectives;
+  const scrapeJob = job ?? DEFAULT_JOB;
+  return {
+    job: scrapeJob,
+    // Inside the quotes of a PromQL string.
+    jobInQuotes: JSON.stringify(scrapeJob.toWellFormed()).slice(1, -1),
+    selectedJobText: job ?? 'All',
+    selectedJob: job ?? '$__all',
+    runbooks,
+    grafana,
+    traces,
+    delivered,
+    failureBudget: 1 - delivered,
+    failureBudget5x: 5 * (1 - delivered),
+    failureBudget14x: 14.4 * (1 - delivered),
+    onTime,
+    lateBudget: 1 - onTime,
+    lateBudget14x: 14.4 * (1 - onTime),
+    onTimeWithin: formatDuration(onTimeWithin),
+    onTimeSeconds: onTimeWithin / 1000,
+    onTimeSecondsHalf: onTimeWithin / 1000 / 2,
+    window: formatDuration(window),
+    windowSeconds: window / 1000,
+    dlqMaxAgeSeconds: dlqMaxAge / 1000,
+  };
+}
+
+export type PlaceholderName = keyof ReturnType<typeof valuesOf>;
+
+/**
+ * Parses a template and replaces its placeholders. A string that consists of one placeholder becomes that value, such as a number.
+ * Deletes a property if its placeholder has no value.
+ */
+export function filled(template: string, settings: Settings): unknown {
+  const values: Readonly<Record<string, string | number | undefined>> = valuesOf(settings);
+  return JSON.parse(template, (_key, value) => {
+    if (typeof value !== 'string') return value;
+    const names = [...value.matchAll(/<<(\w+)>>/g)].map(([, name = '']) => name);
+    if (names.some(name => values[name] === undefined)) return undefined;
+    const [first = ''] = names;
+    return value === `<<${first}>>` ? values[first] : value.replace(/<<(\w+)>>/g, (_, name) => String(values[name]));
+  });
+}
+
+/** A generated template: next to this file in the package, in `mixin/` in the sources. */
+function readTemplate(name: string): string {
+  const packaged = new URL('./mixin/', import.meta.url);
+  const folder = existsSync(packaged) ? packaged : new URL('../../mixin/templates/', import.meta.url);
+  return readFileSync(new URL(name, folder), 'utf8');
+}
+
+/** A recording rule or an alerting rule as Prometheus reads it. */
+export interface Rule {
+  readonly record?: string;
+  readonly alert?: string;
+  readonly expr: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+}
+
+export interface RuleGroup {
+  readonly name: string;
+  readonly interval?: string;
+  readonly rules: readonly Rule[];
+}
+
+/** The shipped rules, for Prometheus 2.42 and newer. */
+export const shippedRules = (settings: Settings, template = readTemplate('rules.json')): readonly RuleGroup[] =>
+  filled(template, settings) as readonly RuleGroup[];
+
+interface Panel {
+  readonly panels?: readonly Panel[];
+  readonly fieldConfig?: { overrides: readonly object[] };
+}
+
+interface Dashboard {
+  readonly templating: { list: readonly { readonly name: string }[] };
+  readonly panels: readonly Panel[];
+}
+
+// biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's own variable.
+const RUNBOOKS_VARIABLE = '${runbooks:raw}';
+
+/** Removes the variable that contains the address of the runbooks, and the links that use it. */
+function removeRunbooks({ templating, panels }: Dashboard): void {
+  templating.list = templating.list.filter(({ name }) => name !== 'runbooks');
+  for (const { fieldConfig } of panels.flatMap(panel => [panel, ...(panel.panels ?? [])])) {
+    if (!fieldConfig) continue;
+    fieldConfig.overrides = fieldConfig.overrides.filter(each => !JSON.stringify(each).includes(RUNBOOKS_VARIABLE));
+  }
+}
+
+/** The shipped dashboards as Grafana reads them, by file name. Links between them are relative without an address of Grafana. */
+export function shippedDashboards(
+  { runbooks, grafana = '', ...settings }: Settings,
+  template = readTemplate('dashboards.json'),
+): Readonly<Record<string, object>> {
+  const dashboards = filled(template, { ...settings, runbooks, grafana }) as Readonly<Record<string, Dashboard>>;
+  if (runbooks === undefined) for (const dashboard of Object.values(dashboards)) removeRunbooks(dashboard);
+  return dashboards;
+}

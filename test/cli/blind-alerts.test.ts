@@ -1,0 +1,25 @@
+import { expect, it } from 'vitest';
+import { alertsThatRead } from '../../src/cli/blind-alerts.ts';
+
+it('finds alerts that read a family themselves', () =>
+  expect(alertsThatRead(['delivery_schedule_missed_total'])).toEqual(['DeliveryScheduleMissed']));
+
+it('finds alerts that read a family through recording rules', () =>
+  expect(alertsThatRead(['delivery_messages_finished_total'])).toContain('DeliveryErrorBudgetFastBurn'));
+
+it('finds alerts of a user that read a family', () => {
+  const more = [
+    { alert: 'Rate', expr: 'max by (account) (delivery_flow_control_rate_limit{flow_control_key="k"}) > 5' },
+    { alert: 'Histogram', expr: 'rate(delivery_message_queue_wait_seconds_count[5m]) == 0' },
+    { alert: 'Other', expr: 'delivery_dlq_messages > 0' },
+  ];
+  const found = alertsThatRead(['delivery_flow_control_rate_limit', 'delivery_message_queue_wait_seconds'], more);
+  expect(found).toContain('Rate');
+  expect(found).toContain('Histogram');
+  expect(found).not.toContain('Other');
+});
+
+it('does not take the beginning of a name for the name', () => expect(alertsThatRead(['delivery_dlq'])).toEqual([]));
+
+it('finds nothing for families that only dashboards show', () =>
+  expect(alertsThatRead(['delivery_watch_api_response_bytes_total'])).toEqual([]));

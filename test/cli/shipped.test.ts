@@ -1,0 +1,27 @@
+import { describe, expect, it } from 'vitest';
+import { DEFAULT_OBJECTIVES, filled, shippedDashboards, shippedRules } from '../../src/cli/shipped.ts';
+
+const objectives = DEFAULT_OBJECTIVES;
+const links = { runbooks: 'https://w.example', grafana: 'https://g.example', traces: 'https://t.example' };
+
+describe('shipped rules and dashboards', () => {
+  it.each([{}, links, { ...links, job: 'dw' }])('contain no placeholder with %j', settings => {
+    expect(JSON.stringify(shippedRules({ ...settings, objectives }))).not.toMatch(/<<|>>|undefined/);
+    expect(JSON.stringify(shippedDashboards({ ...settings, objectives }))).not.toMatch(/<<|>>|undefined/);
+  });
+
+  it('quote the job in PromQL, and use it as it is in a label and a text', () => {
+    const job = 'a"b\\c $& <<window>>';
+    const rules = shippedRules({ job, objectives }).flatMap(group => group.rules);
+    expect(rules.find(({ alert }) => alert === 'DeliveryAgentDown')).toMatchObject({
+      expr: `absent(up{job=${JSON.stringify(job)}} == 1)`,
+      labels: { job },
+      annotations: { description: expect.stringContaining(`the job ${job} has`) },
+    });
+  });
+});
+
+it('replaces placeholders by values of their type, and deletes properties without a value', () => {
+  const template = '{"a":"<<delivered>>","b":"[<<window>>:1h]","c":"<<grafana>>/d","d":["<<traces>>",1,null]}';
+  expect(filled(template, { objectives })).toEqual({ a: 0.99, b: '[30d:1h]', d: ['/explore', 1, null] });
+});
