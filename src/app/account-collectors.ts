@@ -16,14 +16,13 @@ import type { Records } from '../model/log-record.ts';
 import type { Env } from '../push/target.ts';
 import { type CollectorState, createCollectorState } from '../scheduler/board.ts';
 import { fromStored } from '../scheduler/freshness.ts';
-import { type CatchUp, createRunner } from '../scheduler/runner.ts';
+import { createRunner } from '../scheduler/runner.ts';
 import type { Store } from '../store/store.ts';
 import type { Priority, Reader } from '../upstream/api.ts';
 import type { AccountSettings, ClientDeps } from './account-client.ts';
 import { accountRecordOf } from './account-file.ts';
 import type { LastKnown } from './account-rows.ts';
 import { callbackOptions, rulesOf } from './callbacks.ts';
-import { openGap } from './gaps.ts';
 import type { Holding } from './holding.ts';
 import { areLogsPushed } from './push-logs.ts';
 
@@ -93,20 +92,17 @@ function collectorSource<Facts>(
       const next = { ...visible(), isAwaited: isAwaited() };
       if (!next.isAwaited) before = new Map();
       const isSame = next.now === revision.now && next.committed === revision.committed;
-      if (!isSame || next.isAwaited !== revision.isAwaited || next.isCatchingUp !== revision.isCatchingUp) {
-        revision = next;
-      }
+      if (!isSame || next.isAwaited !== revision.isAwaited) revision = next;
       return revision;
     },
     samples() {
-      const { now, committed, isCatchingUp = false } = visible();
+      const { now, committed } = visible();
       const samplesOf = (facts: Facts | undefined) => (facts === undefined ? {} : samples(facts));
       const gauges = samplesOf(now);
       const others = now === committed ? gauges : samplesOf(committed);
       return new Map(
         Object.entries(families).map(([key, family]) => {
           const mayVanish = family.type === 'gauge' && !lasting.includes(key);
-          if (isCatchingUp && family.type !== 'gauge') return [family.name, []];
           const own = (mayVanish ? gauges : others)[key] ?? [];
           return [family.name, mayVanish && isAwaited() ? shownBefore(family) : own];
         }),
@@ -118,19 +114,7 @@ function collectorSource<Facts>(
 async function openCollector<Facts, Memory, Walk>(
   account: string,
   collector: Collector<Facts, Memory, Walk>,
-  {
-    config,
-    store,
-    records,
-    holding,
-    clock,
-    log,
-    tracer,
-    at,
-    before,
-    shown,
-    catchUp,
-  }: Deps & { readonly catchUp?: CatchUp | undefined },
+  { config, store, records, holding, clock, log, tracer, at, before, shown }: Deps,
 ): Promise<OpenCollector<Facts>> {
   const { name, rounds, auxiliary } = collector;
   const restored = fromStored(before.freshness?.[name] ?? {}, clock.now());
@@ -144,7 +128,6 @@ async function openCollector<Facts, Memory, Walk>(
     clock,
     log,
     tracer,
-    catchUp,
     isStoreAway: holding?.isAway,
   });
   return {
@@ -171,9 +154,6 @@ const withdrawnAfter = (every: number, { withdrawAfter, withdrawAtMost }: Config
 /** What an account's configuration enables, and its plan. */
 export async function openCollectors({ name, collect, retention, objectives, limits }: AccountSettings, deps: Deps) {
   const { config, env, clock, backfill } = deps;
-  const catchUp = collect.events.enabled ? await openGap(name, deps) : undefined;
-  const open = <Facts, Memory, Walk>(collector: Collector<Facts, Memory, Walk>) =>
-    openCollector(name, collector, { ...deps, ...(collector.name === 'events' && { catchUp }) });
   const queue = deps.traceQueue(name);
   const traces = queue && { account: name, sampleRatio: config.tracing.lifecycle.sampleRatio, queue };
   const callbacks = callbackOptions(rulesOf(config, name), collect.dlq.rescanEvery, clock);
@@ -191,10 +171,10 @@ export async function openCollectors({ name, collect, retention, objectives, lim
     now: clock.now,
   };
   const opened: OpenCollector[] = [];
-  for (const collector of createCollectors(collect, services)) opened.push(await open(collector));
+  for (const collector of createCollectors(collect, services)) opened.push(await openCollector(name, collector, deps));
   const dlq = opened.find(isOfDlq);
   const events = opened.find(isOfEvents);
-  const plan = await open(createAccountPlan(accountRecordOf(config.store, name, deps), limits));
+  const plan = await openCollector(name, createAccountPlan(accountRecordOf(config.store, name, deps), limits), deps);
   return {
     all: [...opened, plan],
     dlqFacts: (): DlqFacts | undefined => dlq?.state.visible().now,

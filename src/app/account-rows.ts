@@ -18,8 +18,6 @@ export interface LastKnown {
   readonly tokenRejected?: boolean | undefined;
   /** Since when what is wrong is. */
   readonly problems?: StoredProblems | undefined;
-  /** When it was saved, milliseconds since the Unix epoch: an agent ran then, and showed what it knew. */
-  readonly shownAt?: number | undefined;
 }
 
 export interface AccountRows {
@@ -33,7 +31,6 @@ const KEYS: Readonly<Record<keyof LastKnown, string>> = {
   freshness: 'account-state/freshness',
   tokenRejected: 'account-state/token-rejected',
   problems: 'account-state/problems',
-  shownAt: 'account-state/shown-at',
 };
 
 /** Rejects with StoreError. */
@@ -50,7 +47,6 @@ export async function openAccountRows(store: Store, account: string): Promise<Ac
       freshness: read('freshness'),
       tokenRejected: read('tokenRejected'),
       problems: read('problems'),
-      shownAt: read('shownAt'),
     },
     async save(known, more = []) {
       const changes = names.flatMap(name => {
@@ -70,7 +66,7 @@ export interface UpkeepDeps {
   readonly rows: AccountRows;
   readonly history: Pick<Recorder, 'unsaved' | 'saved'>;
   /** What is known beside the freshness of the data. */
-  known(): Omit<LastKnown, 'freshness' | 'shownAt'>;
+  known(): Omit<LastKnown, 'freshness'>;
   readonly clock: Pick<Clock, 'now'>;
   readonly log: Log;
 }
@@ -112,7 +108,7 @@ export function createUpkeep({ account, states, rows, history, known, clock, log
     const freshness = states.map(state => [state.collector, toStored(state.freshness(), clock.now())] as const);
     // With what is committed anyway: one transaction for all accounts, one fsync.
     const recorded = history.unsaved();
-    const last = { ...known(), freshness: Object.fromEntries(freshness), shownAt: clock.now() };
+    const last = { ...known(), freshness: Object.fromEntries(freshness) };
     await rows.save(last, [...recorded, ...more]);
     history.saved(recorded);
   }

@@ -51,7 +51,6 @@ export function createAlertFacts(
     return (
       status !== undefined &&
       !status.withdrawn &&
-      status.isCatchingUp !== true &&
       status.rounds.every(
         ({ round, dataAt, stale }) => !isDeciding(collector, round) || (dataAt !== undefined && !stale),
       )

@@ -57,9 +57,8 @@ async function writeTo(out: NodeJS.WritableStream, pieces: Iterable<string>): Pr
 
 interface Options {
   readonly config: string;
-  readonly from?: number;
+  readonly from: number;
   readonly to?: number;
-  readonly gap?: true;
   readonly account?: readonly string[];
   readonly label?: Labels;
   readonly out?: string;
@@ -75,11 +74,10 @@ async function write(out: string | undefined, pieces: Iterable<string>): Promise
   await once(file, 'close');
 }
 
-/** What is wrong with options that are right one by one. */
-function faultOf({ config: path, from, to, gap, account, out }: Options, { config }: LoadedConfig): string | undefined {
-  if (!gap && from === undefined) return 'give --gap, or --from';
+/** Checks options that are valid one by one against each other and the configuration. */
+function faultOf({ config: path, from, to, account, out }: Options, { config }: LoadedConfig): string | undefined {
   const now = systemClock.now();
-  if (from !== undefined && from >= Math.min(to ?? now, now)) return '--from must be before --to, and before now';
+  if (from >= Math.min(to ?? now, now)) return '--from must be before --to, and before now';
   const unknown = account?.find(name => !config.accounts.some(each => each.name === name));
   if (unknown !== undefined) return `there is no account called ${unknown} in ${path}`;
   // Before a long read, not after it.
@@ -88,14 +86,15 @@ function faultOf({ config: path, from, to, gap, account, out }: Options, { confi
 }
 
 async function run(options: Options, loaded: LoadedConfig): Promise<void> {
-  const { from, to, gap, account, label, out } = options;
+  const { from, to, account, label, out } = options;
   const accounts = loaded.config.accounts.filter(({ name }) => account?.includes(name) ?? true);
   const config = { ...loaded.config, accounts, log: { ...loaded.config.log, level: 'silent' as const } };
   const isTerminal = process.stderr.isTTY;
   const results = await backfill(
     { ...loaded, config },
     {
-      range: gap || from === undefined ? undefined : { from, to },
+      from,
+      to,
       labels: name => ({ job: 'delivery-watch', instance: `delivery-watch/${name}`, ...label }),
     },
     {
@@ -111,30 +110,27 @@ async function run(options: Options, loaded: LoadedConfig): Promise<void> {
   );
   if (isTerminal) process.stderr.write('\r\u001b[K');
   for (const line of results.flatMap(resultLines)) process.stderr.write(`${line}\n`);
-  if (results.length === 0)
-    process.stderr.write('no gap is known: nothing to write; the agent notes a gap when it starts again\n');
   const refused = results.filter(({ refusal }) => refusal !== undefined);
-  if (refused.length > 0) throw new Error(`not written: ${plural(refused.length, 'gap')} or range`);
+  if (refused.length > 0) throw new Error(`not written: ${plural(refused.length, 'account')}`);
 }
 
 export function backfillCommand(): Command {
   const command = new Command('backfill');
   return command
     .description(
-      'write what the event log still holds as OpenMetrics with timestamps, a point a minute, for promtool tsdb create-blocks-from openmetrics: a range before the first start of the agent, or with --gap the times since in which none ran; exit 1 if an account’s can’t be told',
+      'write the remaining event log from before the first start of the agent as OpenMetrics with timestamps, a point a minute, for promtool tsdb create-blocks-from openmetrics; exit 1 if an account is refused',
     )
     .requiredOption('--config <file>', 'configuration file of the agent')
     .addOption(
-      new Option('--from <time>', 'begin of the range: ISO 8601, or a duration before now such as 3d')
+      new Option('--from <time>', 'start of the range: ISO 8601, or a duration before now such as 3d')
         .argParser(timeOption)
-        .conflicts('gap'),
+        .makeOptionMandatory(),
     )
     .addOption(
-      new Option('--to <time>', 'its end; default: the first start of the agent, or now if it never ran')
-        .argParser(timeOption)
-        .conflicts('gap'),
+      new Option('--to <time>', 'its end; default: the first start of the agent, or now if it never ran').argParser(
+        timeOption,
+      ),
     )
-    .option('--gap', 'the times in which no agent ran, as the store knows them; the agent may run')
     .option('--account <name>', 'only this account; may be repeated', repeated)
     .option(
       '--label <name=value>',

@@ -44,13 +44,9 @@ export const ownFamilies = {
     'delivery_token_rejected',
     '1 while the service rejects the account’s token (401), else 0. The last response decides, also across restarts; absent before the first. A rejected token is retried every five minutes, a changed one immediately.',
   ),
-  catchingUp: gauge(
-    'delivery_event_log_catching_up',
-    '1 from the start of the agent after more than two minutes in which none ran until the event log is read to its end for the first time, else 0. Until then counters and histograms of the event log are not shown, so that what backfill writes for the gap comes before them.',
-  ),
   counting: gauge(
     'delivery_event_log_counting',
-    '1 while the event log is read and stored as it happens. 0 before the first complete read of this process, while the data is stale, while the agent catches up after a gap, and after a failed or unstored read.',
+    '1 while the event log is read and stored as it happens. 0 before the first complete read of this process, while the data is stale, and after a failed or unstored read. Counters are exposed and may catch up with earlier events while it is 0.',
   ),
   rowsRejected: counter(
     'delivery_rows_rejected_total',
@@ -240,8 +236,7 @@ export function statusSamples({ up, collectors }: AccountStatus): readonly [Fami
   );
   const events = collectors.find(({ collector }) => collector === 'events');
   const tail = events?.rounds.find(({ round }) => round === 'tail');
-  const isCounting =
-    tail?.success === true && tail.dataAt !== undefined && !tail.stale && events?.isCatchingUp !== true;
+  const isCounting = tail?.success === true && tail.dataAt !== undefined && !tail.stale;
   const each = (family: Family, pick: (status: RoundStatus) => number | undefined): [Family, Sample[]] => [
     family,
     rounds.flatMap(({ labels, status }) => {
@@ -251,7 +246,6 @@ export function statusSamples({ up, collectors }: AccountStatus): readonly [Fami
   ];
   return [
     [ownFamilies.up, [{ labels: {}, value: Number(up) }]],
-    [ownFamilies.catchingUp, events ? [{ labels: {}, value: Number(events.isCatchingUp ?? false) }] : []],
     [ownFamilies.counting, events ? [{ labels: {}, value: Number(isCounting) }] : []],
     each(ownFamilies.success, status => truth(status.success)),
     each(ownFamilies.duration, status => status.durationSeconds),

@@ -40,8 +40,6 @@ export interface CollectorStatus {
   readonly collector: string;
   /** Too old to be shown: its gauges are gone until the next complete round. */
   readonly withdrawn: boolean;
-  /** After a gap in which no agent ran: its counters and histograms are not shown before they have caught up. */
-  readonly isCatchingUp?: boolean;
   readonly rounds: readonly RoundStatus[];
   /** Absent if none failed in the last round that was read to its end. */
   readonly failedFilters?: readonly FailedFilter[];

@@ -9,8 +9,6 @@ export interface Visible<Facts = unknown> {
   readonly now: Facts | undefined;
   /** Of these, counters and histograms: the latest that are committed, however old. */
   readonly committed: Facts | undefined;
-  /** But these are not shown now: after a gap, they have not caught up yet. */
-  readonly isCatchingUp?: boolean;
 }
 
 /** The latest facts of one collector for one account, and how true they are. Facts are replaced whole, never changed. */
@@ -27,8 +25,6 @@ export interface CollectorState<Facts = unknown> {
   ): void;
   /** What is committed now: found before this process, or by a step of a round. */
   committed(facts: Facts | undefined): void;
-  /** Whether what only rises is not to be shown, because it has not caught up after a gap. */
-  catchingUp(is: boolean): void;
   /** A round ended well. `partial`: there were rows that it could not read. */
   succeeded(round: string, end: { durationSeconds: number; partial?: boolean }): void;
   failed(round: string, end: { durationSeconds: number; complete: boolean; reason: string; message: string }): void;
@@ -78,7 +74,6 @@ export function createCollectorState<Facts = unknown>(
 ): CollectorState<Facts> {
   let facts: Facts | undefined;
   let committed: Facts | undefined;
-  let isCatchingUp = false;
   let failedFilters: readonly FailedFilter[] = [];
   let shown: Visible<Facts> = { now: undefined, committed: undefined };
   const bornAt = clock.monotonic();
@@ -129,9 +124,6 @@ export function createCollectorState<Facts = unknown>(
     committed(newFacts) {
       committed = newFacts;
     },
-    catchingUp(is) {
-      isCatchingUp = is;
-    },
     succeeded(round, { durationSeconds, partial = false }) {
       states.set(round, {
         ...state(round),
@@ -165,16 +157,13 @@ export function createCollectorState<Facts = unknown>(
     },
     visible() {
       const now = tooOld() ? undefined : facts;
-      if (now !== shown.now || committed !== shown.committed || isCatchingUp !== (shown.isCatchingUp ?? false)) {
-        shown = { now, committed, ...(isCatchingUp && { isCatchingUp }) };
-      }
+      if (now !== shown.now || committed !== shown.committed) shown = { now, committed };
       return shown;
     },
     isAwaited: () => facts === undefined && !tooOld(),
     status: () => ({
       collector,
       withdrawn: facts !== undefined && tooOld(),
-      ...(isCatchingUp && { isCatchingUp }),
       ...(failedFilters.length > 0 && { failedFilters }),
       rounds: [...states.values()].map(state => {
         const { freshFrom: _from, tryingFrom: _trying, expectedEvery: _every, markAfter: _mark, ...round } = state;

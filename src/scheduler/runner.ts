@@ -40,14 +40,6 @@ interface Observed<Facts, Memory, Walk> {
   failedFilters?: readonly FailedFilter[] | undefined;
 }
 
-/** What only rises is not shown before a gap is over. */
-export interface CatchUp {
-  /** With the first complete run of this round it has caught up. */
-  readonly round: string;
-  /** What is committed now is shown next. While this rejects, with StoreError, it is not. */
-  end(): Promise<void>;
-}
-
 export interface RunnerDeps<Facts, Memory, Walk> {
   readonly observer: Observer<Facts, Memory, Walk>;
   readonly state: CollectorState<Facts>;
@@ -57,8 +49,6 @@ export interface RunnerDeps<Facts, Memory, Walk> {
   readonly clock: Clock;
   readonly log: Log;
   readonly tracer: Tracer;
-  /** Undefined where there is no gap to catch up on. */
-  readonly catchUp?: CatchUp | undefined;
   /** Whether it was said, once for all accounts, that the store can't be reached. */
   readonly isStoreAway?: (() => boolean) | undefined;
 }
@@ -71,8 +61,6 @@ interface Folding<Facts, Memory, Walk> extends Pick<Observed<Facts, Memory, Walk
   /** The memory that it was read against. */
   readonly readIn: number;
   readonly isToWait: boolean;
-  /** Of the step with which a gap is over. */
-  readonly caughtUp: CatchUp | undefined;
 }
 
 /** What is folded is kept, and so are its rows: the round goes on. */
@@ -96,7 +84,6 @@ export async function createRunner<Facts, Memory, Walk>({
   clock,
   log,
   tracer,
-  catchUp,
   isStoreAway,
 }: RunnerDeps<Facts, Memory, Walk>): Promise<RunRound> {
   const { account } = state;
@@ -109,8 +96,6 @@ export async function createRunner<Facts, Memory, Walk>({
   /** How often memory went back: what was read against an earlier one does not fit. */
   let generation = 0;
   state.committed(observer.recall?.(memory));
-  let awaited = catchUp;
-  state.catchingUp(awaited !== undefined);
   const roundLog = createRoundLog({ account, collector: observer.name, log, clock, isStoreAway });
   let committing: Promise<void> = Promise.resolve();
 
@@ -138,7 +123,7 @@ export async function createRunner<Facts, Memory, Walk>({
    * commit is of a whole memory. Throws StoreRefusal where only the commit failed.
    */
   function foldAndCommit(
-    { fold, readIn, isToWait, caughtUp }: Folding<Facts, Memory, Walk>,
+    { fold, readIn, isToWait }: Folding<Facts, Memory, Walk>,
     onFolded: (facts: Facts | undefined) => void,
   ): Promise<void> {
     const turn = committing.then(async () => {
@@ -157,17 +142,12 @@ export async function createRunner<Facts, Memory, Walk>({
       if (isToWait && queue.isRefused()) return;
       try {
         await queue.commit();
-        await caughtUp?.end();
       } catch (error) {
         const { message, cause } = error instanceof Error ? error : new Error(String(error));
         throw new StoreRefusal(message, { cause });
       }
       for (const { send } of posted.splice(0)) send();
       if (facts !== undefined) state.committed(facts);
-      if (caughtUp && caughtUp === awaited) {
-        awaited = undefined;
-        state.catchingUp(false);
-      }
     });
     committing = turn.catch(() => undefined);
     return turn;
@@ -197,8 +177,7 @@ export async function createRunner<Facts, Memory, Walk>({
           // Once refused in this round, rows wait for its end: another try at each step could hold it up for long.
           const isToWait = refusal !== undefined && !complete;
           try {
-            const caughtUp = complete && round === awaited?.round ? awaited : undefined;
-            await foldAndCommit({ fold, readIn, isToWait, caughtUp }, facts => {
+            await foldAndCommit({ fold, readIn, isToWait }, facts => {
               // A round that has nothing to say yet says nothing.
               if (complete && facts !== undefined) state.observed(round, { at: now, facts, partial, failedFilters });
             });

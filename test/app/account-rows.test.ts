@@ -51,10 +51,7 @@ it('commits at once only what a crash loop must not lose, and the rest when aske
   const { clock, commits, known, upkeep, stored, succeed, fail } = await setUp();
   const began = clock.now();
   await upkeep.afterRound();
-  expect(await stored()).toEqual({
-    freshness: { dlq: { full: { completeAt: began, tryingSince: began } } },
-    shownAt: began,
-  });
+  expect(await stored()).toEqual({ freshness: { dlq: { full: { completeAt: began, tryingSince: began } } } });
   for (let round = 0; round < 10; round += 1) {
     await clock.advance(MINUTE);
     await succeed();
@@ -62,7 +59,7 @@ it('commits at once only what a crash loop must not lose, and the rest when aske
   expect(commits).toHaveLength(2);
   await upkeep.save();
   const completeAt = clock.now();
-  expect(await stored()).toEqual({ freshness: { dlq: { full: { completeAt } } }, shownAt: completeAt });
+  expect(await stored()).toEqual({ freshness: { dlq: { full: { completeAt } } } });
   for (let round = 0; round < 10; round += 1) {
     await clock.advance(MINUTE);
     await fail();
@@ -71,7 +68,7 @@ it('commits at once only what a crash loop must not lose, and the rest when aske
   expect(await stored()).toMatchObject({ freshness: { dlq: { full: { completeAt, tryingSince: completeAt } } } });
   known.tokenRejected = true;
   await fail();
-  expect(commits.slice(4)).toEqual([['account-state/token-rejected', 'account-state/shown-at']]);
+  expect(commits.slice(4)).toEqual([['account-state/token-rejected']]);
   await upkeep.save();
   expect(commits).toHaveLength(5);
 });

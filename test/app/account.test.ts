@@ -114,6 +114,33 @@ it('closes and opens one account again while another runs: its counters go on, a
   expect(other.status().up).toBe(true);
 });
 
+it('exposes counters after a day without an agent, also while the service does not answer', async () => {
+  const clock = createManualClock();
+  const emulator = await startEmulator({ clock, token: 'secret-token', history: 0, workload: false });
+  afterThisTest(() => emulator.close());
+  const { open, start } = setUp([{ name: 'a', baseUrl: emulator.url }], clock);
+  const first = await open('a');
+  await start(first);
+  emulator.state.addEvent({ state: 'created', time: clock.now() + SECOND });
+  await eventually(async () => {
+    await clock.advance(20 * SECOND);
+    expect(sum(first, 'delivery_events_total')).toBe(1);
+  });
+  await first.close();
+  await emulator.close();
+  await clock.advance(86_400 * SECOND);
+  const next = await open('a');
+  expect(sum(next, 'delivery_events_total')).toBe(1);
+  const starting = start(next);
+  await eventually(async () => {
+    await clock.advance(20 * SECOND);
+    expect(next.status().collectors.find(({ collector }) => collector === 'events')?.rounds[0]?.success).toBe(false);
+  });
+  expect(sum(next, 'delivery_events_total')).toBe(1);
+  await next.close();
+  await starting;
+});
+
 it('leaves since when its problems are there to the next process', async () => {
   const clock = createManualClock();
   const { open } = setUp([{ name: 'a', baseUrl: 'http://127.0.0.1:9' }], clock);

@@ -21,8 +21,7 @@ async function refused(...options: string[]): Promise<string> {
 }
 
 it.each([
-  [[], 'give --gap, or --from\n'],
-  [['--to', '2h'], 'give --gap, or --from\n'],
+  [['--to', '2h'], "error: required option '--from <time>' not specified\n"],
   [['--from', '1h', '--to', '2h'], '--from must be before --to, and before now\n'],
   [['--from', '2999-01-01T00:00:00Z'], '--from must be before --to, and before now\n'],
   [['--from', '1h', '--account', 'nobody'], 'there is no account called nobody in config.yaml\n'],

@@ -57,7 +57,7 @@ it('counts what a schedule misses and what comes late, killed in between, until 
   const before = await value('missed_total');
   await agent.end('SIGKILL');
   await agent.start();
-  // It was gone for minutes of its own time: counters are shown when they have caught up, and none is lower.
+  // It was gone for minutes of its own time: counters continue from the store.
   const after = await eventually(async () => {
     const missed = await value('missed_total');
     expect(missed).not.toBeNaN();

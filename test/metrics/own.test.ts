@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { createAccountMeter, knownRequests, ownFamilies, statusSamples } from '../../src/metrics/own.ts';
-import type { CollectorStatus, RoundStatus } from '../../src/model/status.ts';
+import type { RoundStatus } from '../../src/model/status.ts';
 
 const [endpoints, outcomes] = [['cancel'], ['ok', 'timeout']];
 const known = { ...knownRequests(endpoints, outcomes), collectors: ['dlq'] };
@@ -57,14 +57,13 @@ const READ: RoundStatus = {
   failure: undefined,
 };
 
-it.each<[string, Partial<RoundStatus>, Partial<CollectorStatus>, number]>([
-  ['1 while the log is read and stored', {}, {}, 1],
-  ['0 before the first complete read of this process', { success: undefined, dataAt: undefined }, {}, 0],
-  ['0 while the data is stale', { stale: true }, {}, 0],
-  ['0 while the agent catches up', {}, { isCatchingUp: true }, 0],
-  ['0 when the last read was not stored', { success: false }, {}, 0],
-])('delivery_event_log_counting is %s', (_, round, collector, expected) => {
-  const events = { collector: 'events', withdrawn: false, ...collector, rounds: [{ ...READ, ...round }] };
+it.each<[string, Partial<RoundStatus>, number]>([
+  ['1 while the log is read and stored', {}, 1],
+  ['0 before the first complete read of this process', { success: undefined, dataAt: undefined }, 0],
+  ['0 while the data is stale', { stale: true }, 0],
+  ['0 when the last read was not stored', { success: false }, 0],
+])('delivery_event_log_counting is %s', (_, round, expected) => {
+  const events = { collector: 'events', withdrawn: false, rounds: [{ ...READ, ...round }] };
   const samples = new Map(statusSamples({ account: 'a', up: true, collectors: [events] }));
   expect(samples.get(ownFamilies.counting)).toEqual([{ labels: {}, value: expected }]);
 });

@@ -20,7 +20,7 @@ const tests = ofLog.flatMap((each): RuleTest[] => {
   return [
     {
       name: `${alert} goes on firing`,
-      input: replica(caughtUpAfter(sees(ill), { from: gone, back, shown: back + CATCHING_UP })),
+      input: replica(caughtUpAfter(sees(ill), { from: gone, back, caughtUp: back + CATCHING_UP })),
       minutes: back + HOUR,
       queries: [4, 8, CATCHING_UP - 1, CATCHING_UP, CATCHING_UP + 4, CATCHING_UP + 20, HOUR].map(minute =>
         fires(alert, back + minute),
@@ -28,20 +28,34 @@ const tests = ofLog.flatMap((each): RuleTest[] => {
     },
     ...well.map(([why, input]) => ({
       name: `${alert} is quiet: ${why}`,
-      input: replica(caughtUpAfter(sees(input), { from: HOUR, back: 2 * HOUR, shown: 2 * HOUR + CATCHING_UP })),
+      input: replica(caughtUpAfter(sees(input), { from: HOUR, back: 2 * HOUR, caughtUp: 2 * HOUR + CATCHING_UP })),
       minutes: 3 * HOUR + at,
       queries: [neverFired(alert, 3 * HOUR + at)],
     })),
   ];
 });
 
-describe.skipIf(!requireProgram('promtool'))('alerts on the event log after a gap, by promtool test rules', () => {
-  it('begin and end for nothing while its counters are not shown yet', () => {
+/** Too few overdue messages in each half-hour to fire; those of hours are counted while the agent catches up. */
+function fewOverdue(): RuleTest {
+  const each = ofLog.find(({ alert }) => alert === 'DeliveryStalled');
+  if (!each) throw new Error('there is no such case');
+  const input = { ...each.idle, delivery_messages_overdue_total: (minute: number) => Math.floor(minute / 4) };
+  const [back, minutes] = [5 * HOUR, 7 * HOUR];
+  return {
+    name: `${each.alert} is quiet: few overdue messages at a time`,
+    input: replica(caughtUpAfter(sceneOf(each).sees(input), { from: HOUR, back, caughtUp: back + CATCHING_UP })),
+    minutes,
+    queries: [neverFired(each.alert, minutes)],
+  };
+}
+
+describe.skipIf(!requireProgram('promtool'))('alerts on the event log after downtime, by promtool test rules', () => {
+  it('neither fire nor resolve because counters catch up', () => {
     expect(ofLog.length).toBeGreaterThan(5);
     expect(
       testRules(
         ofLog.map(({ alert }) => alert),
-        asJobs(tests),
+        asJobs([...tests, fewOverdue()]),
       ),
     ).toBe('');
   });

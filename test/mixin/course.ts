@@ -152,19 +152,20 @@ export const blindRestart = (input: Input, at: number): Input =>
   });
 
 /**
- * No agent runs from `from` to `back`, and the next has caught up with the event log at `shown`: before that it shows nothing of
- * what the log says.
+ * No agent runs from `from` to `back`. The next one reads the log in the order of time and reaches its end at `caughtUp`: until then
+ * its counters rise from where they stood, and gauges of the service are missing.
  */
 export const caughtUpAfter = (
   input: Input,
-  { from, back, shown }: { from: number; back: number; shown: number },
+  { from, back, caughtUp }: { from: number; back: number; caughtUp: number },
 ): Input =>
-  mapped(input, (values, series) => {
-    const isHidden = ofService.has(familyOf(series)) || NOT_BEFORE_A_ROUND.test(series);
-    if (series === COUNTING) {
-      return minute => (minute >= from && minute < back ? undefined : Number(minute < from || minute >= shown));
-    }
-    return minute => (minute >= from && minute < (isHidden ? shown : back) ? undefined : values(minute));
+  mapped(input, (values, series) => minute => {
+    if (minute < from || minute >= caughtUp) return values(minute);
+    if (minute < back) return undefined;
+    if (series === COUNTING) return 0;
+    if (isWithdrawn(series) || NOT_BEFORE_A_ROUND.test(series)) return undefined;
+    const readTo = from + ((minute - back) * (caughtUp - from)) / (caughtUp - back);
+    return values(isFrozen(series) ? Math.floor(readTo) : minute);
   });
 
 export interface Round {

@@ -27,7 +27,6 @@ it('lets log records be sent when they are committed, and never those that are f
     },
     { ...inner, commit },
     ['list'],
-    undefined,
     {
       post: (_account, { records }) => ({
         changes: () => records.map(({ id }) => ({ key: `record/${id}`, value: '' })),

@@ -1,6 +1,6 @@
 import type { Records } from '../../src/model/log-record.ts';
 import { createCollectorState } from '../../src/scheduler/board.ts';
-import { type CatchUp, createRunner, type Observer } from '../../src/scheduler/runner.ts';
+import { createRunner, type Observer } from '../../src/scheduler/runner.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
 import { createManualClock } from '../support/manual-clock.ts';
@@ -18,7 +18,6 @@ export async function setUp(
   observe: Observer['observe'],
   store: Store = createMemoryStore(),
   rounds = ['list'],
-  catchUp?: CatchUp,
   records?: Records,
 ) {
   const clock = createManualClock();
@@ -36,7 +35,7 @@ export async function setUp(
     recall: memory => (memory === '' ? undefined : `recalled ${memory}`),
     observe,
   };
-  const run = await createRunner({ observer, state: slot, store, records, clock, log, tracer, catchUp });
+  const run = await createRunner({ observer, state: slot, store, records, clock, log, tracer });
   const round = () => slot.status().rounds[0];
   return {
     clock,

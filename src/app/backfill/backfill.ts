@@ -1,5 +1,4 @@
-import { type EventsFacts, factsOf } from '../../collectors/events/events.ts';
-import { createReplay, type ReplayFound, type ReplayRange } from '../../collectors/events/replay.ts';
+import { createReplay } from '../../collectors/events/replay.ts';
 import { restoreMemory } from '../../collectors/events/rows.ts';
 import { schedulesOf } from '../../collectors/index.ts';
 import { createRoutes } from '../../collectors/routes.ts';
@@ -10,7 +9,6 @@ import { attachStore } from '../../store/open.ts';
 import type { Store } from '../../store/store.ts';
 import type { Account } from '../account.ts';
 import type { AccountSettings } from '../account-client.ts';
-import { type Gap, readGaps } from '../gaps.ts';
 import { createParts, type PartsDeps } from '../parts.ts';
 import { exposes } from '../shown-sources.ts';
 import { createRecording } from './recording.ts';
@@ -19,15 +17,16 @@ import { createSeriesFile, type SeriesFile } from './series-file.ts';
 const MINUTE = 60_000;
 /** Events on a page of the log. */
 const PAGE = 1000;
-/** By how much the clocks of agent and Prometheus may differ: a point after what was scraped next would look like a reset. */
-const CLOCKS = 15_000;
 /** Where the account's spending of the day is stored. */
 const SPENT = 'budget/spent';
+/** Where the checkpoint of the event log is stored. */
+const CHECKPOINT = 'events/checkpoint';
 
 /** What is to be written. Times: milliseconds since the Unix epoch. */
 export interface BackfillOrder {
-  /** Undefined: the gaps that the store knows of. */
-  readonly range: { readonly from: number; readonly to: number | undefined } | undefined;
+  readonly from: number;
+  /** Default: when the agent started to count, or now if it never ran. */
+  readonly to: number | undefined;
   /** Labels of every series beside those of /metrics. */
   readonly labels: (account: string) => Readonly<Record<string, string>>;
 }
@@ -42,7 +41,7 @@ export interface BackfillProgress {
   readonly requests: number;
 }
 
-/** What became of one account's gap, or range. Times: milliseconds since the Unix epoch. */
+/** Result for one account. Times: milliseconds since the Unix epoch. */
 export interface Backfilled {
   readonly account: string;
   /** The first and last point in time that was written; undefined where nothing was. */
@@ -60,12 +59,10 @@ export interface Backfilled {
 /** What can't be told, and therefore is not written. */
 class Refusal extends Error {}
 
-/** A part of an account's time, from one state of what was counted to another. */
+/** The range of one account. Times: milliseconds since the Unix epoch. */
 interface Part {
-  readonly range: ReplayRange;
-  /** Nothing was shown from here on. */
-  readonly begin: number;
-  readonly gap: Gap | undefined;
+  readonly from: number;
+  readonly to: number;
   /** Whether the log surely holds all of it. */
   readonly isKept: boolean;
   readonly notes: readonly string[];
@@ -81,141 +78,68 @@ function reading({ name, collect, objectives }: AccountSettings, { config }: Loa
     routes: createRoutes(collect.routes),
     schedules: schedulesOf(config.schedules, name),
   };
-  const memoryOf = (rows: ReadonlyMap<string, string>) => restoreMemory(rows, collect.events, services);
-  return { options: collect.events, services, memoryOf, isExposed: exposes(collect) };
+  return { options: collect.events, services, isExposed: exposes(collect) };
 }
 
 type Reading = ReturnType<typeof reading>;
 
-function gapPart(gap: Gap, { memoryOf }: Reading): Part {
-  const { from, tooLarge, rows, end } = gap;
-  const since = `the gap since ${iso(from)}`;
-  if (tooLarge) throw new Refusal(`${since}: what was known when it began was too large to keep`);
-  if (!end)
-    throw new Refusal(`${since}: the agent has not caught up yet; try again when delivery_event_log_catching_up is 0`);
-  const to = memoryOf(end.rows).checkpoint?.readTo ?? end.shownAt;
-  const first = nextMark(from + 1);
-  if (first > to) throw new Refusal(`${since}: no minute began before ${iso(to)}, when counters were shown again`);
-  return { range: { from: first, to, endsAtTo: true, rows }, begin: from, gap, isKept: true, notes: [] };
+/** Returns since when the agent counts the account's events, in milliseconds since the Unix epoch; undefined if it never ran. */
+async function countedSince(
+  { name }: AccountSettings,
+  { options, services }: Reading,
+  store: Store | undefined,
+): Promise<number | undefined> {
+  const stored = (await store?.scan(name, CHECKPOINT))?.get(CHECKPOINT);
+  if (stored === undefined) return undefined;
+  return restoreMemory(new Map([['checkpoint', stored]]), options, services).checkpoint?.floor;
 }
 
-async function rangePart(
-  { from, to }: NonNullable<BackfillOrder['range']>,
-  { name, retention, collect }: AccountSettings,
-  { memoryOf }: Reading,
-  store: Store | undefined,
+/** Throws Refusal. */
+function partOf(
+  { from, to }: BackfillOrder,
+  { retention, collect }: AccountSettings,
+  floor: number | undefined,
   now: number,
-): Promise<Part> {
-  const rows = await store?.scan(name, 'events/checkpoint');
-  const checkpoint = rows && memoryOf(new Map([...rows].map(([key, value]) => [key.slice(7), value]))).checkpoint;
+): Part {
   const settled = now - collect.events.overlap;
-  const until = Math.min(to ?? checkpoint?.floor ?? settled, settled);
-  if (checkpoint && until > checkpoint.floor) {
-    throw new Refusal(
-      `the agent counts events since ${iso(checkpoint.floor)}: give that or less as --to; for times without an agent since then there is --gap`,
-    );
+  const until = Math.min(to ?? floor ?? settled, settled);
+  if (floor !== undefined && until > floor) {
+    throw new Refusal(`the agent counts events since ${iso(floor)}: give that or less as --to`);
   }
   const kept = retention.events === null ? Number.NEGATIVE_INFINITY : now - retention.events;
   const notes = kept > from ? [`begins at ${iso(kept)}: the log is kept for no longer (retention.events)`] : [];
   const first = nextMark(Math.max(from, kept));
   if (first > until) throw new Refusal(`no minute begins between ${iso(Math.max(from, kept))} and ${iso(until)}`);
-  return {
-    range: { from: first, to: until, endsAtTo: true },
-    begin: first,
-    gap: undefined,
-    isKept: retention.events !== null,
-    notes,
-  };
+  return { from: first, to: until, isKept: retention.events !== null, notes };
 }
 
-const sum = (numbers: Iterable<number>) => [...numbers].reduce((a, b) => a + b, 0);
-
-/** Events, and messages that ended, of the whole account: by how much `more` has more than `less`, whatever the label. */
-function excess(more: EventsFacts, less: EventsFacts): number {
-  const sums = ({ destinations }: EventsFacts) => {
-    const all = new Map<string, number>();
-    for (const { events, finished } of destinations.values()) {
-      for (const [name, count] of [
-        ...Object.entries(events),
-        ...Object.entries(finished).map(([outcome, n]) => [`ended ${outcome}`, n] as const),
-      ]) {
-        all.set(name, (all.get(name) ?? 0) + count);
-      }
-    }
-    return all;
-  };
-  const other = sums(less);
-  return sum([...sums(more)].map(([name, count]) => Math.max(0, count - (other.get(name) ?? 0))));
-}
-
-/**
- * Throws Refusal where events are gone that were counted right before the gap. What is left of the log could fill a part of the gap
- * with events, but not with what became of messages: it does not tell which of them had begun before.
- */
-function checkBegin({ missing, begin, oldest = begin }: ReplayFound): void {
-  if (missing === 0) return;
-  const listed = oldest === undefined ? 'nothing of it is listed' : `nothing is listed before ${iso(oldest)}`;
-  throw new Refusal(
-    `the log no longer holds the beginning of the gap: ${missing} events that were counted right before it are gone, ${listed}; a part of a gap can’t be told exactly: this one stays; after another, run backfill sooner`,
-  );
-}
-
-/** Throws Refusal where the log no longer says all that the agent has counted. */
-function check(last: EventsFacts, before: EventsFacts, after: EventsFacts): void {
-  if (after.log.gaps > before.log.gaps) throw new Refusal('the agent found that the log had lost events of the gap');
-  // What the sweep found meanwhile is older than what is read here.
-  const less = excess(after, last) - (after.log.late - last.log.late);
-  if (less > 0) {
-    throw new Refusal(
-      `the log lists ${less} events and ends of messages less than the agent counted: it no longer holds all of the gap`,
-    );
-  }
-}
-
-/** Reads one part and puts it into the file. Throws Refusal. */
+/** Reads the range of one account and writes it to the file. */
 async function fill(
-  part: Part,
+  { from, to, isKept, notes }: Part,
   account: Account,
-  { options, services, memoryOf, isExposed }: Reading,
+  { options, services, isExposed }: Reading,
   file: SeriesFile,
   { signal, onProgress }: BackfillDeps,
 ): Promise<Backfilled> {
-  const { range, gap, begin } = part;
   const { name } = account;
   const requests = account.spent().requests;
-  const memory = gap && memoryOf(gap.rows);
-  const before = memory && factsOf(memory, options);
-  const after = gap?.end && factsOf(memoryOf(gap.end.rows), options);
-  const isKnown = (destination: string) => memory?.destinations.stored(destination) !== undefined;
-  const recording = createRecording(file, { account: name, isExposed, before, isKnown, after });
-  const replay = createReplay(account.at('background'), options, services, range, signal);
-  const { found } = replay;
-  const notes = [...part.notes];
-  if (begin < range.from) file.begin(begin);
-  let last: EventsFacts | undefined;
-  for await (const { at, facts } of replay.steps) {
-    onProgress({ account: name, ...range, ...found, requests: account.spent().requests - requests });
-    last = facts;
-    // Where nothing says how long the log is kept, there is nothing to tell before its first event.
-    const isTold = part.isKept || (found.oldest !== undefined && at > found.oldest - MINUTE);
-    if (isTold && (!gap || (at % MINUTE === 0 && at <= range.to - CLOCKS))) recording.add(at, facts);
+  const recording = createRecording(file, { account: name, isExposed });
+  const range = { from, to, endsAtTo: true };
+  const { steps, found } = createReplay(account.at('background'), options, services, range, signal);
+  for await (const { at, facts } of steps) {
+    onProgress({ account: name, from, to, ...found, requests: account.spent().requests - requests });
+    // If the retention is unknown, an empty log before the first listed event does not prove that nothing happened.
+    if (isKept || (found.oldest !== undefined && at > found.oldest - MINUTE)) recording.add(at, facts);
   }
-  checkBegin(found);
-  if (last && before && after) check(last, before, after);
-  if (found.rejected > 0) notes.push(`${found.rejected} rows of the log could not be read`);
-  const followedTo = gap?.end && memoryOf(gap.end.rows).checkpoint?.watermark;
-  const early = recording.endedBefore(Math.min(followedTo ?? 0, range.to - CLOCKS));
-  if (early.length > 0) {
-    notes.push(`ends early, as the agent counted otherwise: ${early.map(family => family.name).join(', ')}`);
-  }
-  const { first, last: end, points } = recording;
+  const { first, last, points } = recording;
+  const unread = found.rejected > 0 ? [`${found.rejected} rows of the log could not be read`] : [];
   return {
     account: name,
-    written: first === undefined || end === undefined ? undefined : { from: first, to: end, points },
+    written: first === undefined || last === undefined ? undefined : { from: first, to: last, points },
     events: found.events,
     requests: account.spent().requests - requests,
     leastRequests: Math.ceil(found.events / PAGE),
-    notes,
+    notes: [...notes, ...unread],
     refusal: undefined,
   };
 }
@@ -228,12 +152,12 @@ export interface BackfillDeps extends Pick<PartsDeps, 'env' | 'clock' | 'random'
 }
 
 /** What the agent's store says; undefined where it is in the agent's memory, or not there yet. */
-async function storeOf({ config }: LoadedConfig, isNeeded: boolean, env: PartsDeps['env']): Promise<Store | undefined> {
+async function storeOf({ config }: LoadedConfig, env: PartsDeps['env']): Promise<Store | undefined> {
   try {
     return await attachStore(config.store, { env });
   } catch (error) {
     const reason = error instanceof Error && 'reason' in error ? error.reason : undefined;
-    if (isNeeded || (reason !== 'missing' && reason !== 'unshared')) throw error;
+    if (reason !== 'missing' && reason !== 'unshared') throw error;
     return undefined;
   }
 }
@@ -249,14 +173,13 @@ async function ownStore(accounts: readonly AccountSettings[], store: Store | und
 }
 
 /**
- * Reads what the event log still holds of a range, or of the gaps in which no agent ran, and writes the counters and histograms
- * that an agent would have shown, minute by minute. What can't be told of an account is not written, and said. Rejects with
- * StoreError, and with what the service's refusal is called.
+ * Reads the remaining event log of a range, and writes the counters and histograms that an agent would have shown, one point a
+ * minute. A refused account is reported and not written. Rejects with StoreError, or with the service's error.
  */
 export function backfill(loaded: LoadedConfig, order: BackfillOrder, deps: BackfillDeps): Promise<Backfilled[]> {
   return withClosing(async closing => {
     const { config } = loaded;
-    const store = await storeOf(loaded, order.range === undefined, deps.env);
+    const store = await storeOf(loaded, deps.env);
     if (store) closing.add('store', () => store.close());
     const own = await ownStore(config.accounts, store);
     const alone = { ...config, store: { ...config.store, kind: 'memory' as const } };
@@ -270,20 +193,14 @@ export function backfill(loaded: LoadedConfig, order: BackfillOrder, deps: Backf
       if (!account || !settings.collect.events.enabled) continue;
       const how = reading(settings, loaded);
       const now = deps.clock.now();
-      const gaps = order.range ? [undefined] : store ? await readGaps(store, settings.name, now) : [];
-      for (const gap of gaps) {
-        const { requests } = account.spent();
-        try {
-          const range = order.range ?? { from: 0, to: 0 };
-          const part = gap ? gapPart(gap, how) : await rangePart(range, settings, how, store, now);
-          done.push(await fill(part, account, how, file, deps));
-          file.endPart(true);
-        } catch (error) {
-          if (!(error instanceof Refusal)) throw error;
-          file.endPart(false);
-          const cost = { events: 0, requests: account.spent().requests - requests, leastRequests: 0 };
-          done.push({ account: settings.name, written: undefined, ...cost, notes: [], refusal: error.message });
-        }
+      try {
+        const part = partOf(order, settings, await countedSince(settings, how, store), now);
+        done.push(await fill(part, account, how, file, deps));
+        file.endAccount();
+      } catch (error) {
+        if (!(error instanceof Refusal)) throw error;
+        const cost = { events: 0, requests: 0, leastRequests: 0 };
+        done.push({ account: settings.name, written: undefined, ...cost, notes: [], refusal: error.message });
       }
     }
     if (done.some(({ written }) => written)) await deps.write(file.text());

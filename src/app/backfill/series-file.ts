@@ -14,7 +14,7 @@ interface Series {
   readonly values: Float64Array;
 }
 
-/** Points in time of one part: the values of each series from `first` on. */
+/** Points in time of one account: the values of each series from `first` on. */
 interface Block {
   readonly offset: number;
   readonly first: number;
@@ -35,9 +35,9 @@ export interface SeriesFile {
   set(series: number, value: number): void;
   /** A series begins with the last time: at the one before it was 0. */
   startAtZero(series: number): void;
-  /** What comes next is of other times, or of another account. `isKept`: else all since the last end is forgotten. */
-  endPart(isKept: boolean): void;
-  /** All of it as OpenMetrics text, in pieces; to be called once, after the end of the last part. */
+  /** Ends the series of an account. */
+  endAccount(): void;
+  /** Returns everything as OpenMetrics text, in pieces; to be called once, after the last account. */
   text(): Generator<string>;
   /** Removes the file. */
   close(): void;
@@ -52,7 +52,7 @@ export function createSeriesFile(labels: (account: string) => Readonly<Record<st
   /** By family, and by labels without `le`: the lines of one histogram belong together. */
   const families = new Map<Family, Map<string, number[]>>();
   const blocks: Block[] = [];
-  let [size, times, blocksBefore]: [number, number[], number] = [0, [], 0];
+  let [size, times]: [number, number[]] = [0, []];
   /** The account of the series that came last, and its first one. */
   let [last, first]: [string | undefined, number] = [undefined, 0];
 
@@ -127,11 +127,7 @@ export function createSeriesFile(labels: (account: string) => Readonly<Record<st
       const { values } = all[series] as Series;
       if (times.length > 1) values[times.length - 2] = 0;
     },
-    endPart(isKept) {
-      flush(false);
-      if (!isKept) blocks.length = blocksBefore;
-      blocksBefore = blocks.length;
-    },
+    endAccount: () => flush(false),
     *text() {
       for (const [family, metrics] of families) {
         yield renderHeader(family, 'openmetrics');

@@ -1,7 +1,6 @@
 import { families as dlqFamilies } from '../../../collectors/dlq/families.ts';
 import { events } from '../../../collectors/events/events.ts';
 import { objectiveFamilies } from '../../../metrics/objectives.ts';
-import { ownFamilies } from '../../../metrics/own.ts';
 import { type BurnRate, FEWEST_BAD, LOG_BEHIND, MONTH, MOST_BAD, RETRIES } from '../../../metrics/thresholds.ts';
 import { HOUR, seriesName } from '../recent.ts';
 import { type AccountCheck, easing, isCurrent, MINUTE, type Moment, msOf } from './check.ts';
@@ -196,16 +195,6 @@ export const MESSAGES: readonly AccountCheck[] = [
       const text = `The event log is ${lasting(lag)} behind, after ${count(lately.by)} events ${within(lately.overSeconds)}.`;
       return [{ since: msOf(newest), text }];
     }),
-  },
-  {
-    kind: 'event_log_behind',
-    severity: 'info',
-    runbook: null,
-    when: 'no agent ran for more than two minutes, and the event log was not read to its end since: its counters are not shown until then',
-    check: ({ shown }) =>
-      shown.one(ownFamilies.catchingUp) === 1
-        ? [{ text: 'No agent ran for a while: what the event log counts is shown when it has been read to its end.' }]
-        : [],
   },
   {
     kind: 'event_log_gap',
