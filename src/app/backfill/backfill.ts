@@ -124,8 +124,7 @@ async function fill(
   const { name } = account;
   const requests = account.spent().requests;
   const recording = createRecording(file, { account: name, isExposed });
-  const range = { from, to, endsAtTo: true };
-  const { steps, found } = createReplay(account.at('background'), options, services, range, signal);
+  const { steps, found } = createReplay(account.at('background'), options, services, { from, to }, signal);
   for await (const { at, facts } of steps) {
     onProgress({ account: name, from, to, ...found, requests: account.spent().requests - requests });
     // If the retention is unknown, an empty log before the first listed event does not prove that nothing happened.

@@ -81,8 +81,6 @@ export interface Counted {
 export interface Destinations {
   /** Tallies of those that have a place, and of the remainder once there is one, as they are now. */
   copies(): ReadonlyMap<string, ShownTally>;
-  /** The same, which change with what is counted next. */
-  live(): ReadonlyMap<string, ShownTally>;
   /** The log was read until `time`, milliseconds since the Unix epoch: what is counted for the first time begins there. */
   readUntil(time: number): void;
   /** Names without a place that were met, as far as they are remembered. */
@@ -176,7 +174,6 @@ export function createDestinations(
           return [name, counted.copy];
         }),
       ),
-    live: () => new Map([...placed].map(([name, { tally, since }]) => [name, { ...tally, since }])),
     readUntil(time) {
       readUntil = time;
     },

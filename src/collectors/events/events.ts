@@ -240,20 +240,16 @@ export const events = defineKind({
 type Context = ObserveContext<Memory, Walk>;
 type Observed = Promise<Observation<EventsFacts, Memory, Walk>>;
 
-/** What is shown of a memory. `isLive`: it changes with what is counted next; otherwise that leaves it as it is. */
-export function factsOf(
-  memory: Memory,
-  { window, destination, destinationHistograms }: EventsOptions,
-  isLive = false,
-): EventsFacts {
+/** Returns the facts of a memory; later changes of the memory do not change them. */
+export function factsOf(memory: Memory, { window, destination, destinationHistograms }: EventsOptions): EventsFacts {
   const { gauges, checkpoint, log, destinations, schedules, attempts } = memory;
   const counters = destination !== 'none';
   return {
     gauges,
     windowMs: window,
     since: checkpoint?.floor,
-    log: isLive ? log : structuredClone(log),
-    destinations: isLive ? destinations.live() : destinations.copies(),
+    log: structuredClone(log),
+    destinations: destinations.copies(),
     schedules: schedules.facts(),
     beyondCap: destinations.beyond,
     attempts: attempts?.view,

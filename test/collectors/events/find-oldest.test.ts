@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { findOldest } from '../../../src/collectors/events/log-begin.ts';
+import { findOldest } from '../../../src/collectors/events/replay.ts';
 import { runs } from '../../support/runs.ts';
 import { createLog, HOUR, type LogShape, MINUTE } from './fake-log.ts';
 
