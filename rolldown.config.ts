@@ -66,90 +66,6 @@ const besides: Plugin = {
   },
 };
 
-/** Places and names are enough for a stack trace; the sources are in the repository. */
-const withoutSources: Plugin = {
-  name: 'without-sources',
-  generateBundle(_options, bundle) {
-    for (const each of Object.values(bundle)) {
-      if (each.type !== 'asset' || !each.fileName.endsWith('.map')) continue;
-      each.source = JSON.stringify({ ...JSON.parse(String(each.source)), sourcesContent: undefined });
-    }
-  },
-};
-
-/**
- * V8 builds the whole of a JSON file while it loads the chunk around it. These tables, of character sets that no client of
- * ours writes in and body-parser refuses for JSON, would cost every process 3 MB.
- */
-const withoutCharacterTables: Plugin = {
-  name: 'without-character-tables',
-  load: {
-    filter: { id: /\/iconv-lite\/encodings\/tables\/.*\.json$/ },
-    handler: () => ({ code: '[]', moduleType: 'json' }),
-  },
-};
-
-/**
- * Of undici what we import. The file that names its parts would have every start of a process read and make them all: `fetch`,
- * WebSocket, mocks, caches.
- */
-const partOfUndici: Plugin = {
-  name: 'part-of-undici',
-  transform: {
-    filter: { id: /\/node_modules\/undici\/index\.js$/ },
-    handler(code) {
-      const [request] = /^function makeDispatcher [\s\S]*?^}/m.exec(code) ?? [];
-      if (request === undefined) throw new Error('undici makes its requests in another way: see its index.js');
-      return {
-        code: `const Agent = require('./lib/dispatcher/agent');
-const EnvHttpProxyAgent = require('./lib/dispatcher/env-http-proxy-agent');
-const Dispatcher = require('./lib/dispatcher/dispatcher');
-const errors = require('./lib/core/errors');
-const util = require('./lib/core/util');
-const api = require('./lib/api');
-const { getGlobalDispatcher } = require('./lib/global');
-const { InvalidArgumentError } = errors;
-Object.assign(Dispatcher.prototype, api);
-${request}
-module.exports = { Agent, Dispatcher, EnvHttpProxyAgent, errors, request: makeDispatcher(api.request) };
-`,
-        map: null,
-      };
-    },
-  },
-};
-
-/** Of all media types those that we send or take: an object of two thousand is made at every start. */
-const fewMediaTypes: Plugin = {
-  name: 'few-media-types',
-  transform: {
-    filter: { id: /\/node_modules\/mime-db\/db\.json$/ },
-    handler(code) {
-      const types = Object.entries(JSON.parse(code)).filter(([type]) =>
-        /^(text|image|font|multipart)\/|^application\/(json|javascript|octet-stream|x-www-form-urlencoded|yaml)$/.test(
-          type,
-        ),
-      );
-      return { code: JSON.stringify(Object.fromEntries(types)), map: null };
-    },
-  },
-};
-
-/**
- * Writes the other characters of the pages' templates as escapes: `asciiOnly` leaves tagged templates as they are, whose raw text,
- * which ours never ask for, would be another.
- */
-const asciiTemplates: Plugin = {
-  name: 'ascii-templates',
-  transform: {
-    filter: { id: /\/src\/http\/page\/.*\.ts$/ },
-    handler: code => ({
-      code: code.replace(/[^\0-\x7f]/g, unit => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`),
-      map: null,
-    }),
-  },
-};
-
 /** See docs/adr/0009-one-package.md. */
 // biome-ignore lint/style/noDefaultExport: rolldown asks for one.
 export default defineConfig({
@@ -159,15 +75,11 @@ export default defineConfig({
     'chunks/password-worker': 'src/http/password-worker.ts',
   },
   platform: 'node',
-  plugins: [asciiTemplates, withoutCharacterTables, partOfUndici, fewMediaTypes, withoutSources, besides],
+  plugins: [besides],
   output: {
     dir: 'dist',
     cleanDir: true,
     format: 'cjs',
     chunkFileNames: 'chunks/[name].js',
-    comments: false,
-    sourcemap: true,
-    // V8 keeps the text of what it runs, in two bytes a character where one is not ASCII. Stack traces: --enable-source-maps.
-    minify: { compress: false, mangle: true, codegen: { removeWhitespace: true, asciiOnly: true } },
   },
 });

@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { globSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { mainFile } from '../support/bundle.ts';
@@ -32,14 +32,6 @@ describe('the bundle', () => {
       expect.arrayContaining(['express', 'undici', 'zod', 'yaml', 'prom-client', '@opentelemetry/api', 'uplot']),
     );
     for (const section of sections) expect(section).toMatch(/licen[cs]e|permission/i);
-  });
-
-  it('is ASCII: one other character, and V8 keeps the whole chunk in two bytes a character', () => {
-    // Not assets/, which this process only hands on.
-    const chunks = globSync('dist/{*.js,chunks/*.js}', { cwd: folder });
-    const others = chunks.filter(chunk => /[^\0-\x7f]/.test(readFileSync(join(folder, chunk), 'utf8')));
-    expect(chunks.length).toBeGreaterThan(10);
-    expect(others).toEqual([]);
   });
 
   it('serves without what the configuration does not ask for, in a small process', async () => {
