@@ -1,4 +1,4 @@
-/** Three accounts with more to say than most, in a process of their own: `/many`, `/bodies` and `/millions`; all others are empty. Sends its port to its parent. */
+/** Three accounts with more to say than most, in a process of their own: `/many`, `/bodies` and `/most`; all others are empty. Sends its port to its parent. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -48,7 +48,7 @@ function bodies(query: URLSearchParams): Buffer[] {
 }
 
 const many = lists(100_000);
-const millions = lists(1_000_000);
+const most = lists(160_000);
 let turn = 0;
 const server = createServer((request, response) => {
   const { pathname, searchParams } = new URL(request.url ?? '', 'http://x');
@@ -58,7 +58,7 @@ const server = createServer((request, response) => {
     list === 'flowControl'
       ? new Map([
           ['many', many],
-          ['millions', millions],
+          ['most', most],
         ]).get(account)
       : undefined;
   if (keys) response.end(keys[turn % 2]);

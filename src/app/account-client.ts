@@ -12,7 +12,6 @@ import { type Budget, createBudget } from '../upstream/budget.ts';
 import { ENDPOINTS } from '../upstream/call.ts';
 import { createClient } from '../upstream/client.ts';
 import { OUTCOMES, UpstreamError } from '../upstream/errors.ts';
-import type { LargeBodies } from '../upstream/large-bodies.ts';
 import { addressesOf } from '../upstream/options.ts';
 import { createServiceClock, type ServiceClock } from '../upstream/service-clock.ts';
 import { fileToken, fixedToken, type TokenSource } from '../upstream/token.ts';
@@ -28,7 +27,6 @@ export type AccountSettings = Config['accounts'][number];
 export interface ClientDeps {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly dispatchers: Pick<Dispatchers, 'for'>;
-  readonly largeBodies: LargeBodies;
   readonly requestSeconds: Histogram<'endpoint'>;
   readonly clock: Clock;
   readonly random: () => number;
@@ -90,7 +88,7 @@ export function createAccountClient(
   settings: AccountSettings,
   before: LastKnown,
   counted: AccountMeter | undefined,
-  { env, dispatchers, largeBodies, requestSeconds, clock, random, log: agentLog, tracer, secrets, holding }: ClientDeps,
+  { env, dispatchers, requestSeconds, clock, random, log: agentLog, tracer, secrets, holding }: ClientDeps,
 ): AccountClient {
   const { name, token, actionToken, paths, upstream, collect } = settings;
   const collectors = [...enabledRounds(collect).keys()];
@@ -124,7 +122,6 @@ export function createAccountClient(
     eventsPath: paths.events,
     flowControlKeyPath: paths.flowControlKey,
     token: tokenSource(token, env),
-    largeBodies,
     meter: { ...timed, requests },
     random,
     secrets: () => secrets.of(name),

@@ -17,7 +17,6 @@ import { isNotHeld, type Store } from '../store/store.ts';
 import { createLog, type ProcessLog } from '../telemetry/log.ts';
 import { createTracer, type ProcessTracer } from '../telemetry/tracing.ts';
 import { ENDPOINTS } from '../upstream/call.ts';
-import { createLargeBodies, type LargeBodies } from '../upstream/large-bodies.ts';
 import { type AccountChanges, type Accounts, openAccounts } from './accounts.ts';
 import { createDispatchers, type Dispatchers } from './dispatchers.ts';
 import type { Leases } from './holding.ts';
@@ -66,7 +65,6 @@ export interface Base extends Pick<PartsDeps, 'env' | 'clock' | 'random' | 'back
   readonly tracer: ProcessTracer;
   readonly secrets: SecretValues;
   readonly dispatchers: Dispatchers;
-  readonly largeBodies: LargeBodies;
   /** Undefined before the first. */
   readonly reloads: { last: LastReload | undefined };
   readonly agentLog: AgentLog;
@@ -121,7 +119,6 @@ export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, 
     tracer,
     secrets: createSecretValues(config, deps.env),
     dispatchers,
-    largeBodies: createLargeBodies(),
     reloads: { last: undefined },
     agentLog: createAgentLog(),
     records: createRecordQueue({ store, clock, log }),

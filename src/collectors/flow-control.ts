@@ -226,8 +226,9 @@ export function createFlowControl(
         shown: newest(memory),
         timesKept: (key: string) => (memory.alone.has(key) ? 0 : (memory.kept.get(key) ?? 0)),
       };
-      const { into, rejected } = await api.flowControl(signal, () => createKeyList(options, before));
-      const list = into.end(rejected);
+      const keys = createKeyList(options, before);
+      const rejected = await api.flowControl(signal, keys.add);
+      const list = keys.end(rejected);
       const read = { from: now, now: Math.max(now, clock?.() ?? now), attempts };
       return { fold: memory => foldList(memory, list, options, read), isPartial: rejected > 0, more: undefined };
     },

@@ -27,9 +27,9 @@ export interface ReadList {
   readonly isWhole: boolean;
 }
 
-/** Takes the keys of a list while it is read, and keeps the rows of few: a list may have a million. */
+/** Adds up the keys of a list, and keeps the rows of few: a list may have 300,000. */
 export interface KeyList {
-  take(entry: FlowControlEntry): void;
+  add(entry: FlowControlEntry): void;
   /** `rejected`: rows that could not be read. */
   end(rejected: number): ReadList;
 }
@@ -94,7 +94,7 @@ export function createKeyList(selection: Selection, before: Before): KeyList {
 
   return {
     // A key listed twice is one key; its last row counts.
-    take(entry) {
+    add(entry) {
       const { key, waitlistSize } = entry;
       const sizeBefore = sizes.set(hash64(key), waitlistSize);
       if (sizeBefore !== undefined && held.has(key)) {

@@ -52,36 +52,22 @@ export function acceleratedClock(clock: Clock, speed: number): Clock {
 }
 
 /**
- * Runs `work` with a signal that is aborted when `parent` is, or after `ms` with a `TimeoutError`. What it does by `own` is
- * its own work, and takes none of that time. Listener and timer are gone when it returns (AbortSignal.any would keep them
- * as long as `parent` lives).
+ * Runs `work` with a signal that is aborted when `parent` is, or after `ms` with a `TimeoutError`. Listener and timer are
+ * removed when it returns (AbortSignal.any would keep them as long as `parent` lives).
  */
 export async function withDeadline<T>(
   ms: number,
   parent: AbortSignal,
-  work: (signal: AbortSignal, own: <R>(task: () => Promise<R>) => Promise<R>) => Promise<T>,
+  work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const controller = new AbortController();
   const onAbort = () => controller.abort(parent.reason);
   if (parent.aborted) onAbort();
   parent.addEventListener('abort', onAbort, { once: true });
-  let left = ms;
-  let since = performance.now();
   const onTimeout = () => controller.abort(new DOMException(`no answer within ${ms} ms`, 'TimeoutError'));
-  const startTimer = () => setTimeout(onTimeout, Math.min(left, LONGEST_TIMER));
-  let handle = startTimer();
-  async function own<R>(task: () => Promise<R>): Promise<R> {
-    clearTimeout(handle);
-    left = Math.max(0, left - (performance.now() - since));
-    try {
-      return await task();
-    } finally {
-      since = performance.now();
-      handle = startTimer();
-    }
-  }
+  const handle = setTimeout(onTimeout, Math.min(ms, LONGEST_TIMER));
   try {
-    return await work(controller.signal, own);
+    return await work(controller.signal);
   } finally {
     clearTimeout(handle);
     parent.removeEventListener('abort', onAbort);

@@ -1,8 +1,8 @@
 import type { DeliveryEvent, DlqEntry, FlowControlEntry } from '../model/message.ts';
+import { mapInSlices } from './body.ts';
 import type { Call, Endpoint, Priority } from './call.ts';
 import type { DlqQuery } from './dlq-filter.ts';
 import { UpstreamError } from './errors.ts';
-import { Rows, type RowsOf } from './json-reader.ts';
 import {
   type CursorPage,
   eventsPath,
@@ -46,24 +46,13 @@ export interface EventQuery {
   readonly queueName?: string;
 }
 
-/** Takes rows while they are read. */
-interface Taking<Row> {
-  take(row: Row): void;
-}
-
 /** What may be read. Pages come one by one so that a caller folds and forgets them. All throw UpstreamError. */
 export interface Reader {
   dlqPages(query: DlqListQuery, signal: AbortSignal): AsyncIterator<ListPage<DlqEntry>>;
   /** `isDetailed`: with what traces need of each event. */
   eventPages(query: EventQuery, signal: AbortSignal, isDetailed?: boolean): AsyncIterator<ListPage<DeliveryEvent>>;
-  /**
-   * All keys. `begin` gives what takes them, one by one, for a list may have a million; where it is called again, what was
-   * taken before is void. `rejected`: rows that could not be read.
-   */
-  flowControl<Into extends Taking<FlowControlEntry>>(
-    signal: AbortSignal,
-    begin: () => Into,
-  ): Promise<{ readonly into: Into; readonly rejected: number }>;
+  /** Passes each key to `take`. Returns the number of rows that could not be read. */
+  flowControl(signal: AbortSignal, take: (entry: FlowControlEntry) => void): Promise<number>;
   /** One key; undefined when the service has none of that name, or does not show keys one by one. */
   flowControlKey(key: string, signal: AbortSignal): Promise<FlowControlEntry | undefined>;
 }
@@ -82,19 +71,14 @@ export function createPageSizes(): PageSizes {
 /** Some services allow no more rows than this in a page of any list. */
 const SMALL_PAGE = 100;
 
-/** Bytes of a body that are read, packed or unpacked. A page of 1,000 events with bodies is a few MiB. */
-const LARGEST_BODY = 32 * 1024 * 1024;
-/** Bytes that are read where asking for less is not possible: a page of one row, a list without pages. */
-export const LARGEST_SINGLE = 128 * 1024 * 1024;
+/** Maximum size of a response body (bytes). A page of 1,000 events with bodies has a few MiB. */
+export const LARGEST_BODY = 32 * 1024 * 1024;
 
 /** Bytes of the answer for a single key. */
 const LARGEST_KEY = 1024 * 1024;
 
 /** A page with this many times the rows that were asked for is no page. */
 const TOLERATED = 10;
-/** Keys in one list. Reading more would hold up everything else in the process for seconds. */
-const MOST_KEYS = 1_000_000;
-
 interface ReaderDeps {
   readonly sizes: PageSizes;
   readonly call: Call;
@@ -111,9 +95,6 @@ interface ReaderDeps {
 
 /** The lists there are, by the name of the collector that reads them. */
 type List = Extract<Endpoint, 'dlq' | 'events' | 'flow_control'>;
-
-/** In place of a row of which nothing is to be kept. */
-const TAKEN = Symbol('taken');
 
 /** Whether the service itself would not take a request as it was. */
 const wasRefused = (error: UpstreamError) => error.reason === 'refused' && error.status !== undefined;
@@ -133,61 +114,47 @@ export function createReader(deps: ReaderDeps): Reader {
     query: URLSearchParams,
     largest: number,
     signal: AbortSignal,
-    { template = path, rowsOf }: { template?: string; rowsOf?: RowsOf } = {},
+    template = path,
   ): Promise<unknown> {
     const address = endpoint === 'flow_control_key' ? 'regional' : 'base';
-    const request = { endpoint, method: 'GET', address, path, template, query, priority, largest, signal } as const;
-    return (await call(rowsOf ? { ...request, rowsOf } : request)).body;
+    return (await call({ endpoint, method: 'GET', address, path, template, query, priority, largest, signal })).body;
   }
 
   /**
-   * One page. It is asked for again with half as many rows for as long as it is too large, and with as few as every
-   * service takes when the number itself may be why it was refused. What worked is remembered.
+   * Reads one page. A page that is too large is requested again with half as many rows, down to one; a single row that is
+   * too large counts as unreadable. If the service refuses the request, the number of rows may be the reason: it is
+   * requested again with as few as every service allows. Remembers the size that worked.
    */
   async function getPage(
     endpoint: keyof PageSizes,
     path: string,
     query: URLSearchParams,
     signal: AbortSignal,
-    rowsOf: RowsOf,
   ): Promise<unknown> {
     for (let size = sizes[endpoint]; ; ) {
       query.set('count', String(size));
       try {
-        const page = await get(endpoint, path, query, size > 1 ? LARGEST_BODY : LARGEST_SINGLE, signal, { rowsOf });
+        const page = await get(endpoint, path, query, LARGEST_BODY, signal);
         sizes[endpoint] = Math.min(sizes[endpoint], size);
         return page;
       } catch (error) {
         if (!(error instanceof UpstreamError)) throw error;
         if (error.tooLarge && size > 1) size = Math.floor(size / 2);
         else if (wasRefused(error) && size > SMALL_PAGE) size = SMALL_PAGE;
-        else throw error;
+        else {
+          if (error.tooLarge) onRejected(endpoint, 1);
+          throw error;
+        }
       }
     }
   }
 
-  /** Rows of a long answer, and no more of them than are wanted: the rest is not even read. */
-  function upTo(most: number, what: string, rowsOf: RowsOf): RowsOf {
-    return name => {
-      const toRows = rowsOf(name);
-      let count = 0;
-      return (
-        toRows &&
-        ((element, put) => {
-          toRows(element, row => {
-            count += 1;
-            if (count > most) throw new UpstreamError('invalid_response', `${what}: more than ${most} rows`);
-            if (row !== TAKEN) put(row);
-          });
-        })
-      );
-    };
-  }
-
-  function toRows<Row>(list: List, { rows: raw }: wire.RawPage, toRow: (row: unknown) => Row | undefined): Page<Row> {
-    // A long answer's rows were made while it was read.
-    const all = raw instanceof Rows ? (raw as readonly (Row | undefined)[]) : raw.map(toRow);
-    const rows = all.includes(undefined) ? all.filter(row => row !== undefined) : (all as readonly Row[]);
+  async function toRows<Row>(
+    list: List,
+    { rows: raw }: wire.RawPage,
+    toRow: (row: unknown) => Row | undefined,
+  ): Promise<Page<Row>> {
+    const rows = (await mapInSlices(raw, toRow)).filter(row => row !== undefined);
     const rejected = raw.length - rows.length;
     countRejected(list, rejected, rows.length);
     return { rows, rejected };
@@ -227,12 +194,7 @@ export function createReader(deps: ReaderDeps): Reader {
       for (const [name, value] of Object.entries(query)) parameters.set(name, String(value));
       parameters.set('count', String(sizes[endpoint]));
       if (cursor !== undefined) parameters.set('cursor', cursor);
-      const rowsOf = upTo(
-        sizes[endpoint] * TOLERATED,
-        `GET ${path}`,
-        wire.rowsOf(list, () => toRow),
-      );
-      const page = wire.toPage(await getPage(endpoint, path, parameters, signal, rowsOf), list);
+      const page = wire.toPage(await getPage(endpoint, path, parameters, signal), list);
       if (!page) throw new UpstreamError('invalid_response', `GET ${path}: no complete list of ${list}`);
       if (page.rows.length > sizes[endpoint] * TOLERATED) {
         throw new UpstreamError(
@@ -240,7 +202,7 @@ export function createReader(deps: ReaderDeps): Reader {
           `GET ${path}: ${page.rows.length} rows where ${sizes[endpoint]} were requested`,
         );
       }
-      return { ...toRows(endpoint, page, toRow), cursor: page.cursor };
+      return { ...(await toRows(endpoint, page, toRow)), cursor: page.cursor };
     }
     // A cursor belongs to the path that gave it.
     let found = place;
@@ -259,35 +221,20 @@ export function createReader(deps: ReaderDeps): Reader {
       const toRow = isDetailed ? wire.toDetailedEvent : wire.toDeliveryEvent;
       return pages('events', events, 'events', { ...query }, toRow, signal);
     },
-    async flowControl(signal, begin) {
+    async flowControl(signal, take) {
       const path = '/v2/flowControl';
-      let [into, taken] = [begin(), 0];
-      // Should there be several lists, the last one is what the answer says.
-      const beginList = () => {
-        [into, taken] = [begin(), 0];
-        return (row: unknown) => {
-          const entry = wire.toFlowControlEntry(row);
-          if (!entry) return undefined;
-          into.take(entry);
-          taken += 1;
-          return TAKEN;
-        };
-      };
       try {
-        const page = wire.toFlowControlPage(
-          await get('flow_control', path, new URLSearchParams(), LARGEST_SINGLE, signal, {
-            rowsOf: upTo(MOST_KEYS, `GET ${path}`, wire.rowsOf('flowControls', beginList)),
-          }),
-        );
+        const body = await get('flow_control', path, new URLSearchParams(), LARGEST_BODY, signal);
+        const page = wire.toFlowControlPage(body);
         if (!page) throw new UpstreamError('invalid_response', `GET ${path}: no list of keys`);
-        if (page.rows.length > MOST_KEYS) {
-          throw new UpstreamError('invalid_response', `GET ${path}: ${page.rows.length} keys`);
-        }
-        // Of a long list, none are left but those that could not be read.
-        const made = page.rows instanceof Rows ? page.rows : page.rows.map(beginList());
-        const rejected = made.filter(row => row === undefined).length;
-        countRejected('flow_control', rejected, taken);
-        return { into, rejected };
+        let rejected = 0;
+        await mapInSlices(page.rows, row => {
+          const entry = wire.toFlowControlEntry(row);
+          if (entry) take(entry);
+          else rejected += 1;
+        });
+        countRejected('flow_control', rejected, page.rows.length - rejected);
+        return rejected;
       } catch (error) {
         throw noList('flow_control', error);
       }
@@ -298,9 +245,14 @@ export function createReader(deps: ReaderDeps): Reader {
       if (/^\.{0,2}$/.test(encoded)) return undefined;
       const path = flowControlKeyPath.replace('{flowControlKey}', () => encoded);
       try {
-        const body = await get('flow_control_key', path, new URLSearchParams(), LARGEST_KEY, signal, {
-          template: flowControlKeyPath,
-        });
+        const body = await get(
+          'flow_control_key',
+          path,
+          new URLSearchParams(),
+          LARGEST_KEY,
+          signal,
+          flowControlKeyPath,
+        );
         const entry = wire.toFlowControlEntry(wire.withKey(body, key));
         if (entry) return entry;
         throw new UpstreamError('invalid_response', `GET ${path}: the response is for another key`);

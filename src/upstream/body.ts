@@ -1,51 +1,49 @@
 import { pipeline } from 'node:stream/promises';
 import { StringDecoder } from 'node:string_decoder';
 import { createGunzip } from 'node:zlib';
-import { createTurns, type Turns } from '../kit/turns.ts';
+import { createTurns } from '../kit/turns.ts';
 import { UpstreamError } from './errors.ts';
-import { createJsonReader, JsonFault, type JsonReader, type RowsOf } from './json-reader.ts';
-import { LARGE } from './large-bodies.ts';
 
-/** How much of one answer is read. */
+/** How much of a response body is read. */
 export interface BodyBounds {
   /** The request, for messages. */
   readonly what: string;
-  /** Bytes at most, packed and unpacked. */
+  /** Maximum size, compressed and decompressed (bytes). */
   readonly largest: number;
-  /** Waited for before more than `LARGE` bytes are read. */
-  mayBeLarge(): Promise<void>;
-  /** In which a long body is parsed. */
-  readonly parsing: Turns;
 }
 
-function tooLarge(what: string, largest: number, cause?: unknown): UpstreamError {
-  return new UpstreamError('invalid_response', `${what}: answer above ${largest} bytes`, { cause, tooLarge: true });
-}
+/** Smaller texts are parsed without a check: even the worst takes tens of milliseconds (characters). */
+const SMALL = 1024 * 1024;
+/** Maximum number of list elements and object members in a larger text; 100,000 flow-control keys have 900,000. */
+const MAX_VALUES = 1_000_000;
+/** JSON.parse is slow for deep nesting: 4 s for 32 MiB of brackets. */
+const MAX_DEPTH = 200;
 
-/** The pieces of a body as they come, up to `largest` bytes; `onBytes` is called for each. */
+/** The chunks of a body. Throws UpstreamError (`tooLarge`) above `largest` bytes; calls `onBytes` for each chunk. */
 export async function* bounded(
-  pieces: AsyncIterable<Buffer>,
-  { what, largest, mayBeLarge }: BodyBounds,
+  chunks: AsyncIterable<Buffer>,
+  { what, largest }: BodyBounds,
   onBytes: (bytes: number) => void = () => undefined,
 ): AsyncGenerator<Buffer, void, void> {
   let size = 0;
-  for await (const piece of pieces) {
-    onBytes(piece.length);
-    size += piece.length;
-    if (size > largest) throw tooLarge(what, largest);
-    if (size > LARGE) await mayBeLarge();
-    yield piece;
+  for await (const chunk of chunks) {
+    onBytes(chunk.length);
+    size += chunk.length;
+    if (size > largest) {
+      const message = `${what}: response body of at least ${size} bytes; the limit is ${largest} bytes`;
+      throw new UpstreamError('invalid_response', message, { tooLarge: true });
+    }
+    yield chunk;
   }
 }
 
-/** Each piece costs a turn of the event loop, which in a busy process comes late. */
-const UNPACKED_AT_A_TIME = 128 * 1024;
+/** Each chunk costs a turn of the event loop, which comes late in a busy process. */
+const DECOMPRESSED_CHUNK = 128 * 1024;
 
-/** The same unpacked, as it comes. */
-async function* unpacked(packed: AsyncIterable<Buffer>, what: string): AsyncGenerator<Buffer, void, void> {
-  const gunzip = createGunzip({ chunkSize: UNPACKED_AT_A_TIME });
+async function* decompressed(packed: AsyncIterable<Buffer>, what: string): AsyncGenerator<Buffer, void, void> {
+  const gunzip = createGunzip({ chunkSize: DECOMPRESSED_CHUNK });
   const feeding = pipeline(packed, gunzip);
-  // It is thrown here, too.
+  // The iteration below rethrows this error: prevent an unhandled rejection.
   feeding.catch(() => undefined);
   try {
     yield* gunzip as AsyncIterable<Buffer>;
@@ -59,108 +57,86 @@ async function* unpacked(packed: AsyncIterable<Buffer>, what: string): AsyncGene
 
 function decoded(packed: AsyncIterable<Buffer>, encoding: string, bounds: BodyBounds): AsyncIterable<Buffer> {
   if (encoding === 'identity') return packed;
-  if (encoding === 'gzip' || encoding === 'x-gzip') return bounded(unpacked(packed, bounds.what), bounds);
+  if (encoding === 'gzip' || encoding === 'x-gzip') return bounded(decompressed(packed, bounds.what), bounds);
   throw new UpstreamError('invalid_response', `${bounds.what}: unexpected content encoding`);
 }
 
-/** The JSON value of a body that was sent with this Content-Encoding; see `readJson`. Throws UpstreamError. */
-export async function readBody(
-  packed: AsyncIterable<Buffer>,
-  encoding: string,
-  bounds: BodyBounds,
-  rowsOf: RowsOf | undefined,
-  own: Own,
-): Promise<unknown> {
-  try {
-    return await readJson(decoded(packed, encoding.toLowerCase(), bounds), rowsOf, own, bounds.parsing);
-  } catch (error) {
-    if (!(error instanceof JsonFault)) throw error;
-    if (error.kind === 'many') throw tooLarge(`${bounds.what}: ${error.message}`, bounds.largest);
-    throw new UpstreamError('invalid_response', `${bounds.what}: not JSON`);
+const BACKSLASH = 0x5c;
+/** Shared by all accounts, so that several large responses never add up to one long block of the event loop. */
+const turns = createTurns();
+
+/** Position of the quote that ends a string; the length of the text if it is not ended. `from`: its first character. */
+function endOfString(text: string, from: number): number {
+  for (let quote = text.indexOf('"', from); quote !== -1; quote = text.indexOf('"', quote + 1)) {
+    let first = quote;
+    while (text.charCodeAt(first - 1) === BACKSLASH) first -= 1;
+    if ((quote - first) % 2 === 0) return quote;
   }
-}
-
-/** Runs work of this process itself, which takes none of the time that the service has. */
-type Own = (task: () => Promise<void>) => Promise<void>;
-
-/** Shorter texts are parsed at once: that takes some milliseconds, tens of them whatever they hold. */
-const SHORT = 256 * 1024;
-/**
- * Bytes that one text is made of. Hundreds of accounts may wait for their turns to be parsed, and a text with one character that is
- * not Latin takes twice as much. Bytes would take no more, but the allocator keeps what they leave.
- */
-const DECODED_AT_A_TIME = UNPACKED_AT_A_TIME;
-const BYTE_ORDER_MARK = Buffer.from('\ufeff');
-
-/** Gives the text of bytes that go on where the ones before ended, and without any what is left of those. */
-function createDecoder(): (bytes?: Buffer) => string {
-  const decoder = new StringDecoder();
-  let isWithin = false;
-  return bytes => {
-    if (!bytes) return decoder.end();
-    // No character ends beyond an ASCII one. Where none was begun before, either, there is nothing to remember, which costs.
-    const isWhole = (bytes.at(-1) ?? 0x80) < 0x80;
-    if (isWhole && !isWithin) return bytes.toString('utf8');
-    isWithin = !isWhole;
-    return decoder.write(bytes);
-  };
+  return text.length;
 }
 
 /**
- * The JSON body that comes in these pieces. A short one is as JSON.parse gives it; of a long one, the elements of lists
- * become what `rowsOf` makes of them while it comes, and other work gets in between, which `own` is notified of. Throws
- * JsonFault, and what `pieces` and `rowsOf` throw.
+ * Returns what JSON.parse should not be given, or undefined. 32 MiB of empty objects would block the process for seconds
+ * and take a gigabyte of memory.
  */
-export async function readJson(
-  pieces: AsyncIterable<Buffer>,
-  rowsOf: RowsOf = () => undefined,
-  own: Own = task => task(),
-  turns = createTurns(),
-): Promise<unknown> {
-  let head: Buffer[] = [];
-  let size = 0;
-  let reader: JsonReader | undefined;
-  const takeHead = () => {
-    const bytes = Buffer.concat(head, size);
-    head = [];
-    // A byte order mark is no JSON, and harmless.
-    const mark = bytes.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK.length : 0;
-    return bytes.subarray(mark);
-  };
-  const textOf = createDecoder();
-  const textsOf = (bytes: Buffer) =>
-    Array.from({ length: Math.ceil(bytes.length / DECODED_AT_A_TIME) }, (_, index) =>
-      textOf(bytes.subarray(index * DECODED_AT_A_TIME, (index + 1) * DECODED_AT_A_TIME)),
-    );
-  /** Leaves no text in the list: each is garbage once it is read. */
-  const feed = async (reading: JsonReader, texts: string[]) => {
-    for (let text = texts.shift(); text !== undefined; text = texts.shift()) {
-      for (let at = 0; at < text.length; ) {
-        await turns.pass();
-        at = reading.read(text, at);
-      }
+function excessIn(text: string): string | undefined {
+  let [values, depth] = [0, 0];
+  for (let at = 0; at < text.length; at += 1) {
+    switch (text[at]) {
+      case '"':
+        at = endOfString(text, at + 1);
+        break;
+      case '[':
+      case '{':
+        depth += 1;
+        if (depth > MAX_DEPTH) return `more than ${MAX_DEPTH} levels`;
+        values += 1;
+        break;
+      case ']':
+      case '}':
+        depth -= 1;
+        break;
+      case ',':
+        values += 1;
+        if (values > MAX_VALUES) return `more than ${MAX_VALUES} values`;
     }
-  };
-  for await (const piece of pieces) {
-    let bytes = piece;
-    if (!reader) {
-      head.push(piece);
-      size += piece.length;
-      if (size <= SHORT) continue;
-      bytes = takeHead();
-      reader = createJsonReader(rowsOf);
-    }
-    const [reading, texts] = [reader, textsOf(bytes)];
-    await own(() => feed(reading, texts));
   }
-  if (reader) {
-    await feed(reader, [textOf()]);
-    return reader.end();
+  return undefined;
+}
+
+/** Parses a response body. `what`: the request, for messages. Throws UpstreamError. */
+async function parse(text: string, what: string): Promise<unknown> {
+  if (text.length > SMALL) {
+    await turns.pass();
+    const excess = excessIn(text);
+    if (excess)
+      throw new UpstreamError('invalid_response', `${what}: response body with ${excess}`, { tooLarge: true });
+    await turns.pass();
   }
   try {
-    return JSON.parse(takeHead().toString('utf8'));
+    // A byte order mark is not JSON, but harmless.
+    return JSON.parse(text.startsWith('\ufeff') ? text.slice(1) : text);
   } catch {
-    // The parser's own message quotes the text, so it is not kept.
-    throw new JsonFault('invalid', 'not JSON');
+    // The parser's message quotes the body: it is discarded.
+    throw new UpstreamError('invalid_response', `${what}: not JSON`);
   }
+}
+
+/** The JSON value of a response body with this Content-Encoding. Throws UpstreamError. */
+export async function readBody(packed: AsyncIterable<Buffer>, encoding: string, bounds: BodyBounds): Promise<unknown> {
+  const decoder = new StringDecoder('utf8');
+  let text = '';
+  for await (const chunk of decoded(packed, encoding.toLowerCase(), bounds)) text += decoder.write(chunk);
+  return parse(text + decoder.end(), bounds.what);
+}
+
+/** Maps each row, and yields to the event loop between slices of a long list. */
+export async function mapInSlices<Row, To>(rows: readonly Row[], map: (row: Row) => To): Promise<To[]> {
+  const mapped: To[] = [];
+  for (const row of rows) {
+    const turn = turns.pass();
+    if (turn) await turn;
+    mapped.push(map(row));
+  }
+  return mapped;
 }

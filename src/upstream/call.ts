@@ -1,7 +1,6 @@
 import { type Backoff, backoffDelay } from '../kit/backoff.ts';
 import type { Clock } from '../kit/clock.ts';
 import { UpstreamError } from './errors.ts';
-import type { RowsOf } from './json-reader.ts';
 
 /** One operation of the service, by the name that metrics and logs use. */
 export const ENDPOINTS = ['dlq', 'events', 'flow_control', 'flow_control_key', 'cancel'] as const;
@@ -31,10 +30,8 @@ export interface Request {
   readonly template: string;
   readonly query: URLSearchParams;
   readonly priority: Priority;
-  /** Bytes of the answer's body that are read at most, packed and unpacked. */
+  /** Maximum size of the response body, compressed and decompressed (bytes). */
   readonly largest: number;
-  /** What becomes of the elements of a long answer's lists, while it is read; default: nothing. */
-  readonly rowsOf?: RowsOf;
   readonly signal: AbortSignal;
   /** Default: each attempt has the whole timeout. */
   readonly time?: RequestTime;

@@ -5,7 +5,6 @@ import type { Tracer } from '../kit/tracer.ts';
 import { createPageSizes, createReader, type Reader } from './api.ts';
 import { type Budget, withBudget } from './budget.ts';
 import { type Priority, withRetry } from './call.ts';
-import { createLargeBodies, type LargeBodies } from './large-bodies.ts';
 import { type RequestMeter, withObservation } from './observed.ts';
 import { eventsPath } from './paginate.ts';
 import { type Addresses, createSend } from './send.ts';
@@ -21,8 +20,6 @@ export interface ClientDeps {
   readonly token: TokenSource;
   readonly budget: Budget;
   readonly dispatcher: Dispatcher;
-  /** Shared by all accounts. */
-  readonly largeBodies?: LargeBodies;
   /** Time for one request, its retries included (ms). */
   readonly timeout: number;
   readonly meter: RequestMeter & {
@@ -45,14 +42,13 @@ export interface Client {
 }
 
 export function createClient(deps: ClientDeps): Client {
-  const { addresses, dispatcher, timeout, meter, clock, largeBodies = createLargeBodies() } = deps;
+  const { addresses, dispatcher, timeout, meter, clock } = deps;
   const send = createSend({
     addresses,
     dispatcher,
     timeout,
     now: clock.now,
     serviceClock: deps.serviceClock,
-    largeBodies,
     secrets: deps.secrets,
     onBytes: (endpoint, bytes) => meter.bytes.inc({ endpoint }, bytes),
   });

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { redacted } from '../kit/redaction.ts';
-import { type BodyBounds, bounded, readBody } from './body.ts';
+import { bounded, readBody } from './body.ts';
 
 /** Bytes of an error response that are read, packed and unpacked; characters of its text that are shown. */
 const LARGEST_ERROR = 16 * 1024;
@@ -16,12 +16,12 @@ const ErrorBody = z.object({ error: z.string() });
 export async function readErrorText(
   packed: AsyncIterable<Buffer>,
   encoding: string,
-  { what, parsing }: BodyBounds,
+  what: string,
   secrets: (() => readonly string[]) | undefined,
 ): Promise<string | undefined> {
-  const bounds = { what, parsing, largest: LARGEST_ERROR, mayBeLarge: () => Promise.resolve() };
+  const bounds = { what, largest: LARGEST_ERROR };
   try {
-    const body = await readBody(bounded(packed, bounds), encoding, bounds, undefined, task => task());
+    const body = await readBody(bounded(packed, bounds), encoding, bounds);
     const { error = '' } = ErrorBody.safeParse(body).data ?? {};
     return (secrets && redacted(error, secrets(), MAX_SHOWN)) || undefined;
   } catch {

@@ -1,7 +1,7 @@
 import { type Dispatcher, request as undiciRequest } from 'undici';
 import { type Clock, withDeadline } from '../kit/clock.ts';
 import type { Secret } from '../kit/secret.ts';
-import { LARGEST_SINGLE } from './api.ts';
+import { LARGEST_BODY } from './api.ts';
 import { withRetry } from './call.ts';
 import { type Reason, reasonOfStatus, UpstreamError } from './errors.ts';
 import { rotatesKeys } from './options.ts';
@@ -136,7 +136,7 @@ export function createTokenCheck({ clock, random, ...deps }: TokenCheckDeps): To
           template: '/v2/dlq',
           query: new URLSearchParams({ count: '1' }),
           priority: 'background',
-          largest: LARGEST_SINGLE,
+          largest: LARGEST_BODY,
           signal: new AbortController().signal,
         },
         { authorization: `Bearer ${token.reveal()}` },

@@ -4,7 +4,6 @@ import { bounded, readBody } from './body.ts';
 import type { Call, Endpoint, Request } from './call.ts';
 import { readErrorText } from './error-text.ts';
 import { askedWait, reasonOfStatus, statusText, UpstreamError } from './errors.ts';
-import { createLargeBodies, type LargeBodies } from './large-bodies.ts';
 import { rotatesKeys } from './options.ts';
 import type { ServiceClock } from './service-clock.ts';
 
@@ -22,8 +21,6 @@ export interface SendDeps {
   readonly serviceClock?: ServiceClock | undefined;
   /** Called with the bytes of bodies as they arrive, even if the answer fails. */
   readonly onBytes: (endpoint: Endpoint, bytes: number) => void;
-  /** Shared by all accounts of this process; default: its own. */
-  readonly largeBodies?: LargeBodies;
   /** Secrets that error texts of the service must not show; without it, no error text is read. */
   readonly secrets?: (() => readonly string[]) | undefined;
 }
@@ -66,16 +63,14 @@ export function toUpstreamError(error: unknown, what: string): UpstreamError {
 }
 
 /** The innermost call: one HTTP exchange, bounded in time and size, no redirect followed, its JSON parsed. */
-export function createSend({ addresses, dispatcher, timeout, now, onBytes, secrets, ...deps }: SendDeps): Call {
-  const { largeBodies = createLargeBodies(), serviceClock } = deps;
-  return async ({ endpoint, method, address, path, query, largest, rowsOf, signal, time }, headers) => {
+export function createSend({ addresses, dispatcher, timeout, now, onBytes, secrets, serviceClock }: SendDeps): Call {
+  return async ({ endpoint, method, address, path, query, largest, signal, time }, headers) => {
     const what = `${method} ${path}`;
     const url = new URL(`${addresses[address].replace(/\/+$/, '')}${path}`);
     url.search = query.toString();
     if (rotatesKeys(url.pathname)) throw new UpstreamError('refused', `${what} is never sent`);
-    const turn = largeBodies.turn();
     try {
-      return await withDeadline(time?.start() ?? timeout, signal, async (deadline, own) => {
+      return await withDeadline(time?.start() ?? timeout, signal, async deadline => {
         const startedAt = now();
         const request = undiciRequest(url, {
           dispatcher,
@@ -86,7 +81,7 @@ export function createSend({ addresses, dispatcher, timeout, now, onBytes, secre
         const answer = await untilAborted(request, deadline);
         const { statusCode: status, headers: received } = answer;
         serviceClock?.observe(received.date, startedAt, now());
-        const bounds = { what, largest, mayBeLarge: () => turn.take(deadline), parsing: largeBodies.parsing };
+        const bounds = { what, largest };
         const packed = bounded(answer.body, bounds, bytes => onBytes(endpoint, bytes));
         const reason = reasonOfStatus(status);
         const wait = askedWait(status, received, now());
@@ -94,18 +89,16 @@ export function createSend({ addresses, dispatcher, timeout, now, onBytes, secre
         if (reason) {
           const bearer = headers?.authorization?.replace(/^\S+ /, '') ?? '';
           const known = () => [bearer, ...(secrets?.() ?? [])];
-          const serviceError = await readErrorText(packed, encoding, bounds, secrets && known);
+          const serviceError = await readErrorText(packed, encoding, what, secrets && known);
           const message = `${what}: ${statusText(status, serviceError)}`;
           throw new UpstreamError(reason, message, { retryAfter: wait, status, serviceError });
         }
-        return { status, body: await readBody(packed, encoding, bounds, rowsOf, own), wait };
+        return { status, body: await readBody(packed, encoding, bounds), wait };
       });
     } catch (error) {
       // Stopping is no failure of the service: the reason goes up as it is.
       if (signal.aborted) throw signal.reason;
       throw toUpstreamError(error, what);
-    } finally {
-      turn.end();
     }
   };
 }

@@ -9,7 +9,6 @@ import {
   type FlowControlEntry,
 } from '../model/message.ts';
 import { classOfError } from './error-class.ts';
-import { Rows, type RowsOf } from './json-reader.ts';
 import { traceparentIn } from './traceparent.ts';
 
 /**
@@ -250,28 +249,6 @@ function eventsOfGroup(group: unknown): readonly unknown[] {
   return group.events.map(event => (isObject(event) ? { messageId, ...event } : event));
 }
 
-/** How a long answer's rows are made while it is read. `begin`: gives what makes the rows of one list. */
-export function rowsOf(list: ListName, begin: () => (row: unknown) => unknown): RowsOf {
-  const names = [
-    list,
-    ...(list === 'events' ? ['logs'] : []),
-    ...(list === 'flowControls' ? [undefined] : []),
-  ] as readonly unknown[];
-  return name => {
-    if (names.includes(name)) {
-      const toRow = begin();
-      return (row, put) => put(toRow(row));
-    }
-    // That an error is not empty is all that is asked of it.
-    if (name === 'error') return (_element, put) => put(true);
-    if (list !== 'events' || name !== 'messages') return undefined;
-    const toRow = begin();
-    return (group, put) => {
-      for (const row of eventsOfGroup(group)) put(toRow(row));
-    };
-  };
-}
-
 /** A list that is null or not there is empty where nothing else stands beside it; else it is another answer. */
 function isEmpty(body: Body, names: readonly string[]): boolean {
   for (const name in body) if (name !== 'cursor' && !(names.includes(name) && body[name] === null)) return false;
@@ -288,9 +265,7 @@ export function toPage(body: unknown, list: ListName): RawPage | undefined {
   if (name === undefined && !isEmpty(body, names)) return undefined;
   const found = name === undefined ? [] : body[name];
   if (!Array.isArray(found)) return undefined;
-  // Of a long answer, the groups' rows were made while it was read.
-  const isGrouped = list === 'events' && name === 'messages' && !(found instanceof Rows);
-  const rows = isGrouped ? found.flatMap(eventsOfGroup) : found;
+  const rows = list === 'events' && name === 'messages' ? found.flatMap(eventsOfGroup) : found;
   const cursor = envelope.data.cursor ?? '';
   return { rows, cursor: cursor === '' ? undefined : String(cursor) };
 }

@@ -5,7 +5,6 @@ import { Config } from '../../src/config/schema.ts';
 import { startEmulator } from '../../src/emulator/server.ts';
 import { accountInfoFamily } from '../../src/metrics/own.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
-import { createLargeBodies } from '../../src/upstream/large-bodies.ts';
 import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { startHttpService } from '../support/http-service.ts';
@@ -31,7 +30,6 @@ function setUp(accounts: readonly { readonly name: string; readonly baseUrl: str
     config,
     env: {},
     dispatchers,
-    largeBodies: createLargeBodies(),
     accountInfo: accountInfoFamily([]),
     requestSeconds: { observe: () => undefined },
     store,

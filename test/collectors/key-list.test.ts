@@ -14,7 +14,7 @@ function readAll(selection: Selection, rounds: Rounds) {
   let shown: readonly FlowControlEntry[] = [];
   return rounds.map(rows => {
     const list = createKeyList(selection, { members, shown, timesKept: () => 0 });
-    for (const row of rows) list.take(row);
+    for (const row of rows) list.add(row);
     const read = list.end(0);
     ({ members } = read);
     ({ shown } = read.facts);
@@ -84,7 +84,7 @@ describe('a list of keys that is forgotten while it is read', () => {
       { include: [], exclude: [], maxSeries: 10, watch: ['key-5'] },
       { members: new Map(), shown: [], timesKept: () => 0 },
     );
-    for (let index = 0; index < 100_000; index += 1) list.take({ key: `key-${index}`, waitlistSize: index });
+    for (let index = 0; index < 100_000; index += 1) list.add({ key: `key-${index}`, waitlistSize: index });
     const { facts, has } = list.end(0);
     expect(facts).toMatchObject({
       keys: 100_000,

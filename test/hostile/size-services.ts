@@ -127,12 +127,12 @@ export const sizeServices: readonly HostileService[] = [
     },
   },
   {
-    name: 'keys-of-129-mib',
+    name: 'keys-of-33-mib',
     outcome: { ...every('ok' as const), flow_control: 'invalid_response' },
     budget: { requestsPerSecond: 0.2, burst: 16 },
     start: site =>
       listenHttp(site, (asked, response) =>
-        asked.list === 'flow_control' ? sendBlanks(response, 129) : json(response, wellAnswer(asked)),
+        asked.list === 'flow_control' ? sendBlanks(response, 33) : json(response, wellAnswer(asked)),
       ),
   },
   {
@@ -219,7 +219,7 @@ export const sizeServices: readonly HostileService[] = [
         json(response, { [FIELD[list]]: list === 'flow_control' ? [] : rows });
       }),
   },
-  withKeys('a-million-keys', 1_000_000, () => rowsOfKeys(1_000_000, index => `key-${index}`)),
+  withKeys('three-hundred-thousand-keys', 300_000, () => rowsOfKeys(300_000, index => `key-${index}`)),
   withKeys('keys-of-5-mib', 3, () => rowsOfKeys(3, index => 'k'.repeat(5 * MIB) + index)),
   withKeys('a-hundred-thousand-awkward-keys', 100_000, () =>
     rowsOfKeys(100_000, index => `${AWKWARD[index % AWKWARD.length]}${index}`),

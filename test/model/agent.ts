@@ -12,7 +12,6 @@ import { createExposition } from '../../src/metrics/exposition.ts';
 import { accountInfoFamily } from '../../src/metrics/own.ts';
 import { runLoop } from '../../src/scheduler/loop.ts';
 import type { Store } from '../../src/store/store.ts';
-import { createLargeBodies } from '../../src/upstream/large-bodies.ts';
 import type { Asking, Service } from './service.ts';
 import { SECOND, START } from './settings.ts';
 import type { Time } from './time.ts';
@@ -136,7 +135,6 @@ export async function startProcess(config: Config, machine: Machine, hooks: Proc
     env: {},
     secrets: createSecretValues(config, {}),
     dispatchers: { for: () => dispatcher },
-    largeBodies: createLargeBodies(),
     accountInfo: accountInfoFamily([settings.labels]),
     requestSeconds: { observe: () => undefined },
     store,

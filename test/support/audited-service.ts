@@ -155,13 +155,12 @@ function readerOf(state: EmulatorState): Reader {
       });
       yield { rows, rejected: 0 };
     },
-    async flowControl(_signal: AbortSignal, begin: () => { take(row: unknown): void }) {
-      const into = begin();
+    async flowControl(_signal: AbortSignal, take: (row: unknown) => void) {
       for (const [name, key] of state.keys()) {
         const entry = toFlowControlEntry(keyRow(state, name, key, 'waitListSize'));
-        if (entry) into.take(entry);
+        if (entry) take(entry);
       }
-      return { into, rejected: 0 };
+      return 0;
     },
     // The rest is not read here.
   } as unknown as Reader;

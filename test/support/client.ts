@@ -92,11 +92,9 @@ export function createTestClient(baseUrl: string, overrides: Partial<ClientDeps>
 
 /** All flow-control keys, and how many rows could not be read. */
 export async function allKeys(reader: Reader, signal: AbortSignal) {
-  const { into, rejected } = await reader.flowControl(signal, () => {
-    const rows: FlowControlEntry[] = [];
-    return { rows, take: (row: FlowControlEntry) => void rows.push(row) };
-  });
-  return { rows: into.rows, rejected };
+  const rows: FlowControlEntry[] = [];
+  const rejected = await reader.flowControl(signal, row => void rows.push(row));
+  return { rows, rejected };
 }
 
 /** All rows of a list. */

@@ -8,7 +8,7 @@ import { json, serve } from '../support/http-service.ts';
 const signal = () => new AbortController().signal;
 
 describe('bounds', () => {
-  it('does not parse what would take far more memory than its bytes suggest, and asks for less', async () => {
+  it('does not parse a body with too many values or levels, and requests a smaller page', async () => {
     const bombs = {
       100: `{"messages":[{"a":[${'{},'.repeat(3_000_000)}{}]}]}`,
       50: `{"messages":${'['.repeat(2_000_000)}`,
@@ -22,17 +22,6 @@ describe('bounds', () => {
     const { reader } = createTestClient(service.url);
     expect(await allRows(reader.dlqPages({}, signal()))).toHaveLength(1);
     expect(service.requests).toEqual(['GET /v2/dlq?count=100', 'GET /v2/dlq?count=50', 'GET /v2/dlq?count=25']);
-  });
-
-  it('reads no further than ten times the rows that were asked for', async () => {
-    const service = await serve((_request, response) => response.end(`{"messages":[${'{},'.repeat(3_000_000)}{}]}`));
-    const { reader, counts } = createTestClient(service.url);
-    await expect(allRows(reader.dlqPages({}, signal()))).rejects.toMatchObject({
-      reason: 'invalid_response',
-      message: 'GET /v2/dlq: more than 1000 rows',
-    });
-    expect(service.requests).toHaveLength(1);
-    expect(counts.bytes).toBeLessThan(3_000_000);
   });
 
   it('reads a long page of ordinary rows, whatever their texts hold', async () => {
@@ -96,47 +85,5 @@ describe('bounds', () => {
       await expect(allRows(reader.eventPages({}, signal()))).rejects.toMatchObject({ reason: 'refused', status: 400 });
     }
     expect(service.requests[2]).toBe('GET /v2/events?count=1000');
-  });
-});
-
-describe('a long answer is read as a short one is', () => {
-  const padding = { body: 'x'.repeat(3000) };
-  const rows = Array.from({ length: 200 }, (_, index) => ({
-    ...padding,
-    dlqId: `${index}-0`,
-    messageId: index,
-    flowControlKey: `k${index}`,
-    state: 'CREATED',
-    time: index,
-  }));
-  const broken = [...rows.slice(0, 100), null, { padding }, 7];
-  const groups = rows.map(({ messageId, ...event }) => ({ messageId, events: [event, null] }));
-  const bodies: Readonly<Record<string, object>> = {
-    rows: { messages: rows, events: rows, flowControls: rows },
-    bare: rows,
-    logs: { logs: rows },
-    groups: { messages: [...groups, 'none'] },
-    'some that can not be read': { messages: broken, events: broken, flowControls: broken, cursor: '' },
-    'a list under another name': { other: rows },
-    'another type': { messages: { rows }, events: padding, flowControls: 'x'.repeat(300_000) },
-    'beside an error': { error: rows, messages: null, events: null, flowControls: null },
-  };
-
-  it.each(Object.keys(bodies))('%s', async name => {
-    const text = JSON.stringify(bodies[name]);
-    // What is left of it in a short answer is the same, but for the texts that nothing is made of.
-    const short = text.replaceAll(/x{100,}/g, 'x');
-    expect([text.length > 300_000, short.length < 250_000]).toEqual([true, true]);
-    const service = await serve((request, response) => response.end(request.url?.startsWith('/short') ? short : text));
-    const read = async (length: string) => {
-      const { reader, counts } = createTestClient(`${service.url}/${length}`);
-      const lists = await Promise.allSettled([
-        reader.dlqPages({}, signal()).next(),
-        reader.eventPages({}, signal()).next(),
-        allKeys(reader, signal()),
-      ]);
-      return [lists.map(list => (list.status === 'rejected' ? String(list.reason) : list.value)), counts.rejected];
-    };
-    expect(await read('long')).toEqual(await read('short'));
   });
 });

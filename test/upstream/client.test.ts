@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/kit/clock.ts';
 import { Secret } from '../../src/kit/secret.ts';
-import { LARGEST_SINGLE } from '../../src/upstream/api.ts';
+import { LARGEST_BODY } from '../../src/upstream/api.ts';
 import { type Budget, createBudget } from '../../src/upstream/budget.ts';
 import { UpstreamError } from '../../src/upstream/errors.ts';
 import { allKeys, allRows, createTestClient, TOKEN } from '../support/client.ts';
@@ -277,12 +277,12 @@ describe('client', () => {
     expect(service.requests).toHaveLength(1);
   });
 
-  it('reads no body beyond its bound, plain or unpacked', async () => {
+  it('stops reading a body at the limit, plain or decompressed', async () => {
     const chunk = Buffer.alloc(1024 * 1024, ' ');
     let sent = 0;
     const endless = await serve((_request, response) => {
       const more = () => {
-        while (!response.destroyed && sent < 4 * LARGEST_SINGLE) {
+        while (!response.destroyed && sent < 4 * LARGEST_BODY) {
           sent += chunk.length;
           if (!response.write(chunk)) return response.once('drain', more);
         }
@@ -290,14 +290,18 @@ describe('client', () => {
       };
       more();
     });
-    expect((await failure(endless.url, { timeout: 30_000 })).error.message).toContain(`above ${LARGEST_SINGLE} bytes`);
-    expect(sent).toBeLessThan(2 * LARGEST_SINGLE);
+    expect((await failure(endless.url, { timeout: 30_000 })).error.message).toContain(
+      `the limit is ${LARGEST_BODY} bytes`,
+    );
+    expect(sent).toBeLessThan(2 * LARGEST_BODY);
 
-    const tooLarge = packedBlanks(LARGEST_SINGLE + 1);
+    const tooLarge = packedBlanks(LARGEST_BODY + 1);
     const service = await serve((_request, response) =>
       response.writeHead(200, { 'content-encoding': 'gzip' }).end(tooLarge),
     );
-    expect((await failure(service.url, { timeout: 30_000 })).error.message).toContain(`above ${LARGEST_SINGLE} bytes`);
+    expect((await failure(service.url, { timeout: 30_000 })).error.message).toContain(
+      `the limit is ${LARGEST_BODY} bytes`,
+    );
   });
 
   it('asks for half as many rows when a page is too large to read, and remembers', async () => {
@@ -325,16 +329,19 @@ describe('client', () => {
     expect(service.requests[5]).toBe('GET /v2/dlq?count=12');
   });
 
-  it('fails with its reason when even one row is too large', async () => {
-    const tooLarge = packedBlanks(LARGEST_SINGLE + 1);
+  it('fails and counts an unreadable row when a page of one row is too large', async () => {
+    const tooLarge = packedBlanks(LARGEST_BODY + 1);
     const service = await serve((_request, response) =>
       response.writeHead(200, { 'content-encoding': 'gzip' }).end(tooLarge),
     );
-    const { reader } = createTestClient(service.url);
+    const { reader, counts } = createTestClient(service.url);
     await expect(allRows(reader.dlqPages({}, signal()))).rejects.toMatchObject({
       reason: 'invalid_response',
-      message: `GET /v2/dlq: answer above ${LARGEST_SINGLE} bytes`,
+      message: expect.stringMatching(
+        `^GET /v2/dlq: response body of at least \\d{8} bytes; the limit is ${LARGEST_BODY} bytes$`,
+      ),
     });
+    expect(counts.rejected).toEqual({ dlq: 1 });
     expect(service.requests.at(-1)).toBe('GET /v2/dlq?count=1');
     expect(service.requests).toHaveLength(7);
   });

@@ -10,7 +10,6 @@ import {
 } from '../../upstream/api.ts';
 
 import { type Reason, UpstreamError } from '../../upstream/errors.ts';
-import { createLargeBodies } from '../../upstream/large-bodies.ts';
 import { type AccountSettings, type ClientDeps, createAccountClient } from '../account-client.ts';
 import { type Finding, fail, LONGEST_CHECK, ok, warn } from './checklist.ts';
 import { createRecorder } from './recorder.ts';
@@ -67,19 +66,6 @@ function placeOf(setting: SecretSetting): string {
   return 'file' in setting ? `in ${setting.file}` : 'in the configuration file';
 }
 
-/** Takes the keys of a list, and keeps the first. */
-function createKeyCount() {
-  let [count, first]: [number, string | undefined] = [0, undefined];
-  return {
-    count: () => count,
-    first: () => first,
-    take({ key }: { readonly key: string }): void {
-      first ??= key;
-      count += 1;
-    },
-  };
-}
-
 function pageFinding(
   { count, rejected }: { readonly count: number; readonly rejected: number },
   what: string,
@@ -108,7 +94,6 @@ export function openReads(settings: AccountSettings, deps: ReadDeps): Reads {
   const recorder = createRecorder();
   const client = createAccountClient(settings, {}, undefined, {
     ...deps,
-    largeBodies: createLargeBodies(),
     requestSeconds: { observe() {} },
     log: quiet,
     tracer: recorder.tracer,
@@ -144,9 +129,12 @@ export function openReads(settings: AccountSettings, deps: ReadDeps): Reads {
         }),
       flowControl: signal =>
         attempt(signal, async inTime => {
-          const { into, rejected } = await reader.flowControl(inTime, () => createKeyCount());
-          listedKey = into.first();
-          return pageFinding({ count: into.count(), rejected }, 'keys');
+          let count = 0;
+          const rejected = await reader.flowControl(inTime, ({ key }) => {
+            listedKey ??= key;
+            count += 1;
+          });
+          return pageFinding({ count, rejected }, 'keys');
         }),
     },
     async filter(match, signal) {

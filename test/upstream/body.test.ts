@@ -1,0 +1,158 @@
+import { gzipSync } from 'node:zlib';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { bounded, mapInSlices, readBody } from '../../src/upstream/body.ts';
+import { UpstreamError } from '../../src/upstream/errors.ts';
+import { runs } from '../support/runs.ts';
+
+const LARGEST = 32 * 1024 * 1024;
+/** Makes a text so long that it is checked before it is parsed. */
+const PADDING = 'x'.repeat(1_100_000);
+
+async function* chunksOf(bytes: Buffer, length = bytes.length) {
+  for (let at = 0; at < bytes.length; at += length) yield bytes.subarray(at, at + length);
+}
+
+const read = (text: string | Buffer, length?: number, encoding = 'identity') =>
+  readBody(chunksOf(Buffer.from(text), length), encoding, { what: 'GET /v2/dlq', largest: LARGEST });
+
+const failureOf = (text: string | Buffer, length?: number) =>
+  read(text, length).then(
+    () => 'none',
+    error => `${error.reason}: ${error.message}`,
+  );
+
+const NOT_JSON = 'invalid_response: GET /v2/dlq: not JSON';
+
+/** Both sizes of a body: with padding, it is checked before it is parsed. */
+const sizes = (text: string) => [
+  `{"messages":[${text}],"padding":""}`,
+  `{"messages":[${text}],"padding":"${PADDING}"}`,
+];
+
+describe('the body of a response', () => {
+  it('has the value that JSON.parse returns, regardless of its chunks', async () => {
+    const value = fc.oneof(
+      fc.json(),
+      fc.json({ stringUnit: 'binary' }),
+      fc.constantFrom('"\\u2028"', '"\\ud800"', '-0'),
+    );
+    await fc.assert(
+      fc.asyncProperty(value, fc.integer({ min: 1, max: 9 }), async (text, length) => {
+        expect(await read(text, length)).toEqual(JSON.parse(Buffer.from(text).toString()));
+      }),
+      { numRuns: runs(1000) },
+    );
+  });
+
+  it.each([
+    ['truncated in a string', '{"dlqId":"1-'],
+    ['truncated after a comma', '{"dlqId":"1-0"},'],
+    ['with a missing comma', '{"dlqId":"1-0"} {"dlqId":"2-0"}'],
+    ['with mixed brackets', '{"dlqId":["1-0"}]'],
+    ['with a control character in a string', '{"dlqId":"\n"}'],
+    ['with NaN', '{"createdAt":NaN}'],
+    ['with single quotes', "{'dlqId':'1-0'}"],
+    ['with an unknown escape', '{"dlqId":"\\x31"}'],
+  ])('is invalid_response when it is %s, small or large', async (_what, text) => {
+    for (const body of sizes(text)) expect(await failureOf(body, 65_536)).toBe(NOT_JSON);
+  });
+
+  it.each([
+    ['empty', ''],
+    ['blank', ' \n'],
+    ['truncated', '[{"dlqId":"1-0"}'],
+    ['followed by garbage', '[]x'],
+    ['followed by another value', '{} {}'],
+    ['followed by NUL', '[]\0'],
+    ['preceded by two byte order marks', '\ufeff\ufeff[]'],
+    ['HTML', '<html></html>'],
+    ['UTF-16', Buffer.from('[]', 'utf16le')],
+  ])('is invalid_response when it is %s', async (_what, body) => {
+    expect(await failureOf(body, 1)).toBe(NOT_JSON);
+  });
+
+  it('may start with a byte order mark', async () => {
+    for (const body of sizes('1')) expect(await read(`\ufeff${body}`, 1_000_000)).toEqual(JSON.parse(body));
+    expect(await read('\ufeff[1]', 1)).toEqual([1]);
+  });
+
+  it('keeps the last of duplicate keys, and __proto__ as an ordinary own property', async () => {
+    for (const body of sizes('{"a":1,"a":2,"__proto__":{"dlqId":"3-0"},"constructor":4}')) {
+      const { messages } = (await read(body)) as { messages: Record<string, unknown>[] };
+      expect(Object.entries(messages[0] ?? {})).toEqual([
+        ['a', 2],
+        ['__proto__', { dlqId: '3-0' }],
+        ['constructor', 4],
+      ]);
+      expect(Object.getPrototypeOf(messages[0])).toBe(Object.prototype);
+    }
+  });
+
+  it('has a replacement character for invalid UTF-8, and whole characters across chunks', async () => {
+    const body = Buffer.concat([Buffer.from('["é👩‍👧\u{10ffff}'), Buffer.from([0xff, 0xe2, 0x82]), Buffer.from('x"]')]);
+    for (const length of [1, 2, 3, 5, 7]) expect(await read(body, length)).toEqual(['é👩‍👧\u{10ffff}\ufffd\ufffdx']);
+  });
+
+  it('is decompressed, and invalid_response when the compressed bytes are damaged', async () => {
+    const [, body = ''] = sizes('1');
+    const packed = gzipSync(body);
+    expect(await read(packed, 100, 'GZip')).toEqual(JSON.parse(body));
+    const damaged = Buffer.from(packed);
+    // The last 8 bytes are checksum and length.
+    damaged.fill(0, packed.length - 8);
+    for (const bytes of [damaged, packed.subarray(0, -20)]) {
+      await expect(read(bytes, 100, 'gzip')).rejects.toSatisfy(
+        error => error instanceof UpstreamError && error.message === 'GET /v2/dlq: gzip damaged',
+      );
+    }
+    await expect(read(packed, 100, 'br')).rejects.toThrow('unexpected content encoding');
+  });
+
+  it('stops at the limit while it arrives, by its decompressed size', async () => {
+    let sent = 0;
+    async function* endless() {
+      for (const chunk = Buffer.alloc(65_536, ' '); ; sent += chunk.length) yield chunk;
+    }
+    const bounds = { what: 'GET /v2/dlq', largest: LARGEST };
+    const message = `GET /v2/dlq: response body of at least ${LARGEST + 65_536} bytes; the limit is ${LARGEST} bytes`;
+    await expect(readBody(bounded(endless(), bounds), 'identity', bounds)).rejects.toMatchObject({
+      message,
+      tooLarge: true,
+    });
+    expect(sent).toBe(LARGEST);
+    const bomb = gzipSync(Buffer.alloc(LARGEST + 1, ' '));
+    await expect(readBody(chunksOf(bomb, 65_536), 'gzip', bounds)).rejects.toMatchObject({ tooLarge: true });
+  });
+
+  it.each([
+    ['levels', 'more than 200 levels', `{"messages":${'['.repeat(2_000_000)}`],
+    ['empty objects', 'more than 1000000 values', `[${'{},'.repeat(1_000_000)}{}]`],
+    ['members', 'more than 1000000 values', `{${Array.from({ length: 1_000_001 }, (_, index) => `"${index}":0`)}}`],
+  ])('is not parsed with too many %s', async (_what, excess, body) => {
+    expect(await failureOf(body, 65_536)).toBe(`invalid_response: GET /v2/dlq: response body with ${excess}`);
+  });
+
+  it('is parsed when its strings contain brackets, quotes and backslashes', async () => {
+    const strings = ['{[,"\\'.repeat(1_000_000), '\\', '"', '\\"', '],}', '\\\\"['.repeat(100_000)];
+    expect(await read(JSON.stringify(strings), 65_536)).toEqual(strings);
+  });
+});
+
+it('maps rows in their order, and yields to the event loop between slices', async () => {
+  let turns = 0;
+  let isOver = false;
+  const count = () => {
+    turns += 1;
+    if (!isOver) setImmediate(count);
+  };
+  setImmediate(count);
+  const rows = Array.from({ length: 200 }, (_, index) => index);
+  const busy = (row: number) => {
+    for (const end = performance.now() + 1; performance.now() < end; );
+    return row * 2;
+  };
+  expect(await mapInSlices(rows, busy)).toEqual(rows.map(row => row * 2));
+  isOver = true;
+  expect(turns).toBeGreaterThan(5);
+});
