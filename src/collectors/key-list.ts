@@ -1,6 +1,4 @@
 import { createGlob } from '../kit/glob.ts';
-import { hash64 } from '../kit/hash.ts';
-import { createNumberMap } from '../kit/number-map.ts';
 import type { FlowControlEntry } from '../model/message.ts';
 import { chooseRanked, createRanking, type Members, OTHER } from './cap.ts';
 
@@ -71,7 +69,7 @@ export function createKeyList(selection: Selection, before: Before): KeyList {
   const needed = new Set([OTHER, ...watched, ...before.members.keys(), ...before.shown.map(({ key }) => key)]);
   /** These, and those that rank within the margin, in the order of the list. */
   const held = new Map<string, FlowControlEntry>();
-  const sizes = createNumberMap();
+  const sizes = new Map<string, number>();
   /** Of the keys that are ranked and not held. */
   let [dropped, droppedWaiting] = [0, 0];
 
@@ -96,7 +94,8 @@ export function createKeyList(selection: Selection, before: Before): KeyList {
     // A key listed twice is one key; its last row counts.
     add(entry) {
       const { key, waitlistSize } = entry;
-      const sizeBefore = sizes.set(hash64(key), waitlistSize);
+      const sizeBefore = sizes.get(key);
+      sizes.set(key, waitlistSize);
       if (sizeBefore !== undefined && held.has(key)) {
         held.set(key, entry);
         ranking.change(key, waitlistSize);
@@ -108,7 +107,6 @@ export function createKeyList(selection: Selection, before: Before): KeyList {
     },
     end(rejected) {
       const keys = sizes.size + rejected;
-      sizes.close();
       const staying = stayingKeys(rejected);
       for (const entry of staying) {
         held.set(entry.key, entry);

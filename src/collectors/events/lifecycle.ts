@@ -1,4 +1,3 @@
-import { createHashSet, type HashSet, wordsOf } from '../../kit/hash-set.ts';
 import { observeValue } from '../../metrics/family.ts';
 import { EVENT_STATES, type Outcome } from '../../model/message.ts';
 import { type EventTable, eventsWithin, messagePlace, stateAt, tableFrom, timeAt } from './event-table.ts';
@@ -198,16 +197,11 @@ function lookForGap(
 }
 
 /** Messages that one of these events ends. */
-function endedWithin(tables: readonly EventTable[]): HashSet {
-  let most = 0;
+function endedWithin(tables: readonly EventTable[]): ReadonlySet<bigint> {
+  const over = new Set<bigint>();
   for (const table of tables) {
-    for (let index = 0; index < table.size; index += 1) if (isEnding(stateAt(table, index))) most += 1;
-  }
-  const over = createHashSet(most);
-  for (const table of tables) {
-    const words = wordsOf(table.hashes);
     for (let index = 0; index < table.size; index += 1) {
-      if (isEnding(stateAt(table, index))) over.add(words, messagePlace(index));
+      if (isEnding(stateAt(table, index))) over.add(table.hashes[messagePlace(index)] as bigint);
     }
   }
   return over;
@@ -223,21 +217,18 @@ export function inFlight({ checkpoint, open, pending, ended }: Memory): Omit<Gau
     count += 1;
     if (oldest === undefined || createdAt < oldest) oldest = createdAt;
   };
-  const one = new BigUint64Array(1);
-  const words = wordsOf(one);
   for (const [message, { createdAt, overdue }] of open) {
-    one[0] = message;
-    if (createdAt === undefined || over.has(words, 0)) continue;
+    if (createdAt === undefined || over.has(message)) continue;
     take(createdAt);
     late += Number(overdue);
   }
   const created = new Map<bigint, number>();
   for (const table of pending) {
-    const words = wordsOf(table.hashes);
     for (let index = 0; index < table.size; index += 1) {
-      if (stateAt(table, index) !== CREATED || over.has(words, messagePlace(index))) continue;
+      if (stateAt(table, index) !== CREATED) continue;
       const message = table.hashes[messagePlace(index)] as bigint;
-      if (!ended.has(message) && open.get(message)?.createdAt === undefined) created.set(message, timeAt(table, index));
+      if (!over.has(message) && !ended.has(message) && open.get(message)?.createdAt === undefined)
+        created.set(message, timeAt(table, index));
     }
   }
   for (const time of created.values()) take(time);
