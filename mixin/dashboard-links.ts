@@ -1,4 +1,6 @@
+import { DashboardLinkBuilder } from '@grafana/grafana-foundation-sdk/dashboard';
 import { DASHBOARDS } from './alert.ts';
+import { withFields } from './grafana.ts';
 import type { Link } from './panel.ts';
 import { placeholder } from './placeholder.ts';
 
@@ -33,8 +35,13 @@ export const ofRow = (...names: readonly Name[]): readonly Link[] =>
 export const ofSeries = (...names: readonly Name[]): readonly Link[] =>
   names.map(name => toDashboard(name, '__field.labels.account'));
 
-/** A dashboard with everything as it is. */
-export const toAll = (Object.keys(DASHBOARDS) as Name[]).map(name => ({ title: TITLES[name], url: addressOf(name) }));
+/** Links to all dashboards, with the selected variables and time range. */
+export const toAll = (Object.keys(DASHBOARDS) as Name[]).map(name =>
+  withFields(
+    new DashboardLinkBuilder(TITLES[name]).url(addressOf(name)).icon('dashboard').includeVars(true).keepTime(true),
+    { placement: undefined },
+  ),
+);
 
 /** The runbook of the alert in a table's column `Alert`. */
 export const RUNBOOK: Link = {

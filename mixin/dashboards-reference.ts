@@ -1,6 +1,6 @@
 import { DEFAULT_JOB, DEFAULT_OBJECTIVES, filled } from '../src/cli/shipped.ts';
 import { DASHBOARDS } from './alert.ts';
-import { dashboardSpecs } from './dashboard-json.ts';
+import { dashboardSpecs } from './dashboards.ts';
 import { alertGroups, records } from './rules.ts';
 
 const cell = (text: string) => text.replace(/\{\{ \$labels\.(\w+) \}\}/g, '*$1*').replaceAll('|', '\\|');

@@ -1,6 +1,6 @@
 import { DEFAULT_OBJECTIVES, shippedDashboards } from '../src/cli/shipped.ts';
 import { renamedTable } from '../src/metrics/renamed.ts';
-import { dashboardsTemplate } from './dashboard-json.ts';
+import { dashboardsTemplate } from './dashboards.ts';
 import { dashboardsReference } from './dashboards-reference.ts';
 import { metricsReference } from './metrics-reference.ts';
 import { prometheusRule, ruleFiles, rulesTemplate } from './rules.ts';

@@ -1,3 +1,11 @@
+import {
+  type DynamicConfigValue,
+  FieldColorModeId,
+  MappingType,
+  ThresholdsConfigBuilder,
+  ThresholdsMode,
+  type ValueMapping,
+} from '@grafana/grafana-foundation-sdk/dashboard';
 import type { Placeholder } from './placeholder.ts';
 
 /**
@@ -100,7 +108,9 @@ const OF_LINE: Readonly<Record<string, string>> = {
   returned: 'yellow',
 };
 
-const fixed = (color: string) => [{ id: 'color', value: { mode: 'fixed', fixedColor: color } }];
+const fixed = (color: string): DynamicConfigValue[] => [
+  { id: 'color', value: { mode: FieldColorModeId.Fixed, fixedColor: color } },
+];
 
 /** Colours of the lines that a legend such as `{{account}} {{outcome}}` or `entered` gives: by its last word. */
 export function colourOverrides(legends: readonly string[]) {
@@ -126,9 +136,9 @@ export const READABLE: Words = { 0: ['readable', 'green'], 1: ['blind', 'red'] }
 
 export const SEVERITY: Words = { 1: ['info', 'blue'], 2: ['warning', 'orange'], 3: ['critical', 'red'] };
 
-export const mappingsOf = (words: Words) => [
+export const mappingsOf = (words: Words): ValueMapping[] => [
   {
-    type: 'value',
+    type: MappingType.ValueToText,
     options: Object.fromEntries(
       Object.entries(words).map(([value, [text, color]], index) => [value, { text, color, index }]),
     ),
@@ -147,7 +157,11 @@ export function stepsOf({ warning, critical, calm = 'green' }: Thresholds) {
   const isUpsideDown = typeof warning === 'number' && typeof critical === 'number' && warning > critical;
   const colours = isUpsideDown ? ['red', 'orange', calm] : [calm, 'orange', 'red'];
   const bounds = isUpsideDown ? [critical, warning] : [warning, critical];
-  const steps = colours.map((color, index) => ({ color, value: index === 0 ? null : (bounds[index - 1] ?? null) }));
+  // A placeholder in its place becomes a number when the template is filled.
+  const valueAt = (index: number) => (index === 0 ? null : (bounds[index - 1] as number));
+  const steps = colours.map((color, index) => ({ color, value: valueAt(index) }));
   // Of two steps at one number the second counts.
-  return { mode: 'absolute', steps: steps.filter(({ value }, index) => index !== 1 || value !== bounds[1]) };
+  return new ThresholdsConfigBuilder()
+    .mode(ThresholdsMode.Absolute)
+    .steps(steps.filter(({ value }, index) => index !== 1 || value !== bounds[1]));
 }

@@ -86,6 +86,11 @@ const ALSO_CLOSED: Readonly<Record<string, Readonly<Record<string, readonly stri
 const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
   commander: ['cli'],
   yaml: ['config', 'mixin'],
+  ...Object.fromEntries(
+    ['cog', 'common', 'dashboard', 'heatmap', 'prometheus', 'stat', 'statetimeline', 'table', 'timeseries'].map(
+      name => [`@grafana/grafana-foundation-sdk/${name}`, ['mixin']],
+    ),
+  ),
   undici: ['upstream', 'app'],
   'prom-client': ['metrics'],
   express: ['http', 'emulator'],

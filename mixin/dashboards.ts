@@ -1,3 +1,16 @@
+import {
+  AnnotationQueryBuilder,
+  ConstantVariableBuilder,
+  type Dashboard,
+  DashboardBuilder,
+  DashboardCursorSync,
+  DatasourceVariableBuilder,
+  QueryVariableBuilder,
+  RowBuilder,
+  VariableHide,
+  VariableRefresh,
+  VariableSort,
+} from '@grafana/grafana-foundation-sdk/dashboard';
 import { highestOf } from '../src/alerts/promql.ts';
 import { autoCancelFamilies } from '../src/metrics/auto-cancel.ts';
 import { ownFamilies } from '../src/metrics/own.ts';
@@ -5,10 +18,10 @@ import { agentDashboard } from './agent-dashboard.ts';
 import { DASHBOARDS } from './alert.ts';
 import { toAll } from './dashboard-links.ts';
 import { dlqDashboard } from './dlq-dashboard.ts';
-import { DATASOURCE } from './fields.ts';
+import { DATASOURCE, withFields } from './grafana.ts';
 import { overview } from './overview.ts';
 import type { PanelSpec, RowSpec } from './panel.ts';
-import { panelJson } from './panel-json.ts';
+import { panelBuilder } from './panel-builders.ts';
 import { placeholder } from './placeholder.ts';
 import { chosen, ofAgent } from './queries.ts';
 
@@ -36,44 +49,32 @@ export const dashboardSpecs: Readonly<Record<keyof typeof DASHBOARDS, DashboardS
   },
 };
 
-const labelVariable = (name: string, label: string, query: string, text = 'All', value = '$__all') => ({
-  type: 'query',
-  name,
-  label,
-  datasource: DATASOURCE,
-  query: { query, refId: name },
-  definition: query,
-  refresh: 2,
-  sort: 7,
-  multi: true,
-  includeAll: true,
-  allValue: '.+',
-  current: { selected: true, text: [text], value: [value] },
-  hide: 0,
-});
+const labelVariable = (name: string, label: string, query: string, text = 'All', value = '$__all') =>
+  new QueryVariableBuilder(name)
+    .label(label)
+    .datasource(DATASOURCE)
+    .query({ query, refId: name })
+    .definition(query)
+    .refresh(VariableRefresh.OnTimeRangeChanged)
+    .sort(VariableSort.NaturalAsc)
+    .multi(true)
+    .includeAll(true)
+    .allValue('.+')
+    .current({ selected: true, text: [text], value: [value] })
+    .hide(VariableHide.DontHide);
 
-/** An address that links begin with: not shown, and changed in the settings of the dashboard. */
-const addressVariable = (name: 'runbooks' | 'traces', label: string, query = placeholder(name)) => ({
-  type: 'constant',
-  name,
-  label,
-  query,
-  current: { selected: true, text: query, value: query },
-  hide: 2,
-  skipUrlSync: true,
-});
+/** An address that links begin with. Hidden; users change it in the settings of the dashboard, never by the URL of a page. */
+function addressVariable(name: 'runbooks' | 'traces', label: string) {
+  const address = placeholder(name);
+  return withFields(new ConstantVariableBuilder(name).label(label).value(address), {
+    current: { selected: true, text: address, value: address },
+    skipUrlSync: true,
+  });
+}
 
 const ANY = '{__name__=~"delivery_up|delivery_watch_build_info"';
 const variables = [
-  {
-    type: 'datasource',
-    name: 'datasource',
-    label: 'Data source',
-    query: 'prometheus',
-    refresh: 1,
-    hide: 0,
-    current: {},
-  },
+  new DatasourceVariableBuilder('datasource').label('Data source').type('prometheus').hide(VariableHide.DontHide),
   labelVariable('job', 'Job', `label_values(${ANY}}, job)`, placeholder('selectedJobText'), placeholder('selectedJob')),
   labelVariable('instance', 'Instance', `label_values(${ANY}, job=~"$job"}, instance)`),
   labelVariable('account', 'Account', 'label_values(delivery_up{job=~"$job", instance=~"$instance"}, account)'),
@@ -81,17 +82,21 @@ const variables = [
   addressVariable('traces', 'Search of traces'),
 ];
 
-const annotation = (name: string, iconColor: string, expr: string, titleFormat: string, useValueForTime = false) => ({
-  name,
-  datasource: DATASOURCE,
-  enable: true,
-  hide: false,
-  iconColor,
-  expr,
-  titleFormat,
-  step: '60s',
-  ...(useValueForTime ? { useValueForTime: 'on' } : {}),
-});
+const annotation = (name: string, iconColor: string, expr: string, titleFormat: string, useValueForTime = false) =>
+  withFields(
+    new AnnotationQueryBuilder()
+      .name(name)
+      .datasource(DATASOURCE)
+      .enable(true)
+      .hide(false)
+      .iconColor(iconColor)
+      .expr(expr)
+      .titleFormat(titleFormat)
+      .step('60s')
+      .useValueForTime(useValueForTime),
+    // Above the panels, not in a menu, which is the SDK's default.
+    { placement: undefined },
+  );
 
 const ALERTS = 'alertname=~"Delivery.*", severity="critical", job=~"$job|", account=~"$account|"';
 const stale = chosen(ownFamilies.dataStale, { collector: 'events' });
@@ -139,7 +144,7 @@ const SIZES = {
   graph: { w: 12, h: 8 },
 } as const;
 
-/** Panels of a row in lines without a hole: the last of a line takes what is left. */
+/** Panels of a row in lines without a hole: the last panel of a line takes the remaining width. */
 function inLines(panels: readonly PanelSpec[], top: number) {
   const sizes = panels.map(({ kind, width, height }) => {
     const { w, h } = SIZES[kind === 'stat' ? 'stat' : 'graph'];
@@ -150,62 +155,49 @@ function inLines(panels: readonly PanelSpec[], top: number) {
     const { w, h } = sizes[index] ?? SIZES.graph;
     const next = sizes[index + 1];
     const isLast = next === undefined || x + w + next.w > COLUMNS;
-    const gridPos = { x, y, w: isLast ? COLUMNS - x : w, h };
+    const panel = panelBuilder(spec).gridPos({ x, y, w: isLast ? COLUMNS - x : w, h });
     if (isLast) [x, y] = [0, y + h];
     else x += w;
-    return { ...panelJson(spec), gridPos };
+    return panel;
   });
   return { placed, bottom: y };
 }
 
-function panelsOf(rows: readonly RowSpec[]) {
+function addRows(dashboard: DashboardBuilder, rows: readonly RowSpec[]): void {
   let [id, y] = [0, 0];
-  return rows.flatMap(({ title, isCollapsed = false, panels }): readonly object[] => {
-    const row = { id: ++id, type: 'row', title, collapsed: isCollapsed, gridPos: { x: 0, y, w: COLUMNS, h: 1 } };
+  for (const { title, isCollapsed = false, panels } of rows) {
+    const row = new RowBuilder(title).id(++id).collapsed(isCollapsed).gridPos({ x: 0, y, w: COLUMNS, h: 1 });
     const { placed, bottom } = inLines(panels, y + 1);
-    const numbered = placed.map(panel => ({ id: ++id, ...panel }));
-    // Panels of a collapsed row take no place until it is opened.
+    for (const panel of placed) panel.id(++id);
+    // Panels of a collapsed row take no space until it is opened.
     y = isCollapsed ? y + 1 : bottom;
-    return isCollapsed ? [{ ...row, panels: numbered }] : [{ ...row, panels: [] }, ...numbered];
-  });
+    if (isCollapsed) for (const panel of placed) row.withPanel(panel);
+    dashboard.withRow(row);
+    if (!isCollapsed) for (const panel of placed) dashboard.withPanel(panel);
+  }
 }
 
-function toDashboard(name: keyof typeof DASHBOARDS) {
+function buildDashboard(name: keyof typeof DASHBOARDS): Dashboard {
   const { title, description, rows } = dashboardSpecs[name];
-  const links = toAll.map(({ title, url }) => ({
-    title,
-    type: 'link',
-    url,
-    includeVars: true,
-    keepTime: true,
-    targetBlank: false,
-    asDropdown: false,
-    tags: [],
-    icon: 'dashboard',
-    tooltip: '',
-  }));
-  return {
-    uid: DASHBOARDS[name],
-    title,
-    description,
-    tags: ['delivery-watch'],
-    schemaVersion: 39,
-    editable: true,
-    graphTooltip: 1,
-    refresh: '1m',
-    time: { from: 'now-6h', to: 'now' },
-    timezone: 'browser',
-    fiscalYearStartMonth: 0,
-    templating: { list: variables },
-    annotations: { list: annotations },
-    links,
-    panels: panelsOf(rows),
-  };
+  const dashboard = new DashboardBuilder(title)
+    .uid(DASHBOARDS[name])
+    .description(description)
+    .tags(['delivery-watch'])
+    .editable()
+    .tooltip(DashboardCursorSync.Crosshair)
+    .refresh('1m')
+    .time({ from: 'now-6h', to: 'now' })
+    .timezone('browser')
+    .variables(variables)
+    .annotations(annotations)
+    .links(toAll);
+  addRows(dashboard, rows);
+  return dashboard.build();
 }
 
 const names = Object.keys(DASHBOARDS) as (keyof typeof DASHBOARDS)[];
 
 /** All dashboards with placeholders, by file name, as JSON. */
 export const dashboardsTemplate = JSON.stringify(
-  Object.fromEntries(names.map(name => [`${name}.json`, toDashboard(name)])),
+  Object.fromEntries(names.map(name => [`${name}.json`, buildDashboard(name)])),
 );

@@ -1,0 +1,41 @@
+import type { Builder } from '@grafana/grafana-foundation-sdk/cog';
+import { type DashboardLink, DashboardLinkBuilder } from '@grafana/grafana-foundation-sdk/dashboard';
+import { DataqueryBuilder, PromQueryFormat } from '@grafana/grafana-foundation-sdk/prometheus';
+import { type Link, type Query, UNITS, type Unit } from './panel.ts';
+
+/** What panels of all kinds have in common. */
+
+// biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's own variable.
+export const DATASOURCE = { type: 'prometheus', uid: '${datasource}' } as const;
+
+/** Sets fields for which a builder of the SDK has no method. Undefined removes the SDK's default. */
+export const withFields = <T extends object>(
+  builder: Builder<T>,
+  fields: { readonly [K in keyof T]?: T[K] | undefined },
+): Builder<T> => ({ build: () => ({ ...builder.build(), ...fields }) as T });
+
+const refId = (index: number) => String.fromCharCode(65 + index);
+
+const queryOf = ({ expr, legend }: Query, index: number, format: PromQueryFormat) =>
+  new DataqueryBuilder().refId(refId(index)).datasource(DATASOURCE).expr(expr).legendFormat(legend).format(format);
+
+/** Queries for the last value. */
+export const instant = (queries: readonly Query[], format = PromQueryFormat.TimeSeries) =>
+  queries.map((query, index) => queryOf(query, index, format).instant());
+
+/** Queries for all values in the selected time range. */
+export const overTime = (queries: readonly Query[], format = PromQueryFormat.TimeSeries) =>
+  queries.map((query, index) => queryOf(query, index, format).range());
+
+/** The name that Grafana gives to the numbers of a table's query. */
+export const valueName = (index: number, of: number) => (of === 1 ? 'Value' : `Value #${refId(index)}`);
+
+export const formatOf = (unit: Unit, noValue?: string) => ({
+  unit: UNITS[unit].unit,
+  ...(UNITS[unit].decimals === undefined ? {} : { decimals: UNITS[unit].decimals }),
+  ...(noValue === undefined ? {} : { noValue }),
+});
+
+/** Links as the SDK builds them, without its default placement in a menu. */
+export const linksOf = (links: readonly Link[]): readonly Builder<DashboardLink>[] =>
+  links.map(({ title, url }) => withFields(new DashboardLinkBuilder(title).url(url), { placement: undefined }));
