@@ -71,7 +71,7 @@ const besides: Plugin = {
 export default defineConfig({
   // The second is the file of a thread.
   input: {
-    main: 'src/main.ts',
+    main: 'src/launch.js',
     'chunks/password-worker': 'src/http/password-worker.ts',
   },
   platform: 'node',

@@ -1,1 +1,31 @@
-main.js
+import { setFlagsFromString } from 'node:v8';
+
+/** Commands that run for months next to other programs. All others end soon and keep V8's defaults. */
+const LONG_RUNNING = ['serve', 'demo'];
+
+/**
+ * V8 flags of long-running commands, which save memory. RSS after one or two minutes of traffic, without and with the flag; median
+ * of up to three runs side by side, Node.js 24.21, x64.
+ */
+const V8_FLAGS = [
+  // The young generation stays at its initial size. 119 → 103 MiB; with the WebAssembly flags, 107 → 96 MiB, and 509 → 312 MiB
+  // for 100 accounts, for a tenth more processor time.
+  '--semi-space-growth-factor=1',
+  // Old garbage is collected when the heap has grown by 60 %. No effect on one account; 312 → 273 MiB for 100 accounts. Peak of
+  // the demo at 900 times the speed, after four minutes: 397 → 328 MiB.
+  '--heap-growing-percent=60',
+  // Both together keep V8 from optimizing undici's HTTP parser, which takes memory that the allocator retains.
+  // 119 → 107 MiB; either one alone has no effect.
+  '--no-wasm-tier-up',
+  '--no-wasm-dynamic-tiering',
+];
+
+const [, , command = ''] = process.argv;
+// SIGHUP ends a process without a handler, and systemd takes that for a clean end. `serve` installs its own handler.
+if (command === 'serve') process.on('SIGHUP', () => {});
+if (LONG_RUNNING.includes(command)) for (const flag of V8_FLAGS) setFlagsFromString(flag);
+import('./cli/cli.ts')
+  .then(({ runCli }) => runCli(process.argv.slice(2)))
+  .then(code => {
+    process.exitCode = code;
+  });

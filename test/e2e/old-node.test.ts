@@ -28,7 +28,7 @@ const refusal = (version: string) => ({
   stderr: `delivery-watch needs Node.js 24 or newer; this is ${version}\n`,
 });
 
-describe.each(['src/main.ts', mainFile()])('%s', main => {
+describe.each(['src/launch.js', mainFile()])('%s', main => {
   const old = findOldNode();
 
   it.skipIf(!old)('exits with 2 and one sentence on an installed older Node.js', () => {
