@@ -95,7 +95,7 @@ async function thousand(closing: ReturnType<Closing['createClosing']>) {
   if (!account || !settings) throw new Error('no account');
   // As many as have their turn one after the other: none finds unpacked what another has asked for.
   const opening = Array.from({ length: HISTORIES }, (_, index) =>
-    openRecorder({ account: `recorded-${index}`, store: createMemoryStore(), clock, log: QUIET, share: text => text }),
+    openRecorder({ account: `recorded-${index}`, store: createMemoryStore(), clock, log: QUIET }),
   );
   const histories = await Promise.all(opening);
   for (let minute = 0; minute < RECORDED; minute += 1) {

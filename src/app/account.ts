@@ -15,8 +15,6 @@ import { createProblemLog, type ProblemLog } from './view/problem-log.ts';
 export interface AccountDeps extends ClientDeps, CollectorsDeps {
   readonly holding?: ClientDeps['holding'] & CollectorsDeps['holding'];
   readonly accountInfo: Family;
-  /** Gives one string for equal ones, so that accounts hold the names of their series once. */
-  readonly share?: (text: string) => string;
 }
 
 /** One account: its rounds, and what it shows. Of two with one name, the second may be opened when the first is closed. */
@@ -87,7 +85,7 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
     tokenRejected: client.isTokenRejected(),
     problems: problems.stored(),
   });
-  const history = await openRecorder({ account: name, store, clock, log, share: deps.share ?? (text => text) });
+  const history = await openRecorder({ account: name, store, clock, log });
   const upkeep = createUpkeep({ account: name, states, rows, history, known, clock, log });
   // From now on it is tried, whatever becomes of this process.
   await upkeep.afterRound();

@@ -1,7 +1,6 @@
 import { hostname } from 'node:os';
 import type { LoadedConfig } from '../config/load.ts';
 import { createSecretValues, type SecretValues } from '../config/secrets.ts';
-import { createSharing } from '../history/sharing.ts';
 import type { Bounds } from '../http/bounds.ts';
 import { parseListen } from '../http/options.ts';
 import type { PeerKey } from '../http/peer.ts';
@@ -70,8 +69,6 @@ export interface Base extends Pick<PartsDeps, 'env' | 'clock' | 'random' | 'back
   readonly agentLog: AgentLog;
   /** Log records that wait for their receiver. */
   readonly records: RecordQueue;
-  /** Gives one string for equal ones. */
-  readonly share: (text: string) => string;
 }
 
 /** The store, and which accounts this process holds where replicas share it. */
@@ -122,7 +119,6 @@ export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, 
     reloads: { last: undefined },
     agentLog: createAgentLog(),
     records: createRecordQueue({ store, clock, log }),
-    share: createSharing(),
   };
 }
 

@@ -25,7 +25,7 @@ export async function shrink(
     const [hour, size] = (thick.length > 0 ? thick : [...left]).reduce((a, b) =>
       (thick.length > 0 ? weight(b) > weight(a) : b[0] < a[0]) ? b : a,
     );
-    const chunk = thinnest.has(hour) ? undefined : await rows.load(hour, true);
+    const chunk = thinnest.has(hour) ? undefined : await rows.load(hour);
     const step = chunk && STEPS[STEPS.indexOf(chunk.step) + 1];
     if (chunk && step === undefined) {
       thinnest.add(hour);

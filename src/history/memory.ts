@@ -12,31 +12,22 @@ export interface Memory {
   /** Ascending; the first may have its last samples alone. */
   all(): readonly Chunk[];
   hours(): readonly number[];
-  /** As stored, of an hour before the first sample. */
-  put(hour: number, text: string): void;
+  /** Adds an hour from the store, before the first sample. */
+  put(hour: number, chunk: Chunk): void;
 }
 
 const HOUR = 3_600_000;
 export const hourOf = (at: number) => Math.floor(at / HOUR);
 
 /** `span`: milliseconds that it holds at least. */
-export function createMemory(rows: Rows, share: (text: string) => string, span: number): Memory {
-  /** Those before the one that goes on; as text until they are asked for. */
-  const past = new Map<number, Chunk | string>();
+export function createMemory(rows: Rows, span: number): Memory {
+  /** Hours before the current one. */
+  const past = new Map<number, Chunk>();
   /** Those of which the first samples are gone. */
   const cut = new Set<number>();
   let open: { readonly hour: number; readonly samples: OpenChunk } | undefined;
 
-  function get(hour: number): Chunk | undefined {
-    if (open?.hour === hour) return open.samples.chunk();
-    const known = past.get(hour);
-    if (typeof known !== 'string') return known;
-    const chunk = rows.decode(hour, known, true);
-    if (chunk) past.set(hour, chunk);
-    else past.delete(hour);
-    return chunk;
-  }
-
+  const get = (hour: number) => (open?.hour === hour ? open.samples.chunk() : past.get(hour));
   const whole = (hour: number) => (cut.has(hour) ? undefined : get(hour));
 
   /** Forgets what is older than it has to be: a thousand accounts have as many. */
@@ -59,17 +50,17 @@ export function createMemory(rows: Rows, share: (text: string) => string, span: 
     get,
     all: () => [...past.keys(), ...(open ? [open.hour] : [])].sort((a, b) => a - b).flatMap(hour => get(hour) ?? []),
     hours: () => [...past.keys(), ...(open ? [open.hour] : [])],
-    put: (hour, text) => void past.set(hour, text),
+    put: (hour, chunk) => void past.set(hour, chunk),
     async openAt(at) {
       const hour = hourOf(at);
       if (open?.hour === hour && (open.samples.lastAt ?? at) <= at) {
         if (past.size > 1) trim(at, hour);
         return open.samples;
       }
-      const known = whole(hour) ?? (await rows.load(hour, true)) ?? get(hour);
+      const known = whole(hour) ?? (await rows.load(hour)) ?? get(hour);
       const finished = open?.samples.chunk();
       if (open && finished && open.hour < hour) past.set(open.hour, finished);
-      const samples = openChunk(share, known && before(known, at));
+      const samples = openChunk(known && before(known, at));
       open = { hour, samples };
       trim(at, hour);
       return samples;

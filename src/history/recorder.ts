@@ -2,7 +2,7 @@ import type { Clock } from '../kit/clock.ts';
 import { createTurns, type Turns } from '../kit/turns.ts';
 import type { Change } from '../model/change.ts';
 import { type AccountHistory, type Point, pointsBefore, type RecordedSeries } from '../model/history.ts';
-import { encodeChunk, timesOf, unpack, valuesOf } from './chunk.ts';
+import { type Chunk, encodeChunk } from './chunk.ts';
 import { shrink } from './keeping.ts';
 import { createMemory, hourOf, type Memory } from './memory.ts';
 import { createRows, type Rows, type RowsDeps } from './rows.ts';
@@ -101,30 +101,39 @@ async function* chunks(memory: Memory, rows: Rows, from: number, to: number, tur
   for (const hour of [...hours].sort((a, b) => a - b)) {
     if (hour < hourOf(from) || hour > hourOf(to)) continue;
     await turns.pass();
-    const chunk = memory.whole(hour) ?? (await rows.load(hour, false)) ?? memory.get(hour);
-    if (chunk) yield { hour, chunk };
+    const chunk = memory.whole(hour) ?? (await rows.load(hour)) ?? memory.get(hour);
+    if (chunk) yield chunk;
   }
 }
 
 async function* recordedHours(
   all: ReturnType<typeof chunks>,
-  rows: Rows,
   from: number,
   to: number,
   isWanted: (series: string) => boolean,
 ): AsyncGenerator<RecordedHour> {
-  for await (const { hour, chunk } of all) {
-    const times = timesOf(chunk);
-    const within = times.flatMap((at, index) => (at >= from && at <= to ? [index] : []));
+  for await (const { step, times, series } of all) {
+    const within = [...times.keys()].filter(
+      index => (times[index] as number) >= from && (times[index] as number) <= to,
+    );
     if (within.length === 0) continue;
     const pick = (values: readonly number[]) => within.map(index => values[index] as number);
-    try {
-      const series = [...valuesOf(chunk, isWanted)].map(([name, values]) => [name, pick(values)] as const);
-      yield { step: chunk.step * SAMPLE_EVERY, times: pick(times), series: new Map(series) };
-    } catch (error) {
-      rows.damaged(hour, error);
+    const wanted = [...series]
+      .filter(([name]) => isWanted(name))
+      .map(([name, values]) => [name, pick(values)] as const);
+    yield { step: step * SAMPLE_EVERY, times: pick(times), series: new Map(wanted) };
+  }
+}
+
+/** All values of a series in chunks that follow each other. */
+function pointsOf(chunks: readonly Chunk[], name: string): readonly Point[] {
+  const points: Point[] = [];
+  for (const { times, series } of chunks) {
+    for (const [index, value] of series.get(name)?.entries() ?? []) {
+      if (!Number.isNaN(value)) points.push({ at: times[index] as number, value });
     }
   }
+  return points;
 }
 
 /** Of points in the order of time, those from a time on until now, and the one before where it is not far. */
@@ -138,18 +147,18 @@ function pointsWithin(points: readonly Point[], from: number, now: number): read
 
 /** Reads what is needed at once, the last hours. Rejects with StoreError. */
 export async function openRecorder({ clock, ...deps }: RecorderDeps): Promise<Recorder> {
-  const { account, log, share } = deps;
+  const { account, log } = deps;
   const turns = createTurns();
   const rows = createRows(deps);
-  const memory = createMemory(rows, share, IN_MEMORY);
+  const memory = createMemory(rows, IN_MEMORY);
   const clockWatch = createClockWatch(clock);
   let limits: HistoryLimits = { keep: 0, maxBytes: 0 };
   /** The hour that was tidied last, and how many samples it had. */
   let tidied = { hour: 0, length: 0 };
   let isFailing = false;
   for (let hour = hourOf(clock.now() - IN_MEMORY); hour <= hourOf(clock.now()); hour += 1) {
-    const text = await rows.text(hour);
-    if (text !== undefined) memory.put(hour, text);
+    const chunk = await rows.load(hour);
+    if (chunk) memory.put(hour, chunk);
   }
 
   async function record(at: number, values: ReadonlyMap<string, number>): Promise<void> {
@@ -160,7 +169,7 @@ export async function openRecorder({ clock, ...deps }: RecorderDeps): Promise<Re
     }
     const hour = hourOf(at);
     const chunk = samples.chunk();
-    const length = chunk?.length ?? 0;
+    const length = chunk?.times.length ?? 0;
     if (limits.keep > 0 && chunk) rows.set(hour, encodeChunk(chunk));
     if (tidied.hour !== hour) tidied = { hour, length: 0 };
     const isDue = limits.keep > 0 ? length >= tidied.length + TIDY_EVERY : tidied.length === 0;
@@ -169,20 +178,8 @@ export async function openRecorder({ clock, ...deps }: RecorderDeps): Promise<Re
     tidied = { hour, length };
   }
 
-  let lately: ReturnType<typeof unpack> | undefined;
-  /** What memory has of a series. Unpacked until the work that asks for it ends: who asks for one series asks for dozens. */
-  function unpacked(series: string): readonly Point[] {
-    if (!lately) {
-      lately = unpack(memory.all());
-      queueMicrotask(() => {
-        lately = undefined;
-      });
-    }
-    return lately(series);
-  }
-
   const hours: Recorder['hours'] = (from, to, isWanted) =>
-    recordedHours(chunks(memory, rows, from, to, turns), rows, from, to, isWanted);
+    recordedHours(chunks(memory, rows, from, to, turns), from, to, isWanted);
 
   return {
     async sample(values) {
@@ -215,7 +212,7 @@ export async function openRecorder({ clock, ...deps }: RecorderDeps): Promise<Re
     },
     recent(series, over) {
       const now = clock.now();
-      return pointsWithin(unpacked(series), now - over, now);
+      return pointsWithin(pointsOf(memory.all(), series), now - over, now);
     },
   };
 }

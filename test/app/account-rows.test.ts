@@ -25,7 +25,7 @@ async function setUp() {
   const slot = createCollectorState({ account: 'a', collector: 'dlq' }, { full: { every: MINUTE } }, staleness, clock);
   const known = { tokenRejected: undefined as boolean | undefined };
   const rows = await openAccountRows(store, 'a');
-  const history = await openRecorder({ account: 'a', store, clock, log, share: text => text });
+  const history = await openRecorder({ account: 'a', store, clock, log });
   const upkeep = createUpkeep({ account: 'a', states: [slot], rows, history, known: () => known, clock, log });
   return {
     clock,

@@ -64,7 +64,7 @@ function setUp(first: readonly object[]) {
           ],
         ]),
     };
-    const history = await openRecorder({ account: 'a', store, clock, log, share: text => text });
+    const history = await openRecorder({ account: 'a', store, clock, log });
     history.use({ keep: 48 * 60 * MINUTE, maxBytes: 1e6 });
     const account = {
       name: 'a',

@@ -10,7 +10,6 @@ import { createTestLog } from '../support/silent.ts';
 
 const [MINUTE, HOUR] = [60_000, 3_600_000];
 const START = Date.UTC(2026, 0, 1);
-const share = (text: string) => text;
 
 /** A wall clock that can be set, beside a monotonic one that can't. */
 function createClock(start = START) {
@@ -31,7 +30,7 @@ function createClock(start = START) {
 async function setUp({ keep = 48 * HOUR, maxBytes = 1e6 } = {}) {
   const [clock, store, log] = [createClock(), createMemoryStore(), createTestLog()];
   const open = async () => {
-    const recorder = await openRecorder({ account: 'a', store, clock, log, share });
+    const recorder = await openRecorder({ account: 'a', store, clock, log });
     recorder.use({ keep, maxBytes });
     return recorder;
   };
@@ -301,12 +300,12 @@ it('leaves out damaged hours, says so once, and goes on', async () => {
   const scene = await setUp();
   await scene.minutes(4 * 60 + 30, index => index);
   const [first, second, third, , last] = await scene.keys();
-  const broken = openChunk(share);
+  const broken = openChunk();
   broken.add(START, new Map([['x_total', 1]]));
   const chunk = broken.chunk();
   await scene.store.commit('a', [
     { key: first as string, value: 'rubbish' },
-    { key: second as string, value: chunk ? encodeChunk({ ...chunk, columns: '1 2 3' }) : '' },
+    { key: second as string, value: chunk ? encodeChunk({ ...chunk, times: [...chunk.times, START + 1] }) : '' },
     { key: 'history/not-an-hour', value: 'x' },
     { key: last as string, value: '' },
   ]);
@@ -323,7 +322,7 @@ it('a store that can not be read makes a gap, and is said to once', async () => 
   const [clock, log, inner] = [createManualClock(), createTestLog(), createMemoryStore()];
   let isBroken = false;
   const scan: typeof inner.scan = (...which) => (isBroken ? Promise.reject(new Error('disk')) : inner.scan(...which));
-  const recorder = await openRecorder({ account: 'a', store: { ...inner, scan }, clock, log, share });
+  const recorder = await openRecorder({ account: 'a', store: { ...inner, scan }, clock, log });
   recorder.use({ keep: HOUR, maxBytes: 1e6 });
   isBroken = true;
   for (let minute = 0; minute < 3; minute += 1) {

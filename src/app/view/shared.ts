@@ -39,7 +39,7 @@ export interface SharedViews {
   use(): void;
 }
 
-type SharedBase = Pick<Base, 'store' | 'clock' | 'log' | 'share' | 'peerKey'>;
+type SharedBase = Pick<Base, 'store' | 'clock' | 'log' | 'peerKey'>;
 
 interface HandOver {
   readonly at: number;
@@ -81,10 +81,10 @@ function replicasView(
 }
 
 /** The rows of the history are readable by all: nothing is recorded here. */
-const readHistory = (account: string, { store, clock, log, share }: SharedBase): AccountHistory => ({
+const readHistory = (account: string, { store, clock, log }: SharedBase): AccountHistory => ({
   recent: () => [],
   async read(query) {
-    const recorder = await openRecorder({ account, store, clock, log, share });
+    const recorder = await openRecorder({ account, store, clock, log });
     return recorder.read(query);
   },
 });
