@@ -14,8 +14,7 @@ const up = { name: 'up', labels: [] } as const;
 const notified = (outcome: string | RegExp) =>
   total(alertingFamilies.notifications, increase('15m'), { where: { outcome }, keep: ['notifier'] });
 
-const pushed = (outcome: string | RegExp) =>
-  total(pushFamilies.requests, increase('15m'), { where: { outcome }, keep: ['signal'] });
+const pushed = (outcome: string | RegExp) => total(pushFamilies.requests, increase('15m'), { where: { outcome } });
 
 /** What there is to say of each process, and of all that a job scrapes. */
 const byInstance = (op: 'max' | 'min', expr: string) => `${op} by (cluster, namespace, job, instance) (${expr})`;
@@ -122,12 +121,11 @@ export const agentAlerts: readonly Alert[] = [
   {
     name: 'DeliveryPushFailing',
     severity: 'warning',
-    labels: ['signal'],
     expr: `${pushed(/refused|failed/)} > 0\nunless ${pushed('accepted')} > 0`,
     for: '10m',
-    summary: 'The OTLP receiver does not accept {{ $labels.signal }} of the agent.',
+    summary: 'The OTLP receiver does not accept metrics of the agent.',
     description:
-      '{{ $value | printf "%.0f" }} requests with {{ $labels.signal }} failed or were refused in the last 15 minutes and none was accepted. Log records wait in the store, as many as there is room for; metrics wait in memory, and the oldest are dropped.',
+      '{{ $value | printf "%.0f" }} requests with metrics failed or were refused in the last 15 minutes and none was accepted. Metrics wait in memory, up to 16 MB; then the oldest are dropped.',
     dashboard: 'agent',
     isOfAgent: true,
   },

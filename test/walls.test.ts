@@ -10,7 +10,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   store: ['kit', 'model'],
   metrics: ['kit', 'model'],
   telemetry: ['kit', 'model'],
-  push: ['kit', 'model', 'store', 'metrics'],
+  push: ['kit', 'metrics'],
   history: ['kit', 'model', 'store', 'metrics'],
   'flow-audit': ['kit', 'model'],
   collectors: ['kit', 'model', 'upstream', 'metrics', 'flow-audit'],
@@ -99,7 +99,6 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
   '@opentelemetry/api': ['telemetry'],
   '@opentelemetry/exporter-trace-otlp-http': ['telemetry'],
   '@opentelemetry/exporter-trace-otlp-proto': ['telemetry'],
-  '@opentelemetry/otlp-transformer': ['push'],
   '@bufbuild/protobuf/wire': ['metrics', 'push'],
   '@opentelemetry/resources': ['telemetry', 'push'],
   '@opentelemetry/sdk-node': ['telemetry'],
@@ -293,9 +292,9 @@ describe('walls', () => {
     expect(including('paths.rotateToken').sort()).toEqual(['app/rotate-token.ts', 'upstream/options.ts']);
   });
 
-  it('OpenTelemetry’s packages are loaded only where spans or log records are sent', () => {
+  it('OpenTelemetry’s packages are loaded only where spans are sent', () => {
     const traces = ['sdk', 'exporting', 'lifecycle', 'lifecycle-spans', 'trace-queue'];
-    const heavy = [...traces.map(name => `telemetry/${name}.ts`), 'push/logs.ts', 'push/log-records.ts'];
+    const heavy = [...traces.map(name => `telemetry/${name}.ts`)];
     const isHeavy = (path: string, imported: string) =>
       imported.startsWith('.')
         ? heavy.includes(normalize(join(dirname(path), imported)))

@@ -1,9 +1,8 @@
 import type { Log } from '../kit/log.ts';
-import type { LogRecord, RecordPosting, Records } from '../model/log-record.ts';
 import type { Store } from '../store/store.ts';
 import { type Alert, type Evaluated, noticesOf, rowOf, toNotice, versionOf } from './alert.ts';
 import type { Holds } from './holds.ts';
-import { fingerprintOf, type Notice } from './notice.ts';
+import type { Notice } from './notice.ts';
 import type { Outbox, Posting } from './outbox.ts';
 import { type SendingDeps, sharesOf, withSending } from './sending.ts';
 
@@ -31,8 +30,6 @@ export interface AccountAlertsDeps extends SendingDeps {
   readonly rules: readonly { readonly name: string }[];
   readonly store: Store;
   readonly outbox: Pick<Outbox, 'post'>;
-  /** Takes a log record of each notice. */
-  readonly records?: Records | undefined;
   readonly holds: Holds;
   readonly log: Log;
 }
@@ -49,22 +46,9 @@ function logChange(log: Log, account: string, before: Alert | undefined, after: 
   else log.warn(fields, 'an alert fires');
 }
 
-/** What is told of an alert, as a log record. */
-function toRecord({ status, labels, startsAt, endsAt }: Notice): LogRecord {
-  const at = status === 'firing' ? startsAt : endsAt;
-  return {
-    kind: 'alert',
-    id: `alert/${fingerprintOf(labels)}/${status}/${startsAt}/${at}`,
-    at,
-    status,
-    labels,
-    startsAt,
-  };
-}
-
 /** Reads the alerts that an earlier process left. Rejects with StoreError. */
 export async function openAccountAlerts(deps: AccountAlertsDeps): Promise<AccountAlerts> {
-  const { account, rules, store, outbox, records, holds, log } = deps;
+  const { account, rules, store, outbox, holds, log } = deps;
   let sending: SendingDeps = deps;
   const opened = new Map<string, Alert>();
   /** States as they are in the store, or wait for it. */
@@ -81,8 +65,6 @@ export async function openAccountAlerts(deps: AccountAlertsDeps): Promise<Accoun
   sending.limits.take(account, sharesOf(current), isEvaluated);
   const uncommitted = new Map<string, string | null>();
   let postings: Posting[] = [];
-  /** Log records that wait for the next commit: those are sent from the store alone. */
-  let recorded: RecordPosting[] = [];
   let isStoreFailing = false;
 
   /** What has to be sent of what begins to fire, is held back no more, or is resolved by `after`. */
@@ -112,13 +94,10 @@ export async function openAccountAlerts(deps: AccountAlertsDeps): Promise<Accoun
 
   async function save(): Promise<void> {
     const rows = [...uncommitted].map(([key, value]) => ({ key, value }));
-    const written = recorded;
-    const changes = [...rows, ...[...postings, ...written].flatMap(posting => posting.changes())];
+    const changes = [...rows, ...postings.flatMap(posting => posting.changes())];
     if (changes.length > 0) await store.commit(account, changes);
     uncommitted.clear();
     postings = [];
-    recorded = recorded.filter(each => !written.includes(each));
-    for (const { send } of written) send();
   }
 
   return {
@@ -138,8 +117,6 @@ export async function openAccountAlerts(deps: AccountAlertsDeps): Promise<Accoun
       const next = withSending(evaluated, current, sending);
       const told = changesTo(next.alerts);
       const posting = outbox.post(account, told, ({ wants }) => wants === 'changes');
-      if (records && told.length > 0)
-        recorded = [...recorded, records.post(account, { records: told.map(toRecord), dropped: 0 })];
       current = next;
       notices = noticesOf(next);
       isEvaluated = true;
@@ -152,7 +129,6 @@ export async function openAccountAlerts(deps: AccountAlertsDeps): Promise<Accoun
       } catch (error) {
         if (holds.isLost(account, error)) {
           postings = [];
-          recorded = [];
           return;
         }
         if (!isStoreFailing)

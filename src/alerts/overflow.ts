@@ -5,7 +5,7 @@ import type { AlertRule } from './options.ts';
 import { createSendLimits, type SendLimits } from './send-limits.ts';
 
 export interface OverflowDeps
-  extends Pick<AccountAlertsDeps, 'store' | 'outbox' | 'records' | 'holds' | 'silences' | 'log'>,
+  extends Pick<AccountAlertsDeps, 'store' | 'outbox' | 'holds' | 'silences' | 'log'>,
     Pick<EvaluationDeps, 'clock'> {
   readonly rules: readonly AlertRule[];
   /** Of all accounts. */

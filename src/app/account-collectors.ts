@@ -12,8 +12,6 @@ import {
 import type { Config } from '../config/schema.ts';
 import type { Family, Sample, Source } from '../metrics/family.ts';
 import type { TraceQueue } from '../model/lifecycle-trace.ts';
-import type { Records } from '../model/log-record.ts';
-import type { Env } from '../push/target.ts';
 import { type CollectorState, createCollectorState } from '../scheduler/board.ts';
 import { fromStored } from '../scheduler/freshness.ts';
 import { createRunner } from '../scheduler/runner.ts';
@@ -24,7 +22,6 @@ import { accountRecordOf } from './account-file.ts';
 import type { LastKnown } from './account-rows.ts';
 import { callbackOptions, rulesOf } from './callbacks.ts';
 import type { Holding } from './holding.ts';
-import { areLogsPushed } from './push-logs.ts';
 
 /** One cadence of one collector of an account. */
 export interface AccountRound {
@@ -53,9 +50,6 @@ export interface CollectorsDeps extends Pick<ClientDeps, 'clock' | 'log' | 'trac
   readonly holding?: Pick<Holding, 'isAway'> | undefined;
   /** Milliseconds of the event log's past to read at the very first start. */
   readonly backfill: number | undefined;
-  /** Takes log records, where they are pushed. */
-  readonly records?: Records | undefined;
-  readonly env: Env;
   /** What waits of an account's traces, where messages are traced. */
   readonly traceQueue: (account: string) => TraceQueue | undefined;
 }
@@ -114,7 +108,7 @@ function collectorSource<Facts>(
 async function openCollector<Facts, Memory, Walk>(
   account: string,
   collector: Collector<Facts, Memory, Walk>,
-  { config, store, records, holding, clock, log, tracer, at, before, shown }: Deps,
+  { config, store, holding, clock, log, tracer, at, before, shown }: Deps,
 ): Promise<OpenCollector<Facts>> {
   const { name, rounds, auxiliary } = collector;
   const restored = fromStored(before.freshness?.[name] ?? {}, clock.now());
@@ -124,7 +118,6 @@ async function openCollector<Facts, Memory, Walk>(
     observer: withReader(collector, at),
     state,
     store,
-    records,
     clock,
     log,
     tracer,
@@ -153,7 +146,7 @@ const withdrawnAfter = (every: number, { withdrawAfter, withdrawAtMost }: Config
 
 /** What an account's configuration enables, and its plan. */
 export async function openCollectors({ name, collect, retention, objectives, limits }: AccountSettings, deps: Deps) {
-  const { config, env, clock, backfill } = deps;
+  const { config, clock, backfill } = deps;
   const queue = deps.traceQueue(name);
   const traces = queue && { account: name, sampleRatio: config.tracing.lifecycle.sampleRatio, queue };
   const callbacks = callbackOptions(rulesOf(config, name), collect.dlq.rescanEvery, clock);
@@ -164,7 +157,7 @@ export async function openCollectors({ name, collect, retention, objectives, lim
     callbacks,
     backfill,
     traces,
-    isRecorded: areLogsPushed(config, env),
+    isLogged: config.log.deadLetters,
     onTimeWithin: objectives.onTimeWithin,
     // Both collectors are read on their own; what meets is what each shows.
     attempts: () => opened.find(isOfEvents)?.state.visible().now?.attempts,

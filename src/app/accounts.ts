@@ -10,7 +10,6 @@ import { rulesOf } from './callbacks.ts';
 import { listChanges } from './changes.ts';
 import type { Dispatchers } from './dispatchers.ts';
 import { identityOf } from './identity.ts';
-import { areLogsPushed } from './push-logs.ts';
 import { hasLifecycles } from './traces.ts';
 
 /** The accounts of one configuration, as far as this replica holds them. */
@@ -49,14 +48,13 @@ function identityOfAccount(settings: AccountSettings, { config, env }: Pick<Acco
   const { families: _, ...collect } = settings.collect;
   const lifecycles = hasLifecycles(config, env) && config.tracing.lifecycle;
   const schedules = schedulesOf(config.schedules, name);
-  const isRecorded = areLogsPushed(config, env);
   return identityOf([
     { ...settings, collect },
     config.staleness,
     schedules,
     rulesOf(config, name),
     lifecycles,
-    isRecorded,
+    config.log.deadLetters,
   ]);
 }
 

@@ -15,7 +15,6 @@ import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import type { Reuse } from '../kit/reuse.ts';
 import type { Tracer } from '../kit/tracer.ts';
-import type { Records } from '../model/log-record.ts';
 import { isNotHeld, NO_ACCOUNT, type Store } from '../store/store.ts';
 import type { Account } from './account.ts';
 import type { Holding } from './holding.ts';
@@ -31,8 +30,6 @@ export interface AlertingDeps {
   /** What was recorded of an account: windows are filled from it. Without it they begin with the process. */
   readonly history?: (account: string) => Recorder | undefined;
   readonly store: Store;
-  /** Takes a log record of each alert that is told. */
-  readonly records?: Records | undefined;
   /** Where replicas share the store. */
   readonly holding?: Pick<Holding, 'held' | 'remaining' | 'confirm' | 'sharing'> | undefined;
   readonly clock: Clock;
@@ -109,7 +106,7 @@ export async function openAlerts(
   before: AllOpened,
   evaluators: Reuse<Evaluate>,
 ): Promise<AllOpened> {
-  const { config, store, records, clock, log } = deps;
+  const { config, store, clock, log } = deps;
   const { rules, enabled } = config.alerts;
   const own = enabled ? deps.accounts : [];
   const silences = createSilences(config.alerts.silences, clock.now);
@@ -120,15 +117,14 @@ export async function openAlerts(
     const { name } = account;
     const rules = rulesFor(account, config);
     const { alerts = undefined, histories = createHistories() } = before.get(name) ?? {};
-    const opened =
-      alerts ?? (await openAccountAlerts({ account: name, rules, store, outbox, records, holds, ...sending, log }));
+    const opened = alerts ?? (await openAccountAlerts({ account: name, rules, store, outbox, holds, ...sending, log }));
     return [name, { alerts: opened, histories, rules, sending, evaluate: undefined }];
   }
   const opened = new Map(await Promise.all(own.map(open)));
   const isMoved = movedOf(deps);
   if (enabled && !isMoved(NO_ACCOUNT)) {
     const known = before.get(NO_ACCOUNT);
-    const common = { rules, limits, store, outbox, records, holds, silences, clock, log };
+    const common = { rules, limits, store, outbox, holds, silences, clock, log };
     const overflow = await openOverflow({ ...common, before: known?.alerts });
     const parts = [overflow.alerts, silences, limits];
     opened.set(NO_ACCOUNT, {

@@ -30,7 +30,6 @@ import type { Tracer } from '../kit/tracer.ts';
 import { autoCancelFamilies, autoCancelSamples } from '../metrics/auto-cancel.ts';
 import type { Source } from '../metrics/family.ts';
 import type { JournalEntry } from '../model/journal.ts';
-import type { Records } from '../model/log-record.ts';
 import { StoreError } from '../store/errors.ts';
 import { isGuardFailed, type Store } from '../store/store.ts';
 import type { Account } from './account.ts';
@@ -87,8 +86,6 @@ export interface AutoCancelDeps {
   readonly tracer: Tracer;
   /** Takes the notices of rules. */
   readonly outbox: Pick<Outbox, 'post'>;
-  /** Takes log records of actions that end. */
-  readonly records?: Records | undefined;
   /** Alerts that are firing or of unknown state in an account, by name. */
   readonly alertStates: (account: string) => ReadonlyMap<string, 'firing' | 'unknown'>;
   /** Milliseconds for which the account is surely this replica's; undefined where the agent is alone. */

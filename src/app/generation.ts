@@ -15,7 +15,6 @@ import { type AutoCancel, createAutoCancel } from './auto-cancel.ts';
 import { changesBetween } from './changes.ts';
 import { preparing } from './many-accounts.ts';
 import { type AccountNames, type Base, closeUnlessKept, openParts, type Parts, settle } from './parts.ts';
-import { deletingOthers } from './push-logs.ts';
 import { openRecording, type Recording } from './recording.ts';
 import { createShownSources, type ShownSources } from './shown-sources.ts';
 import { version } from './version.ts';
@@ -67,36 +66,24 @@ const SEND_EVERY = 1000;
 /** Interval at which traces of ended messages are sent, milliseconds. */
 const LIFECYCLES_EVERY = 2000;
 
-/** Interval at which log records are sent, milliseconds. */
-const LOGS_EVERY = 2000;
-
-/**
- * Interval at which log records of accounts that are gone are deleted, milliseconds, and how long after a start or reload at
- * first: their last records may be sent, and replicas that were killed are known to be gone by then.
- */
-const [DELETE_EVERY, FIRST_DELETE] = [3_600_000, 60_000];
-
 /** Milliseconds after the start in which the first heartbeat is tried. */
 const FIRST_HEARTBEAT = 10_000;
 
 type Made = Pick<
   Generation,
-  'loaded' | 'traces' | 'pushLogs' | 'pushMetrics' | 'alerting' | 'autoCancel' | 'recording' | 'agentProblems'
+  'loaded' | 'traces' | 'pushMetrics' | 'alerting' | 'autoCancel' | 'recording' | 'agentProblems'
 >;
 
 function loopsOf(
-  { loaded, traces, pushLogs, pushMetrics, alerting, autoCancel, recording, agentProblems }: Made,
-  base: Pick<Base, 'random' | 'records' | 'log' | 'holding'>,
+  { loaded, traces, pushMetrics, alerting, autoCancel, recording, agentProblems }: Made,
+  { random }: Pick<Base, 'random'>,
 ): LoopSpec[] {
-  const { random } = base;
   const { alerts, heartbeat, push } = loaded.config;
   const specs = (bodies: readonly LoopSpec['body'][], every: number, firstDelay = () => every): LoopSpec[] =>
     bodies.map(body => ({ body, every, firstDelay: firstDelay() }));
   const every = heartbeat?.every ?? 0;
   return [
     ...specs(traces.exportMessages ? [traces.exportMessages] : [], LIFECYCLES_EVERY),
-    ...specs(pushLogs.send ? [pushLogs.send] : [], LOGS_EVERY),
-    ...specs([deletingOthers(loaded.config, base)], DELETE_EVERY, () => FIRST_DELETE),
     // Not with every other agent that was started with this one.
     ...specs(
       pushMetrics.loops ? [pushMetrics.loops.note] : [],
@@ -285,15 +272,6 @@ async function saved(account: Account, summaries: Summaries | undefined): Promis
   if (told) summaries?.saved(account.name, told);
 }
 
-/** What is wrong with the receivers of what is pushed, now. */
-const troublesOf =
-  ({ pushMetrics, pushLogs }: Pick<Parts, 'pushMetrics' | 'pushLogs'>) =>
-  () =>
-    [
-      { signal: 'metrics', trouble: pushMetrics.trouble() },
-      { signal: 'logs', trouble: pushLogs.trouble() },
-    ].flatMap(({ signal, trouble }) => (trouble ? [{ signal, ...trouble }] : []));
-
 /** All that is made from the parts. */
 async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?: Generation): Promise<Generation> {
   const { accounts } = parts;
@@ -316,7 +294,6 @@ async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?:
     ...accounts.all.flatMap(account => account.sourcesWith(accounts.infoFamily)),
     ...(autoCancel?.sources ?? []),
     ...alerting.sources,
-    ...parts.pushLogs.sources,
     ...parts.pushMetrics.sources,
     base.process.source,
     ...(base.leases ? [base.leases.sourceOf(namesOf(loaded.config.accounts), isHeld)] : []),
@@ -333,7 +310,7 @@ async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?:
     ...common,
     sources: alerting.sources,
     databaseAway: base.holding?.awaySince,
-    pushing: troublesOf(parts),
+    pushTrouble: parts.pushMetrics.trouble,
   });
   const shownSources = before?.shownSources ?? createShownSources();
   const shown = shownSources(sources, loaded.config.accounts);

@@ -284,7 +284,6 @@ export function telling(store: Store, holding: Pick<Holding, 'isAway' | 'renew' 
     sizes: async (...which) => ask(() => store.sizes(...which)),
     valuesOf: async key => ask(() => store.valuesOf(key)),
     create: async (...which) => ask(() => store.create(...which)),
-    deleteOthers: async (...which) => ask(() => store.deleteOthers(...which)),
     async commit(...what) {
       holding.assertThere();
       try {

@@ -52,7 +52,6 @@ export function withLeaseMetrics(
     commit: (...which) => store.commit(...which),
     create: (...which) => store.create(...which),
     valuesOf: key => store.valuesOf(key),
-    deleteOthers: (...which) => store.deleteOthers(...which),
     close: () => store.close(),
     replicas: counted(replicas, leases, clock),
   };

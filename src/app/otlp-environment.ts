@@ -13,12 +13,7 @@ export function environmentFaults(config: Config, env: Env): string[] {
         tracesProtocol(env),
         otlpReceiver('traces', tracing, env),
       ],
-    () => isPushed('logs', push.logs, env) && targetOf('logs', push.logs, env),
-    () =>
-      isPushed('metrics', push.metrics, env) && [
-        targetOf('metrics', push.metrics, env),
-        histogramsOf(push.metrics, env),
-      ],
+    () => isPushed(push.metrics, env) && [targetOf(push.metrics, env), histogramsOf(push.metrics, env)],
   ];
   return checks.flatMap(check => {
     try {

@@ -10,7 +10,6 @@ import type { Closing } from '../kit/closing.ts';
 import type { Log } from '../kit/log.ts';
 import { createProcessMetrics, type ProcessMetrics } from '../metrics/process.ts';
 import type { LeaseMeter } from '../metrics/replicas.ts';
-import { createRecordQueue, type RecordQueue } from '../push/record-queue.ts';
 import { openStore } from '../store/open.ts';
 import { isNotHeld, type Store } from '../store/store.ts';
 import { createLog, type ProcessLog } from '../telemetry/log.ts';
@@ -21,7 +20,6 @@ import { createDispatchers, type Dispatchers } from './dispatchers.ts';
 import type { Leases } from './holding.ts';
 import { withLeaseMetrics } from './lease-metrics.ts';
 import { createStoredKey } from './peer-key.ts';
-import { openPushLogs, type PushLogs } from './push-logs.ts';
 import { openPushMetrics, type PushMetrics } from './push-metrics.ts';
 import { replicaUrlOf } from './replica-url.ts';
 import { openTraces, type Traces } from './traces.ts';
@@ -67,8 +65,6 @@ export interface Base extends Pick<PartsDeps, 'env' | 'clock' | 'random' | 'back
   /** Undefined before the first. */
   readonly reloads: { last: LastReload | undefined };
   readonly agentLog: AgentLog;
-  /** Log records that wait for their receiver. */
-  readonly records: RecordQueue;
 }
 
 /** The store, and which accounts this process holds where replicas share it. */
@@ -118,7 +114,6 @@ export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, 
     dispatchers,
     reloads: { last: undefined },
     agentLog: createAgentLog(),
-    records: createRecordQueue({ store, clock, log }),
   };
 }
 
@@ -132,7 +127,6 @@ export interface AccountNames {
 /** The accounts with their rounds, and what they speak through. */
 export interface Parts {
   readonly traces: Traces;
-  readonly pushLogs: PushLogs;
   readonly pushMetrics: PushMetrics;
   readonly accounts: Accounts;
 }
@@ -151,31 +145,28 @@ export async function openParts(
   const traces = await openTraces({ ...base, config, spans: process.spans, accounts: names }, before?.traces);
   // Before the accounts are there: a tracer belongs to the SDK of the moment it is made.
   const instance = `${hostname()}:${parseListen(config.server.listen).port}`;
-  const pushLogs = await openPushLogs({ ...base, config, instance, accounts: names }, before?.pushLogs);
   const pushMetrics = await openPushMetrics({ ...base, config, instance }, before?.pushMetrics);
   if (!before) traces.take();
-  if (!before) pushLogs.take();
   const deps = { ...base, config, requestSeconds: process.requestSeconds, backfill, traceQueue: traces.queue };
   try {
     const { accounts, change } = await openAccounts(deps, isHeld ?? (() => true), before?.accounts);
-    return { parts: { traces, pushLogs, pushMetrics, accounts }, change };
+    return { parts: { traces, pushMetrics, accounts }, change };
   } catch (error) {
-    await closeUnlessKept({ traces, pushLogs, pushMetrics }, before);
+    await closeUnlessKept({ traces, pushMetrics }, before);
     throw error;
   }
 }
 
-type Sent = Pick<Parts, 'traces' | 'pushLogs' | 'pushMetrics'>;
+type Sent = Pick<Parts, 'traces' | 'pushMetrics'>;
 
 /** Sends what waits of one, all at the same time: none of the receivers may answer. */
-export async function closeSent({ traces, pushLogs, pushMetrics }: Sent): Promise<void> {
-  await Promise.all([traces.close(), pushLogs.close(), pushMetrics.close()]);
+export async function closeSent({ traces, pushMetrics }: Sent): Promise<void> {
+  await Promise.all([traces.close(), pushMetrics.close()]);
 }
 
-/** Ends the spans, log records and pushed metrics of one configuration, unless they are those of the other, too. */
-export async function closeUnlessKept({ traces, pushLogs, pushMetrics }: Sent, other: Sent | undefined): Promise<void> {
+/** Ends the spans and pushed metrics of one configuration, unless they are those of the other, too. */
+export async function closeUnlessKept({ traces, pushMetrics }: Sent, other: Sent | undefined): Promise<void> {
   if (traces.kept !== other?.traces.kept) await traces.close();
-  if (pushLogs !== other?.pushLogs) await pushLogs.close();
   if (pushMetrics === other?.pushMetrics) return;
   const goesOn = pushMetrics.kept.pushed === other?.pushMetrics.kept.pushed;
   await (goesOn ? pushMetrics.leave() : pushMetrics.close());

@@ -49,18 +49,16 @@ export interface PushMetricsDeps {
 /** Milliseconds in which what waits is sent at shutdown; after that it is dropped. */
 const LONGEST_FLUSH = 3000;
 
-export const areMetricsPushed = ({ push }: Config, env: Env): boolean => isPushed('metrics', push.metrics, env);
-
 async function openExport(deps: PushMetricsDeps, { meter, pushed }: Pick<Kept, 'meter' | 'pushed'>) {
   const { config, env, process, instance, log } = deps;
-  const target = targetOf('metrics', config.push.metrics, env);
+  const target = targetOf(config.push.metrics, env);
   const histograms = histogramsOf(config.push.metrics, env);
   const [{ createPushedMetrics, resourceOf }, { createSender }] = await Promise.all([
     import('../push/push-metrics.ts'),
     import('../push/sender.ts'),
   ]);
   const asking = createPost(target.timeout);
-  const sender = createSender({ ...deps, signal: 'metrics', target, post: asking.post, counters: meter });
+  const sender = createSender({ ...deps, target, post: asking.post, counters: meter });
   return {
     asking,
     sender,
@@ -85,10 +83,10 @@ async function openExport(deps: PushMetricsDeps, { meter, pushed }: Pick<Kept, '
  */
 export async function openPushMetrics(deps: PushMetricsDeps, before?: PushMetrics): Promise<PushMetrics> {
   const { config, env, clock } = deps;
-  const isOn = areMetricsPushed(config, env);
+  const isOn = isPushed(config.push.metrics, env);
   const id = identityOf([isOn, isOn && config.push.metrics]);
   if (before?.kept.id === id) return before;
-  const meter = before?.kept.meter ?? createPushMeter(['metrics'], clock.now);
+  const meter = before?.kept.meter ?? createPushMeter(clock.now);
   const opened = isOn ? await openExport(deps, { meter, pushed: before?.kept.pushed }) : undefined;
   let sources: readonly Source[] = [];
   const ended = new AbortController();

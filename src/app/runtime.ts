@@ -119,7 +119,6 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
       await loops.run(loopsOf(before).filter(({ body }) => going.has(body)));
       await Promise.all(old.map(account => account.stop()));
       next.traces.take();
-      next.pushLogs.take();
       next.pushMetrics.take(next.shown);
       next.alerting.take();
       next.autoCancel?.take();

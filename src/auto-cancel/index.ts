@@ -2,7 +2,6 @@ import type { Outbox } from '../alerts/index.ts';
 import type { Tracer } from '../kit/tracer.ts';
 import type { CallbackSighting } from '../model/callback.ts';
 import type { AutoCancelNumbers } from '../model/journal.ts';
-import type { Records } from '../model/log-record.ts';
 import type { Store } from '../store/store.ts';
 import type { Reader, Writer } from '../upstream/api.ts';
 import type { Brake } from './brake.ts';
@@ -44,8 +43,6 @@ export interface AutoCancelDeps extends Omit<MomentsDeps, 'journal'> {
   readonly store: Store;
   /** Takes notices for the notifiers of rules, in the journal's transactions. */
   readonly outbox: Pick<Outbox, 'post'>;
-  /** Takes log records of actions that end, likewise. */
-  readonly records?: Records | undefined;
   /** For look-ups and reading back. */
   readonly reader: Reader;
   /** For the final check right before a cancel. */
@@ -100,7 +97,7 @@ export async function createAutoCancel(
   const { account, store, outbox, clock, tracer } = deps;
   const options = { ...deps.options, rules: rulesFor(deps.options, account) };
   // Of all rules: what is open may be of one that is no longer for the account.
-  const notices = createNotices(account, deps.options.rules, outbox, deps.records);
+  const notices = createNotices(account, deps.options.rules, outbox);
   // Never two of one account: each would number its lines by itself.
   const journal = before?.journal ?? (await openJournal(store, account, notices));
   const { state } = journal;

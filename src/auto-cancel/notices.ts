@@ -1,6 +1,5 @@
 import type { Notice, Outbox, Posting } from '../alerts/index.ts';
 import type { JournalEntry, JournalTarget } from '../model/journal.ts';
-import type { LogRecord, Records } from '../model/log-record.ts';
 import { urlOf } from './journal-state.ts';
 import type { Rule } from './options.ts';
 
@@ -72,33 +71,17 @@ function noticeOf(entry: JournalEntry): { readonly rule: string; readonly notice
   };
 }
 
-/** The log record of an action that has ended. */
-function recordsOf(entry: JournalEntry): readonly LogRecord[] {
-  if (entry.step !== 'ended') return [];
-  const { at, action, rule, mode, outcome, reason, target } = entry;
-  // One that nothing was sent of may begin, and end, once more.
-  const id = `cancel/${action}/${outcome}/${at}`;
-  return [{ kind: 'cancel_ended', id, at, action, rule, mode, outcome, reason, target }];
-}
-
-/**
- * Makes the postings for lines of an account's journal: each to the notifiers that the line's rule names, and log records of
- * actions that have ended.
- */
+/** Creates the notifications for journal lines of an account: each is sent to the notifiers of the line's rule. */
 export function createNotices(
   account: string,
   rules: readonly Pick<Rule, 'name' | 'notify'>[],
   outbox: Pick<Outbox, 'post'>,
-  log?: Records,
 ): (entries: readonly JournalEntry[]) => readonly Posting[] {
   const notifiers = new Map(rules.map(({ name, notify }) => [name, notify]));
-  return entries => {
-    const notices = entries.flatMap(entry => {
+  return entries =>
+    entries.flatMap(entry => {
       const made = noticeOf(entry);
       const names = made && notifiers.get(made.rule);
       return made && names ? [outbox.post(account, [made.notice], ({ notifier }) => names.includes(notifier))] : [];
     });
-    const records = log?.post(account, { records: entries.flatMap(recordsOf), dropped: 0 });
-    return records ? [...notices, records] : notices;
-  };
 }

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
+import type { LogBatch } from '../kit/log.ts';
 import type { Families, SamplesOf } from '../metrics/family.ts';
-import type { RecordBatch } from '../model/log-record.ts';
 import type { FailedFilter, Idle } from '../model/status.ts';
 import type { Priority, Reader } from '../upstream/api.ts';
 
@@ -48,8 +48,8 @@ export interface Folded<Facts, Memory> {
   readonly facts: Facts | undefined;
   /** Rows to commit before the counters and histograms among the facts are shown. */
   readonly changes: readonly Row[];
-  /** Log records to commit with them. */
-  readonly records?: RecordBatch | undefined;
+  /** Warnings to log once the rows are committed. */
+  readonly log?: LogBatch | undefined;
 }
 
 /** One cadence of a collector. */

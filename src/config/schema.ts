@@ -97,9 +97,7 @@ export const ConfigInput = z.strictObject({
     .prefault({})
     .describe('When data that cannot be refreshed is marked stale, and when it is withdrawn.'),
   tracing: tracingOptions.prefault({}).describe('OpenTelemetry traces of the agent itself and of messages.'),
-  push: pushOptions
-    .prefault({})
-    .describe('Metrics and log records sent to an OpenTelemetry receiver (OTLP over HTTP, protobuf).'),
+  push: pushOptions.prefault({}).describe('Metrics sent to an OpenTelemetry receiver (OTLP over HTTP, protobuf).'),
   alerts: alertsOptions.prefault({}).describe('Alerts evaluated by the agent itself, for setups without Prometheus.'),
   heartbeat: heartbeatOptions
     .nullable()

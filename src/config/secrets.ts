@@ -177,7 +177,6 @@ const KEY_HEADER = /authorization|cookie|key|token|secret|password/i;
 const otlpReceivers = ({ tracing, push }: Config) => [
   { ...tracing, signal: 'traces' as const, path: ['tracing'] },
   { ...push.metrics, signal: 'metrics' as const, path: ['push', 'metrics'] },
-  { ...push.logs, signal: 'logs' as const, path: ['push', 'logs'] },
 ];
 
 /** Configured headers are not sent to an address from the environment. */

@@ -232,11 +232,8 @@ function checkPush({ push }: Config, tell: Tell): void {
     const message = `is ${formatDuration(every)}: databases show a sample for ${formatDuration(SHOWN_FOR)}, and gaps after that`;
     tell.warn(['push', 'metrics', 'every'], message);
   }
-  for (const signal of ['metrics', 'logs'] as const) {
-    const path = `/v1/${signal}`;
-    if (push[signal].endpoint.replace(/\/+$/, '').endsWith(path)) {
-      tell.warn(['push', signal, 'endpoint'], `ends in ${path}, which is added to it: leave it out here`);
-    }
+  if (push.metrics.endpoint.replace(/\/+$/, '').endsWith('/v1/metrics')) {
+    tell.warn(['push', 'metrics', 'endpoint'], 'ends in /v1/metrics, which is added to it: leave it out here');
   }
 }
 

@@ -1,3 +1,15 @@
+/** A line that is logged later. */
+export interface LogLine {
+  readonly fields: object;
+  readonly message: string;
+}
+
+/** Lines of one step, and the number of lines that were omitted because there were too many. */
+export interface LogBatch {
+  readonly lines: readonly LogLine[];
+  readonly omitted: number;
+}
+
 /** Structured logging: constant text, data in fields. Secrets never go into fields. */
 export interface Log {
   debug(fields: object, message: string): void;

@@ -33,7 +33,7 @@ export const otlpHeaders = z
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-export type OtlpSignal = 'traces' | 'metrics' | 'logs';
+export type OtlpSignal = 'traces' | 'metrics';
 
 interface ReceiverSettings {
   readonly endpoint: string;

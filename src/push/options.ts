@@ -25,17 +25,4 @@ export const pushOptions = z.strictObject({
     })
     .prefault({})
     .describe('Metrics.'),
-  logs: z
-    .strictObject({
-      enabled: z
-        .boolean()
-        .default(false)
-        .describe(
-          'Whether a log record is sent for each dead letter that enters or leaves, finished cancel, alert and gap of the event log: once, from the store. Up to 10,000 per account wait for the receiver; further ones are dropped and counted.',
-        ),
-      endpoint: endpoint.describe('OTLP/HTTP endpoint for log records, without `/v1/logs`.'),
-      headers: otlpHeaders,
-    })
-    .prefault({})
-    .describe('Log records.'),
 });

@@ -26,7 +26,7 @@ export interface PushedMetricsDeps extends Omit<SnapshotDeps, 'histograms'> {
   readonly clock: Pick<Clock, 'now'>;
   /** Reads the process's own numbers before they are noted. */
   refresh(): Promise<void>;
-  readonly items: Counter<'signal' | 'outcome'>;
+  readonly items: Counter<'outcome'>;
 }
 
 /** Compressed bytes that wait for a receiver which does not take them: about ten times the last note of 100,000 series. */
@@ -37,7 +37,7 @@ export function createPushedMetrics(deps: PushedMetricsDeps): PushedMetrics {
   const pushed: Pushed = new Map();
   const queue = createQueue({
     mostBytes: MOST_BYTES,
-    dropped: count => items.inc({ signal: 'metrics', outcome: 'dropped' }, count),
+    dropped: count => items.inc({ outcome: 'dropped' }, count),
   });
   return {
     async note({ sources, histograms }, sender, signal) {

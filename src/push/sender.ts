@@ -6,7 +6,7 @@ import type { Clock } from '../kit/clock.ts';
 import type { Counter } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
 import { retryAfterMs } from '../kit/retry-after.ts';
-import type { Signal, Target } from './target.ts';
+import type { Target } from './target.ts';
 
 /** Sends one POST. No redirect is followed. Rejects where there is no answer in time. */
 export type PostBytes = (
@@ -23,18 +23,18 @@ export type PostBytes = (
   readonly text: string;
 }>;
 
-/** What a push counts. Items are data points, or log records. */
+/** Counters of the push. Items are data points. */
 export interface PushCounters {
   /** `accepted`; `refused`: not to be sent again; `failed`: it is sent again. */
-  readonly requests: Counter<'signal' | 'outcome'>;
+  readonly requests: Counter<'outcome'>;
   /** `exported`; `rejected`: by the receiver; `dropped`: there was no room to wait. */
-  readonly items: Counter<'signal' | 'outcome'>;
+  readonly items: Counter<'outcome'>;
 }
 
 /** A protobuf body: `Export…ServiceRequest`. */
 export interface Packet {
   readonly body: Uint8Array;
-  /** Data points or log records in it. */
+  /** Data points in it. */
   readonly items: number;
   /** What `packed` made of it. */
   readonly isPacked?: boolean;
@@ -47,7 +47,7 @@ export interface Answer {
   readonly status?: number;
 }
 
-/** One signal's way to its receiver. */
+/** Sends metrics to their receiver. */
 export interface Sender {
   /** Whether the wait after the last failure is over. */
   isDue(): boolean;
@@ -55,19 +55,13 @@ export interface Sender {
   packed(packet: Packet): Promise<Packet>;
   /** Sends, counts, and logs when the receiver ceases and begins to accept. Rejects only when the signal is aborted. */
   send(packet: Packet, signal: AbortSignal): Promise<Answer>;
-  /**
-   * What is wrong with the receiver, and since when (milliseconds since the Unix epoch); undefined where nothing is, and where it
-   * refused log records a quarter of an hour ago, and was sent none since.
-   */
+  /** Why the receiver does not accept requests, and since when (ms since the Unix epoch); undefined if it accepts them. */
   trouble(): { readonly since: number; readonly reason: string } | undefined;
 }
 
 export interface SenderDeps {
-  readonly signal: Signal;
   readonly target: Target;
   readonly post: PostBytes;
-  /** Statuses by which the receiver will not take this later, either; default: those that OTLP does not let a client try again. */
-  readonly isFinal?: (status: number) => boolean;
   readonly counters: PushCounters;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
   /** A number from 0 up to 1. */
@@ -78,12 +72,6 @@ export interface SenderDeps {
 /** The statuses that OTLP lets a client try again. */
 const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 const BACKOFF = { first: 1000, longest: 60_000 };
-
-/**
- * For so long, milliseconds, a refusal of log records counts where none were sent since. What waits behind them is sent within a
- * minute: then nothing waits.
- */
-const REFUSAL_ENDS = 900_000;
 
 const pack = promisify(gzip);
 
@@ -117,34 +105,26 @@ function reasonOf(error: unknown): string {
 }
 
 export function createSender(deps: SenderDeps): Sender {
-  const { signal: about, target, post, counters, clock, random, log } = deps;
-  const { isFinal = status => !RETRYABLE.has(status) } = deps;
+  const { target, post, counters, clock, random, log } = deps;
   const retry = createRetry(BACKOFF, clock, random);
-  let last: { readonly since: number; readonly reason: string; readonly endsAt: number } | undefined;
+  let trouble: { readonly since: number; readonly reason: string } | undefined;
 
-  const trouble = () => (last && clock.monotonic() < last.endsAt ? last : undefined);
-
-  /** `isKept`: what was not accepted waits, and is sent again. */
-  function troubled(reason: string, isKept: boolean): void {
-    const known = trouble();
-    if (!known) log.warn({ signal: about, reason }, 'the OTLP receiver does not accept what is pushed');
-    // Metrics are sent again anyway, and that tells.
-    const isToldSoon = isKept || about === 'metrics';
-    const endsAt = isToldSoon ? Number.POSITIVE_INFINITY : clock.monotonic() + REFUSAL_ENDS;
-    last = { since: known?.since ?? clock.now(), reason, endsAt };
+  function troubled(reason: string): void {
+    if (!trouble) log.warn({ reason }, 'the OTLP receiver does not accept what is pushed');
+    trouble = { since: trouble?.since ?? clock.now(), reason };
   }
 
   function healthy(): void {
-    if (trouble()) log.info({ signal: about }, 'the OTLP receiver accepts what is pushed again');
-    last = undefined;
+    if (trouble) log.info({}, 'the OTLP receiver accepts what is pushed again');
+    trouble = undefined;
   }
 
   function accepted({ items }: Packet, text: string): void {
     const rejected = Math.min(items, text === '' ? 0 : rejectedItems(Buffer.from(text, 'latin1')));
-    counters.items.inc({ signal: about, outcome: 'exported' }, items - rejected);
-    if (rejected > 0) counters.items.inc({ signal: about, outcome: 'rejected' }, rejected);
+    counters.items.inc({ outcome: 'exported' }, items - rejected);
+    if (rejected > 0) counters.items.inc({ outcome: 'rejected' }, rejected);
     retry.succeeded();
-    if (rejected > 0) troubled('partial success', false);
+    if (rejected > 0) troubled('partial success');
     else healthy();
   }
 
@@ -153,13 +133,12 @@ export function createSender(deps: SenderDeps): Sender {
       accepted(packet, text);
       return 'accepted';
     }
-    const isRefused = isFinal(status);
-    troubled(`status ${status}`, !isRefused);
-    if (!isRefused) {
+    troubled(`status ${status}`);
+    if (RETRYABLE.has(status)) {
       retry.failed(retryAfterMs(retryAfter, clock.now()));
       return 'failed';
     }
-    counters.items.inc({ signal: about, outcome: 'rejected' }, packet.items);
+    counters.items.inc({ outcome: 'rejected' }, packet.items);
     // Another may be taken, but not at once: an address or a key is wrong for all of them.
     retry.failed();
     return 'refused';
@@ -173,10 +152,7 @@ export function createSender(deps: SenderDeps): Sender {
   return {
     isDue: retry.isDue,
     packed,
-    trouble() {
-      const now = trouble();
-      return now && { since: now.since, reason: now.reason };
-    },
+    trouble: () => trouble,
     async send(packet, signal) {
       const { body, isPacked } = await packed(packet);
       const headers = {
@@ -187,13 +163,13 @@ export function createSender(deps: SenderDeps): Sender {
       try {
         const reply = await post(target.url, { headers, body, signal });
         const outcome = answered(reply, packet);
-        counters.requests.inc({ signal: about, outcome });
+        counters.requests.inc({ outcome });
         return { outcome, status: reply.status };
       } catch (error) {
         if (signal.aborted) throw error;
-        troubled(reasonOf(error), true);
+        troubled(reasonOf(error));
         retry.failed();
-        counters.requests.inc({ signal: about, outcome: 'failed' });
+        counters.requests.inc({ outcome: 'failed' });
         return { outcome: 'failed' };
       }
     },

@@ -1,11 +1,9 @@
 import { type HeaderSetting, otlpReceiver } from '../kit/otlp-receiver.ts';
 import { HISTOGRAMS, type Histograms } from './options.ts';
 
-export type Signal = 'metrics' | 'logs';
-
 export type Env = Readonly<Record<string, string | undefined>>;
 
-/** Where one signal is sent. The address and the headers may hold secrets: neither is ever shown. */
+/** Where metrics are sent. The address and the headers may hold secrets: neither is ever shown. */
 export interface Target {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -32,21 +30,20 @@ function headersIn(text: string): [string, string][] {
 }
 
 /**
- * Target of a signal. OpenTelemetry's variables override the configuration, except for headers: the configured value wins, and is
+ * Target of the metrics push. OpenTelemetry's variables override the configuration, except for headers: the configured value wins, and is
  * sent only to the configured endpoint. Throws an Error if a variable has an unsupported value.
  */
 export function targetOf(
-  signal: Signal,
   settings: { readonly endpoint: string; readonly headers: Readonly<Record<string, HeaderSetting>> },
   env: Env,
 ): Target {
-  const ofSignal = `OTEL_EXPORTER_OTLP_${signal.toUpperCase()}_`;
-  const set = (name: string) => env[ofSignal + name] || env[`OTEL_EXPORTER_OTLP_${name}`] || undefined;
+  const set = (name: string) =>
+    env[`OTEL_EXPORTER_OTLP_METRICS_${name}`] || env[`OTEL_EXPORTER_OTLP_${name}`] || undefined;
   const protocol = set('PROTOCOL') ?? 'http/protobuf';
   if (protocol !== 'http/protobuf') {
-    throw new Error(`OTEL_EXPORTER_OTLP_PROTOCOL is ${protocol}; ${signal} are sent by http/protobuf alone`);
+    throw new Error(`OTEL_EXPORTER_OTLP_PROTOCOL is ${protocol}; metrics are sent by http/protobuf alone`);
   }
-  const { url, headers } = otlpReceiver(signal, settings, env);
+  const { url, headers } = otlpReceiver('metrics', settings, env);
   const timeout = Number(set('TIMEOUT') ?? Number.NaN);
   return {
     url,
@@ -66,8 +63,6 @@ export function histogramsOf({ histograms }: { readonly histograms: Histograms }
   return known;
 }
 
-/** Whether a signal is to be sent: asked for, and not forbidden by OpenTelemetry's own switches. */
-export const isPushed = (signal: Signal, { enabled }: { readonly enabled: boolean }, env: Env): boolean =>
-  enabled &&
-  env.OTEL_SDK_DISABLED?.toLowerCase() !== 'true' &&
-  ['', 'otlp'].includes(env[`OTEL_${signal.toUpperCase()}_EXPORTER`] ?? '');
+/** Whether metrics are pushed: enabled, and not switched off by OpenTelemetry's variables. */
+export const isPushed = ({ enabled }: { readonly enabled: boolean }, env: Env): boolean =>
+  enabled && env.OTEL_SDK_DISABLED?.toLowerCase() !== 'true' && ['', 'otlp'].includes(env.OTEL_METRICS_EXPORTER ?? '');

@@ -12,8 +12,8 @@ export class CommitError extends Error {
 export interface CommitQueue {
   /** The last commit was refused. */
   isRefused(): boolean;
-  /** Keys are the collector's own; of `more`, the account's. */
-  add(changes: readonly Change[], more?: readonly Change[]): void;
+  /** Keys are the collector's own. */
+  add(changes: readonly Change[]): void;
   /** Commits all that waits, one commit at a time. Rejects with CommitError. */
   commit(): Promise<void>;
   /** Does nothing while more rows may wait; else commits first. Rejects with CommitError. */
@@ -92,9 +92,8 @@ export function createCommitQueue({ account, collector, store, log }: CommitQueu
 
   return {
     isRefused: () => isRefused,
-    add(changes, more = []) {
+    add(changes) {
       for (const { key, value } of changes) put(prefix + key, value);
-      for (const { key, value } of more) put(key, value);
     },
     commit,
     async makeRoom() {

@@ -1,8 +1,8 @@
 import type { Clock } from '../kit/clock.ts';
-import type { Log } from '../kit/log.ts';
+import type { Log, LogBatch, LogLine } from '../kit/log.ts';
 import type { Span, Tracer } from '../kit/tracer.ts';
+import { createTurns } from '../kit/turns.ts';
 import type { Change } from '../model/change.ts';
-import type { RecordBatch, RecordPosting, Records } from '../model/log-record.ts';
 import type { FailedFilter, Idle } from '../model/status.ts';
 import type { Store } from '../store/store.ts';
 import type { CollectorState } from './board.ts';
@@ -29,7 +29,7 @@ interface Observed<Facts, Memory, Walk> {
     memory: Memory;
     facts: Facts | undefined;
     changes: readonly Change[];
-    records?: RecordBatch | undefined;
+    log?: LogBatch | undefined;
   };
   more: Walk | undefined;
   /** Of a round's first step: it asked nothing, and the round is over. */
@@ -44,8 +44,6 @@ export interface RunnerDeps<Facts, Memory, Walk> {
   readonly observer: Observer<Facts, Memory, Walk>;
   readonly state: CollectorState<Facts>;
   readonly store: Store;
-  /** Takes log records, where there are any. */
-  readonly records?: Records | undefined;
   readonly clock: Clock;
   readonly log: Log;
   readonly tracer: Tracer;
@@ -66,6 +64,9 @@ interface Folding<Facts, Memory, Walk> extends Pick<Observed<Facts, Memory, Walk
 /** What is folded is kept, and so are its rows: the round goes on. */
 class StoreRefusal extends CommitError {}
 
+/** Warnings that wait for a commit; further ones are counted as omitted. */
+const MAX_UNLOGGED = 10_000;
+
 /** An error's closed word; whatever has none is a bug of ours. */
 function reasonOf(error: unknown): string {
   return error instanceof Error && 'reason' in error && typeof error.reason === 'string' ? error.reason : 'bug';
@@ -80,7 +81,6 @@ export async function createRunner<Facts, Memory, Walk>({
   observer,
   state,
   store,
-  records,
   clock,
   log,
   tracer,
@@ -89,14 +89,16 @@ export async function createRunner<Facts, Memory, Walk>({
   const { account } = state;
   const queue = createCommitQueue({ account, collector: observer.name, store, log });
   let memory = observer.restore(await queue.committed());
-  /** Log records that wait for the next commit. */
-  let posted: RecordPosting[] = [];
+  /** Warnings about changes that are not committed yet. */
+  let unlogged: LogLine[] = [];
+  let omitted = 0;
   /** A fold failed half-way: what it left is not to be used. */
   let memoryDirty = false;
   /** How often memory went back: what was read against an earlier one does not fit. */
   let generation = 0;
   state.committed(observer.recall?.(memory));
   const roundLog = createRoundLog({ account, collector: observer.name, log, clock, isStoreAway });
+  const turns = createTurns();
   let committing: Promise<void> = Promise.resolve();
 
   /** Goes back to what is committed, where a fold failed half-way. */
@@ -108,7 +110,7 @@ export async function createRunner<Facts, Memory, Walk>({
       .then(rows => {
         memory = observer.restore(rows);
         queue.clear();
-        posted = [];
+        [unlogged, omitted] = [[], 0];
         generation += 1;
         memoryDirty = false;
       })
@@ -116,6 +118,22 @@ export async function createRunner<Facts, Memory, Walk>({
         reloading = undefined;
       });
     return reloading;
+  }
+
+  function addWarnings({ lines, omitted: more }: LogBatch = { lines: [], omitted: 0 }): void {
+    const all = [...unlogged, ...lines];
+    unlogged = all.slice(0, MAX_UNLOGGED);
+    omitted += more + all.length - unlogged.length;
+  }
+
+  async function logWarnings(): Promise<void> {
+    const [lines, rest] = [unlogged, omitted];
+    [unlogged, omitted] = [[], 0];
+    for (const { fields, message } of lines) {
+      log.warn({ account, ...fields }, message);
+      await turns.pass();
+    }
+    if (rest > 0) log.warn({ account, collector: observer.name, lines: rest }, 'log lines omitted: too many at once');
   }
 
   /**
@@ -135,9 +153,8 @@ export async function createRunner<Facts, Memory, Walk>({
       memoryDirty = false;
       const { facts, changes } = folded;
       memory = folded.memory;
-      const posting = folded.records && records?.post(account, folded.records);
-      if (posting) posted.push(posting);
-      queue.add(changes, posting?.changes());
+      addWarnings(folded.log);
+      queue.add(changes);
       onFolded(facts);
       if (isToWait && queue.isRefused()) return;
       try {
@@ -146,7 +163,7 @@ export async function createRunner<Facts, Memory, Walk>({
         const { message, cause } = error instanceof Error ? error : new Error(String(error));
         throw new StoreRefusal(message, { cause });
       }
-      for (const { send } of posted.splice(0)) send();
+      await logWarnings();
       if (facts !== undefined) state.committed(facts);
     });
     committing = turn.catch(() => undefined);

@@ -27,10 +27,6 @@ export const heldSql = (schema: string, id: string): string =>
   `SELECT leases.account, leases.epoch FROM ${schema}.leases JOIN given USING (account, epoch)
     WHERE leases.holder = '${id.replaceAll("'", "''")}' ORDER BY leases.account FOR KEY SHARE OF leases`;
 
-/** Of a row of leases: no replica that runs has the account configured, or holds it. */
-const isUnwanted = (schema: string) => `NOT EXISTS (SELECT FROM ${schema}.replicas
-    WHERE expires > now() AND (id = leases.holder OR leases.account = ANY(replicas.accounts)))`;
-
 const ENDS = `clock_timestamp() + $2 * interval '1 millisecond'`;
 const MILLISECONDS = (time: string) => `floor(extract(epoch FROM ${time}) * 1000)::float8`;
 const RETURNING = `RETURNING renewals, ${MILLISECONDS('now()')} AS at, ${MILLISECONDS('since')} AS since`;
@@ -67,11 +63,6 @@ export const leaseStatements = (schema: string) => ({
    */
   valuesOf: `SELECT account, value FROM (SELECT account FROM ${schema}.leases UNION SELECT '') AS known CROSS JOIN LATERAL
     (SELECT value FROM ${schema}.rows WHERE rows.account = known.account AND key = $1 OFFSET 0) AS found`,
-  /** Accounts that were ever held, but those of $1, and those that a replica which runs has configured or holds. */
-  others: `SELECT account FROM ${schema}.leases WHERE NOT account = ANY($1::text[]) AND ${isUnwanted(schema)}`,
-  /** Deletes rows of account $1 with keys from $2 to below $3, unless it is wanted meanwhile. */
-  deleteRows: `DELETE FROM ${schema}.rows WHERE account = $1 AND key >= $2 AND key < $3 AND EXISTS
-    (SELECT FROM ${schema}.leases WHERE account = $1 AND ${isUnwanted(schema)}) RETURNING 1 AS row`,
   leases: `SELECT account, holder, epoch FROM ${schema}.leases`,
   /** Makes accounts $1, sorted, known. */
   add: `INSERT INTO ${schema}.leases (account, epoch) SELECT account, 0 FROM unnest($1::text[]) AS account ON CONFLICT DO NOTHING`,

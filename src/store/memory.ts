@@ -54,18 +54,6 @@ export function createMemoryStore(): Store {
       const rows = rowsIn(NO_ACCOUNT);
       if (!rows.has(key)) rows.set(key, value);
     },
-    async deleteOthers(kept, from, below, signal) {
-      assertOpen();
-      let deleted = 0;
-      for (const [account, rows] of accounts) {
-        if (signal.aborted) break;
-        if (account === NO_ACCOUNT || kept.includes(account)) continue;
-        for (const key of rows.keys()) {
-          if (key >= from && key < below && rows.delete(key)) deleted += 1;
-        }
-      }
-      return deleted;
-    },
     async close() {
       closed = true;
     },

@@ -125,16 +125,6 @@ function createPostgresStore(
         row,
       );
     },
-    async deleteOthers(kept, from, below, signal) {
-      assertOpen();
-      const range = [from, below].map(escapeText);
-      let deleted = 0;
-      for (const { account } of await database.query('read', statements.others, [[NO_ACCOUNT, ...kept]])) {
-        if (signal.aborted) break;
-        deleted += (await database.query('write', statements.deleteRows, [account, ...range])).length;
-      }
-      return deleted;
-    },
     async close() {
       if (closed) return;
       closed = true;

@@ -11,8 +11,6 @@ export const SCAN_TO_END = 'SELECT key, value FROM rows WHERE account = ? AND ke
 /** The length of a text stands before it: what is long is not read. */
 const SIZES = SCAN.replace('value', 'octet_length(value) AS value');
 const SIZES_TO_END = SCAN_TO_END.replace('value', 'octet_length(value) AS value');
-/** The next account by name: a walk over all of their rows would read gigabytes. */
-const NEXT_ACCOUNT = 'SELECT min(account) AS account FROM rows WHERE account > ?';
 const PUT = 'INSERT INTO rows (account, key, value) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value';
 const CREATE = PUT.replace(/DO UPDATE.*/, 'DO NOTHING');
 const GET = 'SELECT value FROM rows WHERE account = ? AND key = ?';
@@ -54,7 +52,6 @@ const weigh = (changes: readonly Change[]) => changes.reduce((sum, change) => su
 function createSqliteStore({ db, file, assertInPlace, close }: Database): Store {
   const scans = { some: db.prepare(SCAN), toEnd: db.prepare(SCAN_TO_END) };
   const sizes = { some: db.prepare(SIZES), toEnd: db.prepare(SIZES_TO_END) };
-  const nextAccount = db.prepare(NEXT_ACCOUNT);
   const put = db.prepare(PUT);
   const create = db.prepare(CREATE);
   const get = db.prepare(GET);
@@ -106,15 +103,12 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
   async function rowsOf(which: typeof scans, account: string, prefix: string) {
     checkText(account, 'an account');
     checkText(prefix, 'a prefix');
-    return rowsBetween(which, account, prefix, endOfPrefix(prefix));
-  }
-
-  async function rowsBetween(which: typeof scans, account: string, from: string, below: string | undefined) {
+    const below = endOfPrefix(prefix);
     assertOpen();
     // This connection would see what is not committed yet.
     await groups.settled();
     try {
-      return below === undefined ? which.toEnd.all(account, from) : which.some.all(account, from, below);
+      return below === undefined ? which.toEnd.all(account, prefix) : which.some.all(account, prefix, below);
     } catch (error) {
       throw toStoreError(error, file);
     }
@@ -137,18 +131,6 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
   const commit = (account: string, changes: readonly Change[], guard?: Guard) =>
     add({ account, changes: changes.map(change => ({ ...change })), guard: guard && { ...guard } });
 
-  /** The first account after this one that has rows. */
-  async function accountAfter(account: string): Promise<string | undefined> {
-    assertOpen();
-    await groups.settled();
-    try {
-      const next = nextAccount.get(account)?.account;
-      return typeof next === 'string' ? next : undefined;
-    } catch (error) {
-      throw toStoreError(error, file);
-    }
-  }
-
   return {
     async scan(account, prefix) {
       const rows = await rowsOf(scans, account, prefix);
@@ -170,22 +152,6 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
     },
     commit,
     create: (key, value) => add({ account: NO_ACCOUNT, changes: [{ key, value }], isCreation: true }),
-    async deleteOthers(kept, from, below, signal) {
-      let deleted = 0;
-      let account = await accountAfter(NO_ACCOUNT);
-      for (; account !== undefined; account = await accountAfter(account)) {
-        if (kept.includes(account)) continue;
-        const rows = await rowsBetween(sizes, account, from, below);
-        if (signal.aborted) break;
-        if (rows.length === 0) continue;
-        await commit(
-          account,
-          rows.map(({ key }) => ({ key: String(key), value: null })),
-        );
-        deleted += rows.length;
-      }
-      return deleted;
-    },
     async close() {
       if (closed) return;
       closed = true;

@@ -22,13 +22,6 @@ export interface Store {
   commit(account: string, changes: readonly Change[], guard?: Guard): Promise<void>;
   /** Writes an agent-wide row unless there is one with this key: an existing row stays unchanged. */
   create(key: string, value: string): Promise<void>;
-  /**
-   * Deletes every row with a key from `from` to below `below`, of accounts that are not among `kept`, but for those of none.
-   * Where replicas share the store: of no account that one of them which runs has configured or holds. Gives how many rows there
-   * were. Those of one account may be deleted, and those of another not, when it rejects, or when `signal` was aborted: after that
-   * it begins with no other account, as it may be wanted again.
-   */
-  deleteOthers(kept: readonly string[], from: string, below: string, signal: AbortSignal): Promise<number>;
   /** URLs of the replicas that renewed in time; undefined if the store belongs to one agent. */
   agents?(): Promise<readonly string[]>;
   /** Ends what was accepted, then refuses everything else. Closing again does nothing. */

@@ -19,8 +19,11 @@ function toJson(line: string): string {
   return line.replace(/[\x7f-\x9f\p{Cf}\p{Zl}\p{Zp}]/gu, found => found.split('').map(escaped).join(''));
 }
 
-/** Characters that wait at most for the reader of the log; more is dropped. A reader that stalls must not stall the agent. */
-const MOST_WAITING = 1_000_000;
+/**
+ * Maximum number of characters that wait for the reader of the log; further lines are dropped. A reader that stalls must not stall
+ * the agent. 10,000 lines about new dead letters have 3,500,000.
+ */
+const MOST_WAITING = 4_000_000;
 
 /** Which span a line belongs to; nothing while no SDK is started. */
 function activeSpan(): object {
@@ -28,14 +31,16 @@ function activeSpan(): object {
   return span ? { trace_id: span.traceId, span_id: span.spanId, trace_flags: `0${span.traceFlags}` } : {};
 }
 
+type LineOptions = Pick<LogOptions, 'level' | 'format'>;
+
 /** A log whose options can change, for the logs made from it too. */
 export interface ProcessLog extends Log {
-  use(options: LogOptions): void;
+  use(options: LineOptions): void;
 }
 
 /** The process's log. It goes to standard error, so that standard output stays a command's answer. */
 export function createLog(
-  options: LogOptions,
+  options: LineOptions,
   out: DestinationStream = destination({ dest: 2, sync: false, maxLength: MOST_WAITING }),
 ): ProcessLog {
   let { format } = options;

@@ -10,6 +10,12 @@ export const logOptions = z.strictObject({
     .enum(['json', 'text'], { error: 'must be json or text' })
     .default('json')
     .describe('Format on standard error. `json`: one object per line. `text`: human-readable.'),
+  deadLetters: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether a line at level `warn` is logged for each new dead letter, once it is counted in the store. See docs/operate.md.',
+    ),
 });
 
 export type LogOptions = z.output<typeof logOptions>;

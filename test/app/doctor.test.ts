@@ -417,30 +417,28 @@ it('reaches receivers as far as their connection, and sends them nothing', async
     },
     heartbeat: { url: { env: 'BEAT' } },
     tracing: { enabled: true, endpoint: hook.url },
-    push: {
-      metrics: { enabled: true, endpoint: hook.url },
-      logs: { enabled: true, endpoint: 'http://127.0.0.1:1', headers: { 'api-key': { env: 'BEAT' } } },
-    },
+    push: { metrics: { enabled: true, endpoint: 'http://127.0.0.1:1', headers: { 'api-key': { env: 'BEAT' } } } },
   });
   const { all } = await diagnose(file, { env });
-  expect(all.slice(-6)).toEqual([
+  expect(all.slice(-5)).toEqual([
     `ok notifier ops: ${hook.url}`,
     `fail notifier chat: ${NOWHERE}: ECONNREFUSED → nothing listens there: check the address, its port and the firewall`,
     `ok heartbeat: ${hook.url}`,
     `ok tracing: ${hook.url}`,
-    `ok push.metrics: ${hook.url}`,
-    `fail push.logs: ${NOWHERE}: ECONNREFUSED → nothing listens there: check the address, its port and the firewall`,
+    `fail push.metrics: ${NOWHERE}: ECONNREFUSED → nothing listens there: check the address, its port and the firewall`,
   ]);
   expect(hook.requests).toEqual([]);
-  const refused = await diagnose(file, { env: { ...env, OTEL_EXPORTER_OTLP_LOGS_PROTOCOL: 'grpc' } });
+  const refused = await diagnose(file, { env: { ...env, OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: 'grpc' } });
   expect(refused.all).toContain(
-    'fail environment: OTEL_EXPORTER_OTLP_PROTOCOL is grpc; logs are sent by http/protobuf alone → an agent would not start: change the variable',
+    'fail environment: OTEL_EXPORTER_OTLP_PROTOCOL is grpc; metrics are sent by http/protobuf alone → an agent would not start: change the variable',
   );
-  expect(refused.all.slice(-2)).toEqual([`ok push.metrics: ${hook.url}`, 'skip push.logs: needs environment']);
-  const moved = await diagnose(file, { env: { ...env, OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: `${hook.url}/in` } });
-  expect(moved.all.at(-1)).toBe(`ok push.logs: ${hook.url}`);
+  expect(refused.all.at(-1)).toBe('skip push.metrics: needs environment');
+  const moved = await diagnose(file, { env: { ...env, OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: `${hook.url}/in` } });
+  expect(moved.all.at(-1)).toBe(`ok push.metrics: ${hook.url}`);
   expect(moved.all.filter(line => line.startsWith('warn configuration'))).toEqual([
-    expect.stringContaining('push.logs.headers: are not sent: OTEL_EXPORTER_OTLP_LOGS_ENDPOINT names another address'),
+    expect.stringContaining(
+      'push.metrics.headers: are not sent: OTEL_EXPORTER_OTLP_METRICS_ENDPOINT names another address',
+    ),
   ]);
 });
 

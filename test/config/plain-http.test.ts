@@ -64,7 +64,7 @@ describe('http to another host', () => {
 
 describe('configured OTLP headers', () => {
   const receiver = { enabled: true, endpoint: 'https://otlp.example/', headers: { 'api-key': { env: 'T' } } };
-  const config = { ...account({}), tracing: receiver, push: { metrics: receiver, logs: receiver } };
+  const config = { ...account({}), tracing: receiver, push: { metrics: receiver } };
   const warnings = (env: object, sections: object = config) =>
     parseConfig(JSON.stringify(sections), 'x.yaml', { T: 'canary', ...env }).warnings.map(
       ({ path, message }) => `${path} ${message}`,
@@ -73,7 +73,7 @@ describe('configured OTLP headers', () => {
 
   it('are reported as not sent where the environment names another endpoint', () => {
     expect(warnings({ OTEL_EXPORTER_OTLP_ENDPOINT: other })).toEqual(
-      ['tracing', 'push.metrics', 'push.logs'].map(
+      ['tracing', 'push.metrics'].map(
         section =>
           `${section}.headers are not sent: OTEL_EXPORTER_OTLP_ENDPOINT names another address; set OTEL_EXPORTER_OTLP_HEADERS for it`,
       ),
@@ -89,7 +89,7 @@ describe('configured OTLP headers', () => {
     const without = {
       ...account({}),
       tracing: { ...receiver, headers: {} },
-      push: { logs: { ...receiver, enabled: false } },
+      push: { metrics: { ...receiver, enabled: false } },
     };
     expect(warnings({ OTEL_EXPORTER_OTLP_ENDPOINT: other }, without)).toEqual([]);
   });

@@ -102,7 +102,6 @@ export function createDisk(time: Time): Disk {
       return {
         scan: (account, prefix) => (process.isAlive ? scan(account, prefix) : never),
         sizes: (account, prefix) => (process.isAlive ? sizes(account, prefix) : never),
-        deleteOthers: async () => 0,
         valuesOf: key => (process.isAlive ? valuesOf(key) : never),
         create: (key, value) => create(key, value, commit),
         commit(account, changes, guard) {

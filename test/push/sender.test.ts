@@ -10,20 +10,17 @@ import { createTestLog } from '../support/silent.ts';
 
 type Reply = Awaited<ReturnType<PostBytes>> | Error;
 
-const scene = (...replies: Reply[]) => sceneOf('metrics', replies);
-
-function sceneOf(signal: 'metrics' | 'logs', replies: Reply[]) {
+function scene(...replies: Reply[]) {
   const clock = createManualClock();
   const sent: Parameters<PostBytes>[] = [];
   const counts: Record<string, number> = {};
   const counter = (name: string) => ({
-    inc: ({ signal, outcome }: { signal: string; outcome: string }, by = 1) => {
-      counts[`${name} ${signal} ${outcome}`] = (counts[`${name} ${signal} ${outcome}`] ?? 0) + by;
+    inc: ({ outcome }: { outcome: string }, by = 1) => {
+      counts[`${name} ${outcome}`] = (counts[`${name} ${outcome}`] ?? 0) + by;
     },
   });
   const log = createTestLog();
   const sender = createSender({
-    signal,
     target: { url: 'http://h/SECRET-PATH/v1/metrics', headers: { key: 'SECRET' }, isGzipped: true, timeout: 1000 },
     async post(...request) {
       sent.push(request);
@@ -58,14 +55,14 @@ describe('what is pushed', () => {
       'content-encoding': 'gzip',
     });
     expect(gunzipSync(sent[0]?.[1].body as Uint8Array).toString()).toBe('body');
-    expect(counts).toEqual({ 'requests metrics accepted': 1, 'items metrics exported': 3 });
+    expect(counts).toEqual({ 'requests accepted': 1, 'items exported': 3 });
     expect(lines).toEqual([]);
   });
 
   it.each([429, 502, 503, 504])('is sent again after %i, not before Retry-After', async status => {
     const { clock, sender, counts } = scene({ status, retryAfter: '7', text: '' });
     expect(await sender.send(packet(), never)).toEqual({ outcome: 'failed', status });
-    expect(counts).toEqual({ 'requests metrics failed': 1 });
+    expect(counts).toEqual({ 'requests failed': 1 });
     await clock.advance(6999);
     expect(sender.isDue()).toBe(false);
     await clock.advance(1);
@@ -75,14 +72,14 @@ describe('what is pushed', () => {
   it.each([400, 401, 404, 500])('is not sent again after %i', async status => {
     const { sender, counts } = scene({ status, text: 'no' });
     expect(await sender.send(packet(), never)).toEqual({ outcome: 'refused', status });
-    expect(counts).toEqual({ 'requests metrics refused': 1, 'items metrics rejected': 3 });
+    expect(counts).toEqual({ 'requests refused': 1, 'items rejected': 3 });
     expect(sender.isDue()).toBe(false);
   });
 
   it('counts what was rejected in part', async () => {
     const { sender, counts } = scene({ status: 200, text: partial(2) });
     await sender.send(packet(), never);
-    expect(counts).toMatchObject({ 'items metrics exported': 1, 'items metrics rejected': 2 });
+    expect(counts).toMatchObject({ 'items exported': 1, 'items rejected': 2 });
     expect(sender.trouble()).toMatchObject({ reason: 'partial success' });
     expect(rejectedItems(Buffer.from(partial(0), 'latin1'))).toBe(0);
     expect(rejectedItems(Buffer.from('<html>'))).toBe(0);
@@ -96,43 +93,15 @@ describe('what is pushed', () => {
     await sender.send(packet(), never);
     expect(sender.trouble()).toEqual({ since: clock.now() - 60_000, reason: 'status 503' });
     await sender.send(packet(), never);
-    const signal = 'metrics';
     expect(lines).toEqual([
       {
         level: 'warn',
-        fields: { signal, reason: 'ECONNREFUSED' },
+        fields: { reason: 'ECONNREFUSED' },
         message: 'the OTLP receiver does not accept what is pushed',
       },
-      { level: 'info', fields: { signal }, message: 'the OTLP receiver accepts what is pushed again' },
+      { level: 'info', fields: {}, message: 'the OTLP receiver accepts what is pushed again' },
     ]);
     expect(sender.trouble()).toBeUndefined();
-  });
-
-  it('is no trouble any more a quarter of an hour after log records were refused, as nothing waits then', async () => {
-    const quarter = 15 * 60_000;
-    const no = { status: 400, text: '' };
-    const { sender, clock, lines } = sceneOf('logs', [no, no, no, { status: 503, text: '' }]);
-    const since = clock.now();
-    await sender.send(packet(), never);
-    await clock.advance(quarter - 1);
-    expect(sender.trouble()).toEqual({ since, reason: 'status 400' });
-    await sender.send(packet(), never);
-    await clock.advance(quarter - 1);
-    expect(sender.trouble()).toEqual({ since, reason: 'status 400' });
-    await clock.advance(1);
-    expect(sender.trouble()).toBeUndefined();
-    await sender.send(packet(), never);
-    expect(sender.trouble()?.since).toBe(since + 2 * quarter - 1);
-    // These wait.
-    await sender.send(packet(), never);
-    await clock.advance(quarter);
-    expect(sender.trouble()).toMatchObject({ reason: 'status 503' });
-    expect(lines.map(({ level }) => level)).toEqual(['warn', 'warn']);
-
-    const metrics = scene(no);
-    await metrics.sender.send(packet(), never);
-    await metrics.clock.advance(quarter);
-    expect(metrics.sender.trouble()).toMatchObject({ reason: 'status 400' });
   });
 });
 
@@ -160,7 +129,7 @@ describe('where it goes', () => {
   const options = { endpoint: 'http://here:4318/', headers: { 'X-Key': new Secret('mine') } };
 
   it('is what the configuration says', () => {
-    expect(targetOf('metrics', options, {})).toEqual({
+    expect(targetOf(options, {})).toEqual({
       url: 'http://here:4318/v1/metrics',
       headers: { 'x-key': 'mine' },
       isGzipped: true,
@@ -175,14 +144,18 @@ describe('where it goes', () => {
       OTEL_EXPORTER_OTLP_TIMEOUT: '500',
       OTEL_EXPORTER_OTLP_COMPRESSION: 'none',
     };
-    expect(targetOf('metrics', options, env)).toEqual({
+    expect(targetOf(options, env)).toEqual({
       url: 'http://there:4318/v1/metrics',
       headers: { 'x-key': 'theirs', 'x-tenant': 'a b' },
       isGzipped: false,
       timeout: 500,
     });
-    const own = { ...env, OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: 'http://logs/in', OTEL_EXPORTER_OTLP_LOGS_TIMEOUT: '7' };
-    expect(targetOf('logs', options, own)).toMatchObject({ url: 'http://logs/in', timeout: 7 });
+    const own = {
+      ...env,
+      OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'http://own/in',
+      OTEL_EXPORTER_OTLP_METRICS_TIMEOUT: '7',
+    };
+    expect(targetOf(options, own)).toMatchObject({ url: 'http://own/in', timeout: 7 });
   });
 
   it.each([
@@ -205,12 +178,12 @@ describe('where it goes', () => {
     ],
   ])('gets configured headers only at the configured endpoint, if the environment names %s', (_what, env, headers) => {
     const all = { OTEL_EXPORTER_OTLP_HEADERS: 'x-key=theirs,x-more=theirs', ...env };
-    expect(targetOf('metrics', options, all).headers).toEqual(headers);
+    expect(targetOf(options, all).headers).toEqual(headers);
   });
 
   it('is nowhere by another protocol', () => {
-    expect(() => targetOf('logs', options, { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' })).toThrow(
-      'OTEL_EXPORTER_OTLP_PROTOCOL is grpc; logs are sent by http/protobuf alone',
+    expect(() => targetOf(options, { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' })).toThrow(
+      'OTEL_EXPORTER_OTLP_PROTOCOL is grpc; metrics are sent by http/protobuf alone',
     );
   });
 });

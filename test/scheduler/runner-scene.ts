@@ -1,4 +1,3 @@
-import type { Records } from '../../src/model/log-record.ts';
 import { createCollectorState } from '../../src/scheduler/board.ts';
 import { createRunner, type Observer } from '../../src/scheduler/runner.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
@@ -14,12 +13,7 @@ export class Refusal extends Error {
   readonly reason = 'rate_limited';
 }
 
-export async function setUp(
-  observe: Observer['observe'],
-  store: Store = createMemoryStore(),
-  rounds = ['list'],
-  records?: Records,
-) {
+export async function setUp(observe: Observer['observe'], store: Store = createMemoryStore(), rounds = ['list']) {
   const clock = createManualClock();
   const log = createTestLog();
   const tracer = createTestTracer();
@@ -35,7 +29,7 @@ export async function setUp(
     recall: memory => (memory === '' ? undefined : `recalled ${memory}`),
     observe,
   };
-  const run = await createRunner({ observer, state: slot, store, records, clock, log, tracer });
+  const run = await createRunner({ observer, state: slot, store, clock, log, tracer });
   const round = () => slot.status().rounds[0];
   return {
     clock,

@@ -101,29 +101,6 @@ export function conformanceOf({ fresh, isLasting }: Conforming): void {
     expect((await store.scan('a', 'k')).get('k') === value).toBe(true);
   });
 
-  it('deletes rows of accounts that nobody wants, from one key to below another', async () => {
-    const rows = put('push/1', 'push/2', 'push/3', 'pushed', 'other');
-    for (const account of ['', 'a', 'b', 'c']) await store.commit(account, rows);
-    const deleteOthers = (kept: readonly string[], signal = new AbortController().signal) =>
-      store.deleteOthers(kept, 'push/', 'push/3', signal);
-    // Of replicas this one, which has all of them configured, gives two of them up.
-    expect(await deleteOthers(['a', 'b', 'c'])).toBe(0);
-    if (store.replicas) {
-      expect(await deleteOthers(['a'])).toBe(0);
-      await store.replicas.renew(['a']);
-      expect(await deleteOthers(['a'])).toBe(0);
-      await store.replicas.release(['b', 'c']);
-    }
-    expect(await deleteOthers(['a'], AbortSignal.abort())).toBe(0);
-    expect(await deleteOthers(['a'])).toBe(4);
-    expect(await deleteOthers(['a'])).toBe(0);
-    const keysOf = async (account: string) => [...(await store.scan(account, '')).keys()].sort();
-    for (const account of ['', 'a']) {
-      expect(await keysOf(account)).toEqual(['other', 'push/1', 'push/2', 'push/3', 'pushed']);
-    }
-    for (const account of ['b', 'c']) expect(await keysOf(account)).toEqual(['other', 'push/3', 'pushed']);
-  });
-
   it('takes keys of 512 characters, and refuses longer ones with all that came with them', async () => {
     const key = '\uffff'.repeat(512);
     await store.commit('a', [{ key, value: 'long' }]);

@@ -155,10 +155,6 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
         await answer();
         await rows.create(key, value);
       },
-      async deleteOthers(kept: readonly string[], ...which: [string, string, AbortSignal]) {
-        await answer();
-        return rows.deleteOthers([...kept, ...holders().keys()], ...which);
-      },
       async close() {
         isClosed = true;
         course.push(`${id} closed`);

@@ -2,7 +2,7 @@ import type { Config } from '../../config/schema.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { withClosing } from '../../kit/closing.ts';
 import { otlpAddress } from '../../kit/otlp-receiver.ts';
-import { isPushed, type Signal, targetOf } from '../../push/target.ts';
+import { isPushed, targetOf } from '../../push/target.ts';
 import { createDispatcher } from '../../upstream/dispatcher.ts';
 import { tokenSource } from '../account-client.ts';
 import { type CheckLine, createChecklist, fail, LONGEST_CHECK, skip } from './checklist.ts';
@@ -17,15 +17,15 @@ interface ReceiverDeps {
 }
 
 /** Undefined where the environment asks for what is not there, which has a line of its own. */
-function pushAddress(signal: Signal, { push }: Config, env: ReceiverDeps['env']): string | undefined {
+function pushAddress({ push }: Config, env: ReceiverDeps['env']): string | undefined {
   try {
-    return targetOf(signal, push[signal], env).url;
+    return targetOf(push.metrics, env).url;
   } catch {
     return undefined;
   }
 }
 
-/** Where the agent sends alerts, heartbeats, spans, metrics and log records, by name. An address may itself be a secret. */
+/** Where the agent sends alerts, heartbeats, spans and metrics, by name. An address may itself be a secret. */
 function receiversOf(
   config: Config,
   env: ReceiverDeps['env'],
@@ -38,9 +38,7 @@ function receiversOf(
     ]),
     ...(heartbeat ? [['heartbeat', async () => (await tokenSource(heartbeat.url, env)()).reveal()] as const] : []),
     ...(tracing.enabled ? [['tracing', () => otlpAddress('traces', tracing.endpoint, env).url] as const] : []),
-    ...(['metrics', 'logs'] as const)
-      .filter(signal => isPushed(signal, push[signal], env))
-      .map(signal => [`push.${signal}`, () => pushAddress(signal, config, env)] as const),
+    ...(isPushed(push.metrics, env) ? [['push.metrics', () => pushAddress(config, env)] as const] : []),
   ];
 }
 

@@ -18,8 +18,8 @@ export interface AgentProblemsDeps extends Pick<Base, 'clock' | 'reloads' | 'age
   readonly accounts: readonly { shownStatus(): AccountStatus }[];
   /** Where replicas share the store: since when it does not answer, milliseconds since the Unix epoch. */
   readonly databaseAway?: (() => number | undefined) | undefined;
-  /** What is wrong with each receiver of what is pushed. */
-  readonly pushing: () => NonNullable<AgentMoment['pushing']>;
+  /** Why the receiver of pushed metrics does not accept them. */
+  readonly pushTrouble: () => AgentMoment['pushTrouble'];
   /** Of alerting: what was notified. */
   readonly sources: readonly Source[];
 }
@@ -31,7 +31,7 @@ export function createAgentProblems({
   accounts,
   sources,
   databaseAway,
-  pushing,
+  pushTrouble,
 }: AgentProblemsDeps): AgentProblems {
   const notifying = sources.filter(({ families }) => families.includes(alertingFamilies.notifications));
   const notifications = () => shownBy(notifying).of(alertingFamilies.notifications);
@@ -42,7 +42,7 @@ export function createAgentProblems({
       notifications: agentLog.lately(notifications(), clock.now()),
       lastReload: reloads.last,
       databaseAway: databaseAway?.(),
-      pushing: pushing(),
+      pushTrouble: pushTrouble(),
       firstSeen: agentLog.firstSeen,
     });
   return {

@@ -98,8 +98,8 @@ export interface DlqServices {
   readonly withdrawFiltersAfter?: number | undefined;
   /** Default: no routes. */
   readonly routes?: Routes | undefined;
-  /** Whether entries that come and go have log records; default: no. */
-  readonly isRecorded?: boolean | undefined;
+  /** Whether new entries are logged; default: no. */
+  readonly isLogged?: boolean | undefined;
   /** Without it, callbacks that are reported in progress are tracked, and none is suspected. */
   readonly callbacks?: CallbackOptions | undefined;
 }
@@ -143,13 +143,7 @@ function cadences({ every, filters }: DlqOptions, walkEvery: number): Rounds {
 
 export function createDlq(
   options: DlqOptions,
-  {
-    retention,
-    callbacks,
-    withdrawFiltersAfter = USUAL_LIMIT,
-    routes = NO_ROUTES,
-    isRecorded = false,
-  }: DlqServices = {},
+  { retention, callbacks, withdrawFiltersAfter = USUAL_LIMIT, routes = NO_ROUTES, isLogged = false }: DlqServices = {},
 ): Collector<DlqFacts, Memory, RoundWalk> {
   const { rescanEvery, fromDateMeans, maxSeriesPerBreakdown } = options;
   const tracker = callbacks ?? { track: () => false, maxGap: Math.max(USUAL_GAP, 3 * rescanEvery) };
@@ -157,7 +151,7 @@ export function createDlq(
   return {
     ...dlq,
     rounds: cadences(options, callbacks?.walkEvery ?? rescanEvery),
-    restore: rows => restoreMemory(rows, options, { callbacks: tracker, routes, isRecorded }),
+    restore: rows => restoreMemory(rows, options, { callbacks: tracker, routes, isLogged }),
     recall,
     async observe(context) {
       const { memory, round, walk } = context;
@@ -189,7 +183,7 @@ export function createDlq(
             if (shown?.groups && !doubt) memory.groups.judge(shown.groups, context.now);
           }
           const facts = isShown ? recall(memory) : undefined;
-          return { memory, facts, changes: takeChanges(memory), records: memory.all.letters?.takeRecords() };
+          return { memory, facts, changes: takeChanges(memory), log: memory.all.log?.take() };
         },
         isPartial: step?.reads.some(({ rejected }) => rejected > 0) ?? false,
         failedFilters: next ? [] : memory.filters.flatMap(({ failure }) => failure ?? []),

@@ -5,8 +5,8 @@ import type { Implausible, Row } from '../collector.ts';
 import type { Routes } from '../routes.ts';
 import type { Breakdown, Dimension } from './aggregate.ts';
 import { type CallbackTracker, createTracker, isTrackerRow, type TrackerOptions } from './callbacks.ts';
+import { createEnteredLog, type EnteredLog } from './entered-log.ts';
 import { createGroupHistory, type GroupHistory, isGroupRow } from './group-history.ts';
-import { createLetters, isLetterRow, type Letters } from './letters.ts';
 import { createRoster } from './roster.ts';
 import type { LeftReason, Selection } from './selection.ts';
 import type { Meaning } from './windows.ts';
@@ -49,8 +49,8 @@ interface MemoryOptions {
 interface MemoryServices {
   readonly callbacks: TrackerOptions;
   readonly routes: Routes;
-  /** Whether entries that come and go have log records. */
-  readonly isRecorded: boolean;
+  /** Whether new entries are logged. */
+  readonly isLogged: boolean;
 }
 
 interface StoredSelection {
@@ -74,7 +74,7 @@ function restoreSelection(
   name: string,
   match: DlqQuery,
   breakdown: Breakdown,
-  letters?: Letters,
+  log?: EnteredLog,
 ): Selection {
   const key = keyOf(name, match);
   const chunks = [...rows].flatMap(([row, value]): [number, string][] =>
@@ -95,7 +95,7 @@ function restoreSelection(
     walk: undefined,
     doubt: undefined,
     times: [],
-    letters,
+    log,
     failure: undefined,
     isContradicted: stored.isContradicted ?? false,
     isProven: false,
@@ -107,19 +107,15 @@ function restoreSelection(
 export function restoreMemory(
   rows: ReadonlyMap<string, string>,
   { filters, breakdowns }: MemoryOptions,
-  { callbacks, routes, isRecorded }: MemoryServices,
+  { callbacks, routes, isLogged }: MemoryServices,
 ): Memory {
-  const letters = isRecorded ? createLetters(rows) : undefined;
-  const all = restoreSelection(rows, 'all', {}, { dimensions: breakdowns, routes, isDetailed: true }, letters);
+  const log = isLogged ? createEnteredLog() : undefined;
+  const all = restoreSelection(rows, 'all', {}, { dimensions: breakdowns, routes, isDetailed: true }, log);
   const sizeAlone = { dimensions: [], routes, isDetailed: false };
   const others = filters.map(({ name, match }) => restoreSelection(rows, name, match, sizeAlone));
   const keys = [all, ...others].map(({ key }) => key);
   const isOurs = (row: string) =>
-    row === QUEUE ||
-    isTrackerRow(row) ||
-    isGroupRow(row) ||
-    (isRecorded && isLetterRow(row)) ||
-    keys.some(key => row === key || row.startsWith(`${key}/`));
+    row === QUEUE || isTrackerRow(row) || isGroupRow(row) || keys.some(key => row === key || row.startsWith(`${key}/`));
   const stored = JSON.parse(rows.get(QUEUE) ?? '{}') as { meaning?: Meaning; foundByRescan?: number };
   return {
     all,
@@ -143,7 +139,6 @@ export function restoreMemory(
 export function takeChanges(memory: Memory): Row[] {
   const changes: Row[] = memory.orphans.map(key => ({ key, value: null }));
   changes.push(...memory.callbacks.takeChanges(), ...memory.groups.takeChanges());
-  changes.push(...(memory.all.letters?.takeRows() ?? []));
   memory.orphans = [];
   for (const selection of [memory.all, ...memory.filters]) {
     const { key, roster, entered, left, isCounted, countedSince, isContradicted } = selection;

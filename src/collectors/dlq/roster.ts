@@ -22,10 +22,10 @@ export interface Roster {
   /** Forgets the newcomers, as if they had never been seen. */
   dropNewcomers(): void;
   /**
-   * Takes out whatever has no mark, but for `most` of them, and tells since when each was known (milliseconds), and which it is:
-   * to be asked for at once. Gives how many without a mark stay.
+   * Removes entries without a mark, except `most` of them, and reports since when each was known (ms). Returns the number of
+   * entries without a mark that stay.
    */
-  removeUnmarked(onRemoved: (since: number, id: () => bigint) => void, most?: number): number;
+  removeUnmarked(onRemoved: (since: number) => void, most?: number): number;
   /** Numbers of the chunks that changed since the last call. */
   takeTouched(): number[];
   /** A chunk as text, without newcomers; undefined when it is empty. */
@@ -161,13 +161,8 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()): R
     if (chunk.count === 0) chunks.delete(number);
   }
 
-  const scratchId = () => scratch[0] as bigint;
-
   /** Takes out the entries with such a mark. */
-  function removeWhere(
-    isGone: (mark: number) => boolean,
-    onRemoved: (number: number, seconds: number, id: () => bigint) => void,
-  ): void {
+  function removeWhere(isGone: (mark: number) => boolean, onRemoved: (number: number, seconds: number) => void): void {
     let gone = 0;
     for (const { marks, count } of chunks.values()) {
       for (let at = 0; at < count; at += 1) if (isGone(marks[at] as number)) gone += 1;
@@ -178,11 +173,9 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()): R
     for (const [number, chunk] of [...chunks]) {
       for (let at = chunk.count - 1; at >= 0; at -= 1) {
         if (!isGone(chunk.marks[at] as number)) continue;
-        halves[0] = chunk.words[at * WIDTH] as number;
-        halves[1] = chunk.words[at * WIDTH + 1] as number;
         const seconds = chunk.words[at * WIDTH + 2] as number;
         removeAt(number, chunk, at, isRebuilt);
-        onRemoved(number, seconds, scratchId);
+        onRemoved(number, seconds);
       }
     }
     if (isRebuilt) index();
@@ -255,7 +248,7 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()): R
           if (!onKept) continue;
           halves[0] = words[at * WIDTH] as number;
           halves[1] = words[at * WIDTH + 1] as number;
-          onKept(scratchId());
+          onKept(scratch[0] as bigint);
         }
         touched.add(number);
       }
@@ -282,9 +275,9 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()): R
       }
       removeWhere(
         mark => mark === 0,
-        (number, seconds, id) => {
+        (number, seconds) => {
           touched.add(number);
-          onRemoved(seconds * 1000, id);
+          onRemoved(seconds * 1000);
         },
       );
       return spared;

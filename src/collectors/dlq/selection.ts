@@ -3,7 +3,7 @@ import type { DlqEntry } from '../../model/message.ts';
 import type { FailedFilter } from '../../model/status.ts';
 import { type DlqQuery, FilterContradiction } from '../../upstream/api.ts';
 import { type Aggregate, addTo, addUnreadable, type Breakdown, createAggregate } from './aggregate.ts';
-import type { Letters } from './letters.ts';
+import type { EnteredLog } from './entered-log.ts';
 import type { Roster } from './roster.ts';
 
 export const LEFT_REASONS = ['expired', 'removed', 'unknown'] as const;
@@ -36,8 +36,8 @@ export interface Selection {
   doubt: Doubt | undefined;
   /** A time from each page of the last complete read, sorted: how the entries lie in time. */
   times: readonly number[];
-  /** Of the whole queue, where its entries have log records. */
-  readonly letters: Letters | undefined;
+  /** Of the whole queue, if new entries are logged. */
+  readonly log: EnteredLog | undefined;
   /** Why the last read of a filter failed; undefined if it succeeded. */
   failure: FailedFilter | undefined;
   /** Rows of a filter contradicted it, and no complete read has succeeded since then. Nothing of it is shown. */
@@ -97,6 +97,7 @@ const firstSeen = (roster: Roster, id: bigint, { enteredAt }: DlqEntry, now: num
 export function beginWalk(selection: Selection, id: WalkId): void {
   selection.roster.dropNewcomers();
   selection.roster.clearMarks();
+  selection.log?.dropFound();
   selection.walk = { id, found: createAggregate(selection.breakdown), times: [], missed: 0, rejected: 0 };
 }
 
@@ -104,6 +105,7 @@ export function beginWalk(selection: Selection, id: WalkId): void {
 export function dropWalk(selection: Selection, id: WalkId): void {
   if (selection.walk?.id !== id) return;
   selection.roster.dropNewcomers();
+  selection.log?.dropFound();
   selection.walk = undefined;
 }
 
@@ -112,7 +114,7 @@ export function dropWalk(selection: Selection, id: WalkId): void {
  * `now`: milliseconds since the Unix epoch. `wasMissed`: whether a read for new entries should have found the entry.
  */
 export function takeInWalk(
-  { roster, walk, letters, isCounted }: Selection,
+  { roster, walk, log, isCounted }: Selection,
   id: WalkId,
   entries: readonly DlqEntry[],
   now: number,
@@ -124,10 +126,10 @@ export function takeInWalk(
   for (const entry of entries) {
     const id = hash64(entry.id);
     const seen = roster.see(id, entry.enteredAt ?? now, false);
-    letters?.note(id, entry, isCounted && seen === 'first');
     if (seen !== 'again') addTo(walk.found, entry, firstSeen(roster, id, entry, now));
     if (seen !== 'first') continue;
     first += 1;
+    if (isCounted) log?.found(id, entry);
     if (wasMissed(entry)) walk.missed += 1;
   }
   return first;
@@ -135,7 +137,7 @@ export function takeInWalk(
 
 /** Adds entries that a read for new entries listed; gives how many of them were not known. `now`: milliseconds since the Unix epoch. */
 export function takeIn(selection: Selection, entries: readonly DlqEntry[], now: number): number {
-  const { roster, walk, shown, doubt, letters } = selection;
+  const { roster, walk, shown, doubt, log } = selection;
   let first = 0;
   for (const entry of entries) {
     const id = hash64(entry.id);
@@ -144,8 +146,7 @@ export function takeIn(selection: Selection, entries: readonly DlqEntry[], now: 
     if (walk && (seen === 'first' || seen === 'known')) addTo(walk.found, entry, since);
     if (seen !== 'first' && seen !== 'kept') continue;
     first += 1;
-    letters?.note(id, entry, true);
-    if (selection.isCounted) letters?.entered(id, selection.entered + first);
+    if (selection.isCounted) log?.entered(id, entry);
     if (!shown) continue;
     addTo(shown, entry, since);
     // It was there when rows could not be read, and was one of them.
@@ -172,13 +173,8 @@ function countEntered(selection: Selection, entered: number): void {
 /** Makes known what a complete read saw first, in so many chunks of the roster. */
 export function keepNewcomers(selection: Selection, id: WalkId, chunks: number): void {
   if (selection.walk?.id !== id) return;
-  const { roster, letters, isCounted } = selection;
-  let number = selection.entered;
-  const kept = (id: bigint) => {
-    number += 1;
-    letters?.entered(id, number);
-  };
-  countEntered(selection, roster.keepNewcomers(chunks, letters && isCounted ? kept : undefined));
+  const { roster, log, isCounted } = selection;
+  countEntered(selection, roster.keepNewcomers(chunks, log && isCounted ? id => log.entered(id) : undefined));
 }
 
 /**
@@ -187,22 +183,20 @@ export function keepNewcomers(selection: Selection, id: WalkId, chunks: number):
  * meanwhile. `retention`: milliseconds that the queue keeps entries, where that is known.
  */
 export function endWalk(selection: Selection, id: WalkId, now: number, retention: number | undefined): number {
-  const { walk, left, letters } = selection;
+  const { walk, left } = selection;
   if (walk?.id !== id) return 0;
   keepNewcomers(selection, id, Number.POSITIVE_INFINITY);
   const { rejected } = walk;
   let gone = 0;
   const entries = selection.roster.removeUnmarked(
-    (since, id) => {
+    since => {
       gone += 1;
       if (!selection.isCounted) return;
       const reason = retention === undefined ? 'unknown' : since + retention <= now ? 'expired' : 'removed';
       left[reason] += 1;
-      letters?.left(id, { reason, since, number: left[reason] });
     },
     rejected > 0 ? rejected + MOST_IN_DOUBT : 0,
   );
-  letters?.keepOnly(selection.roster.has);
   if (rejected > 0) addUnreadable(walk.found, rejected);
   selection.doubt = rejected > 0 ? { at: now, rows: rejected, entries } : undefined;
   selection.shown = walk.found;

@@ -6,7 +6,7 @@ import { type Collector, defineKind, type Observation, type ObserveContext, PAGE
 import { NO_ROUTES, type Routes } from '../routes.ts';
 import type { ShownTally } from './destinations.ts';
 import { type EventsOptions, eventsOptions } from './event-options.ts';
-import { type Gauges, type Memory, takeGaps } from './memory.ts';
+import type { Gauges, Memory } from './memory.ts';
 import { type RangeRead, readOn, startRange } from './read.ts';
 import { readingPerDay } from './read-back.ts';
 import { restoreMemory, takeChanges } from './rows.ts';
@@ -273,7 +273,7 @@ export function createEvents(
       fold(memory) {
         if (!range) return { memory, facts: undefined, changes: [] };
         foldTail(memory, tail, range, tailOptions);
-        return { memory, facts: recall(memory), changes: takeChanges(memory), records: takeGaps(memory) };
+        return { memory, facts: recall(memory), changes: takeChanges(memory) };
       },
       isPartial: range !== undefined && range.rejected > 0,
       more: isLast ? undefined : { tail },
@@ -288,7 +288,7 @@ export function createEvents(
     return {
       fold(memory) {
         if (range && isRead) foldSweep(memory, range, limits);
-        return { memory, facts: recall(memory), changes: takeChanges(memory), records: takeGaps(memory) };
+        return { memory, facts: recall(memory), changes: takeChanges(memory) };
       },
       isPartial: range !== undefined && range.rejected > 0,
       more: range && { sweep: isRead ? undefined : range },

@@ -189,7 +189,7 @@ function lookForGap(
   const { silence, unstarted } = checkpoint;
   if (silence && time > silence.from && time <= silence.until && paired >= EVIDENCE && paired > unstarted * 9) {
     checkpoint.silence = undefined;
-    noteGap(memory, { from: silence.from, to: time });
+    noteGap(memory);
     memory.attempts?.reset(time);
     memory.schedules.markUnread({ from: silence.from, to: time });
   }

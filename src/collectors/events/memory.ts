@@ -1,5 +1,4 @@
 import type { AttemptLedger } from '../../flow-audit/attempts.ts';
-import type { LogRecord, RecordBatch } from '../../model/log-record.ts';
 import type { DeliveryEvent, EventState } from '../../model/message.ts';
 import type { Destinations } from './destinations.ts';
 import { type EventTable, eachWithin, tableFrom } from './event-table.ts';
@@ -120,8 +119,6 @@ export interface Memory {
   span: number;
   /** Undefined where messages are not traced. */
   readonly traces: Traces | undefined;
-  /** Log records of gaps that were found since the last commit. */
-  gaps: LogRecord[];
   /** Attempts by flow-control key; undefined where flow control is not audited. */
   readonly attempts: AttemptLedger | undefined;
   /** When the checkpoint was committed last. */
@@ -149,19 +146,11 @@ export function close({ open, touchedOpen }: Memory, message: bigint, known: Ope
   else touchedOpen.delete(message);
 }
 
-/** Events between these times were lost: what is counted is too low. Milliseconds. */
-export function noteGap({ log, traces, touched, gaps }: Memory, range: { from: number; to: number }): void {
+/** Counts a gap: events were lost, so the counters are too low. */
+export function noteGap({ log, traces, touched }: Memory): void {
   log.gaps += 1;
   traces?.markGap();
   touched.add('log');
-  gaps.push({ kind: 'gap', id: `gap/${log.gaps}/${range.from}`, at: undefined, ...range });
-}
-
-/** Log records of gaps that were found since the last call. */
-export function takeGaps(memory: Memory): RecordBatch {
-  const records = memory.gaps;
-  memory.gaps = [];
-  return { records, dropped: 0 };
 }
 
 /** Adds to what the sweep compares with. */

@@ -149,7 +149,6 @@ export function restoreMemory(
     attempts: isAudited ? createAttemptLedger(rows.get('attempts')) : undefined,
     savedAt: Number.NEGATIVE_INFINITY,
     traces: traces && createTraces(traces, openTraces),
-    gaps: [],
     touched,
     touchedOpen: new Set(),
   };

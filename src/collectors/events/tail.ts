@@ -255,7 +255,7 @@ function lookForHole(memory: Memory, checkpoint: Checkpoint, walk: Walked, range
   memory.schedules.markUnread({ from: checkpoint.watermark, to: oldest - 1 });
   // Those as old as what was known may be the ones that could not be read.
   if (!isProof || range.rejected > 0) return;
-  noteGap(memory, { from: newest, to: oldest });
+  noteGap(memory);
   memory.attempts?.reset(oldest);
   // Nothing that comes after a hole is seen to begin.
   checkpoint.silence = undefined;

@@ -163,10 +163,7 @@ describe('the agent', () => {
       agent({
         statuses: [status(failed), ...['b', 'c', 'd'].map(() => status(dark))],
         notifications: [notified('sent', 0), notified('failed', 2), notified('dropped', 1)],
-        pushing: [
-          { signal: 'metrics', since: NOON - MINUTE, reason: 'status 503' },
-          { signal: 'logs', since: NOON - MINUTE + 1, reason: 'ECONNREFUSED' },
-        ],
+        pushTrouble: { since: NOON - MINUTE, reason: 'status 503' },
         lastReload: { at: NOON - MINUTE, faults: [{ message: 'accounts: required' }, { message: 'other' }] },
       }),
     ).toMatchInlineSnapshot(`
@@ -174,7 +171,7 @@ describe('the agent', () => {
         " | critical | service_unavailable |  | 2026-03-14T12:00:00.000Z | 3 of the 4 accounts can’t be read: the service is down, or the network path to it.",
         " | critical | store_failing |  | 2026-03-14T12:00:00.000Z | 1 round can’t store what was read, so counters stand still: dw.db can’t be written.",
         " | critical | notifications_failing | ops | 2026-03-14T12:00:00.000Z | 3 notifications to ops failed in the last 15 minutes, and none was delivered.",
-        " | warning | push_failing | metrics | 2026-03-14T11:59:00.000Z | The OTLP receiver does not accept metrics: status 503.",
+        " | warning | push_failing |  | 2026-03-14T11:59:00.000Z | The OTLP receiver does not accept metrics: status 503.",
         " | warning | reload_refused |  | 2026-03-14T11:59:00.000Z | The changed configuration was refused, and the one before is in use: accounts: required (and 1 other fault).",
       ]
     `);

@@ -1,6 +1,5 @@
 import { createEvents, type EventsFacts, type EventsServices, events } from '../../../src/collectors/events/events.ts';
 import type { TraceOptions } from '../../../src/collectors/events/traces.ts';
-import type { LogRecord } from '../../../src/model/log-record.ts';
 import type { EventState } from '../../../src/model/message.ts';
 import type { Reader } from '../../../src/upstream/api.ts';
 import type { TrueEvent } from '../../support/event-truth.ts';
@@ -149,7 +148,6 @@ export function createAgent(
     createEvents(events.options.parse(options), { backfill, traces, ...services });
   let collector = create(chosen);
   const rows = new Map<string, string>();
-  const records: LogRecord[] = [];
   const walks = new Map<string, { now: number; walk: Parameters<typeof collector.observe>[0]['walk'] }>();
   let memory = collector.restore(new Map(rows));
   let shown = collector.recall?.(memory) as EventsFacts;
@@ -168,9 +166,8 @@ export function createAgent(
       throw error;
     });
     return () => {
-      const { facts, changes, records: made, memory: moved } = step.fold(memory);
+      const { facts, changes, memory: moved } = step.fold(memory);
       memory = moved;
-      records.push(...(made?.records ?? []));
       for (const { key, value } of changes) {
         if (value === null) rows.delete(key);
         else rows.set(key, value);
@@ -187,8 +184,6 @@ export function createAgent(
     skew: 0,
     shown: () => shown,
     rows,
-    /** Log records that were committed. */
-    records,
     rowsOf: (kind: string) => [...rows.keys()].filter(key => key.startsWith(`${kind}/`)),
     /** Lives are followed until here. */
     watermark: (): number => JSON.parse(rows.get('checkpoint') ?? '{}').judgedTo,

@@ -4,8 +4,7 @@ const requests = (outcome: string, endpoint = 'dlq') =>
   `delivery_watch_api_requests_total{endpoint="${endpoint}",outcome="${outcome}"}`;
 const notified = (outcome: string, notifier = 'ops') =>
   `delivery_watch_notifications_total{notifier="${notifier}",outcome="${outcome}"}`;
-const pushed = (outcome: string, signal = 'metrics') =>
-  `delivery_watch_push_requests_total{signal="${signal}",outcome="${outcome}"}`;
+const pushed = (outcome: string) => `delivery_watch_push_requests_total{outcome="${outcome}"}`;
 const MISSING = 'delivery_lists_missing_total{collector="dlq"}';
 const REJECTED = 'delivery_rows_rejected_total{collector="dlq"}';
 const STALE = 'delivery_collector_data_stale';
@@ -131,10 +130,9 @@ export const agentCases: readonly AlertCase[] = [
   },
   {
     alert: 'DeliveryPushFailing',
-    labels: { signal: 'metrics' },
-    fires: { [pushed('failed')]: rising(1), [pushed('accepted')]: flat(7), [pushed('accepted', 'logs')]: rising(1) },
+    fires: { [pushed('failed')]: rising(1), [pushed('accepted')]: flat(7) },
     at: 11,
-    says: '11 requests with metrics failed or were refused in the last 15 minutes and none was accepted. Log records wait in the store, as many as there is room for; metrics wait in memory, and the oldest are dropped.',
+    says: '11 requests with metrics failed or were refused in the last 15 minutes and none was accepted. Metrics wait in memory, up to 16 MB; then the oldest are dropped.',
     below: {
       'some are accepted': { [pushed('refused')]: rising(9), [pushed('accepted')]: rising(1) },
       'one fails and is accepted when tried again': {

@@ -13,8 +13,8 @@ export interface AgentMoment {
   /** `at`: milliseconds since the Unix epoch; `faults`: empty where it was not refused. Undefined before the first. */
   /** Since when the database that replicas share does not answer, milliseconds since the Unix epoch. */
   readonly databaseAway?: number | undefined;
-  /** Signals that their OTLP receiver does not accept, since when (milliseconds since the Unix epoch) and why. */
-  readonly pushing?: readonly { readonly signal: string; readonly since: number; readonly reason: string }[];
+  /** Why the OTLP receiver does not accept metrics, and since when (ms since the Unix epoch); undefined if it accepts them. */
+  readonly pushTrouble?: { readonly since: number; readonly reason: string } | undefined;
   readonly lastReload: { readonly at: number; readonly faults: readonly { readonly message: string }[] } | undefined;
 }
 
@@ -116,15 +116,11 @@ export const AGENT: readonly Check<AgentMoment>[] = [
     kind: 'push_failing',
     severity: 'warning',
     runbook: 'DeliveryPushFailing',
-    when: 'for a minute the OTLP receiver has not accepted what is pushed, or not all of it',
-    check: ({ pushing = [], now }) =>
-      pushing
-        .filter(({ since }) => now - since >= PUSH_FAILING)
-        .map(({ signal, since, reason }) => ({
-          subject: signal,
-          since,
-          text: `The OTLP receiver does not accept ${signal}: ${reason}.`,
-        })),
+    when: 'for a minute the OTLP receiver has not accepted all pushed metrics',
+    check: ({ pushTrouble, now }) =>
+      pushTrouble && now - pushTrouble.since >= PUSH_FAILING
+        ? [{ since: pushTrouble.since, text: `The OTLP receiver does not accept metrics: ${pushTrouble.reason}.` }]
+        : [],
   },
   {
     kind: 'reload_refused',

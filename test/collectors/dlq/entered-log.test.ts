@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createDlq, dlq } from '../../../src/collectors/dlq/dlq.ts';
-import { type LogRecord, MOST_RECORDS } from '../../../src/model/log-record.ts';
+import type { LogLine } from '../../../src/kit/log.ts';
 import type { DlqEntry } from '../../../src/model/message.ts';
 import type { DlqQuery, Reader } from '../../../src/upstream/api.ts';
 import { runs } from '../../support/runs.ts';
@@ -37,16 +37,17 @@ function createScene({ page = 100 } = {}) {
     }
   }
   const api = { dlqPages } as unknown as Reader;
-  const collector = createDlq(dlq.options.parse({ fromDateMeans: 'entry' }), { retention: DAY, isRecorded: true });
+  const collector = createDlq(dlq.options.parse({ fromDateMeans: 'entry' }), { retention: DAY, isLogged: true });
   const rows = new Map<string, string>();
-  const records: LogRecord[] = [];
-  let dropped = 0;
+  const lines: LogLine[] = [];
+  let omitted = 0;
   let memory = collector.restore(rows);
   return {
     queue,
     rows,
-    records,
-    dropped: () => dropped,
+    lines,
+    omitted: () => omitted,
+    ids: () => lines.map(({ fields }) => (fields as { dlqId?: string }).dlqId),
     add(count: number) {
       for (let each = 0; each < count; each += 1) {
         number += 1;
@@ -76,8 +77,8 @@ function createScene({ page = 100 } = {}) {
         memory = folded.memory;
         // All of it is one commit.
         for (const { key, value } of folded.changes) value === null ? rows.delete(key) : rows.set(key, value);
-        records.push(...(folded.records?.records ?? []));
-        dropped += folded.records?.dropped ?? 0;
+        lines.push(...(folded.log?.lines ?? []));
+        omitted += folded.log?.omitted ?? 0;
         walk = observed.more;
         if (!walk) return;
       }
@@ -86,40 +87,24 @@ function createScene({ page = 100 } = {}) {
   };
 }
 
-/** `entered 1700000000000-1`, `left 1700000000000-1 removed`: what came and went, and whether its ids are known. */
-const said = (record: LogRecord) => {
-  if (record.kind === 'dlq_entered') return `entered ${record.letter?.dlqId}`;
-  if (record.kind === 'dlq_left') return `left ${record.letter?.messageId} ${record.reason}`;
-  return record.kind;
-};
-const countOf = (records: readonly LogRecord[], kind: string, reason?: string) =>
-  records.filter(
-    record => record.kind === kind && (reason === undefined || ('reason' in record && record.reason === reason)),
-  ).length;
-
-describe('log records of dead letters', () => {
-  it('are not made of what the very first walk finds, and of each that comes or goes from then on', async () => {
-    const { add, remove, pass, round, records, kill } = createScene();
+describe('log lines of new dead letters', () => {
+  it('exist for each entry counted after the first walk, and not for the entries that this walk finds', async () => {
+    const { add, remove, pass, round, lines, ids, kill } = createScene();
     add(2);
     await round('full');
-    expect(records).toEqual([]);
+    expect(lines).toEqual([]);
     pass(1000);
     add(1);
     await round('new');
     kill();
     remove(1);
     await round('full');
-    pass(DAY);
-    remove(1);
+    add(1);
     await round('full');
-    expect(records.map(said)).toEqual([
-      `entered ${START + 1000}-3`,
-      `left m-${START}-1 removed`,
-      `left m-${START}-2 expired`,
-    ]);
+    expect(ids()).toEqual([`${START + 1000}-3`, `${START + 1000}-4`]);
   });
 
-  it('are as many as are counted, each with an identity and ids of its own, however rounds fail and processes are killed', async () => {
+  it('equal the counted entries, each once, when rounds fail and processes are killed', async () => {
     const rarely = (most: number) =>
       fc.oneof({ weight: 4, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: fc.nat(most) });
     const action = fc.oneof(
@@ -154,34 +139,22 @@ describe('log records of dead letters', () => {
           } else scene.kill();
         }
         scene.kill();
-        const { records } = scene;
-        const facts = scene.facts();
-        expect(countOf(records, 'dlq_entered')).toBe(facts?.entered);
-        for (const [reason, count] of Object.entries(facts?.left ?? {}))
-          expect(countOf(records, 'dlq_left', reason)).toBe(count);
-        expect(new Set(records.map(({ id }) => id)).size).toBe(records.length);
-        expect(records.map(said).filter(text => text.includes('undefined'))).toEqual([]);
+        const ids = scene.ids();
+        expect(ids).toHaveLength(scene.facts()?.entered ?? 0);
+        expect(new Set(ids).size).toBe(ids.length);
+        expect([ids.includes(undefined), scene.omitted()]).toEqual([false, 0]);
       }),
       { numRuns: runs(40) },
     );
   });
 
-  it('are bounded: of more than wait at most, the rest is counted as dropped', async () => {
-    const { add, remove, pass, round, records, dropped, rows, facts } = createScene({ page: 1000 });
+  it('are limited to 10,000 for one walk; the rest is counted as omitted', async () => {
+    const { add, pass, round, lines, omitted, facts } = createScene({ page: 1000 });
     add(1);
     await round('full');
     pass(1000);
-    add(MOST_RECORDS + 300);
+    add(10_300);
     await round('full');
-    expect([facts()?.entered, records.length + dropped()]).toEqual([MOST_RECORDS + 300, MOST_RECORDS + 300]);
-    expect(records.length).toBeLessThanOrEqual(MOST_RECORDS);
-    // No commit writes more than a part of what is remembered of them, and all of it comes.
-    const letters = () => [...rows.keys()].filter(key => key.startsWith('letter/')).length;
-    for (let each = 0; each < 25; each += 1) await round('new');
-    expect(letters()).toBe(10_000);
-    remove(MOST_RECORDS + 301);
-    await round('full');
-    for (let each = 0; each < 25; each += 1) await round('new');
-    expect(letters()).toBe(0);
+    expect([facts()?.entered, lines.length, omitted()]).toEqual([10_300, 10_000, 300]);
   });
 });

@@ -1,0 +1,64 @@
+import type { LogBatch, LogLine } from '../../kit/log.ts';
+import { boundText } from '../../kit/text.ts';
+import type { DlqEntry } from '../../model/message.ts';
+
+/** Entries of a running walk that are kept to be logged; further ones are counted as omitted. */
+const MAX_FOUND = 10_000;
+const MAX_TEXT = 200;
+
+/** Log lines of the entries that are counted as new. Changed in place. */
+export interface EnteredLog {
+  /** Keeps an entry that a running walk lists first, until the walk counts or drops it. */
+  found(id: bigint, entry: DlqEntry): void;
+  /** Drops the entries found by a walk that failed or was replaced. */
+  dropFound(): void;
+  /** Adds the line of a counted entry. `entry`: default is the one that the walk found. */
+  entered(id: bigint, entry?: DlqEntry): void;
+  /** Returns the lines added since the last call. */
+  take(): LogBatch;
+}
+
+const textOf = (text: string | undefined) => (text === undefined ? undefined : boundText(text, MAX_TEXT));
+
+/** Ids and routing of an entry. Path, query and body are omitted: they may hold secrets. */
+function lineOf(entry: DlqEntry): LogLine {
+  const { dlqId, messageId, enteredAt, url, method, responseStatus, queue, topic, schedule, workflowRunId } = entry;
+  return {
+    fields: {
+      dlqId: textOf(dlqId),
+      messageId: textOf(messageId),
+      enteredAt: enteredAt === undefined ? undefined : new Date(enteredAt).toISOString(),
+      urlHost: textOf(URL.parse(url ?? '')?.host || undefined),
+      method: textOf(method),
+      responseStatus,
+      queue: textOf(queue),
+      topic: textOf(topic),
+      schedule: textOf(schedule),
+      workflowRunId: textOf(workflowRunId),
+    },
+    message: 'new dead letter',
+  };
+}
+
+export function createEnteredLog(): EnteredLog {
+  const newcomers = new Map<bigint, LogLine>();
+  let lines: LogLine[] = [];
+  let omitted = 0;
+  return {
+    found(id, entry) {
+      if (newcomers.size < MAX_FOUND) newcomers.set(id, lineOf(entry));
+    },
+    dropFound: () => newcomers.clear(),
+    entered(id, entry) {
+      const line = entry ? lineOf(entry) : newcomers.get(id);
+      newcomers.delete(id);
+      if (line) lines.push(line);
+      else omitted += 1;
+    },
+    take() {
+      const taken = { lines, omitted };
+      [lines, omitted] = [[], 0];
+      return taken;
+    },
+  };
+}
