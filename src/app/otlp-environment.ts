@@ -1,6 +1,6 @@
 import type { Config } from '../config/schema.ts';
 import { otlpReceiver } from '../kit/otlp-receiver.ts';
-import { type Env, histogramsOf, isPushed, targetOf } from '../push/target.ts';
+import { type Env, isPushed, targetOf } from '../push/target.ts';
 import { isOtlp, tracesProtocol } from '../telemetry/protocol.ts';
 import { hasLifecycles, isTraced } from './traces.ts';
 
@@ -13,7 +13,7 @@ export function environmentFaults(config: Config, env: Env): string[] {
         tracesProtocol(env),
         otlpReceiver('traces', tracing, env),
       ],
-    () => isPushed(push.metrics, env) && [targetOf(push.metrics, env), histogramsOf(push.metrics, env)],
+    () => isPushed(push.metrics, env) && targetOf(push.metrics, env),
   ];
   return checks.flatMap(check => {
     try {

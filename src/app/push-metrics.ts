@@ -6,7 +6,7 @@ import type { ProcessMetrics } from '../metrics/process.ts';
 import { createPushMeter, type PushMeter } from '../metrics/push.ts';
 import type { PushedMetrics } from '../push/push-metrics.ts';
 import type { Sender } from '../push/sender.ts';
-import { type Env, histogramsOf, isPushed, targetOf } from '../push/target.ts';
+import { type Env, isPushed, targetOf } from '../push/target.ts';
 import { identityOf } from './identity.ts';
 import { createPost } from './post.ts';
 import { version } from './version.ts';
@@ -52,7 +52,6 @@ const LONGEST_FLUSH = 3000;
 async function openExport(deps: PushMetricsDeps, { meter, pushed }: Pick<Kept, 'meter' | 'pushed'>) {
   const { config, env, process, instance, log } = deps;
   const target = targetOf(config.push.metrics, env);
-  const histograms = histogramsOf(config.push.metrics, env);
   const [{ createPushedMetrics, resourceOf }, { createSender }] = await Promise.all([
     import('../push/push-metrics.ts'),
     import('../push/sender.ts'),
@@ -62,7 +61,6 @@ async function openExport(deps: PushMetricsDeps, { meter, pushed }: Pick<Kept, '
   return {
     asking,
     sender,
-    histograms,
     pushed:
       pushed ??
       createPushedMetrics({
@@ -93,8 +91,8 @@ export async function openPushMetrics(deps: PushMetricsDeps, before?: PushMetric
 
   async function flush(): Promise<void> {
     if (!opened) return;
-    const { pushed, sender, histograms } = opened;
-    await pushed.note({ sources, histograms }, sender, ended.signal);
+    const { pushed, sender } = opened;
+    await pushed.note(sources, sender, ended.signal);
     await pushed.send(sender, ended.signal);
   }
 
@@ -108,7 +106,7 @@ export async function openPushMetrics(deps: PushMetricsDeps, before?: PushMetric
     sources: isOn ? [meter.source] : [],
     trouble: () => opened?.sender.trouble(),
     loops: opened && {
-      note: signal => opened.pushed.note({ sources, histograms: opened.histograms }, opened.sender, signal),
+      note: signal => opened.pushed.note(sources, opened.sender, signal),
       send: signal => opened.pushed.send(opened.sender, signal),
     },
     take(next) {

@@ -2,7 +2,7 @@
 
 import { createNative, isComplete, type NativeHistogram, observeNative } from './native-histogram.ts';
 
-export { createNative, isComplete, type NativeHistogram, totalOf, ZERO_THRESHOLD } from './native-histogram.ts';
+export type { NativeHistogram } from './native-histogram.ts';
 
 export type FamilyType = 'gauge' | 'counter' | 'histogram' | 'info';
 

@@ -1,13 +1,5 @@
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
-import {
-  type Exemplar,
-  type Family,
-  type NativeHistogram,
-  type Sample,
-  totalOf,
-  type WholeHistogram,
-  ZERO_THRESHOLD,
-} from '../metrics/family.ts';
+import type { Exemplar, Family, Sample, WholeHistogram } from '../metrics/family.ts';
 
 /**
  * OTLP's metrics in protobuf, by opentelemetry/proto/metrics/v1/metrics.proto: the numbers are those of its fields. OpenTelemetry's
@@ -61,8 +53,8 @@ export function writeNumber(writer: BinaryWriter, { attributes, since, time }: P
   writer.join();
 }
 
-function writeExemplar(writer: BinaryWriter, field: number, { traceId, value, time }: Exemplar): void {
-  writer.tag(field, BYTES).fork().tag(2, FIXED).fixed64(nanos(time)).tag(3, FIXED).double(value);
+function writeExemplar(writer: BinaryWriter, { traceId, value, time }: Exemplar): void {
+  writer.tag(8, BYTES).fork().tag(2, FIXED).fixed64(nanos(time)).tag(3, FIXED).double(value);
   writer.tag(5, BYTES).bytes(Buffer.from(traceId, 'hex')).join();
 }
 
@@ -82,43 +74,10 @@ export function writeHistogram(
   writer.join().tag(7, BYTES).fork();
   for (const bound of bounds) writer.double(bound);
   writer.join();
-  for (const exemplar of exemplars ?? []) if (exemplar) writeExemplar(writer, 8, exemplar);
+  for (const exemplar of exemplars ?? []) if (exemplar) writeExemplar(writer, exemplar);
   writeAttributes(writer, 9, attributes);
   if (sum === undefined) writer.tag(10, VARINT).uint32(NO_RECORDED_VALUE);
   writer.join();
-}
-
-/**
- * ExponentialHistogramDataPoint; without a sum the series has ended. OTLP's bucket of index 0 has values above 1, that of Prometheus
- * values up to 1; the upper bound belongs to the bucket in both.
- */
-export function writeExponential(
-  writer: BinaryWriter,
-  { attributes, since, time }: Point,
-  native: Pick<NativeHistogram, 'schema' | 'zero' | 'first' | 'counts'>,
-  exemplars: readonly (Exemplar | null)[],
-  sum: number | undefined,
-): void {
-  const { schema, zero, first, counts } = native;
-  writer.tag(1, BYTES).fork();
-  writeAttributes(writer, 1, attributes);
-  writeTimes(writer, since, time);
-  writer.tag(4, FIXED).fixed64(totalOf(native));
-  if (sum !== undefined) writer.tag(5, FIXED).double(sum);
-  writer.tag(6, VARINT).sint32(schema).tag(7, FIXED).fixed64(zero);
-  if (counts.length > 0) {
-    writer
-      .tag(8, BYTES)
-      .fork()
-      .tag(1, VARINT)
-      .sint32(first - 1);
-    writer.tag(2, BYTES).fork();
-    for (const count of counts) writer.uint64(count);
-    writer.join().join();
-  }
-  if (sum === undefined) writer.tag(10, VARINT).uint32(NO_RECORDED_VALUE);
-  for (const exemplar of exemplars) if (exemplar) writeExemplar(writer, 11, exemplar);
-  writer.tag(14, FIXED).double(ZERO_THRESHOLD).join();
 }
 
 const UNITS: readonly (readonly [suffix: string, unit: string])[] = [
@@ -136,8 +95,6 @@ export function unitOf(name: string): string {
 /** Points as the functions above wrote them. */
 interface MetricPoints {
   readonly family: Family;
-  /** Of a histogram: they are of `writeExponential`. */
-  readonly isExponential: boolean;
   readonly points: Uint8Array;
 }
 
@@ -146,12 +103,12 @@ interface MetricPoints {
  * Prometheus asks for: a receiver that adds suffixes adds none that are there. By the same text an info is a sum that is not
  * monotonic.
  */
-function writeMetric(writer: BinaryWriter, { family, isExponential, points }: MetricPoints): void {
+function writeMetric(writer: BinaryWriter, { family, points }: MetricPoints): void {
   const { name, help, type } = family;
   writer.tag(2, BYTES).fork().tag(1, BYTES).string(name).tag(2, BYTES).string(help);
   const unit = unitOf(name);
   if (unit !== '') writer.tag(3, BYTES).string(unit);
-  const kind = type === 'gauge' ? 5 : type === 'histogram' ? (isExponential ? 10 : 9) : 7;
+  const kind = type === 'gauge' ? 5 : type === 'histogram' ? 9 : 7;
   writer.tag(kind, BYTES).fork().raw(points);
   if (type !== 'gauge') writer.tag(2, VARINT).uint32(CUMULATIVE);
   if (type === 'counter') writer.tag(3, VARINT).bool(true);

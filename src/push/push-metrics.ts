@@ -1,28 +1,21 @@
 import type { Clock } from '../kit/clock.ts';
 import type { Counter } from '../kit/counter.ts';
 import type { Source } from '../metrics/family.ts';
-import type { Histograms } from './options.ts';
 import type { Origin } from './otlp-metrics.ts';
 import { createQueue } from './queue.ts';
 import type { Sender } from './sender.ts';
 import { type Pushed, type SnapshotDeps, takeSnapshot } from './snapshot.ts';
 import type { Env } from './target.ts';
 
-/** What is noted, and how. */
-export interface Noted {
-  readonly sources: readonly Source[];
-  readonly histograms: Histograms;
-}
-
 /** All metrics on their way to a receiver. They are noted and sent by two loops: one that does not answer holds up no note. */
 export interface PushedMetrics {
   /** Notes everything that the sources say now. Rejects only when the signal is aborted. */
-  note(noted: Noted, sender: Sender, signal: AbortSignal): Promise<void>;
+  note(sources: readonly Source[], sender: Sender, signal: AbortSignal): Promise<void>;
   /** Sends what waits, as far as the receiver takes it. Rejects only when the signal is aborted. */
   send(sender: Sender, signal: AbortSignal): Promise<void>;
 }
 
-export interface PushedMetricsDeps extends Omit<SnapshotDeps, 'histograms'> {
+export interface PushedMetricsDeps extends SnapshotDeps {
   readonly clock: Pick<Clock, 'now'>;
   /** Reads the process's own numbers before they are noted. */
   refresh(): Promise<void>;
@@ -40,9 +33,9 @@ export function createPushedMetrics(deps: PushedMetricsDeps): PushedMetrics {
     dropped: count => items.inc({ outcome: 'dropped' }, count),
   });
   return {
-    async note({ sources, histograms }, sender, signal) {
+    async note(sources, sender, signal) {
       await refresh();
-      for await (const packet of takeSnapshot(sources, pushed, { ...deps, histograms })) {
+      for await (const packet of takeSnapshot(sources, pushed, deps)) {
         signal.throwIfAborted();
         queue.add(await sender.packed(packet));
       }

@@ -1,45 +1,24 @@
 import { BinaryWriter } from '@bufbuild/protobuf/wire';
 import type { Clock } from '../kit/clock.ts';
 import { createTurns } from '../kit/turns.ts';
-import {
-  createNative,
-  type Family,
-  isComplete,
-  type NativeHistogram,
-  roundSum,
-  type Sample,
-  type Source,
-  type WholeHistogram,
-} from '../metrics/family.ts';
-import type { Histograms } from './options.ts';
-import {
-  attributesOf,
-  exportRequest,
-  type Origin,
-  type Point,
-  writeExponential,
-  writeHistogram,
-  writeNumber,
-} from './otlp-metrics.ts';
+import type { Family, Sample, Source } from '../metrics/family.ts';
+import { attributesOf, exportRequest, type Origin, type Point, writeHistogram, writeNumber } from './otlp-metrics.ts';
 import type { Packet } from './sender.ts';
 
-/** How a series is written: a number, a histogram with these bounds, or one with exponential buckets. */
-type Kind = undefined | 'exponential' | readonly number[];
-
-/** Series that were pushed last, by account, family and kind, so that those that are gone are said to be. */
+/** Series of the last push by account and family: the next push ends those that are removed. */
 export type Pushed = Map<string, PushedFamily>;
 
 interface PushedFamily {
   readonly account: string | undefined;
   readonly family: Family;
-  readonly kind: Kind;
+  /** Bounds of a histogram. */
+  readonly bounds: readonly number[] | undefined;
   /** Label values in the order of the family's, as JSON. */
   readonly series: Set<string>;
 }
 
 export interface SnapshotDeps {
   readonly origin: Origin;
-  readonly histograms: Histograms;
   readonly clock: Pick<Clock, 'now'>;
   /** What a source throws; it is then left out. */
   failed(source: Source, error: unknown): void;
@@ -53,16 +32,14 @@ const MOST_NUMBERS = 5000;
 
 /** Requests are made of what was written so far, whenever it is enough for one. */
 function createPackets(origin: Origin) {
-  const writers = new Map<string, { family: Family; isExponential: boolean; writer: BinaryWriter }>();
+  const writers = new Map<string, { family: Family; writer: BinaryWriter }>();
   let items = 0;
   let numbers = 0;
   return {
     /** Writes one data point of the family, of so many numbers. */
-    add(family: Family, kind: Kind, size: number, write: (writer: BinaryWriter) => void): void {
-      const isExponential = kind === 'exponential';
-      const key = `${family.name} ${isExponential}`;
-      const known = writers.get(key) ?? { family, isExponential, writer: new BinaryWriter() };
-      writers.set(key, known);
+    add(family: Family, size: number, write: (writer: BinaryWriter) => void): void {
+      const known = writers.get(family.name) ?? { family, writer: new BinaryWriter() };
+      writers.set(family.name, known);
       write(known.writer);
       numbers += size;
       items += 1;
@@ -90,31 +67,12 @@ function labelsFrom({ labels }: Family, key: string): Record<string, string | un
   return Object.fromEntries(labels.map((label, index) => [label, values[index] ?? undefined]));
 }
 
-/** A histogram with exponential buckets; where those began later than the others, it says what came since. */
-function writeNative(
-  writer: BinaryWriter,
-  point: Point,
-  native: NativeHistogram,
-  { state: { exemplars = [] } }: WholeHistogram,
-  sum: number,
-): void {
-  const { later } = native;
-  if (later) {
-    const fresh = exemplars.filter(exemplar => exemplar && exemplar.time >= later.since);
-    writeExponential(writer, { ...point, since: later.since }, native, fresh, roundSum(later.sum));
-  } else writeExponential(writer, point, native, exemplars, sum);
-}
-
-const sizeOfEnd = (kind: Kind) => (Array.isArray(kind) ? kind.length + 1 : 1);
-
-/** Says that a series has ended. */
-function writeEnd(writer: BinaryWriter, point: Point, kind: Kind): void {
-  if (kind === undefined) writeNumber(writer, point, undefined);
-  else if (kind === 'exponential') writeExponential(writer, point, createNative(), [], undefined);
-  else {
-    const state = { counts: Array<number>(kind.length + 1).fill(0), sum: 0 };
-    writeHistogram(writer, point, { bounds: kind, state }, undefined);
-  }
+/** Writes the end of a series. */
+function writeEnd(writer: BinaryWriter, point: Point, bounds: readonly number[] | undefined): void {
+  if (bounds) {
+    const state = { counts: Array<number>(bounds.length + 1).fill(0), sum: 0 };
+    writeHistogram(writer, point, { bounds, state }, undefined);
+  } else writeNumber(writer, point, undefined);
 }
 
 /**
@@ -124,7 +82,7 @@ function writeEnd(writer: BinaryWriter, point: Point, kind: Kind): void {
 export async function* takeSnapshot(
   sources: readonly Source[],
   pushed: Pushed,
-  { origin, histograms, clock, failed }: SnapshotDeps,
+  { origin, clock, failed }: SnapshotDeps,
 ): AsyncGenerator<Packet, void, void> {
   const time = clock.now();
   const turns = createTurns();
@@ -132,37 +90,24 @@ export async function* takeSnapshot(
   const now: Pushed = new Map();
 
   /** What is known of one family of an account; several sources may have series of it. */
-  function knownOf(account: string | undefined, family: Family, kind: Kind): PushedFamily {
-    const id = `${account ?? ''}\0${family.name}${kind === 'exponential' ? '\0exponential' : ''}`;
-    const known = now.get(id) ?? { account, family, kind, series: new Set() };
+  function knownOf(account: string | undefined, family: Family, bounds: readonly number[] | undefined): PushedFamily {
+    const id = `${account ?? ''}\0${family.name}`;
+    const known = now.get(id) ?? { account, family, bounds, series: new Set() };
     now.set(id, known);
     return known;
   }
 
-  /** The exponential buckets of a sample, where they are asked for and have all values. */
-  const nativeOf = ({ value, whole }: Sample) => {
-    const native = histograms === 'base2_exponential_bucket_histogram' ? whole?.state.native : undefined;
-    return native && isComplete(native, value) ? native : undefined;
-  };
-
   /** Writes the series that a sample ends; of those with the same labels the first, as /metrics does. */
   function write(account: string | undefined, family: Family, sample: Sample, sum: number): void {
     const { value, since, whole } = sample;
-    const native = nativeOf(sample);
-    const kind = native ? 'exponential' : whole?.bounds;
-    const { series } = knownOf(account, family, kind);
+    const { series } = knownOf(account, family, whole?.bounds);
     const key = keyOf(family, sample);
     if (series.has(key)) return;
     series.add(key);
     const point = { attributes: attributesOf(account, family, sample), since, time };
-    if (native && whole) {
-      const size = native.counts.length + 2;
-      packets.add(family, kind, size, writer => writeNative(writer, point, native, whole, sum));
-    } else {
-      packets.add(family, kind, whole?.state.counts.length ?? 1, writer =>
-        whole ? writeHistogram(writer, point, whole, sum) : writeNumber(writer, point, value),
-      );
-    }
+    packets.add(family, whole?.state.counts.length ?? 1, writer =>
+      whole ? writeHistogram(writer, point, whole, sum) : writeNumber(writer, point, value),
+    );
   }
 
   function* samplesOf(source: Source): Generator<readonly [Family, Sample, number]> {
@@ -198,7 +143,7 @@ export async function* takeSnapshot(
     yield* packetsIfFull();
   }
   // `pushed` is changed at the end alone: an export may be broken off by a reload.
-  for (const [id, { account, family, kind, series }] of pushed) {
+  for (const [id, { account, family, bounds, series }] of pushed) {
     const still = now.get(id)?.series;
     let seen = 0;
     for (const key of series) {
@@ -206,7 +151,7 @@ export async function* takeSnapshot(
       if (seen % 1000 === 0) yield* packetsIfFull();
       if (still?.has(key)) continue;
       const attributes = attributesOf(account, family, { labels: labelsFrom(family, key), value: 0 });
-      packets.add(family, kind, sizeOfEnd(kind), writer => writeEnd(writer, { attributes, time }, kind));
+      packets.add(family, (bounds?.length ?? 0) + 1, writer => writeEnd(writer, { attributes, time }, bounds));
       if (packets.isFull()) yield* packetsIfFull();
     }
   }

@@ -1,5 +1,4 @@
 import { type HeaderSetting, otlpReceiver } from '../kit/otlp-receiver.ts';
-import { HISTOGRAMS, type Histograms } from './options.ts';
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
@@ -51,16 +50,6 @@ export function targetOf(
     isGzipped: set('COMPRESSION') !== 'none',
     timeout: timeout > 0 ? timeout : TIMEOUT,
   };
-}
-
-/** As the environment says, else the configuration. Throws an Error where the environment asks for what is not there. */
-export function histogramsOf({ histograms }: { readonly histograms: Histograms }, env: Env): Histograms {
-  const name = 'OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION';
-  const asked = env[name]?.toLowerCase();
-  if (!asked) return histograms;
-  const known = HISTOGRAMS.find(each => each === asked);
-  if (known === undefined) throw new Error(`${name} is ${asked}; there are ${HISTOGRAMS.join(' and ')}`);
-  return known;
 }
 
 /** Whether metrics are pushed: enabled, and not switched off by OpenTelemetry's variables. */

@@ -45,15 +45,13 @@ function sourceOf(
   };
 }
 
-const histograms = 'explicit_bucket_histogram' as const;
-
 async function push(sources: readonly Source[], pushed: Pushed = new Map()) {
   const packets: { points: ReceivedPoint[]; items: number; bytes: number }[] = [];
   const failed: unknown[] = [];
   const origin = { version: '1.2.3', resource: { 'service.name': 'delivery-watch', 'service.instance.id': 'h:1' } };
   const clock = { now: () => NOW };
   const onError = (_: Source, error: unknown) => void failed.push(error);
-  for await (const { body, items } of takeSnapshot(sources, pushed, { origin, histograms, clock, failed: onError })) {
+  for await (const { body, items } of takeSnapshot(sources, pushed, { origin, clock, failed: onError })) {
     packets.push({ points: decodeMetrics(Buffer.from(body)), items, bytes: body.length });
   }
   return { packets, points: packets.flatMap(({ points }) => points), failed, pushed };
@@ -166,7 +164,6 @@ describe('what is pushed', () => {
     const many = of(['p', 'q', ...Array.from({ length: 6000 }, (_, index) => String(index))]);
     const deps = {
       origin: { version: '1', resource: {} },
-      histograms,
       clock: { now: () => NOW },
       failed: () => undefined,
     };
@@ -227,7 +224,6 @@ it('goes out in bounded requests, between which other work goes on, and waits in
     let items = 0;
     const deps = {
       origin: { version: '1', resource: {} },
-      histograms,
       clock: { now: () => NOW },
       failed: () => undefined,
     };

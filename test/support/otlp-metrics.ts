@@ -7,7 +7,7 @@ export interface ReceivedPoint {
   readonly unit: string;
   readonly description: string;
   /** `sum`: not monotonic; all but gauges are cumulative. */
-  readonly type: 'counter' | 'sum' | 'gauge' | 'histogram' | 'exponential_histogram';
+  readonly type: 'counter' | 'sum' | 'gauge' | 'histogram';
   readonly labels: Readonly<Record<string, string>>;
   readonly since: number | undefined;
   readonly time: number;
@@ -16,14 +16,6 @@ export interface ReceivedPoint {
   readonly sum?: number;
   readonly counts?: readonly number[];
   readonly bounds?: readonly number[];
-  /** Of one with exponential buckets: the bucket of index `offset` + n has values above 2^(index ÷ 2^scale), up to that of the next. */
-  readonly exponential?: {
-    readonly scale: number;
-    readonly zero: number;
-    readonly zeroThreshold: number;
-    readonly offset: number;
-    readonly counts: readonly number[];
-  };
   readonly exemplars: readonly { readonly traceId: string; readonly value: number; readonly time: number }[];
 }
 
@@ -42,11 +34,6 @@ interface DecodedPoint {
   readonly bucketCounts?: readonly string[];
   readonly explicitBounds?: readonly number[];
   readonly flags?: number;
-  readonly scale?: number;
-  readonly zeroCount?: string;
-  readonly zeroThreshold?: number;
-  readonly positive?: { readonly offset?: number; readonly bucketCounts?: readonly string[] };
-  readonly negative?: unknown;
   readonly exemplars?: readonly {
     readonly traceId: string;
     readonly asDouble: number;
@@ -71,7 +58,6 @@ interface Decoded {
         readonly gauge?: Data;
         readonly sum?: Data;
         readonly histogram?: Data;
-        readonly exponentialHistogram?: Data;
       }[];
     }[];
   }[];
@@ -84,13 +70,6 @@ const ms = (nanos: string) => Number(BigInt(nanos) / 1000n) / 1000;
 const textsOf = (pairs: readonly KeyValue[] = []) =>
   Object.fromEntries(pairs.map(({ key, value }) => [key, value.stringValue ?? '']));
 
-function exponentialOf({ sum, scale = 0, zeroCount = '0', zeroThreshold = 0, positive, negative }: DecodedPoint) {
-  if (negative) throw new Error('there are no negative values');
-  const { offset = 0, bucketCounts = [] } = positive ?? {};
-  const exponential = { scale, zero: Number(zeroCount), zeroThreshold, offset, counts: bucketCounts.map(Number) };
-  return { ...(sum === undefined ? {} : { sum }), exponential };
-}
-
 /** The data points of a request's body. Throws for a sum or a histogram that is not cumulative. */
 export function decodeMetrics(body: Buffer): ReceivedPoint[] {
   const decoded = ExportMetricsServiceRequest.toObject(ExportMetricsServiceRequest.decode(body), {
@@ -100,23 +79,15 @@ export function decodeMetrics(body: Buffer): ReceivedPoint[] {
   }) as Decoded;
   return (decoded.resourceMetrics ?? []).flatMap(({ resource, scopeMetrics = [] }) =>
     scopeMetrics.flatMap(({ metrics = [] }) =>
-      metrics.flatMap(({ name, unit = '', description = '', gauge, sum, histogram, exponentialHistogram }) => {
-        const data = gauge ?? sum ?? histogram ?? exponentialHistogram;
-        const type = gauge
-          ? 'gauge'
-          : histogram
-            ? 'histogram'
-            : exponentialHistogram
-              ? 'exponential_histogram'
-              : sum?.isMonotonic
-                ? 'counter'
-                : 'sum';
+      metrics.flatMap(({ name, unit = '', description = '', gauge, sum, histogram }) => {
+        const data = gauge ?? sum ?? histogram;
+        const type = gauge ? 'gauge' : histogram ? 'histogram' : sum?.isMonotonic ? 'counter' : 'sum';
         if (!gauge && data?.aggregationTemporality !== 'AGGREGATION_TEMPORALITY_CUMULATIVE') {
           throw new Error(`${name} is not cumulative`);
         }
         return (data?.dataPoints ?? []).map((point): ReceivedPoint => {
           const { attributes, startTimeUnixNano, timeUnixNano, asDouble, count, flags, exemplars = [] } = point;
-          const value = histogram || exponentialHistogram ? Number(count) : asDouble;
+          const value = histogram ? Number(count) : asDouble;
           return {
             resource: textsOf(resource?.attributes),
             name,
@@ -127,7 +98,6 @@ export function decodeMetrics(body: Buffer): ReceivedPoint[] {
             since: startTimeUnixNano === undefined ? undefined : ms(startTimeUnixNano),
             time: ms(timeUnixNano),
             value: flags === NO_RECORDED_VALUE ? undefined : value,
-            ...(exponentialHistogram ? exponentialOf(point) : {}),
             ...(histogram
               ? {
                   ...(point.sum === undefined ? {} : { sum: point.sum }),
