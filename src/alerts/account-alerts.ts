@@ -4,7 +4,7 @@ import { type Alert, type Evaluated, noticesOf, rowOf, toNotice, versionOf } fro
 import type { Holds } from './holds.ts';
 import type { Notice } from './notice.ts';
 import type { Outbox, Posting } from './outbox.ts';
-import { type SendingDeps, sharesOf, withSending } from './sending.ts';
+import { type Silences, withSilences } from './silences.ts';
 
 /** The alerts of one account, as the last evaluation left them: in the store, and sent when they change. */
 export interface AccountAlerts {
@@ -12,7 +12,7 @@ export interface AccountAlerts {
   current(): Evaluated;
   /** Rules with an alert that is firing or of unknown state: all before the first evaluation. */
   states(): ReadonlyMap<string, 'firing' | 'unknown'>;
-  /** Of what fires or was resolved lately, but for what is held back or silenced. */
+  /** Notices of firing and recently resolved alerts, except silenced ones. */
   notices(): readonly Notice[];
   /**
    * Takes what is true now, and queues what changed for sending. Never rejects: that is sent although the store does not take it.
@@ -22,52 +22,50 @@ export interface AccountAlerts {
   /** Commits what the store did not take yet. Rejects with StoreError. */
   save(): Promise<void>;
   /** From now on these decide what is sent. `unjudged`: rules that are new or have changed; of them nothing is known yet. */
-  use(next: SendingDeps & { readonly unjudged: readonly string[] }): void;
+  use(next: { readonly silences: Silences; readonly unjudged: readonly string[] }): void;
 }
 
-export interface AccountAlertsDeps extends SendingDeps {
+export interface AccountAlertsDeps {
   readonly account: string;
   readonly rules: readonly { readonly name: string }[];
   readonly store: Store;
   readonly outbox: Pick<Outbox, 'post'>;
   readonly holds: Holds;
+  readonly silences: Silences;
   readonly log: Log;
 }
 
 const PREFIX = 'alerts/state/';
 
 function logChange(log: Log, account: string, before: Alert | undefined, after: Alert): void {
-  const { rule: alert, labels, value, state, ...held } = after;
+  const { rule: alert, labels, value, state, silencedBy } = after;
   const fields = { account, alert, labels, value };
   if (state.phase === 'resolved') log.info(fields, 'an alert is resolved');
-  else if (before?.state.phase === 'firing') log.warn(fields, 'an alert that was held back is sent');
-  else if (held.silencedBy !== undefined) log.info({ ...fields, reason: held.silencedBy }, 'a silenced alert fires');
-  else if (held.isHeldBack) log.info(fields, 'an alert fires beyond the limit of its rule; it is not sent');
+  else if (before?.state.phase === 'firing') log.warn(fields, 'an alert fires that is no longer silenced');
+  else if (silencedBy !== undefined) log.info({ ...fields, reason: silencedBy }, 'a silenced alert fires');
   else log.warn(fields, 'an alert fires');
 }
 
 /** Reads the alerts that an earlier process left. Rejects with StoreError. */
 export async function openAccountAlerts(deps: AccountAlertsDeps): Promise<AccountAlerts> {
   const { account, rules, store, outbox, holds, log } = deps;
-  let sending: SendingDeps = deps;
+  let { silences } = deps;
   const opened = new Map<string, Alert>();
   /** States as they are in the store, or wait for it. */
   const stored = new Map<string, string>();
   for (const [key, value] of await store.scan(account, PREFIX)) {
     const alert = JSON.parse(value) as Alert;
-    const silencedBy = alert.state.phase === 'firing' ? sending.silences.reasonFor(alert.labels) : undefined;
+    const silencedBy = alert.state.phase === 'firing' ? silences.reasonFor(alert.labels) : undefined;
     opened.set(key.slice(PREFIX.length), { ...alert, silencedBy });
     stored.set(key.slice(PREFIX.length), versionOf(alert));
   }
   let current: Evaluated = { alerts: opened, unknown: new Set(rules.map(({ name }) => name)), beyondCap: new Map() };
   let notices = noticesOf(current);
-  let isEvaluated = false;
-  sending.limits.take(account, sharesOf(current), isEvaluated);
   const uncommitted = new Map<string, string | null>();
   let postings: Posting[] = [];
   let isStoreFailing = false;
 
-  /** What has to be sent of what begins to fire, is held back no more, or is resolved by `after`. */
+  /** Notices of alerts that start to fire, are no longer silenced, or are resolved by `after`. */
   function changesTo(after: ReadonlyMap<string, Alert>): Notice[] {
     return [...after].flatMap(([fingerprint, alert]) => {
       const before = current.alerts.get(fingerprint);
@@ -114,13 +112,11 @@ export async function openAccountAlerts(deps: AccountAlertsDeps): Promise<Accoun
     async update(evaluated) {
       const mayTell = holds.has(account);
       if (mayTell !== true && !(await mayTell)) return;
-      const next = withSending(evaluated, current, sending);
+      const next = withSilences(evaluated, current, silences);
       const told = changesTo(next.alerts);
       const posting = outbox.post(account, told, ({ wants }) => wants === 'changes');
       current = next;
       notices = noticesOf(next);
-      isEvaluated = true;
-      sending.limits.take(account, sharesOf(next), isEvaluated);
       noteChangedStates(next);
       if (posting.changes().length > 0) postings.push(posting);
       try {
@@ -140,10 +136,9 @@ export async function openAccountAlerts(deps: AccountAlertsDeps): Promise<Accoun
       posting.send();
     },
     save,
-    use({ unjudged, ...next }) {
-      sending = next;
+    use({ silences: next, unjudged }) {
+      silences = next;
       current = { ...current, unknown: new Set([...current.unknown, ...unjudged]) };
-      sending.limits.take(account, sharesOf(current), isEvaluated);
     },
   };
 }

@@ -10,7 +10,7 @@ export interface Alert {
   /** By which it was last judged true. */
   readonly value: number;
   readonly state: AlertState;
-  /** It fires, or did, and nothing was sent of it: a silence or the rule's limit held it back. */
+  /** It was silenced from its start on: nothing was sent. */
   readonly isHeldBack?: true | undefined;
   /** Why it is silenced, while it fires and is. */
   readonly silencedBy?: string | undefined;

@@ -36,6 +36,9 @@ const withoutEmpty = (labels: Labels) =>
     ? Object.fromEntries(Object.entries(labels).filter(([, value]) => value !== ''))
     : labels;
 
+/** Maximum number of alerts of a rule in one account, recently resolved ones included: bounds memory and rows. */
+export const MAX_ALERTS = 100;
+
 /** A series for which a condition holds, as an alert. */
 type Candidate = Omit<Alert, 'state'> & Pick<Holding, 'heldFor'>;
 
@@ -54,9 +57,9 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
     }
   }
 
-  /** The one alert of what is beyond the cap. */
-  function overflow({ name, labels, limit }: AlertRule, value: number): Candidate {
-    const summary = `${name} has ${value} more series than the ${limit} that get individual alerts.`;
+  /** The alert that stands for all series beyond the cap. */
+  function overflow({ name, labels }: AlertRule, value: number): Candidate {
+    const summary = `${name} has ${value} more series than the ${MAX_ALERTS} that get individual alerts.`;
     const identity = withoutEmpty({ ...labels, alertname: name, account, overflow: 'true' });
     return { rule: name, labels: identity, annotations: { summary }, value };
   }
@@ -68,7 +71,7 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
   function cap(rule: AlertRule, listed: readonly Holding[], known: ReadonlyMap<string, Alert>) {
     const { name, labels: more, annotations } = rule;
     const holding = new Map<string, Candidate>();
-    let room = rule.limit - known.size;
+    let room = MAX_ALERTS - known.size;
     let left = 0;
     for (const { labels: own, value, heldFor } of listed) {
       const labels = withoutEmpty({ ...own, ...more, alertname: name, account });

@@ -134,14 +134,6 @@ export const alertRule = z.strictObject({
     )
     .default({})
     .describe('Annotations, such as `summary`; may use `{{ $value }}` and `{{ $labels.NAME }}`.'),
-  limit: z
-    .int()
-    .min(1)
-    .max(1000)
-    .default(100)
-    .describe(
-      'Alerts of this rule that an account may have, and that are sent at a time over all accounts. One more alert, with the label `overflow`, says how many are left out.',
-    ),
   when: alertCondition.describe('The condition: exactly one of these.'),
 });
 

@@ -1,4 +1,5 @@
 import { isOpen } from '../kit/cron.ts';
+import { type Alert, type Evaluated, wasSent } from './alert.ts';
 import type { SilenceOptions } from './options.ts';
 
 type Labels = Readonly<Record<string, string>>;
@@ -34,4 +35,17 @@ export function createSilences(silences: readonly SilenceOptions[], now: () => n
       return known.inForce.find(silence => matches(silence, labels))?.reason;
     },
   };
+}
+
+/** Marks silenced alerts in `next`. A firing alert is sent once it is not silenced; its end is sent only then. */
+export function withSilences(next: Evaluated, before: Evaluated, silences: Silences): Evaluated {
+  const mark = (fingerprint: string, { isHeldBack: _, silencedBy: __, ...alert }: Alert): Alert => {
+    if (alert.state.phase === 'pending') return alert;
+    const last = before.alerts.get(fingerprint);
+    if (alert.state.phase === 'resolved') return wasSent(last) ? alert : { ...alert, isHeldBack: true };
+    const silencedBy = silences.reasonFor(alert.labels);
+    const isSent = last?.state.phase === 'firing' && wasSent(last);
+    return isSent || silencedBy === undefined ? { ...alert, silencedBy } : { ...alert, silencedBy, isHeldBack: true };
+  };
+  return { ...next, alerts: new Map([...next.alerts].map(([key, alert]) => [key, mark(key, alert)])) };
 }

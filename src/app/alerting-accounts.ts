@@ -4,10 +4,7 @@ import { createHistories, type Histories } from '../alerts/evidence.ts';
 import type { Holds } from '../alerts/holds.ts';
 import { type AlertRule, isAbout } from '../alerts/options.ts';
 import type { Outbox } from '../alerts/outbox.ts';
-import { openOverflow } from '../alerts/overflow.ts';
-import { createSendLimits } from '../alerts/send-limits.ts';
-import type { SendingDeps } from '../alerts/sending.ts';
-import { createSilences } from '../alerts/silences.ts';
+import { createSilences, type Silences } from '../alerts/silences.ts';
 import { collectorsOf } from '../config/alerts.ts';
 import type { Config } from '../config/schema.ts';
 import type { Recorder } from '../history/recorder.ts';
@@ -39,17 +36,17 @@ export interface AlertingDeps {
   readonly tracer: Tracer;
 }
 
-/** The alerts of an account, or of none, with what judges them. */
+/** The alerts of an account and what evaluates them. */
 export interface Opened {
   readonly alerts: AccountAlerts;
   readonly histories: Histories;
   readonly rules: readonly AlertRule[];
-  readonly sending: SendingDeps;
+  readonly silences: Silences;
   /** Its rules are evaluated so; undefined: by its account. */
   readonly evaluate: Evaluate | undefined;
 }
 
-/** By account; `NO_ACCOUNT` has those of what is left out. */
+/** By account. */
 export type AllOpened = ReadonlyMap<string, Opened>;
 
 export interface InUse {
@@ -86,7 +83,7 @@ function rulesFor({ name, state }: Account, { alerts }: Config): readonly AlertR
 function leaving(
   name: string,
   { alerts, histories }: Opened,
-  sending: SendingDeps,
+  silences: Silences,
   { clock, log }: AlertingDeps,
   evaluators: Reuse<Evaluate>,
 ): Opened {
@@ -96,10 +93,10 @@ function leaving(
       if (alerts.current().alerts.size > 0) await resolve();
     };
   });
-  return { alerts, histories, sending, rules: [], evaluate };
+  return { alerts, histories, silences, rules: [], evaluate };
 }
 
-/** Alerts of every account, of what is left out of them, and of those that leave. Rejects with StoreError. */
+/** Opens the alerts of every account, removed ones with firing alerts included. Rejects with StoreError. */
 export async function openAlerts(
   deps: AlertingDeps,
   { outbox, holds }: { readonly outbox: Outbox; readonly holds: Holds },
@@ -107,50 +104,33 @@ export async function openAlerts(
   evaluators: Reuse<Evaluate>,
 ): Promise<AllOpened> {
   const { config, store, clock, log } = deps;
-  const { rules, enabled } = config.alerts;
-  const own = enabled ? deps.accounts : [];
+  const own = config.alerts.enabled ? deps.accounts : [];
   const silences = createSilences(config.alerts.silences, clock.now);
-  const names = own.map(({ name }) => name);
-  const limits = createSendLimits(new Map(rules.map(({ name, limit }) => [name, limit])), names);
-  const sending = { silences, limits };
   async function open(account: Account): Promise<[string, Opened]> {
     const { name } = account;
     const rules = rulesFor(account, config);
     const { alerts = undefined, histories = createHistories() } = before.get(name) ?? {};
-    const opened = alerts ?? (await openAccountAlerts({ account: name, rules, store, outbox, holds, ...sending, log }));
-    return [name, { alerts: opened, histories, rules, sending, evaluate: undefined }];
+    const opened = alerts ?? (await openAccountAlerts({ account: name, rules, store, outbox, holds, silences, log }));
+    return [name, { alerts: opened, histories, rules, silences, evaluate: undefined }];
   }
   const opened = new Map(await Promise.all(own.map(open)));
   const isMoved = movedOf(deps);
-  if (enabled && !isMoved(NO_ACCOUNT)) {
-    const known = before.get(NO_ACCOUNT);
-    const common = { rules, limits, store, outbox, holds, silences, clock, log };
-    const overflow = await openOverflow({ ...common, before: known?.alerts });
-    const parts = [overflow.alerts, silences, limits];
-    opened.set(NO_ACCOUNT, {
-      alerts: overflow.alerts,
-      histories: createHistories(),
-      rules,
-      sending: { silences, limits: overflow.limits },
-      evaluate: evaluators.of('overflow', parts, () => overflow.evaluate),
-    });
-  }
   for (const [name, each] of before) {
     const isOver = each.alerts.current().alerts.size === 0;
     if (!opened.has(name) && !isOver && !isMoved(name))
-      opened.set(name, leaving(name, each, sending, deps, evaluators));
+      opened.set(name, leaving(name, each, silences, deps, evaluators));
   }
   return opened;
 }
 
-/** Lets each account's alerts go on under the rules, silences and limits of this configuration. */
+/** Applies the rules and silences of this configuration to each account's alerts. */
 export function takeAlerts(opened: AllOpened, before: AllOpened): void {
   const identity = createIdentities();
-  for (const [name, { alerts, histories, rules, sending }] of opened) {
+  for (const [name, { alerts, histories, rules, silences }] of opened) {
     const known = before.get(name)?.rules ?? [];
     const judged = new Set(known.map(identity));
     const unjudged = rules.filter(rule => !judged.has(identity(rule))).map(({ name }) => name);
-    alerts.use({ ...sending, unjudged });
+    alerts.use({ silences, unjudged });
     histories.keep(rules.map(({ when }) => when));
   }
 }

@@ -77,14 +77,13 @@ interface Kept {
 }
 
 /** An alert, as JSON. */
-function toShown({ labels, annotations, value, state, isHeldBack, silencedBy }: Alert): ShownAlert {
+function toShown({ labels, annotations, value, state, silencedBy }: Alert): ShownAlert {
   return {
     state: state.phase,
     labels,
     annotations,
     value,
     ...(silencedBy === undefined ? {} : { silencedBy }),
-    ...(isHeldBack && state.phase === 'firing' ? { sent: false } : {}),
     ...(state.phase === 'pending' ? {} : { startsAt: timeText(state.startsAt) }),
     ...(state.phase === 'resolved' ? { endsAt: timeText(state.endsAt) } : {}),
   };
@@ -198,7 +197,7 @@ export async function openAlerting(deps: AlertingDeps, before?: Alerting): Promi
       ...(counted.length > 0 ? [sources.of('notifications', counted, () => counter.sourceOf(counted))] : []),
     ],
     alerts: (account = undefined) =>
-      (account === undefined ? ['', ...names] : [account]).flatMap(name =>
+      (account === undefined ? names : [account]).flatMap(name =>
         [...(inUse.opened.get(name)?.alerts.current().alerts.values() ?? [])].map(toShown),
       ),
     take() {

@@ -115,8 +115,6 @@ export interface ShownAlert {
   readonly value: number;
   /** Why it is silenced, while it is. */
   readonly silencedBy?: string;
-  /** False: it fires, and nothing was sent of it, by a silence or the limit of its rule. */
-  readonly sent?: boolean;
   /** Times, as ISO 8601. */
   readonly startsAt?: string;
   readonly endsAt?: string;

@@ -4,7 +4,7 @@ import { createCounter } from './own.ts';
 
 const alerts = gauge(
   'delivery_watch_alerts',
-  'The agent’s own alerts by state, at the last evaluation, each counted once. firing: sent; silenced: firing, but a silence of the configuration holds; beyond_cap: series and firing alerts beyond the limit of the rule, which one alert with the label overflow represents. Only if `alerts.enabled` is true.',
+  'The agent’s own alerts by state, at the last evaluation, each counted once. firing: sent; silenced: firing, but a silence of the configuration holds; beyond_cap: series beyond the 100 alerts of a rule in an account, which one alert with the label overflow represents. Only if `alerts.enabled` is true.',
   ['alert', 'state'],
 );
 
@@ -23,23 +23,21 @@ type State = (typeof STATES)[number];
 interface CountedAlert {
   readonly rule: string;
   readonly state: { readonly phase: string };
-  readonly isHeldBack?: boolean | undefined;
   readonly silencedBy?: string | undefined;
 }
 
 /** What the last evaluation came to, as far as it is counted. */
 interface Evaluated {
   readonly alerts: ReadonlyMap<string, CountedAlert>;
-  /** By rule: series that have no alert of their own. */
+  /** Series without an alert of their own, by rule. */
   readonly beyondCap: ReadonlyMap<string, number>;
 }
 
 /** Undefined: it is over. */
-function stateOf({ state: { phase }, isHeldBack, silencedBy }: CountedAlert): State | undefined {
+function stateOf({ state: { phase }, silencedBy }: CountedAlert): State | undefined {
   if (phase === 'pending') return 'pending';
   if (phase !== 'firing') return undefined;
-  if (silencedBy !== undefined) return 'silenced';
-  return isHeldBack ? 'beyond_cap' : 'firing';
+  return silencedBy === undefined ? 'firing' : 'silenced';
 }
 
 /** How many alerts of each rule there are in an account. */

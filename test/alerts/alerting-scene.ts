@@ -111,15 +111,8 @@ export function createCounts() {
   };
 }
 
-/** Nothing is silenced, and there is no limit. */
-export const sendAll = {
-  silences: { reasonFor: () => undefined },
-  limits: {
-    room: () => ({ alerts: Number.POSITIVE_INFINITY, overflow: Number.POSITIVE_INFINITY }),
-    take: () => undefined,
-    leftOut: () => 0,
-  },
-};
+/** Nothing is silenced. */
+export const sendAll = { silences: { reasonFor: () => undefined } };
 
 export const rule = (name: string, more: Partial<AlertRule> = {}): AlertRule => ({
   name,
@@ -127,7 +120,6 @@ export const rule = (name: string, more: Partial<AlertRule> = {}): AlertRule => 
   keepFiringFor: 0,
   labels: {},
   annotations: {},
-  limit: 100,
   when: { kind: 'above', metric: 'x', labels: {}, value: 0 },
   ...more,
 });

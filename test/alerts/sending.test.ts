@@ -4,8 +4,6 @@ import { createEvaluation } from '../../src/alerts/evaluation.ts';
 import { holdsAll } from '../../src/alerts/holds.ts';
 import type { Holding } from '../../src/alerts/judge.ts';
 import type { AlertRule, SilenceOptions } from '../../src/alerts/options.ts';
-import { openOverflow } from '../../src/alerts/overflow.ts';
-import { createSendLimits } from '../../src/alerts/send-limits.ts';
 import { createSilences, isInForce } from '../../src/alerts/silences.ts';
 import { alertsSource } from '../../src/metrics/alerting.ts';
 import { createOutboxScene, createReceiver, HOUR, MINUTE, rule, SECOND } from './alerting-scene.ts';
@@ -31,15 +29,13 @@ async function createScene(rules: readonly AlertRule[], silenced: readonly Silen
   async function start(): Promise<void> {
     await outbox.restart();
     const silences = createSilences(silenced, clock.now);
-    const limits = createSendLimits(new Map(rules.map(({ name, limit }) => [name, limit])), ['a', 'b']);
-    const deps = { holds: holdsAll, store, outbox: outbox.outbox(), silences, limits, log };
+    const deps = { holds: holdsAll, store, outbox: outbox.outbox(), silences, log };
     parts = [];
     for (const account of ['a', 'b']) {
       const alerts = await openAccountAlerts({ ...deps, account, rules });
       const judge = () => holding[account] ?? [];
       parts.push({ alerts, evaluate: createEvaluation({ alerts, rules, judge, isDoubtful: () => false, clock, log }) });
     }
-    parts.push(await openOverflow({ ...deps, rules, clock }));
   }
   await start();
   return {
@@ -56,7 +52,7 @@ async function createScene(rules: readonly AlertRule[], silenced: readonly Silen
       await outbox.tell();
       return hook.notices
         .slice(before)
-        .map(({ status, labels }) => `${status} ${labels.account ?? 'all'}/${labels.x ?? labels.overflow}`);
+        .map(({ status, labels }) => `${status} ${labels.account}/${labels.x ?? labels.overflow}`);
     },
   };
 }
@@ -145,44 +141,16 @@ describe('a silence', () => {
   });
 });
 
-describe('the limit of a rule', () => {
-  it('is of all accounts together; one alert of none says how many are left out', async () => {
-    const scene = await createScene([rule('Big', { limit: 3, labels: { severity: 'warning' } })]);
-    expect(await scene.run({ a: keys('1', '2'), b: keys('1', '2', '3') })).toEqual([
-      'firing a/1',
-      'firing a/2',
-      'firing b/1',
-      'firing all/true',
-    ]);
-    expect(scene.hook.notices.at(-1)).toMatchObject({
-      labels: { alertname: 'Big', overflow: 'true', severity: 'warning' },
-      annotations: { summary: '2 more alerts of Big fire than the 3 that are sent at a time.' },
+describe('the cap of a rule', () => {
+  it('limits an account to 100 alerts and sends one more that stands for the rest', async () => {
+    const scene = await createScene([rule('Big', { labels: { severity: 'warning' } })]);
+    const firing = await scene.run({ a: many(103), b: keys('1') });
+    expect(firing).toHaveLength(102);
+    expect(firing).toContain('firing a/true');
+    expect(scene.hook.notices.find(({ labels }) => labels.overflow)).toMatchObject({
+      labels: { alertname: 'Big', account: 'a', overflow: 'true', severity: 'warning' },
+      annotations: { summary: 'Big has 3 more series than the 100 that get individual alerts.' },
     });
-    expect(statesOf(scene.alertsOf('b'))).toBe('pending 0, firing 1, silenced 0, beyond_cap 2');
-    // After a restart nothing is known of b until it was judged: the count does not fall.
-    await scene.start();
-    expect(await scene.run({ b: 'unknown' })).toEqual([]);
-    expect(await scene.run({ a: [], b: keys('1', '2', '3') })).toEqual([
-      'resolved a/1',
-      'resolved a/2',
-      'firing b/2',
-      'firing b/3',
-      'resolved all/true',
-    ]);
-    expect(await scene.run({ b: [] })).toEqual(['resolved b/1', 'resolved b/2', 'resolved b/3']);
-  });
-
-  it('does not let what was never sent be resolved', async () => {
-    const scene = await createScene([rule('Big', { limit: 1 })]);
-    expect(await scene.run({ a: keys('1'), b: keys('1') })).toEqual(['firing a/1', 'firing all/true']);
-    expect(await scene.run({ b: [] })).toEqual(['resolved all/true']);
-  });
-
-  it('bounds what each account keeps, too, and does not count what is silenced', async () => {
-    const silenced = silence({ match: { account: ['b'] }, until: START + HOUR });
-    const scene = await createScene([rule('Big', { limit: 2 })], [silenced]);
-    expect(await scene.run({ a: many(5), b: many(2) })).toEqual(['firing a/k0', 'firing a/k1', 'firing a/true']);
-    expect(statesOf(scene.alertsOf('a'))).toBe('pending 0, firing 3, silenced 0, beyond_cap 3');
-    expect(await scene.run({}, HOUR)).toEqual(['firing all/true']);
+    expect(statesOf(scene.alertsOf('a'))).toBe('pending 0, firing 101, silenced 0, beyond_cap 3');
   });
 });

@@ -152,8 +152,7 @@ it('lets alerts, histories and accounts go on that have not changed, and knows n
 
   const third = await use(['a', 'b'], { rules });
   const isSame = third.evaluations.map((each, index) => each === second.evaluations[index]);
-  // The last is of what all accounts leave out together.
-  expect(isSame).toEqual([true, true, false]);
+  expect(isSame).toEqual([true, true]);
 });
 
 it('resolves what fires of rules and accounts that are gone, and tells it', async () => {
@@ -247,20 +246,5 @@ describe('an account that another replica goes on with', () => {
     expect(await after.evaluate()).toEqual(['firing Fires a', 'pending Waits a']);
     expect(await after.send()).toEqual([]);
     expect(await gone.send()).toEqual(['/hook resolved Fires b']);
-  });
-
-  it('does not take with it what is of no account: one replica has that', async () => {
-    const { sizes, turn, shared } = await setUp();
-    for (const name of ['a', 'b']) sizes.set(name, 1);
-    for (const name of ['', 'a', 'b']) shared.place(name, 'one');
-    const limited = { rules: [above('Fires', 0, { limit: 1 })] };
-    const one = await turn('one', ['a', 'b'], limited, hook);
-    expect(await one.evaluate()).toEqual(['firing Fires undefined', 'firing Fires a', 'firing Fires b']);
-    shared.place('', 'two');
-    const rest = await turn('one', ['a', 'b'], limited, hook);
-    expect(await rest.evaluate()).toEqual(['firing Fires a', 'firing Fires b']);
-    const two = await turn('two', ['a', 'b'], limited, hook);
-    // It has no account, so none of its own is left out.
-    expect(await two.evaluate()).toEqual(['resolved Fires undefined']);
   });
 });

@@ -275,9 +275,7 @@ async function refuse(described: Described): Promise<void> {
   const overrides: Partial<Served> = {
     explain: async id => (id === 'late' ? 'no_agent' : id === 'none' ? [] : [EXPLAINED]),
     journal: async () => LINES,
-    alerts: () => [
-      { state: 'firing', labels: {}, annotations: {}, value: 1, sent: false, startsAt: '2026-01-01T00:00:00.000Z' },
-    ],
+    alerts: () => [{ state: 'firing', labels: {}, annotations: {}, value: 1, startsAt: '2026-01-01T00:00:00.000Z' }],
     command: async () => answer,
     // As one of several replicas answers.
     status: () => [{ account: 'a', up: true, collectors: [], replica: URL_OF_ANOTHER, asOf: 1 }],

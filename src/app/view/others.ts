@@ -157,10 +157,9 @@ export function createOthers({ mirror, settings, clock, isAway }: OthersDeps): O
 
   function alertsOf(account: string): readonly ShownAlert[] {
     return (shown<Summary>(mirror.summary(account))?.body.alerts ?? []).map(
-      ({ silencedBy, sent, startsAt, endsAt, ...alert }) => ({
+      ({ silencedBy, startsAt, endsAt, ...alert }) => ({
         ...alert,
         ...(silencedBy === undefined ? {} : { silencedBy }),
-        ...(sent === undefined ? {} : { sent }),
         ...(startsAt === undefined ? {} : { startsAt }),
         ...(endsAt === undefined ? {} : { endsAt }),
       }),

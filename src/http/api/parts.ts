@@ -102,7 +102,6 @@ export const Alert = z.object({
   annotations: z.record(z.string(), z.string()),
   value: Num,
   silencedBy: z.string().optional(),
-  sent: z.boolean().optional(),
   startsAt: Time.optional(),
   endsAt: Time.optional(),
 });

@@ -134,11 +134,10 @@ const webUrl = (text: string | undefined) => {
   return url?.protocol === 'http:' || url?.protocol === 'https:' ? url.href : undefined;
 };
 
-/** Why an alert that fires is not heard of. */
-function silence({ silencedBy, sent = true }: Alert): Html | undefined {
-  if (silencedBy !== undefined) return html`${tag('silenced', 'plain')} <span class="soft">${named(silencedBy)}</span>`;
-  return sent ? undefined : html`${tag('not sent', 'warning')} <span class="soft">beyond the limit of its rule</span>`;
-}
+const silence = ({ silencedBy }: Alert): Html | undefined =>
+  silencedBy === undefined
+    ? undefined
+    : html`${tag('silenced', 'plain')} <span class="soft">${named(silencedBy)}</span>`;
 
 const isSeverity = (text: string | undefined): text is Problem['severity'] =>
   text === 'critical' || text === 'warning' || text === 'info';

@@ -150,11 +150,10 @@ describe('the page', () => {
     expect(text).toContain('href="runbooks/DeliveryTokenRejected"');
   });
 
-  it('says which alerts are silenced or not sent, and where the configuration is refused', () => {
+  it('shows which alerts are silenced and where the configuration is refused', () => {
     const faults = [{ file: 'c.yaml', line: 3, column: 7, message: 'accounts: <b>bad</b>' }];
     const text = read(page(TROUBLED, {}, faults));
     expect(text).toMatch(/DlqGrowing nightly filter= payments silenced planned migration until noon/);
-    expect(text).toMatch(/TooMany billing not sent beyond the limit of its rule/);
     expect(text).toMatch(
       /The new configuration was refused; the one before is in use .* c\.yaml:3:7 accounts: &lt;b&gt;bad/,
     );
