@@ -30,14 +30,6 @@ export const eventsOptions = z.strictObject({
     .boolean()
     .default(false)
     .describe('Whether the wait-time histograms have the label `destination`, too.'),
-  maxOpenMessages: z
-    .int()
-    .min(1)
-    .max(10_000_000)
-    .default(100_000)
-    .describe(
-      'Maximum number of open messages that are tracked. Beyond it the oldest are dropped and counted in `delivery_messages_untracked_total`.',
-    ),
 });
 
 export type EventsOptions = z.output<typeof eventsOptions>;

@@ -6,6 +6,7 @@ import { type Collector, defineKind, type Observation, type ObserveContext, PAGE
 import { NO_ROUTES, type Routes } from '../routes.ts';
 import type { ShownTally } from './destinations.ts';
 import { type EventsOptions, eventsOptions } from './event-options.ts';
+import { MAX_OPEN } from './lifecycle.ts';
 import type { Gauges, Memory } from './memory.ts';
 import { type RangeRead, readOn, startRange } from './read.ts';
 import { readingPerDay } from './read-back.ts';
@@ -30,6 +31,8 @@ export interface EventsServices {
   readonly traces?: TraceOptions | undefined;
   /** Whether attempts are followed by flow-control key, for its audit. */
   readonly isAudited?: boolean | undefined;
+  /** Maximum number of open messages; default: 100,000. */
+  readonly maxOpen?: number | undefined;
 }
 
 /** What is shown of one account's event log. Never changed once made. */
@@ -139,7 +142,7 @@ export const events = defineKind({
     },
     untracked: counter(
       'delivery_messages_untracked_total',
-      `Messages whose lifecycle could not be tracked: unknown_start: ended, but their creation was never read; evicted: dropped beyond events.maxOpenMessages or after 14 days. ${BEHIND}`,
+      `Messages whose lifecycle could not be tracked: unknown_start: ended, but their creation was never read; evicted: dropped beyond 100,000 open messages or after 14 days. ${BEHIND}`,
       ['reason'],
     ),
     gaps: counter(
@@ -259,9 +262,17 @@ export function factsOf(memory: Memory, { window, destination, destinationHistog
 
 export function createEvents(
   options: EventsOptions,
-  { backfill = 0, onTimeWithin = 300_000, routes = NO_ROUTES, schedules, traces, isAudited }: EventsServices = {},
+  {
+    backfill = 0,
+    onTimeWithin = 300_000,
+    routes = NO_ROUTES,
+    schedules,
+    traces,
+    isAudited,
+    maxOpen = MAX_OPEN,
+  }: EventsServices = {},
 ): Collector<EventsFacts, Memory, Walk> {
-  const limits = { ...options, most: options.maxOpenMessages, onTimeWithin };
+  const limits = { ...options, most: maxOpen, onTimeWithin };
   const tailOptions = { ...limits, backfill, isSwept: options.lateSweep > options.overlap };
   const recall = (memory: Memory) => factsOf(memory, options);
 

@@ -5,6 +5,9 @@ import { byTime, isEnding, type KeptEvent } from './kept-event.ts';
 import { type Checkpoint, close, type Gauges, type Memory, noteGap, type OpenMessage } from './memory.ts';
 import { BOUNDS, isAmongSlowest, observeAttempt, observeWait, type Result } from './tally.ts';
 
+/** Maximum number of open messages that are tracked; bounds memory and rows. */
+export const MAX_OPEN = 100_000;
+
 export interface Limits {
   /** Milliseconds. */
   readonly overlap: number;

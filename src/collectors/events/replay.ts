@@ -3,7 +3,7 @@ import { NO_ROUTES } from '../routes.ts';
 import type { EventsOptions } from './event-options.ts';
 import { type EventsFacts, type EventsServices, factsOf } from './events.ts';
 import { byTime, type KeptEvent } from './kept-event.ts';
-import { follow, judgeUntil } from './lifecycle.ts';
+import { follow, judgeUntil, MAX_OPEN } from './lifecycle.ts';
 import { count, firstCheckpoint, MINUTE } from './memory.ts';
 import { type RangeRead, startRange } from './read.ts';
 import { restoreMemory } from './rows.ts';
@@ -60,7 +60,7 @@ async function* replay(
   signal: AbortSignal,
 ): AsyncGenerator<ReplayStep> {
   const memory = restoreMemory(new Map(), options, { routes, schedules });
-  const limits = { ...options, most: options.maxOpenMessages, onTimeWithin };
+  const limits = { ...options, most: MAX_OPEN, onTimeWithin };
   // Events of the window before the range only show which messages are in flight.
   const start = Math.max(0, from - options.window);
   const checkpoint = firstCheckpoint(from, start, memory.destinationOption);

@@ -5,7 +5,8 @@ describe('messages that are followed', () => {
   /** An agent that follows ten of a hundred open messages. */
   async function createFull() {
     const service = createLog();
-    const agent = createAgent(service, { maxOpenMessages: 10 });
+    const agent = createAgent(service);
+    agent.reconfigure({}, { maxOpen: 10 });
     await agent.round('tail');
     for (let number = 0; number < 100; number += 1) {
       service.add(`msg_${number}`, ['created'], service.clock.now + 1 + number);
@@ -38,7 +39,7 @@ describe('messages that are followed', () => {
 
   it('become fewer when the limit does', async () => {
     const { agent, clock, add } = await createFull();
-    agent.reconfigure({ maxOpenMessages: 3 });
+    agent.reconfigure({}, { maxOpen: 3 });
     add('msg_100', ['created'], clock.now + 1);
     await agent.run(2, 2 * MINUTE);
     expect(agent.shown()).toMatchObject({ gauges: { inFlight: 3 }, log: { untracked: { evicted: 98 } } });
