@@ -2,7 +2,7 @@ import type { LoadedConfig } from '../config/load.ts';
 import type { ReloadAnswer, Served } from '../http/server.ts';
 import { createClosing } from '../kit/closing.ts';
 import type { Log } from '../kit/log.ts';
-import { createTurnTaking } from '../kit/turn-taking.ts';
+import { createSerially } from '../kit/serially.ts';
 import { createLoopSet } from '../scheduler/loop-set.ts';
 import { startStaggered } from '../scheduler/start-staggered.ts';
 import { NO_ACCOUNT } from '../store/store.ts';
@@ -88,7 +88,7 @@ export async function createRuntime(loaded: LoadedConfig, deps: PartsDeps): Prom
     const isRunning = (account: string) => running.has(account);
     let current: Generation = (await buildGeneration(loaded, base, { names, isHeld: isRunning })).generation;
     // A reload and a hand-over each build on what is in use.
-    const inTurn = createTurnTaking();
+    const inTurn = createSerially();
     const loops = createLoopSet({ clock, random });
     const starter = createStarter(clock);
     current.pushMetrics.take(current.shown);

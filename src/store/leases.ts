@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
+import { createSerially } from '../kit/serially.ts';
 import { heldSql, leaseStatements } from './leases-sql.ts';
 import type { Leases } from './postgres.ts';
 import type { PostgresDatabase, Row } from './postgres-database.ts';
@@ -82,14 +83,7 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
   /** Accounts were lost that no renewal has named yet. */
   let isLossUntold = false;
   let sharing: Sharing | undefined;
-  let queue: Promise<unknown> = Promise.resolve();
-
-  /** One after the other, in the order in which they were asked for. */
-  function inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const result = queue.then(work);
-    queue = result.catch(() => undefined);
-    return result;
-  }
+  const inTurn = createSerially();
 
   const held = () => [...own].filter(([, { lost }]) => !lost);
 

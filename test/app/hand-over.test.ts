@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { createHandOvers } from '../../src/app/hand-over.ts';
 import { createHolding } from '../../src/app/holding.ts';
-import { createTurnTaking } from '../../src/kit/turn-taking.ts';
+import { createSerially } from '../../src/kit/serially.ts';
 import { NO_ACCOUNT } from '../../src/store/store.ts';
 import { createSharedStore } from '../support/fake-replicas.ts';
 import { createManualClock, settle } from '../support/manual-clock.ts';
@@ -21,7 +21,7 @@ function setUp(configured: readonly string[]) {
   const { replicas } = database.join('one');
   const deps = { clock, random: () => 0, log };
   const holding = createHolding({ ...deps, replicas, accounts: configured });
-  const inTurn = createTurnTaking();
+  const inTurn = createSerially();
   let running: ReadonlySet<string> = new Set();
   let opening: Promise<void> = Promise.resolve();
   const handOvers = createHandOvers({

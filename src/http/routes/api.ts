@@ -1,10 +1,10 @@
 import { type NextFunction, type Request, type Response, Router } from 'express';
 import { z } from 'zod';
+import { createSerially } from '../../kit/serially.ts';
 import { AutoCancelQuery } from '../api/auto-cancel.ts';
 import { HistoryQuery } from '../api/history.ts';
 import { OverviewQuery } from '../api/overview.ts';
 import { readQuery } from '../parameters.ts';
-import { createSerially } from '../serially.ts';
 import type { Served } from '../served.ts';
 import { onlyAllow, READ } from './methods.ts';
 
@@ -30,6 +30,7 @@ function refusePath(error: unknown, _request: Request, response: Response, next:
 
 /** GET /api/v1/overview, /accounts/NAME, /accounts/NAME/history, /auto-cancel, /agent and /openapi.json: what the pages show, as JSON. */
 export function apiRoutes(served: Served): Router {
+  // A response may hold thousands of rows: concurrent ones would take all memory.
   const serially = createSerially();
   let document: Promise<unknown> | undefined;
 

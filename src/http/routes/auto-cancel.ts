@@ -1,8 +1,8 @@
 import { type Request, type Response, Router } from 'express';
 import { parseDuration } from '../../kit/duration.ts';
+import { createSerially } from '../../kit/serially.ts';
 import { whenOver } from '../answers.ts';
 import { EXPLAIN, SENT_ON } from '../peer.ts';
-import { createSerially } from '../serially.ts';
 import type { Served } from '../served.ts';
 import { onlyAllow, READ } from './methods.ts';
 
@@ -21,6 +21,7 @@ const SINCE = '24h';
 
 /** GET /api/v1/explain?id=…[&account=…] and /api/v1/journal[?since=…], JSON. */
 export function autoCancelRoutes(served: Served): Router {
+  // A response may hold thousands of rows: concurrent ones would take all memory.
   const serially = createSerially();
   return Router()
     .get(EXPLAIN, async (request: Request, response: Response) => {

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { type NextFunction, type Request, type Response, Router } from 'express';
+import { createSerially } from '../../kit/serially.ts';
 import { OverviewQuery } from '../api/overview.ts';
 import { accountPage } from '../page/account.ts';
 import { agentPage } from '../page/agent.ts';
@@ -11,7 +12,6 @@ import { type Html, html } from '../page/html.ts';
 import { layout, type PageContext } from '../page/layout.ts';
 import { overviewPage } from '../page/overview.ts';
 import { readRunbook, runbookHtml } from '../page/runbooks.ts';
-import { createSerially } from '../serially.ts';
 import type { Served } from '../served.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { onlyAllow, READ } from './methods.ts';
@@ -70,6 +70,7 @@ const missing = (what: Html, context: PageContext) =>
 /** The pages, and what they are made of: `/`, `/accounts/NAME`, `/auto-cancel`, `/agent`, `/runbooks/NAME`, `/assets/HASH/FILE`. */
 export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Router {
   const assets = createAssets();
+  // A response may hold thousands of rows: concurrent ones would take all memory.
   const serially = createSerially();
   /** A page of a thousand rows, with all that it is made of, is some megabytes: a crowd of them must not be. */
   const inTurn =
