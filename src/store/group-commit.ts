@@ -1,51 +1,52 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Clock, systemClock } from '../kit/clock.ts';
 
-/** Writes together what is asked for together. */
-export interface GroupCommit<T> {
+/** Writes items together, in the order in which they were added. */
+export interface GroupCommit<T, R> {
   /**
-   * Resolves once `item` is written, rejects with the error of the write that held it alone. Items are written in the
-   * order in which they were added. `weight` is its share of `limit`.
+   * Resolves with the result that `write` returned for this item; rejects with the error of its write. `weight` counts towards
+   * the limit; an infinite weight makes a group of one.
    */
-  add(item: T, weight: number): Promise<void>;
-  /** Writes everything that waits, now. */
-  drain(): void;
-  /** Resolves once no group is written in part. */
+  add(item: T, weight: number): Promise<R>;
+  /** Resolves when no group is being written. */
   settled(): Promise<void>;
+  /** Resolves when no item waits or is being written. */
+  ended(): Promise<void>;
 }
 
-interface Waiting<T> {
+export interface GroupCommitOptions {
+  /** Maximum weight of a group of more than one item. */
+  readonly limit: number;
+  /** Whether an error would be the same for every item: all items that wait fail with it. */
+  isOfAll(error: unknown): boolean;
+  /** Minimum time from the end of a group to the start of the next, in which more items may join it (ms). */
+  readonly spacing?: () => number;
+  readonly clock?: Pick<Clock, 'monotonic' | 'sleep'>;
+}
+
+interface Waiting<T, R> {
   readonly item: T;
   readonly weight: number;
-  resolve(): void;
-  reject(error: unknown): void;
+  readonly done: PromiseWithResolvers<R>;
 }
 
 /**
- * Group commit: everything added within one turn of the event loop goes into one `write`, so that it costs one fsync.
- * `write` blocks, and writes all of its items or throws; a long one gives steps, one a turn. A group weighs at most `limit`
- * (one item always fits); the next waits for another turn, so that other work gets in between. When a group fails, each of
- * its items is written alone, a turn each: a bad one fails by itself. `isOfAll`: errors that are no item's, with which all of
- * a group fail at once. `spacing`: milliseconds from the end of one group to the next, in which more may come to share its fsync.
+ * Items that are added in one turn of the event loop, or while a group is written, share one `write`, and so one fsync or
+ * round trip. When a group fails, each of its items is written alone, so that a bad item fails by itself.
  */
-export function createGroupCommit<T>(
-  write: (items: readonly T[]) => Iterable<void> | void,
-  limit: number,
-  isOfAll: (error: unknown) => boolean = () => false,
-  spacing: () => number = () => 0,
-  clock: Pick<Clock, 'monotonic' | 'sleep'> = systemClock,
-): GroupCommit<T> {
-  let waiting: Waiting<T>[] = [];
-  /** How many of those in front failed together and are to be written alone. */
+export function createGroupCommit<T, R>(
+  write: (items: readonly T[]) => Promise<readonly R[]>,
+  { limit, isOfAll, spacing = () => 0, clock = systemClock }: GroupCommitOptions,
+): GroupCommit<T, R> {
+  let waiting: Waiting<T, R>[] = [];
+  /** Number of items at the front that failed together. */
   let alone = 0;
-  let scheduled = false;
   let endedAt = Number.NEGATIVE_INFINITY;
-  /** The group that is written in part. */
-  let partly: { readonly group: readonly Waiting<T>[]; readonly steps: Iterator<void> } | undefined;
-  let settled = Promise.withResolvers<void>();
+  let running: Promise<void> | undefined;
+  let writing: Promise<void> | undefined;
 
-  function take(): Waiting<T>[] {
-    let count = 0;
-    let weight = 0;
+  function take(): Waiting<T, R>[] {
+    let [count, weight] = [0, 0];
     for (const next of waiting) {
       if (count > 0 && (alone > 0 || weight + next.weight > limit)) break;
       weight += next.weight;
@@ -55,60 +56,52 @@ export function createGroupCommit<T>(
     return waiting.splice(0, count);
   }
 
-  function writeStep(): void {
-    const group = partly?.group ?? take();
-    try {
-      const steps = partly?.steps ?? write(group.map(({ item }) => item))?.[Symbol.iterator]();
-      if (steps?.next().done === false) {
-        partly = { group, steps };
-        return;
-      }
-    } catch (error) {
-      end();
-      if (group.length > 1 && !isOfAll(error)) {
-        waiting = [...group, ...waiting];
-        alone = group.length;
-      } else for (const { reject } of group) reject(error);
+  function fail(group: readonly Waiting<T, R>[], error: unknown): void {
+    if (group.length > 1 && !isOfAll(error)) {
+      waiting = [...group, ...waiting];
+      alone = group.length;
       return;
     }
-    end();
-    for (const { resolve } of group) resolve();
+    for (const { done } of [...group, ...(isOfAll(error) ? waiting.splice(0) : [])]) done.reject(error);
+    if (waiting.length === 0) alone = 0;
   }
 
-  function end(): void {
-    partly = undefined;
-    // What did not fit in is not held up.
-    endedAt = waiting.length > 0 ? Number.NEGATIVE_INFINITY : clock.monotonic();
-    settled.resolve();
-    settled = Promise.withResolvers();
+  async function writeGroup(group: readonly Waiting<T, R>[]): Promise<void> {
+    const written = write(group.map(({ item }) => item)).finally(() => {
+      // Before any caller continues, which may add its next item. Items beyond the limit are not delayed.
+      endedAt = waiting.length > 0 ? Number.NEGATIVE_INFINITY : clock.monotonic();
+    });
+    try {
+      const results = await written;
+      for (const [index, { done }] of group.entries()) done.resolve(results[index] as R);
+    } catch (error) {
+      fail(group, error);
+    }
   }
 
-  const isIdle = () => waiting.length === 0 && !partly;
-
-  function schedule(): void {
-    if (scheduled || isIdle()) return;
-    scheduled = true;
-    const write = () => {
-      scheduled = false;
-      if (!isIdle()) writeStep();
-      schedule();
-    };
-    const wait = partly || alone > 0 ? 0 : endedAt + spacing() - clock.monotonic();
-    if (wait > 0) void clock.sleep(wait).then(write);
-    else setImmediate(write);
+  async function writeAll(): Promise<void> {
+    while (waiting.length > 0) {
+      const wait = alone > 0 ? 0 : endedAt + spacing() - clock.monotonic();
+      await (wait > 0 ? clock.sleep(wait) : nextTurn());
+      writing = writeGroup(take());
+      await writing;
+      writing = undefined;
+    }
+    running = undefined;
   }
 
   return {
-    add: (item, weight) =>
-      new Promise((resolve, reject) => {
-        waiting.push({ item, weight, resolve, reject });
-        schedule();
-      }),
-    drain() {
-      while (!isIdle()) writeStep();
+    add(item, weight) {
+      const done = Promise.withResolvers<R>();
+      waiting.push({ item, weight, done });
+      running ??= writeAll();
+      return done.promise;
     },
     async settled() {
-      while (partly) await settled.promise;
+      while (writing) await writing;
+    },
+    async ended() {
+      while (running) await running;
     },
   };
 }

@@ -1,6 +1,7 @@
 import type { Change } from '../model/change.ts';
 import { checkChanges, checkText, endOfPrefix } from './changes.ts';
 import { isUndone, StoreError } from './errors.ts';
+import { createGroupCommit } from './group-commit.ts';
 import { leaseStatements } from './leases-sql.ts';
 import {
   createPostgresDatabase,
@@ -11,10 +12,11 @@ import {
 import { isOfAll } from './postgres-errors.ts';
 import { type Commit, createLane, type Fence, type Written } from './postgres-lane.ts';
 import { migrate, requireSchema } from './postgres-migrations.ts';
-import { createCommitQueue } from './postgres-queue.ts';
 import { escapeText, unescapeText } from './postgres-text.ts';
 import { NO_ACCOUNT, type Replicas, type Store } from './store.ts';
 
+/** Characters that one statement may gather. */
+const LARGEST_GROUP = 2 ** 20;
 /** Commits that are under way at a time. An account has one of them, so that its commits keep their order. */
 const LANES = 2;
 
@@ -40,7 +42,7 @@ function createPostgresStore(
   let closed = false;
 
   const lanes = Array.from({ length: LANES }, () => createLane(database, fence, onRewound));
-  const queues = lanes.map(lane => createCommitQueue<Commit, Written>(lane.write, isOfAll));
+  const queues = lanes.map(lane => createGroupCommit<Commit, Written>(lane.write, { limit: LARGEST_GROUP, isOfAll }));
 
   function onRewound(): void {
     fence?.loseAll();

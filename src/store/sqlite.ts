@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Change } from '../model/change.ts';
 import { checkChanges, checkText, endOfPrefix } from './changes.ts';
 import { attachDatabase, type Database, openDatabase } from './database.ts';
@@ -42,8 +43,6 @@ interface Commit {
   readonly guard?: Guard | undefined;
   /** Rows that exist are not written. */
   readonly isCreation?: boolean;
-  /** Set by the transaction: its guard did not have the required value, so nothing of it was written. */
-  isRefused?: boolean;
 }
 
 const weightOf = ({ key, value }: Change) => ROW_WEIGHT + key.length + (value?.length ?? 0);
@@ -64,27 +63,31 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
     if (closed) throw new StoreError('closed', `the store ${file}`);
   }
 
-  /** One transaction, however large: the rows of a commit only make sense together. Yields between slices of it. */
-  function* write(commits: readonly Commit[]): Generator<void> {
+  /**
+   * Writes one transaction, however large: the rows of a commit only make sense together. Yields to the event loop between
+   * slices of it. Returns for each commit whether it was written: one whose guard row has another value is not.
+   */
+  async function write(commits: readonly Commit[]): Promise<readonly boolean[]> {
     let weight = 0;
+    const written: boolean[] = [];
     db.exec('BEGIN IMMEDIATE');
     try {
-      for (const commit of commits) {
-        const { account, changes, guard, isCreation } = commit;
-        commit.isRefused = guard !== undefined && get.get(guard.account, guard.key)?.value !== guard.value;
-        if (commit.isRefused) continue;
-        for (const change of changes) {
+      for (const { account, changes, guard, isCreation } of commits) {
+        const isAllowed = guard === undefined || get.get(guard.account, guard.key)?.value === guard.value;
+        written.push(isAllowed);
+        for (const change of isAllowed ? changes : []) {
           const { key, value } = change;
           if (value === null) remove.run(account, key);
           else (isCreation ? create : put).run(account, key, value);
           weight += weightOf(change);
           if (weight < LARGEST_GROUP) continue;
           weight = 0;
-          yield;
+          await nextTurn();
         }
       }
       assertInPlace();
       db.exec('COMMIT');
+      return written;
     } catch (error) {
       // A full disk or a failed read makes SQLite roll back by itself.
       if (db.isTransaction) db.exec('ROLLBACK');
@@ -98,7 +101,7 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
     return known instanceof StoreError && known.reason === 'locked';
   };
   const spacing = () => (accounts.size < MANY_ACCOUNTS ? 0 : Math.min(accounts.size * SPACING_OF_ONE, LONGEST_SPACING));
-  const groups = createGroupCommit(write, LARGEST_GROUP, isLocked, spacing);
+  const groups = createGroupCommit(write, { limit: LARGEST_GROUP, isOfAll: isLocked, spacing });
 
   async function rowsOf(which: typeof scans, account: string, prefix: string) {
     checkText(account, 'an account');
@@ -119,12 +122,10 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
     assertOpen();
     checkChanges(account, changes, guard);
     accounts.add(account);
-    try {
-      await groups.add(commit, weigh(changes));
-    } catch (error) {
+    const isWritten = await groups.add(commit, weigh(changes)).catch(error => {
       throw toStoreError(error, file);
-    }
-    if (commit.isRefused) throw new StoreError('guard_failed', 'the row of the guard');
+    });
+    if (!isWritten) throw new StoreError('guard_failed', 'the row of the guard');
   }
 
   // Copies, because they are written later.
@@ -155,7 +156,7 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
     async close() {
       if (closed) return;
       closed = true;
-      groups.drain();
+      await groups.ended();
       try {
         close();
       } catch (error) {

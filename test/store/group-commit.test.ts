@@ -8,16 +8,16 @@ import { createManualClock } from '../support/manual-clock.ts';
 function setUp(limit = 100, bad: readonly string[] = [], isOfAll = () => false) {
   const writes: string[][] = [];
   const failed: string[][] = [];
-  const gathering = createGroupCommit<string>(
-    items => {
+  const gathering = createGroupCommit<string, string>(
+    async items => {
       if (items.some(item => bad.includes(item))) {
         failed.push([...items]);
         throw new Error(`bad ${items}`);
       }
       writes.push([...items]);
+      return items.map(item => `wrote ${item}`);
     },
-    limit,
-    isOfAll,
+    { limit, isOfAll },
   );
   return { gathering, writes, failed };
 }
@@ -33,8 +33,16 @@ describe('gathering', () => {
   it('waits for others after a group, where it is told to', async () => {
     const clock = createManualClock();
     const writes: string[][] = [];
-    const write = (items: readonly string[]) => void writes.push([...items]);
-    const gathering = createGroupCommit<string>(write, 100, undefined, () => 50, clock);
+    const write = async (items: readonly string[]) => {
+      writes.push([...items]);
+      return items;
+    };
+    const gathering = createGroupCommit<string, string>(write, {
+      limit: 100,
+      isOfAll: () => false,
+      spacing: () => 50,
+      clock,
+    });
     await gathering.add('a', 1);
     const later = [gathering.add('b', 1)];
     await clock.advance(30);
@@ -44,13 +52,14 @@ describe('gathering', () => {
     await clock.advance(1);
     await Promise.all(later);
     expect(writes).toEqual([['a'], ['b', 'c']]);
-    const drained = gathering.add('d', 1);
-    gathering.drain();
-    await drained;
+    const last = gathering.add('d', 1);
     await clock.advance(50);
+    await last;
     expect(writes).toEqual([['a'], ['b', 'c'], ['d']]);
+    await gathering.ended();
     expect(clock.sleepers).toBe(0);
-    // The last group is long ago, and what is too much for one is not held up.
+    // The spacing is over, and items beyond the limit are not delayed.
+    await clock.advance(50);
     await Promise.all(['e', 'f', 'g'].map(item => gathering.add(item, 50)));
     expect(writes.slice(3)).toEqual([['e', 'f'], ['g']]);
   });
@@ -94,18 +103,49 @@ describe('gathering', () => {
     expect(writes).toEqual([['a', 'b']]);
   });
 
-  it('drains at once', () => {
-    const { gathering, writes } = setUp(2, ['b']);
-    const added = ['a', 'b', 'c'].map(item => gathering.add(item, 1));
-    gathering.drain();
-    expect(writes).toEqual([['a'], ['c']]);
-    return Promise.allSettled(added);
+  it('resolves each item with its own result', async () => {
+    const { gathering } = setUp(2);
+    expect(await Promise.all(['a', 'b', 'c'].map(item => gathering.add(item, 1)))).toEqual([
+      'wrote a',
+      'wrote b',
+      'wrote c',
+    ]);
+  });
+
+  it('fails all items that wait when the error would be the same for each', async () => {
+    const { gathering, failed } = setUp(1, ['a'], () => true);
+    const results = await Promise.allSettled(['a', 'b'].map(item => gathering.add(item, 1)));
+    expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    expect(failed).toEqual([['a']]);
+  });
+
+  it('is settled between groups and ended when no item waits', async () => {
+    const course: string[] = [];
+    const gathering = createGroupCommit<string, string>(
+      async items => {
+        course.push(`begin ${items}`);
+        await nextTurn();
+        course.push(`end ${items}`);
+        return items;
+      },
+      { limit: 1, isOfAll: () => false },
+    );
+    void gathering.add('a', 1);
+    void gathering.add('b', 1);
+    await gathering.settled();
+    expect(course).toEqual([]);
+    await nextTurn();
+    await gathering.settled();
+    expect(course).toEqual(['begin a', 'end a']);
+    await gathering.ended();
+    expect(course).toEqual(['begin a', 'end a', 'begin b', 'end b']);
+    await gathering.ended();
   });
 
   it('writes every good item once and in order, whatever fails', async () => {
     const item = fc.record({ bad: fc.boolean(), weight: fc.nat(12), turn: fc.boolean() });
     await fc.assert(
-      fc.asyncProperty(fc.array(item, { maxLength: 30 }), fc.boolean(), async (items, drain) => {
+      fc.asyncProperty(fc.array(item, { maxLength: 30 }), async items => {
         const names = items.map((_, n) => String(n));
         const bad = names.filter((_, n) => items[n]?.bad);
         const { gathering, writes } = setUp(20, bad);
@@ -119,7 +159,6 @@ describe('gathering', () => {
           );
           if (turn) await nextTurn();
         }
-        if (drain) gathering.drain();
         const rejected = (await Promise.all(added)).filter(name => name !== undefined);
         expect(rejected).toEqual(bad);
         expect(writes.flat()).toEqual(names.filter(name => !bad.includes(name)));
