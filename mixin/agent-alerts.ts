@@ -1,4 +1,4 @@
-import { accountsOf, highest, increase, latest, lowest, series, total } from '../src/alerts/promql.ts';
+import { accountsOf, highest, increase, latest, lowest, series } from '../src/alerts/promql.ts';
 import { alertingFamilies } from '../src/metrics/alerting.ts';
 import { autoCancelFamilies } from '../src/metrics/auto-cancel.ts';
 import { ownFamilies } from '../src/metrics/own.ts';
@@ -6,6 +6,7 @@ import { pushFamilies } from '../src/metrics/push.ts';
 import { UNRESOLVED } from '../src/metrics/thresholds.ts';
 import type { Alert } from './alert.ts';
 import { placeholder } from './placeholder.ts';
+import { total } from './promql.ts';
 import { agentFamily } from './queries.ts';
 
 /** Whether a target answered the last scrape: Prometheus' own. */

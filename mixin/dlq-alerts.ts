@@ -1,13 +1,4 @@
-import {
-  highest,
-  highestOf,
-  latest,
-  lowest,
-  type RecordingRule,
-  riseAboveLowest,
-  series,
-  unlessBlind,
-} from '../src/alerts/promql.ts';
+import { highest, highestOf, latest, lowest, series } from '../src/alerts/promql.ts';
 import { limitFamily } from '../src/collectors/account-plan.ts';
 import { dlq } from '../src/collectors/dlq/dlq.ts';
 import type { LeftReason } from '../src/collectors/dlq/selection.ts';
@@ -23,6 +14,7 @@ import {
 } from '../src/metrics/thresholds.ts';
 import { type Alert, ifAbove0 } from './alert.ts';
 import { placeholder } from './placeholder.ts';
+import { type RecordingRule, riseAboveLowest, unlessBlind } from './promql.ts';
 
 const { messages, oldestEntered, callbacks, suspected, left, groupsNew, groupsReturned } = dlq.families;
 

@@ -1,8 +1,9 @@
-import { highest, highestOf, latest, lowestOf, series, total, unlessBlind } from '../src/alerts/promql.ts';
+import { highest, highestOf, latest, lowestOf, series } from '../src/alerts/promql.ts';
 import { limitFamily } from '../src/collectors/account-plan.ts';
 import { flowControl } from '../src/collectors/flow-control.ts';
-import { BACKLOG, BACKLOG_GROWTH } from '../src/metrics/thresholds.ts';
 import { type Alert, ofItsAccount } from './alert.ts';
+import { total, unlessBlind } from './promql.ts';
+import { BACKLOG, BACKLOG_GROWTH } from './thresholds.ts';
 
 const { waitlistSize, paused, parallelismInUse, rateLimit, rateUsed, ghostSlots, state } = flowControl.families;
 const labels = waitlistSize.labels;

@@ -1,20 +1,13 @@
-import {
-  BLIND,
-  highest,
-  highestOf,
-  increase,
-  onAccount,
-  perReplica,
-  riseAboveLowest,
-  series,
-} from '../src/alerts/promql.ts';
+import { BLIND, highest, highestOf, increase, onAccount, perReplica, series } from '../src/alerts/promql.ts';
 import { dlq } from '../src/collectors/dlq/dlq.ts';
 import { events } from '../src/collectors/events/events.ts';
 import { flowControl } from '../src/collectors/flow-control.ts';
-import { BURN_ALERTS, type BurnAlert, FEWEST_BAD, LOG_BEHIND, MOST_BAD, RETRIES } from '../src/metrics/thresholds.ts';
+import { FEWEST_BAD, LOG_BEHIND, MOST_BAD, RETRIES } from '../src/metrics/thresholds.ts';
 import { type Alert, ifAbove0 } from './alert.ts';
 import { badRatio, budget, burning, counted } from './message-records.ts';
-import { ifComplete, judgedIn, type Window } from './windows.ts';
+import { riseAboveLowest } from './promql.ts';
+import { BURN_ALERTS, type BurnAlert, type Window } from './thresholds.ts';
+import { ifComplete, judgedIn } from './windows.ts';
 
 const { total: logged, overdueNow, newest, gaps } = events.families;
 

@@ -1,21 +1,12 @@
-import { accountsOf, highest, highestOf, perReplica, type RecordingRule, series } from '../src/alerts/promql.ts';
+import { accountsOf, highest, highestOf, perReplica, series } from '../src/alerts/promql.ts';
 import { events } from '../src/collectors/events/events.ts';
 import { OBJECTIVES, objectiveFamilies } from '../src/metrics/objectives.ts';
 import { ownFamilies } from '../src/metrics/own.ts';
-import {
-  BAD,
-  BURN_ALERTS,
-  BURN_RATES,
-  type Burn,
-  type BurnRate,
-  COUNTED_WINDOWS,
-  type Count,
-  FEWEST_BAD,
-  MONTH,
-  MOST_BAD,
-} from '../src/metrics/thresholds.ts';
+import { BURN_RATES, type BurnRate, FEWEST_BAD, MONTH, MOST_BAD } from '../src/metrics/thresholds.ts';
 import { type Placeholder, placeholder } from './placeholder.ts';
-import { completeRecord, ifComplete, range, type Window } from './windows.ts';
+import type { RecordingRule } from './promql.ts';
+import { BAD, BURN_ALERTS, type Burn, COUNTED_WINDOWS, type Count, type Window } from './thresholds.ts';
+import { completeRecord, ifComplete, range } from './windows.ts';
 
 const { finished, overdue } = events.families;
 

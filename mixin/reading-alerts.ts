@@ -9,11 +9,11 @@ import {
   onAccount,
   perReplica,
   series,
-  total,
 } from '../src/alerts/promql.ts';
 import { ownFamilies } from '../src/metrics/own.ts';
 import { LISTS_MISSING, RATE_LIMITED, REQUESTS_KEPT, REQUESTS_LAST } from '../src/metrics/thresholds.ts';
 import { type Alert, auxiliaryRounds, decidingRounds, ofItsAccount, queried } from './alert.ts';
+import { total } from './promql.ts';
 
 const requests = (outcome?: string) =>
   perReplica(ownFamilies.requests, increase('15m'), { where: outcome === undefined ? {} : { outcome } });

@@ -1,8 +1,9 @@
 import { highestOf, latest, series } from '../src/alerts/promql.ts';
 import { formatDuration } from '../src/kit/duration.ts';
 import { replicaFamilies } from '../src/metrics/replicas.ts';
-import { DATABASE_AWAY, HELD_TWICE, UNCOLLECTED } from '../src/metrics/thresholds.ts';
+import { UNCOLLECTED } from '../src/metrics/thresholds.ts';
 import type { Alert } from './alert.ts';
+import { DATABASE_AWAY, HELD_TWICE } from './thresholds.ts';
 
 const { leader, renewals } = replicaFamilies;
 

@@ -1,18 +1,18 @@
 import { stringify } from 'yaml';
-import { HELD, healthRecords, heldExpression, type RecordingRule } from '../src/alerts/promql.ts';
+import { HELD, heldExpression } from '../src/alerts/promql.ts';
 import { DEFAULT_OBJECTIVES, type RuleGroup, shippedRules } from '../src/cli/shipped.ts';
-import { ownFamilies } from '../src/metrics/own.ts';
-import { COUNTED_WINDOWS } from '../src/metrics/thresholds.ts';
 import { agentAlerts } from './agent-alerts.ts';
-import { type Alert, DASHBOARDS, decidingRounds } from './alert.ts';
+import { type Alert, DASHBOARDS } from './alert.ts';
 import { dlqAlerts, dlqRecords } from './dlq-alerts.ts';
 import { flowControlAlerts } from './flow-control-alerts.ts';
 import { messageAlerts } from './message-alerts.ts';
 import { burnRecords, longRecords, messageRecords } from './message-records.ts';
 import { placeholder } from './placeholder.ts';
+import { healthRecords, type RecordingRule } from './promql.ts';
 import { readingAlerts } from './reading-alerts.ts';
 import { replicaAlerts } from './replica-alerts.ts';
 import { scheduleAlerts } from './schedule-alerts.ts';
+import { COUNTED_WINDOWS } from './thresholds.ts';
 
 interface AlertGroup {
   readonly name: string;
@@ -36,7 +36,7 @@ export const alertGroups: readonly AlertGroup[] = [
 /** Groups of recording rules, in the order of their dependencies. */
 const recordGroups: readonly RuleGroup[] = [
   // Must be first: `rules print` adds configured alerts to it.
-  { name: 'delivery-health', rules: healthRecords(ownFamilies, decidingRounds) },
+  { name: 'delivery-health', rules: healthRecords },
   // They sum minutes.
   { name: 'delivery-messages-short', interval: '1m', rules: messageRecords },
   // More often than the five minutes for which Prometheus takes a sample for the latest.

@@ -1,7 +1,8 @@
-import { highest, riseAboveLowest } from '../src/alerts/promql.ts';
+import { highest } from '../src/alerts/promql.ts';
 import { scheduleFamilies } from '../src/collectors/index.ts';
 import type { Family } from '../src/metrics/family.ts';
 import type { Alert } from './alert.ts';
+import { riseAboveLowest } from './promql.ts';
 
 const { scheduleMissed, scheduleLate, scheduleStarted, scheduleDelivered } = scheduleFamilies;
 

@@ -1,8 +1,7 @@
-import { accountsOf, onAccount, type RecordingRule, series } from '../src/alerts/promql.ts';
+import { accountsOf, onAccount, series } from '../src/alerts/promql.ts';
 import { ownFamilies } from '../src/metrics/own.ts';
-import { WINDOW_SECONDS, type Window } from '../src/metrics/thresholds.ts';
-
-export type { Window };
+import type { RecordingRule } from './promql.ts';
+import { WINDOW_SECONDS, type Window } from './thresholds.ts';
 
 const complete = (window: Window) => ({ name: `replica:delivery_event_log_complete:window${window}`, labels: [] });
 

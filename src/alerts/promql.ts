@@ -2,7 +2,7 @@ import { formatDuration } from '../kit/duration.ts';
 import { type AlertCondition, type AlertRule, isCertain, type Selector, selectorOf } from './options.ts';
 
 /** A metric family, as far as PromQL goes. `labels`: its own, without `account`. */
-interface Family<L extends string = string> {
+export interface Family<L extends string = string> {
   readonly name: string;
   readonly labels: readonly L[];
 }
@@ -14,11 +14,6 @@ type Matcher = string | readonly string[] | RegExp;
 export type Matchers<L extends string = string> = Partial<Record<L | 'job' | 'instance' | 'account' | 'le', Matcher>>;
 
 type Suffix = '' | '_bucket' | '_sum' | '_count';
-
-export interface RecordingRule {
-  readonly record: string;
-  readonly expr: string;
-}
 
 /**
  * What tells one account from another; a label that is missing is empty. Everything over the replicas of an agent keeps these
@@ -63,7 +58,7 @@ export const lowestOf = (expr: string, labels: readonly string[] = []) => `min $
 /** The accounts of a vector. */
 export const accountsOf = (expr: string) => `group ${by([])} (${expr})`;
 
-type VectorOf = (selector: string) => string;
+export type VectorOf = (selector: string) => string;
 
 /** The highest of the replicas: one that restarted or sees less does not pull it down. */
 export const highest = <L extends string>(family: Family<L>, of: VectorOf = latest, where: Matchers<L> = {}) =>
@@ -73,7 +68,7 @@ export const highest = <L extends string>(family: Family<L>, of: VectorOf = late
 export const lowest = <L extends string>(family: Family<L>, of: VectorOf = latest, where: Matchers<L> = {}) =>
   lowestOf(of(series(family, where)), family.labels);
 
-interface SumOptions<L extends string> {
+export interface SumOptions<L extends string> {
   readonly where?: Matchers<L>;
   /** Names of labels that the sum is not over. */
   readonly keep?: readonly L[];
@@ -91,61 +86,14 @@ export function perReplica<L extends string>(
   return gone.length === 0 ? vector : `sum without (${gone.join(', ')}) (${vector})`;
 }
 
-/** What selected series of a family add up to in each replica, and then the highest of them. */
-export const total = <L extends string>(family: Family<L>, of: VectorOf, options: SumOptions<L> = {}): string =>
-  highestOf(perReplica(family, of, options), options.keep);
-
 export const increase = (window: string) => (selector: string) => `increase(${selector}[${window}])`;
 
-/**
- * Rise of a counter above its lowest value in a window. `increase` takes a counter that a restored backup sets back by one for
- * a reset, and returns its whole value.
- */
-export const riseAboveLowest = (window: string) => (selector: string) =>
-  `last_over_time(${selector}[${window}]) - min_over_time(${selector}[${window}])`;
-
-/** The families that say of each account whether the agent reads it, and of each round how it fares. */
-export type HealthFamilies = Readonly<
-  Record<'up' | 'dataStale' | 'dataTimestamp' | 'dataComplete' | 'success', Family>
->;
-
-/** Names of the recording rules by which alerts are held, the first for each replica. */
-const BLIND_REPLICA = { name: 'replica_collector:delivery_collector_data_stale:max', labels: ['collector'] } as const;
+/** Recording rules that keep alerts firing: collectors that no replica can read, or that all replicas read in part. */
 export const BLIND = { name: 'account_collector:delivery_collector_data_stale:min', labels: ['collector'] } as const;
-const PARTIAL = {
+export const PARTIAL = {
   name: 'account_collector:delivery_collector_success_minus_data_complete:min',
   labels: ['collector'],
 } as const;
-
-/**
- * Three rules about each collector. Blind: 1 where a replica, and in the second where no replica, reads it, because some of
- * these rounds is stale or, since the agent started, never was complete; else 0. Partial: 1 where each replica met rows that
- * it could not read when one of these rounds last ended, so that what is gone may be among those; else less.
- */
-export function healthRecords(
-  { dataStale, dataTimestamp, dataComplete, success }: HealthFamilies,
-  rounds: readonly string[],
-): readonly RecordingRule[] {
-  const of = (family: Family) => series(family, { round: rounds });
-  const stale = of(dataStale);
-  const worst = (expr: string) => `max without (round) (${expr})`;
-  return [
-    {
-      record: BLIND_REPLICA.name,
-      expr: worst(`${stale} > 0 or (${stale} unless ${series(dataTimestamp)}) + 1 or ${stale}`),
-    },
-    // One that is gone counts for five minutes more: the replica that goes on in its place has not read anything yet.
-    { record: BLIND.name, expr: lowestOf(latest(series(BLIND_REPLICA)), BLIND.labels) },
-    { record: PARTIAL.name, expr: lowestOf(worst(`${of(success)} - ${of(dataComplete)}`), PARTIAL.labels) },
-  ];
-}
-
-/** Replicas that can't read a collector now. */
-export const isBlind = (collector: string) => `${series(BLIND_REPLICA, { collector })} == 1`;
-
-/** Leaves such replicas out of a vector with all labels of the target, and `labels`. */
-export const unlessBlind = (collector: string, labels: readonly string[] = []) =>
-  `unless ignoring (${['collector', ...labels].join(', ')}) ${isBlind(collector)}`;
 
 /** Values of alerts that are held: their data can't be judged, or it can and gives no sign of an end. */
 export const HELD = { unread: -1, notOver: -2 } as const;
@@ -196,7 +144,8 @@ export function heldExpression(held: Held): string {
 
 /** What rules need to know of the metrics. */
 export interface Metrics {
-  readonly health: HealthFamilies;
+  /** `delivery_up`. */
+  readonly up: Family;
   /** A family that conditions may name. */
   family(metric: string): Family;
   /** Collectors whose data a condition judges. */
@@ -204,7 +153,7 @@ export interface Metrics {
 }
 
 /** A condition as PromQL, whose value is that by which the agent judges. What it says while data is stale is another matter. */
-function expressionOf(condition: AlertCondition, { health, family }: Metrics): string {
+function expressionOf(condition: AlertCondition, { up, family }: Metrics): string {
   if (condition.kind === 'ratio') {
     const { part, whole, over, above, atLeast } = condition;
     const risen = ({ metric, labels }: Selector) =>
@@ -230,7 +179,7 @@ function expressionOf(condition: AlertCondition, { health, family }: Metrics): s
     case 'stale':
       return `${lowest(of, asIs, labels)} == 1`;
     case 'absent': {
-      const accounts = series(health.up, labels.account ? { account: labels.account } : {});
+      const accounts = series(up, labels.account ? { account: labels.account } : {});
       return `${accountsOf(accounts)} unless ${onAccount()} ${series(of, labels)}`;
     }
   }
@@ -249,7 +198,7 @@ interface AlertingRule {
   readonly expr: string;
 }
 
-/** Alerts as rules of Prometheus (2.42 and newer), which need the records of `healthRecords` in the same group. */
+/** Alerts as rules of Prometheus (2.42 and newer), which need the shipped records `BLIND` and `PARTIAL` in the same group. */
 export const prometheusRules = (rules: readonly AlertRule[], metrics: Metrics): readonly AlertingRule[] =>
   rules.map(({ name, when, labels, annotations, ...rule }) => ({
     alert: name,

@@ -135,7 +135,7 @@ export function coverageOf(checks: readonly RuleCheck[]): Coverage {
 /** The alerts of a configuration as rules of Prometheus (2.42 and newer), and how often they are to be evaluated. */
 export function configuredAlerts({ alerts: { rules, evaluateEvery } }: Pick<Config, 'alerts'>) {
   const metrics = {
-    health: ownFamilies,
+    up: ownFamilies.up,
     family: (metric: string) => alertFamilies.get(metric)?.family ?? { name: metric, labels: [] },
     // That data is stale can be judged while it is.
     collectorsOf: (when: AlertCondition) => (when.kind === 'stale' ? [] : collectorsOf(when)),

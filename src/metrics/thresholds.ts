@@ -1,5 +1,6 @@
 /**
- * From where on something is wrong: the shipped alerts and the page judge by the same. Shares are from 0 to 1, times in seconds.
+ * Limits that the shipped alerts and the page share; those of shipped rules only are in `mixin/thresholds.ts`. Shares are from 0
+ * to 1, times in seconds.
  */
 
 /** Fewer bad messages than these are not told, whatever share they are. */
@@ -11,71 +12,6 @@ export type BurnRate = (typeof BURN_RATES)[number];
 export const MONTH = 30 * 86_400;
 /** However lax an objective is, it is missed where this share of its messages is bad. */
 export const MOST_BAD = 0.9;
-
-/** Lengths of the windows that rules judge, as Prometheus writes them, in seconds. */
-export const WINDOW_SECONDS = {
-  '5m': 300,
-  '15m': 900,
-  '30m': 1800,
-  '1h': 3600,
-  '2h': 7200,
-  '6h': 21_600,
-  '1d': 86_400,
-  '3d': 259_200,
-} as const;
-export type Window = keyof typeof WINDOW_SECONDS;
-
-/** Windows of counts of messages. The long ones are added up less often, every so many minutes: nothing changes so fast in them. */
-export const COUNTED_WINDOWS = { short: ['5m', '30m', '1h'], long: ['2h', '6h', '1d', '3d'], longEvery: 3 } as const;
-
-/** What is counted of messages. Finished: delivered or failed; cancelled ones say nothing of deliveries. */
-export type Count = 'failed' | 'overdue' | 'finished';
-
-/** The bad part of an objective's messages. Only a counter of those overdue knows of messages that never end. */
-export const BAD = { delivered: 'failed', on_time: 'overdue' } as const;
-
-/**
- * Two windows in which an error budget burns too fast: the long one says that it matters, the short one that it goes on.
- * `times`: as fast as the budget of 30 days would be spent in just that time.
- */
-export interface Burn {
-  readonly times: BurnRate;
-  readonly long: Window;
-  readonly short: Window;
-}
-
-/** An alert on an error budget that fires when one of its burns holds. Times as Prometheus writes durations. */
-export interface BurnAlert {
-  readonly objective: keyof typeof BAD;
-  readonly burns: readonly Burn[];
-  readonly for: string;
-  readonly keepFiringFor: string;
-}
-
-const FAST: Omit<BurnAlert, 'objective'> = {
-  burns: [
-    { times: 14.4, long: '1h', short: '5m' },
-    { times: 6, long: '6h', short: '30m' },
-  ],
-  for: '2m',
-  keepFiringFor: '12m',
-};
-const SLOW: Omit<BurnAlert, 'objective'> = {
-  burns: [
-    { times: 3, long: '1d', short: '2h' },
-    { times: 1, long: '3d', short: '6h' },
-  ],
-  for: '15m',
-  keepFiringFor: '15m',
-};
-
-/** The shipped alerts on error budgets, by name. */
-export const BURN_ALERTS = {
-  DeliveryErrorBudgetFastBurn: { objective: 'delivered', ...FAST },
-  DeliveryErrorBudgetSlowBurn: { objective: 'delivered', ...SLOW },
-  DeliveryOnTimeBudgetFastBurn: { objective: 'on_time', ...FAST },
-  DeliveryOnTimeBudgetSlowBurn: { objective: 'on_time', ...SLOW },
-} as const satisfies Readonly<Record<string, BurnAlert>>;
 
 /** Share of attempts that lead to another one, of at least so many. */
 export const RETRIES = { share: 0.25, fewest: 40 } as const;
@@ -103,12 +39,9 @@ export const DLQ_EXPIRING = 0.8;
 /** Failure callbacks that failed for each that succeeded: more than a fifth of those that ended. A few fail where callbacks work. */
 export const CALLBACKS_FAILED = 0.25;
 
-/** Messages that wait on a flow-control key: queues that keep up build up and drain within minutes. */
-export const BACKLOG = 100;
-export const BACKLOG_GROWTH: Growth = { share: 0.5, fewest: 100, many: 500 };
 /**
- * The same within an hour, where the shipped rule has two: from then on the page says that a waitlist grows all the time, as the
- * least of the last third exceeds the most of the first. Bursts that are worked off do not, however large they are.
+ * Growth of a waitlist within an hour, from which the page calls it growing: the minimum of the last third exceeds the maximum of
+ * the first third. A burst that drains again does not count. The shipped rule compares two hours.
  */
 export const BACKLOG_TREND = { fewest: 50, growth: { share: 0.5, fewest: 25, many: 100 } satisfies Growth } as const;
 
@@ -126,9 +59,5 @@ export const BLIND_FOR = 120;
 /** Time after which the outcome of a cancel should be known, seconds. */
 export const UNRESOLVED = 1800;
 
-/** Of replicas that share a database. Seconds in which renewals of leases fail and none succeeds, before the database is called away. */
-export const DATABASE_AWAY = 180;
 /** Seconds for which no replica may hold an account: a takeover ends the lease time and a few rounds after the holder. */
 export const UNCOLLECTED = 120;
-/** Seconds for which two replicas may hold one account: as one goes over to the other, both are seen for a while. */
-export const HELD_TWICE = 300;
