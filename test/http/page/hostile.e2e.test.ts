@@ -82,6 +82,7 @@ describe.skipIf(!hasChromium)('in a browser', () => {
         }),
         account: () => ({
           ...hostile,
+          account: 'a',
           alerts: MORE.map(alertOf),
           labels: Object.fromEntries(MORE.map(text => [text, text])),
           flowControl: {
