@@ -13,7 +13,6 @@ import type { AccountChanges } from './accounts.ts';
 import { type Alerting, openAlerting } from './alerting.ts';
 import { type AutoCancel, createAutoCancel } from './auto-cancel.ts';
 import { changesBetween } from './changes.ts';
-import { preparing } from './many-accounts.ts';
 import { type AccountNames, type Base, closeUnlessKept, openParts, type Parts, settle } from './parts.ts';
 import { openRecording, type Recording } from './recording.ts';
 import { createShownSources, type ShownSources } from './shown-sources.ts';
@@ -323,7 +322,7 @@ async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?:
   const views = viewsOf(assembled, base);
   await turns.pass();
   const summaries = shared && (await summariesOf(assembled, shared, views, base.log));
-  const loops = [...loopsOf(made, base), ...preparing(accounts.all, exposition)];
+  const loops = loopsOf(made, base);
   await turns.pass();
   return {
     ...made,

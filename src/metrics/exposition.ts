@@ -1,4 +1,3 @@
-import { systemClock } from '../kit/clock.ts';
 import { createTurns, type Turns } from '../kit/turns.ts';
 import type { Format, Scope } from '../model/exposition.ts';
 import {
@@ -31,17 +30,9 @@ export interface Exposition {
   render(options: RenderOptions): Buffer;
   /** Renders the same in slices of a few milliseconds. A change during the call is in the body or not, family by family. */
   renderInSlices(options: RenderOptions): Promise<Buffer>;
-  /**
-   * Renders in slices what these accounts say now, so that the next scrape has less to do. Does nothing where no scrape was
-   * seen for a while. Throws as `render` does.
-   */
-  prepare(accounts: Iterable<string>): Promise<void>;
   /** The same for other sources, throwing as `createExposition` does; what is rendered of those that are of both is shared. */
   over(sources: readonly Source[]): Exposition;
 }
-
-/** Milliseconds without a scrape, after which nothing is rendered before the next: longer than any usual interval. */
-const SCRAPED_WITHIN = 150_000;
 
 /** Milliseconds of a slice at most: however busy the process is, a scrape has half of it. */
 const LONGEST_SLICE = 20;
@@ -125,11 +116,6 @@ function inEachEncoding(
   return {
     render: options => of(options.format).render(options),
     renderInSlices: options => of(options.format).renderInSlices(options),
-    async prepare(accounts) {
-      const names = [...accounts];
-      await lines.prepare(names);
-      await messages?.prepare(names);
-    },
     over: next => inEachEncoding(next, create, lines.over(next), messages?.over(next)),
   };
 }
@@ -169,8 +155,6 @@ function expositionOf(
   const families = checkFamilies(everything.map(({ source }) => source));
   const byAccount = Map.groupBy(everything, ({ source }) => source.account);
   const views = new Map<readonly Shown[], Map<Format, View>>();
-
-  let scrapedAt = Number.NEGATIVE_INFINITY;
 
   function checkedSamples({ source, fragments }: Shown): ReadonlyMap<string, readonly Sample[]> {
     const samples = source.samples();
@@ -219,10 +203,6 @@ function expositionOf(
     }
     [shown.asked, shown.revision, shown.shownTime] = [true, revision, time];
     yield;
-  }
-
-  function* refreshAll(accounts: Iterable<string>): Generator<void, void, void> {
-    for (const account of accounts) for (const shown of byAccount.get(account) ?? []) yield* refresh(shown);
   }
 
   function createView(shown: readonly Shown[], format: Format): View {
@@ -276,12 +256,7 @@ function expositionOf(
       }
     },
     renderInSlices(options) {
-      scrapedAt = systemClock.monotonic();
       return inSlices(work(options), createTurns(LONGEST_SLICE));
-    },
-    async prepare(accounts) {
-      if (systemClock.monotonic() - scrapedAt > SCRAPED_WITHIN) return;
-      await inSlices(refreshAll(accounts), createTurns());
     },
     over(sources) {
       const known = new Map(everything.map(shown => [shown.source, shown]));

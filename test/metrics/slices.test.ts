@@ -6,12 +6,9 @@ import { gauge, type Source } from '../../src/metrics/family.ts';
 
 const family = gauge('delivery_test_size', 'A size.', ['key']);
 
-const EVERYTHING = { scope: 'everything', format: 'text', gzip: true } as const;
-
 /** So many accounts whose numbers change with every revision. */
 function createAccounts(count: number) {
   let revision = 0;
-  let asked = 0;
   const sources = Array.from(
     { length: count },
     (_, account): Source => ({
@@ -19,7 +16,6 @@ function createAccounts(count: number) {
       families: [family],
       revision: () => revision,
       samples() {
-        asked += 1;
         const values = Array.from({ length: 40 }, (_, key) => ({ labels: { key: `k${key}` }, value: revision + key }));
         return new Map([[family.name, values]]);
       },
@@ -27,8 +23,6 @@ function createAccounts(count: number) {
   );
   return {
     sources,
-    /** How often any was asked for its samples. */
-    asked: () => asked,
     change() {
       revision += 1;
     },
@@ -75,25 +69,6 @@ it('is whole and up to date when several ask at once and numbers change meanwhil
   expect(last).toBe(
     createExposition(sources)
       .render({ ...options, gzip: false })
-      .toString(),
-  );
-});
-
-it('leaves to the scrape only what has changed since it was prepared', async () => {
-  const { sources, change, asked } = createAccounts(100);
-  const names = sources.flatMap(({ account }) => account ?? []);
-  const exposition = createExposition(sources);
-  await exposition.prepare(names);
-  expect(asked(), 'nobody scrapes').toBe(0);
-  await exposition.renderInSlices(EVERYTHING);
-  change();
-  await exposition.prepare(names.slice(1));
-  expect(asked()).toBe(100 + 99);
-  const text = gunzipSync(await exposition.renderInSlices(EVERYTHING)).toString();
-  expect(asked()).toBe(100 + 100);
-  expect(text).toBe(
-    createExposition(sources)
-      .render({ ...EVERYTHING, gzip: false })
       .toString(),
   );
 });
