@@ -1,24 +1,58 @@
 import type { Outbox } from '../alerts/index.ts';
 import type { Tracer } from '../kit/tracer.ts';
 import type { CallbackSighting } from '../model/callback.ts';
-import type { AutoCancelNumbers } from '../model/journal.ts';
+import { type AutoCancelNumbers, BREAKERS, FINAL_OUTCOMES } from '../model/journal.ts';
 import type { Store } from '../store/store.ts';
 import type { Reader, Writer } from '../upstream/api.ts';
 import type { Brake } from './brake.ts';
+import { actionsLeft, ruleActionsLeft } from './brakes.ts';
 import { judgeSighting } from './candidates.ts';
 import { createDecider } from './decide.ts';
 import { createDecisionLog, type DecisionLog } from './decision-log.ts';
 import { createEventLookUps } from './event-look-ups.ts';
 import { type Explanation, explain, sightingOf } from './explain.ts';
 import { type Journal, openJournal } from './journal.ts';
-import type { Judged } from './judge.ts';
+import type { JournalState } from './journal-state.ts';
+import { type Judged, modeOf } from './judge.ts';
+import type { LimitClock } from './limit-clock.ts';
 import { createMoments, type LastRun, type MomentsDeps } from './moments.ts';
 import { createNotices } from './notices.ts';
-import { journalNumbers } from './numbers.ts';
-import { rulesFor } from './options.ts';
+import { type AutoCancelOptions, rulesFor } from './options.ts';
 import { createSettling } from './settle.ts';
 import { skipReason, staleReason } from './stages.ts';
 import { waitsForApproval } from './waits.ts';
+
+/** What the journal says of an account's rules, for its metrics. */
+function journalNumbers(
+  options: AutoCancelOptions,
+  state: JournalState,
+  time: LimitClock,
+): Omit<AutoCancelNumbers, 'candidates' | 'skips' | 'isPaused'> {
+  const { rules } = options;
+  const actions = new Map<string, { rule: string; mode: string; outcome: string; count: number; since?: number }>();
+  for (const rule of rules) {
+    const [name, mode] = [rule.name, modeOf(rule, options.mode, time.latest())];
+    for (const outcome of FINAL_OUTCOMES) {
+      actions.set(`${name}\0${mode}\0${outcome}`, { rule: name, mode, outcome, count: 0 });
+    }
+  }
+  for (const [key, each] of state.outcomes) actions.set(key, each);
+  const unresolved = new Map<string, number>();
+  for (const { isOpen, rule, attempts } of state.actions.values()) {
+    const at = attempts.at(-1)?.at;
+    if (isOpen && at !== undefined) unresolved.set(rule, Math.min(at, unresolved.get(rule) ?? at));
+  }
+  const now = time.elapsed();
+  return {
+    actions: [...actions.values()],
+    breakers: new Map(BREAKERS.map(breaker => [breaker, state.breakers.has(breaker)] as const)),
+    unresolved,
+    budget: [
+      { rule: undefined, left: actionsLeft(options, state, now) },
+      ...rules.map(rule => ({ rule: rule.name, left: ruleActionsLeft(rule, state, now) })),
+    ],
+  };
+}
 
 /** The door of this room: auto-cancel of one account, and the commands that operators give it. */
 export { LEASE_MARGIN } from './attempt.ts';

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
+import { defaultSummary } from '../../src/alerts/evaluation.ts';
 import { alertCondition } from '../../src/alerts/options.ts';
-import { defaultSummary } from '../../src/alerts/summary.ts';
 import { rule } from './alerting-scene.ts';
 
 const labels = { alertname: 'A', account: 'shop', round: 'full' };

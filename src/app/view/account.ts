@@ -1,3 +1,4 @@
+import { type ScheduleFacts, scheduleFamilies } from '../../collectors/index.ts';
 import type { AccountView } from '../../http/api/account.ts';
 import type { DataState, Problem, State } from '../../http/api/parts.ts';
 import type { ShownAlert } from '../../http/served.ts';
@@ -7,7 +8,6 @@ import { accountInfoFamily, ownFamilies } from '../../metrics/own.ts';
 import type { AccountHistory } from '../../model/history.ts';
 import type { Account } from '../account.ts';
 import type { AccountSettings } from '../account-client.ts';
-import { calls } from './calls.ts';
 import { deadLetters } from './dead-letters.ts';
 import { events } from './events.ts';
 import { flowControl } from './flow-control.ts';
@@ -15,9 +15,54 @@ import type { ProblemLog } from './problem-log.ts';
 import { problemsOf, type ShownAccount } from './problems.ts';
 import { createRecent, rememberedAt } from './recent.ts';
 import { type Shown, shownBy } from './samples.ts';
-import { schedules } from './schedules.ts';
 import { roundsOf, type Truth, truthOf } from './truth.ts';
-import { isoTime, orNull, wellFormed } from './values.ts';
+import { byLabel, isoSeconds, isoTime, orNull, sum, wellFormed } from './values.ts';
+
+type Schedule = AccountView['schedules'][number];
+
+/** How its last start that was judged fared. */
+function scheduleStateOf(facts: ScheduleFacts | undefined): Schedule['state'] {
+  const { judged, lastDelivered = 0, lastFailed = 0 } = facts ?? {};
+  if (judged?.as === 'missed') return 'missed';
+  // Sooner than a start counts as late: its messages are given up.
+  if (lastFailed > lastDelivered) return 'failing';
+  return judged === undefined || judged.as === 'unread' ? 'unknown' : judged.as;
+}
+
+/** Deliveries that are expected again and again. `facts`: what has no place in samples, by name. */
+function schedules(shown: Shown, facts: ReadonlyMap<string, ScheduleFacts> | undefined): Schedule[] {
+  const { scheduleStarted, scheduleDelivered, scheduleFailed, scheduleNext, scheduleMissed, scheduleLate } =
+    scheduleFamilies;
+  const of = (family: (typeof scheduleFamilies)[keyof typeof scheduleFamilies]) => byLabel(shown, family, 'schedule');
+  const [started, delivered, failed, next] = [scheduleStarted, scheduleDelivered, scheduleFailed, scheduleNext].map(of);
+  const late = of(scheduleLate);
+  return [...of(scheduleMissed)].map(([name, missed]) => ({
+    name,
+    state: scheduleStateOf(facts?.get(name)),
+    lastStarted: isoSeconds(started?.get(name)),
+    lastDelivered: isoSeconds(delivered?.get(name)),
+    lastFailed: isoSeconds(failed?.get(name)),
+    next: isoSeconds(next?.get(name)),
+    missed,
+    late: late.get(name) ?? 0,
+  }));
+}
+
+/** What reading the service costs. `budgetPerDay`: requests, as configured. */
+export function calls(shown: Shown, budgetPerDay: number): AccountView['calls'] {
+  const tokenRejected = shown.one(ownFamilies.tokenRejected);
+  return {
+    requests: shown
+      .of(ownFamilies.requests)
+      .filter(({ value }) => value > 0)
+      .map(({ labels: { endpoint = '', outcome = '' }, value }) => ({ endpoint, outcome, count: value })),
+    bytes: sum(shown.of(ownFamilies.responseBytes).map(({ value }) => value)),
+    waitedSeconds: shown.one(ownFamilies.budgetWait) ?? 0,
+    budgetRemaining: orNull(shown.one(ownFamilies.budgetRemaining)),
+    budgetPerDay,
+    tokenRejected: tokenRejected === undefined ? null : tokenRejected === 1,
+  };
+}
 
 /** An account, and what else is known of it. */
 export interface Viewed extends Pick<AccountHistory, 'recent'>, Pick<ProblemLog, 'firstSeen'> {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { calls } from '../../../src/app/view/calls.ts';
+import { calls } from '../../../src/app/view/account.ts';
 import { deadLetters } from '../../../src/app/view/dead-letters.ts';
 import { events } from '../../../src/app/view/events.ts';
 import { flowControl } from '../../../src/app/view/flow-control.ts';
