@@ -39,10 +39,6 @@ export const WORDS = {
   ],
   untrusted: ['could not be proven to be the right server', 'check sslmode and sslrootcert of store.url'],
   encoding: ["can't hold every text", 'create the database with ENCODING UTF8'],
-  rewound: [
-    'lost commits that it had confirmed',
-    'accounts are opened anew from what it has; look for a failover or a restored backup',
-  ],
   invalid: ["can't hold this change", 'nothing of it was written'],
   not_held: ['belongs to another replica now', 'nothing was written; that replica goes on with it'],
   guard_failed: ['was changed by someone else', 'nothing was written'],

@@ -9,7 +9,6 @@ export const LEASE_TABLES = `
     url text NOT NULL,
     since timestamptz NOT NULL,
     expires timestamptz NOT NULL,
-    renewals bigint NOT NULL,
     digest text NOT NULL,
     accounts text[] NOT NULL
   ) WITH (fillfactor = 50);
@@ -29,7 +28,7 @@ export const heldSql = (schema: string, id: string): string =>
 
 const ENDS = `clock_timestamp() + $2 * interval '1 millisecond'`;
 const MILLISECONDS = (time: string) => `floor(extract(epoch FROM ${time}) * 1000)::float8`;
-const RETURNING = `RETURNING renewals, ${MILLISECONDS('now()')} AS at, ${MILLISECONDS('since')} AS since`;
+const RETURNING = `RETURNING ${MILLISECONDS('now()')} AS at, ${MILLISECONDS('since')} AS since`;
 
 /**
  * The statements, each a transaction of its own, so that a replica that stops in the middle of a renewal holds no lock.
@@ -42,12 +41,12 @@ export const leaseStatements = (schema: string) => ({
    * wait must not shorten what a later one wrote.
    */
   renew: `UPDATE ${schema}.replicas
-    SET expires = ${ENDS}, renewals = renewals + 1, url = $3, digest = $4,
+    SET expires = ${ENDS}, url = $3, digest = $4,
       accounts = CASE WHEN digest = $4 THEN accounts ELSE $5::text[] END
     WHERE id = $1 ${RETURNING}`,
-  /** The same for one that is not there, which runs since $6; null: since now. Renewals are counted from $7. */
-  join: `INSERT INTO ${schema}.replicas (id, url, since, expires, renewals, digest, accounts)
-    VALUES ($1, $3, coalesce(to_timestamp($6::float8 / 1000), now()), ${ENDS}, $7, $4, $5::text[])
+  /** The same for one that is not there, which runs since $6; null: since now. */
+  join: `INSERT INTO ${schema}.replicas (id, url, since, expires, digest, accounts)
+    VALUES ($1, $3, coalesce(to_timestamp($6::float8 / 1000), now()), ${ENDS}, $4, $5::text[])
     ${RETURNING}`,
   leave: `DELETE FROM ${schema}.replicas WHERE id = $1`,
   /** Accounts are left out where the digest is one of $1. */

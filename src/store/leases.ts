@@ -32,8 +32,6 @@ interface Lease {
 
 /** A renewal that succeeded. */
 interface Renewal {
-  /** How many there were of this replica, as the database counts. */
-  readonly renewals: number;
   /** Milliseconds of this process's clock, just before it was sent. */
   readonly asked: number;
   /** Milliseconds since the Unix epoch by the database's clock. */
@@ -46,14 +44,10 @@ interface Own {
   lost: boolean;
 }
 
-const WENT_BACK = 'the database lost what it had confirmed: all accounts are closed, and opened anew';
 const ENDED = 'the leases ended before they were renewed: all accounts are closed, another replica may hold them';
 
 /** Of the lease time: a statement that took longer makes a renewal do without all others, of which there are up to six. */
 const SLOW = 1 / 6;
-
-/** Renewals are counted on from here at each join: one that was given up, and is done late, is behind the one that counts. */
-const PER_JOIN = 1_000_000_000;
 
 const digestOf = (accounts: readonly string[]) =>
   createHash('sha256').update(JSON.stringify(accounts)).digest('base64url');
@@ -76,7 +70,6 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
   };
   const own = new Map<string, Own>();
   let last: Renewal | undefined;
-  let joins = 0;
   /** Since when, by our clock, renewals followed each other without a gap in which others may have missed theirs. */
   let steadySince = 0;
   let configured: ReadonlyMap<string, ReadonlySet<string>> = new Map();
@@ -89,33 +82,30 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
 
   const lostNow = () => [...own].flatMap(([account, { lost }]) => (lost ? [account] : []));
 
-  function loseAll(why: string): void {
+  function loseAll(): void {
     const accounts = held();
     if (accounts.length === 0) return;
     for (const [, lease] of accounts) lease.lost = true;
     isLossUntold = true;
-    log.warn({ accounts: accounts.length }, why);
+    log.warn({ accounts: accounts.length }, ENDED);
   }
 
-  /** Writes that this replica runs. All is lost where the database does not know it any more, or knows less of it than this process. */
+  /** Writes that this replica runs. If its row was removed, its leases have ended: it loses all accounts and joins again. */
   async function proveAlive(accounts: readonly string[]): Promise<Renewal> {
     const digest = digestOf(accounts);
     let asked = clock.monotonic();
     let [row] = await query(sql.renew, self.id, leaseTime, url, digest, accounts);
-    if (row && last && Number(row.renewals) <= last.renewals) loseAll(WENT_BACK);
     if (!row) {
-      if (last) loseAll(ENDED);
+      if (last) loseAll();
       last = undefined;
-      joins += 1;
       asked = clock.monotonic();
-      [row] = await query(sql.join, self.id, leaseTime, url, digest, accounts, since || null, joins * PER_JOIN);
+      [row] = await query(sql.join, self.id, leaseTime, url, digest, accounts, since || null);
     }
     since = Number(row?.since);
-    const renewals = Number(row?.renewals);
     const at = Number(row?.at);
     // The database was away, or its clock stepped: others need time to renew, too, before they can be called gone.
     if (!last || Math.max(asked - last.asked, at - last.at) > leaseTime / 2) steadySince = asked;
-    last = { renewals, asked, at };
+    last = { asked, at };
     return last;
   }
 
@@ -162,7 +152,7 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
       lease.lost = true;
       isLossUntold = true;
     }
-    // Lost with all others, taken by a statement whose answer never came, or held before the database went back.
+    // Lost with all others, taken by a statement whose response never came, or in a backup that was restored.
     const stray = [...leases].filter(([account, lease]) => lease.holder === self.id && !isOurs(account, lease));
     if (stray.length === 0) return;
     await query(sql.release, self.id, ...pairs(stray));
@@ -261,7 +251,7 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
       last && epochOf(account) !== undefined ? Math.max(0, last.asked + leaseTime - clock.monotonic()) : 0,
     sharing: () => sharing,
   };
-  const fence: Fence = { epochOf, heldSql: heldSql(database.schema, self.id), loseAll: () => loseAll(WENT_BACK) };
+  const fence: Fence = { epochOf, heldSql: heldSql(database.schema, self.id) };
   return { replicas, fence };
 }
 

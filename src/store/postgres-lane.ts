@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Change } from '../model/change.ts';
-import { isUndone, StoreError } from './errors.ts';
+import { isUndone } from './errors.ts';
 import type { PostgresDatabase } from './postgres-database.ts';
 import { escapeText, textArray } from './postgres-text.ts';
 import type { Guard } from './store.ts';
@@ -15,8 +15,6 @@ export interface Fence {
    * other replica takes an account over in between.
    */
   readonly heldSql: string;
-  /** Gives up all that is held, as the database lost commits: the next renewal reports it as lost. */
-  loseAll(): void;
 }
 
 /** Changes of one account, under the epoch that it had when they were asked for. */
@@ -39,8 +37,6 @@ export interface Lane {
   isUnsettled(): boolean;
   /** Opens it; rejects with StoreError where the database can't be written. */
   claim(): Promise<void>;
-  /** Begins anew, whatever the database says of it. */
-  forget(): void;
   /** Removes what the database has of it. Rejects with StoreError. */
   close(): Promise<void>;
 }
@@ -83,11 +79,9 @@ const writeSql = (schema: string, heldSql: string, guard: string) => `
 
 const claimSql = (schema: string) => `
   WITH gone AS (
-    DELETE FROM ${schema}.lanes WHERE id = ANY ($1::text[]) OR at < now() - interval '30 days' RETURNING id, sequence
-  ), made AS (
-    INSERT INTO ${schema}.lanes (id, sequence) VALUES ($2, 0)
+    DELETE FROM ${schema}.lanes WHERE id = ANY ($1::text[]) OR at < now() - interval '30 days'
   )
-  SELECT id, sequence FROM gone`;
+  INSERT INTO ${schema}.lanes (id, sequence) VALUES ($2, 0)`;
 
 /** Statement parameters: each holding once, and of the changes of one row the last. */
 function gather(commits: readonly Commit[]) {
@@ -124,10 +118,10 @@ function gather(commits: readonly Commit[]) {
  * A connection that breaks leaves behind a statement that may be done at any later time, such as when a machine that was
  * paused goes on: after commits that came later, whose rows it would put back. So each statement counts the lane's sequence on
  * from where the one before left it, and what comes late finds another one. After an outcome that is unknown the lane goes on
- * under another id, and the old one is removed. A sequence that is behind tells that the database lost what it had confirmed.
+ * under another id, and the old one is removed.
  */
-export function createLane(database: PostgresDatabase, fence: Fence | undefined, onRewound: () => void): Lane {
-  const { schema, subject } = database;
+export function createLane(database: PostgresDatabase, fence: Fence | undefined): Lane {
+  const { schema } = database;
   const held = fence?.heldSql ?? NOTHING_HELD;
   const sql = {
     write: writeSql(schema, held, 'SELECT'),
@@ -137,58 +131,50 @@ export function createLane(database: PostgresDatabase, fence: Fence | undefined,
   /** Ids that may be in the database; undefined: the lane can't be written before it is claimed. */
   let tried: string[] = [];
   let id: string | undefined;
-  /** Of `last`, how often it was certainly written. */
+  /** Number of statements that were certainly written under this id. */
   let sequence = 0;
-  let last: string | undefined;
 
   async function claim(): Promise<void> {
     const next = randomUUID();
     const before = tried;
     tried = [...before, next];
-    const gone = await database.query('write', sql.claim, [before, next]);
-    const isRewound =
-      last !== undefined &&
-      !gone.some(row => row.id !== last && before.includes(String(row.id))) &&
-      !gone.some(row => row.id === last && Number(row.sequence) >= sequence);
-    [tried, id, last, sequence] = [[next], next, next, 0];
-    if (isRewound) onRewound();
-    if (isRewound) throw new StoreError('rewound', subject);
+    await database.query('write', sql.claim, [before, next]);
+    [tried, id, sequence] = [[next], next, 0];
   }
 
-  /** What was lost since it was asked for: a database that went back in time would still take it. */
+  /** Whether this process lost the account after the commit was requested, though the database may not know yet. */
   const isLost = ({ account, epoch }: Commit) => epoch !== undefined && fence?.epochOf(account) !== epoch;
+
+  async function write(all: readonly Commit[]): Promise<readonly Written[]> {
+    if (id === undefined) await claim();
+    const commits = all.filter(commit => !isLost(commit));
+    const { numbers, values } = gather(commits);
+    let rows: Awaited<ReturnType<PostgresDatabase['query']>>;
+    try {
+      const [{ guard } = {}] = commits;
+      const compared = guard ? [guard.account, guard.key, guard.value].map(escapeText) : [];
+      rows = await database.query('write', guard ? sql.guarded : sql.write, [id, sequence, ...values, ...compared]);
+    } catch (error) {
+      if (!isUndone(error)) id = undefined;
+      throw error;
+    }
+    const [answer] = rows;
+    if (answer?.counted !== true) {
+      // The lane was removed: nothing is written. Another may have taken it for one of an agent that ended long ago.
+      id = undefined;
+      return write(all);
+    }
+    sequence += 1;
+    const allowed = new Set(Array.isArray(answer.numbers) ? answer.numbers.map(Number) : []);
+    const written = new Set(commits.filter((_, index) => allowed.has(numbers[index] ?? 0)));
+    const refused = answer.unchanged === true ? 'not_held' : 'guard_failed';
+    return all.map(commit => (written.has(commit) ? 'written' : isLost(commit) ? 'not_held' : refused));
+  }
 
   return {
     claim,
-    isUnsettled: () => id === undefined && last !== undefined,
-    async write(all) {
-      if (id === undefined) await claim();
-      const commits = all.filter(commit => !isLost(commit));
-      const { numbers, values } = gather(commits);
-      let rows: Awaited<ReturnType<PostgresDatabase['query']>>;
-      try {
-        const [{ guard } = {}] = commits;
-        const compared = guard ? [guard.account, guard.key, guard.value].map(escapeText) : [];
-        rows = await database.query('write', guard ? sql.guarded : sql.write, [id, sequence, ...values, ...compared]);
-      } catch (error) {
-        if (!isUndone(error)) id = undefined;
-        throw error;
-      }
-      const [answer] = rows;
-      if (answer?.counted !== true) {
-        id = undefined;
-        await claim();
-        throw new StoreError('rewound', subject);
-      }
-      sequence += 1;
-      const allowed = new Set(Array.isArray(answer.numbers) ? answer.numbers.map(Number) : []);
-      const written = new Set(commits.filter((_, index) => allowed.has(numbers[index] ?? 0)));
-      const refused = answer.unchanged === true ? 'not_held' : 'guard_failed';
-      return all.map(commit => (written.has(commit) ? 'written' : isLost(commit) ? 'not_held' : refused));
-    },
-    forget() {
-      [id, last, sequence] = [undefined, undefined, 0];
-    },
+    write,
+    isUnsettled: () => id === undefined && tried.length > 0,
     async close() {
       if (tried.length === 0) return;
       await database.query('write', `DELETE FROM ${schema}.lanes WHERE id = ANY ($1::text[])`, [tried]);

@@ -41,13 +41,8 @@ function createPostgresStore(
   const statements = leaseStatements(schema);
   let closed = false;
 
-  const lanes = Array.from({ length: LANES }, () => createLane(database, fence, onRewound));
+  const lanes = Array.from({ length: LANES }, () => createLane(database, fence));
   const queues = lanes.map(lane => createGroupCommit<Commit, Written>(lane.write, { limit: LARGEST_GROUP, isOfAll }));
-
-  function onRewound(): void {
-    fence?.loseAll();
-    for (const lane of lanes) lane.forget();
-  }
 
   function assertOpen(): void {
     if (closed) throw new StoreError('closed', subject);
@@ -153,8 +148,7 @@ export interface ReplicaDeps extends PostgresDeps {
  * A store in a schema of a PostgreSQL database, which replicas share. A commit is as durable there as the server is set up to
  * keep one. Commits that are asked for at the same time share one statement. After `away`, `slow` and `io` a commit may have
  * been written, whole, or be so until the account's next commit or scan returns, but never later: who asks again writes the same
- * rows again. After `rewound` the database is older than what it had confirmed, and nothing is held any more. Rejects with
- * StoreError when the database can't be used.
+ * rows again. Rejects with StoreError when the database can't be used.
  */
 export async function openPostgresStore(settings: PostgresSettings, deps: ReplicaDeps): Promise<Store> {
   return opened(settings, deps, async database => {

@@ -66,10 +66,10 @@ describe.skipIf(!postgresIsThere())('an agent with PostgreSQL', () => {
     const shown = await Promise.all(paths.map(get));
     await postgres().start();
     // It has come back, and so takes leave.
-    const renewals = 'SELECT sum(renewals)::int AS n FROM delivery_watch.replicas';
-    const [before] = await postgres().query(renewals, name);
+    const renewed = 'SELECT max(extract(epoch FROM expires))::float8 AS n FROM delivery_watch.replicas';
+    const [before] = await postgres().query(renewed, name);
     await eventually(async () => {
-      const [after] = await postgres().query(renewals, name);
+      const [after] = await postgres().query(renewed, name);
       expect(Number(after?.n)).toBeGreaterThan(Number(before?.n));
     });
     for (const each of [doctor, pause, journal, away].flatMap(({ stdout, stderr }) => [stdout, stderr]).concat(shown)) {
