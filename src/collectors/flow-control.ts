@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import type { Attempts } from '../flow-audit/attempts.ts';
 import { type Audit, type AuditedKey, createAudit } from '../flow-audit/audit.ts';
-import type { RetrySlot } from '../flow-audit/retry-slots.ts';
 import { Duration } from '../kit/duration.ts';
 import { recordOf } from '../kit/record.ts';
 import { gauge, type Sample } from '../metrics/family.ts';
@@ -55,8 +54,6 @@ export interface FlowControlServices {
 export interface FlowControlFacts extends KeyFacts {
   /** By key, as of the last list; undefined where keys are not judged. */
   readonly audited: ReadonlyMap<string, AuditedKey> | undefined;
-  /** What becomes of the slot of a message that waits for its retry; undefined while that is not known. */
-  readonly retrySlot: RetrySlot | undefined;
 }
 
 interface Memory {
@@ -127,10 +124,6 @@ export const flowControl = defineKind({
       'Slots of the flow-control key that are in use although the event log shows no attempt in them, and that no waiting retry can hold, for more than four minutes in which messages waited; computed in the background. Absent where it cannot be told.',
       ['flow_control_key'],
     ),
-    retriesHoldSlots: gauge(
-      'delivery_flow_control_retries_hold_slots',
-      'Whether a message keeps its slot while it waits for a retry (1) or gives it back (0), as learnt from the key list and the event log in the background. Absent until that is proven, and when it was contradicted.',
-    ),
     timeToDrain: gauge(
       'delivery_flow_control_time_to_drain_seconds',
       'Time until nothing waits on the flow-control key, at the pace at which its waitlist fell in the last minutes; computed in the background. Absent unless it falls evenly.',
@@ -144,7 +137,7 @@ export const flowControl = defineKind({
   }),
   auxiliary: ['watch'],
   create: createFlowControl,
-  samples({ keys, shown, beyondCap, beyondCapWaiting, audited, retrySlot }: FlowControlFacts) {
+  samples({ keys, shown, beyondCap, beyondCapWaiting, audited }: FlowControlFacts) {
     // There may be many: each has the same labels in all families.
     const labelled = shown.map(entry => ({ entry, labels: { flow_control_key: entry.key } }));
     const each = (pick: (entry: FlowControlEntry) => number | undefined) => {
@@ -166,7 +159,6 @@ export const flowControl = defineKind({
       ratePeriod: each(entry => entry.ratePeriodSeconds),
       paused: each(entry => (entry.paused === undefined ? undefined : Number(entry.paused))),
       ...(audited && auditSamples(audited)),
-      retriesHoldSlots: audited && retrySlot ? [{ labels: {}, value: retrySlot === 'kept' ? 1 : 0 }] : [],
       seriesDropped: [{ labels: { family: 'delivery_flow_control_waitlist_size' }, value: beyondCap }],
     };
   },
@@ -207,13 +199,7 @@ export function createFlowControl(
       alone: new Map(),
       known: new Set(),
       foundAlone: false,
-      audit:
-        options.audit === false
-          ? undefined
-          : createAudit(options.audit === true, {
-              audit: rows.get('audit'),
-              retries: rows.get('retries'),
-            }),
+      audit: options.audit === false ? undefined : createAudit(options.audit === true, rows.get('audit')),
     }),
     async observe({ api, memory, round, now, signal }) {
       if (round === 'watch') {
@@ -257,12 +243,12 @@ function foldList(
   const { audit } = memory;
   const isAll = isWhole && counts.beyondCap === 0 && entries.length === counts.keys;
   const audited = audit?.judge({ ...read, entries, isWhole: isAll, attempts: attempts?.() });
-  const changes = audited && attempts && audit ? audit.changes() : [];
-  const facts = { ...counts, shown: entries, audited, retrySlot: audit?.retrySlot };
+  const row = audited && attempts ? audit?.row() : undefined;
+  const facts = { ...counts, shown: entries, audited };
   return {
     facts,
     memory: { ...memory, members, list: facts, kept, alone: new Map(), known },
-    changes,
+    changes: row === undefined ? [] : [{ key: 'audit', value: row }],
   };
 }
 
@@ -289,5 +275,4 @@ const NO_LIST: FlowControlFacts = {
   beyondCap: 0,
   beyondCapWaiting: 0,
   audited: undefined,
-  retrySlot: undefined,
 };

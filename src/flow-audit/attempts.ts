@@ -1,6 +1,6 @@
 import { EVENT_STATES, type EventState } from '../model/message.ts';
 import { BUCKET, bucketOf, createTimeline, type Timeline } from './timeline.ts';
-import { type BriefSpan, createWaits, type Span } from './waits.ts';
+import { createWaits } from './waits.ts';
 
 /** What of an event tells attempts. `state`: index in EVENT_STATES; `time`: milliseconds since the Unix epoch. */
 export interface AttemptEvent {
@@ -46,16 +46,6 @@ export interface Attempts {
   running(key: string, from: number, to: number): Extent;
   /** The same of attempts and of messages that wait for a retry, together. */
   claimed(key: string, from: number, to: number): Extent;
-  /**
-   * Which messages waited for a retry in the whole of a span, of those whose wait began at `newerThan` or later: how long each was
-   * to wait, milliseconds, the shortest first. Beyond doubt, unless those that are overdue count as well.
-   */
-  waiting(key: string, span: Span): readonly number[];
-  /**
-   * The most that waited at a time within a span, of those that were to wait less than `shorterThan` milliseconds, or are not told;
-   * but not those that are overdue for longer than `overdue`, milliseconds.
-   */
-  waitingBriefly(key: string, span: BriefSpan): number;
   /** How many began within a span. */
   begun(key: string, from: number, to: number): number;
   /** Attempts that ended and were never seen to begin. */
@@ -79,7 +69,7 @@ export interface AttemptLedger {
 }
 
 /** An attempt without an end is given up after the longest time that the service allows one, milliseconds. */
-export const LONGEST_ATTEMPT = 12 * 3_600_000;
+const LONGEST_ATTEMPT = 12 * 3_600_000;
 /** More are not followed. */
 const MOST_RUNNING = 50_000;
 const MOST_KEYS = 10_000;
@@ -102,7 +92,6 @@ const KINDS: Readonly<Partial<Record<EventState, 'begin' | 'answer' | 'end'>>> =
 const KIND_OF = EVENT_STATES.map(state => KINDS[state]);
 /** After these a message waits for its next attempt, unless it has none left and fails at once. */
 const WAITS = EVENT_STATES.map(state => state === 'error' || state === 'retry');
-const CANCEL_REQUESTED = EVENT_STATES.indexOf('cancel_requested');
 const NOTHING: Extent = { most: 0, fewest: 0 };
 
 interface Running {
@@ -313,8 +302,6 @@ export function createAttemptLedger(stored?: string): AttemptLedger {
     },
     running: (key, from, to) => keys.get(key)?.running(from, to) ?? NOTHING,
     claimed: (key, from, to) => (claims.get(key) ?? keys.get(key))?.running(from, to) ?? NOTHING,
-    waiting: waits.throughout,
-    waitingBriefly: waits.brief,
     begun: (key, from, to) => keys.get(key)?.begun(from, to) ?? 0,
     unseen: key => keys.get(key)?.unseen() ?? 0,
   };
@@ -332,7 +319,6 @@ export function createAttemptLedger(stored?: string): AttemptLedger {
       const bucket = bucketOf(time);
       if (bucket !== lastHeard) heard.add(bucket);
       lastHeard = bucket;
-      if (state === CANCEL_REQUESTED) waits.doubt(message);
       const kind = KIND_OF[state];
       if (kind === 'begin') isKeyed ||= flowKey !== undefined;
       const key = kind === 'begin' ? flowKey : (flowKey ?? running.get(message)?.key ?? waits.keyOf(message));

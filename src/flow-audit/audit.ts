@@ -1,9 +1,8 @@
 import type { FlowReason, FlowState } from '../model/flow-state.ts';
 import type { FlowControlEntry } from '../model/message.ts';
 import type { Attempts } from './attempts.ts';
-import { addSample, clear, compare, compareIdle, createWatched, forget, type Watched } from './evidence.ts';
+import { addSample, clear, compare, createWatched, forget, type Watched } from './evidence.ts';
 import { judge, type Moment, type Verdict } from './judge.ts';
-import { createRetrySlots, type RetrySlot } from './retry-slots.ts';
 
 /** A key as it is shown. */
 export interface AuditedKey extends Verdict {
@@ -27,17 +26,8 @@ export interface KeysRead {
 export interface Audit {
   /** By key. Undefined where the service tells no parallelism of any, unless it is forced. */
   judge(read: KeysRead): ReadonlyMap<string, AuditedKey> | undefined;
-  /** What becomes of the slot of a message that waits for its retry; undefined while that is not known. */
-  readonly retrySlot: RetrySlot | undefined;
-  /** What the next process needs and is not stored, when it is time to store it: once a minute of reading. */
-  changes(): readonly { readonly key: keyof AuditRows; readonly value: string }[];
-}
-
-export interface AuditRows {
-  /** Of keys. */
-  readonly audit?: string | undefined;
-  /** Of retries. */
-  readonly retries?: string | undefined;
+  /** Returns the row for the next process if it changed; once a minute of reading, else undefined. */
+  row(): string | undefined;
 }
 
 interface Known extends Watched {
@@ -81,8 +71,8 @@ const idle = ({ parallelismInUse: ghosts }: FlowControlEntry): Verdict => ({
 });
 const TOO_MANY: Verdict = { state: 'unknown', reason: 'too_many_keys', ghosts: undefined, drainsIn: undefined };
 
-/** `isForced`: also where the service tells no parallelism. `stored`: the rows of an earlier process. */
-export function createAudit(isForced: boolean, { audit: stored, retries: lesson }: AuditRows = {}): Audit {
+/** `isForced`: also if the service reports no parallelism. `stored`: the row of an earlier process. */
+export function createAudit(isForced: boolean, stored?: string): Audit {
   const known = new Map<string, Known>();
   for (const [key, unseen, knownFrom] of stored === undefined ? [] : (JSON.parse(stored) as StoredAudit)) {
     const watched = { ...createWatched(knownFrom, false), unseen: unseen ?? undefined };
@@ -90,8 +80,7 @@ export function createAudit(isForced: boolean, { audit: stored, retries: lesson 
   }
   let wasWhole = false;
   let readAt = 0;
-  const retries = createRetrySlots(lesson);
-  let saved: AuditRows & { readonly at: number } = { at: Number.NEGATIVE_INFINITY, audit: stored, retries: lesson };
+  let saved = { at: Number.NEGATIVE_INFINITY, row: stored };
   let movedAt = 0;
   /** Of the last while. */
   const reads: { readonly from: number; readonly to: number; readonly isMove: boolean }[] = [];
@@ -125,7 +114,7 @@ export function createAudit(isForced: boolean, { audit: stored, retries: lesson 
     for (const key of known.values()) forget(key, to);
   }
 
-  function momentOf({ now, attempts }: KeysRead): Omit<Moment, 'retrySlot'> {
+  function momentOf({ now, attempts }: KeysRead): Moment {
     if (!attempts) return { now, attempts, settledTo: 0, isLate: false };
     const { newest, readTo, settledTo } = attempts;
     // A log that shows nothing new is complete, or held back. Where nothing moves there is nothing to show.
@@ -139,17 +128,10 @@ export function createAudit(isForced: boolean, { audit: stored, retries: lesson 
     };
   }
 
-  /** What was known of retries was wrong, and so may be what it told of slots. */
-  function forgetAll(now: number): void {
-    for (const key of known.values()) forget(key, now);
-  }
-
   /** A key on which nothing is in use, and nothing waits. */
-  function rest(key: Known, entry: FlowControlEntry, { from, now, attempts }: KeysRead, settledTo: number): AuditedKey {
-    if (attempts && compareIdle(key, attempts, settledTo, retries)) forgetAll(now);
+  function rest(key: Known, entry: FlowControlEntry, now: number): AuditedKey {
     // Nothing runs, so nothing runs unseen.
     clear(key);
-    key.idle ??= { ...entry, from, at: now };
     return { ...idle(entry), since: key.shown?.state === 'ok' ? key.shown.since : now };
   }
 
@@ -186,7 +168,6 @@ export function createAudit(isForced: boolean, { audit: stored, retries: lesson 
       if (!isForced && entries.every(({ parallelismInUse }) => parallelismInUse === undefined)) return undefined;
       noticeMoves(read);
       noticeSilence(read);
-      if (retries.lapse(now)) forgetAll(now);
       const moment = momentOf(read);
       const audited = new Map<string, AuditedKey>();
       let judged = 0;
@@ -194,12 +175,12 @@ export function createAudit(isForced: boolean, { audit: stored, retries: lesson 
         const key = keyOf(entry.key, attempts);
         key.last = entry;
         if (isIdle(entry)) {
-          key.shown = rest(key, entry, read, moment.settledTo);
+          key.shown = rest(key, entry, now);
         } else if (judged < MOST_JUDGED) {
           judged += 1;
           addSample(key, entry, read);
-          if (attempts && compare(key, attempts, moment.settledTo, retries)) forgetAll(now);
-          key.shown = show(key, judge(key, { ...moment, retrySlot: retries.known }), now);
+          if (attempts) compare(key, attempts, moment.settledTo);
+          key.shown = show(key, judge(key, moment), now);
         } else key.shown = { ...TOO_MANY, since: now };
         audited.set(entry.key, key.shown);
       }
@@ -207,19 +188,13 @@ export function createAudit(isForced: boolean, { audit: stored, retries: lesson 
       [wasWhole, readAt] = [isWhole, now];
       return audited;
     },
-    get retrySlot() {
-      return retries.known;
-    },
-    changes() {
-      if (readAt - saved.at < SAVE_EVERY) return [];
+    row() {
+      if (readAt - saved.at < SAVE_EVERY) return undefined;
       const stored: StoredAudit = [...known].map(([key, { unseen, knownFrom }]) => [key, unseen ?? null, knownFrom]);
-      const before = saved;
-      const [row, lesson] = [JSON.stringify(stored), retries.row];
-      saved = { at: readAt, audit: row, retries: lesson };
-      return [
-        ...(row === before.audit ? [] : [{ key: 'audit', value: row } as const]),
-        ...(lesson === before.retries ? [] : [{ key: 'retries', value: lesson } as const]),
-      ];
+      const row = JSON.stringify(stored);
+      const isSame = row === saved.row;
+      saved = { at: readAt, row };
+      return isSame ? undefined : row;
     },
   };
 }

@@ -1,6 +1,6 @@
 import type { FlowControlEntry } from '../model/message.ts';
-import { type Attempts, type Extent, LONGEST_ATTEMPT } from './attempts.ts';
-import { createRetrySlots, type RetrySlots } from './retry-slots.ts';
+import type { Attempts } from './attempts.ts';
+import { LONGEST_WAIT } from './waits.ts';
 
 /** One read of a key. */
 export interface Sample extends FlowControlEntry {
@@ -13,18 +13,8 @@ export interface Sample extends FlowControlEntry {
   atMost?: number;
   /** Slots in use for which the log shows no attempt, even where one from before it was followed may run in it. */
   unexplained?: number;
-  /** Slots in use that messages hold which wait for a retry; or that they may hold, while that is not known. */
+  /** Slots in use that messages waiting for a retry may hold. */
   waiting?: number;
-}
-
-/** A read at which it is certain how many attempts ran, and how many messages waited for a retry. */
-interface Exact {
-  /** Milliseconds since the Unix epoch. */
-  readonly at: number;
-  /** How long each message was to wait, milliseconds, the shortest first. */
-  readonly waiting: readonly number[];
-  /** Slots in use without an attempt. */
-  readonly excess: number;
 }
 
 /** What is known of one key. Changed in place. */
@@ -40,18 +30,10 @@ export interface Watched {
   run: { readonly since: number; last: number; reads: number } | undefined;
   /** Slots that were proven to be ghosts and may be still. */
   proven: number;
-  /** When the log last showed more attempts than slots in use, milliseconds since the Unix epoch: one of both is wrong. */
-  shortAt: number;
-  /** The last such read. */
-  exact: Exact | undefined;
-  /** A read at which nothing was in use, to be compared with the log once that is settled. */
-  idle: Sample | undefined;
 }
 
 /** How far the clocks of agent and service may differ, milliseconds; more only delays a finding. */
 const SKEW = 5000;
-/** A wait that ends meanwhile and one that begins are both left out, milliseconds. */
-const SLICE = 2500;
 /** Samples of a key, and how long one is of use, milliseconds. */
 const MOST_SAMPLES = 80;
 const KEPT = 900_000;
@@ -71,9 +53,6 @@ export const createWatched = (knownFrom: number, isNew: boolean): Watched => ({
   unseenEnds: 0,
   run: undefined,
   proven: 0,
-  shortAt: Number.NEGATIVE_INFINITY,
-  exact: undefined,
-  idle: undefined,
 });
 
 /** Nothing of it is in use. */
@@ -93,132 +72,35 @@ export function addSample({ samples }: Watched, entry: FlowControlEntry, read: {
   while (samples.length > MOST_SAMPLES || (samples[0] && at - samples[0].at > KEPT)) samples.shift();
 }
 
-/** Compares the reads of a key with the log, as far as that is settled. Whether what was known of retries is withdrawn. */
-export function compare(
-  watched: Watched,
-  attempts: Attempts,
-  settledTo: number,
-  retries: RetrySlots = createRetrySlots(),
-): boolean {
+/**
+ * Compares the reads of a key with the log, as far as that is settled. The service does not document whether a message that waits for
+ * a retry keeps its slot: slots that such messages may hold are never in excess.
+ */
+export function compare(watched: Watched, attempts: Attempts, settledTo: number): void {
   noticeLoss(watched, attempts);
-  let isWithdrawn = false;
   const slots = Math.max(
     ...watched.samples.map(({ parallelismInUse = 0, parallelismLimit = Number.POSITIVE_INFINITY }) =>
       Math.max(parallelismInUse, parallelismLimit),
     ),
   );
   for (const sample of watched.samples) {
-    const { from, at, parallelismInUse: inUse } = sample;
+    const { key, from, at, parallelismInUse: inUse, paused } = sample;
     if (sample.excess !== undefined || inUse === undefined || from - SKEW < watched.knownFrom) continue;
     if (at + SKEW > settledTo) break;
     // How many messages wait is not known, and may matter.
-    if (attempts.isTooMuchWaiting && retries.known !== 'released') continue;
-    const log = logAt(sample, attempts);
-    isWithdrawn = learn(watched, { ...sample, slots }, log, retries) || isWithdrawn;
-    // What is not known counts for whichever leaves fewer ghost slots.
-    const isReleased = retries.known === 'released';
-    const most = isReleased ? log.running.most + heldBriefly(watched, inUse, log, retries) : log.claimed.most;
-    const held = retries.known === 'kept' ? log.claimed : log.running;
+    if (attempts.isTooMuchWaiting) continue;
+    const running = attempts.running(key, from - SKEW, at + SKEW);
+    const claimed = attempts.claimed(key, from - SKEW, at + SKEW);
     // Attempts that the log shows and those that it does not show are never more than there are slots.
-    sample.atMost = Math.max(0, Math.min(inUse - held.fewest, slots - held.most));
-    // How long a message keeps a slot through all its retries has no bound.
-    const isLong = retries.known === 'released' && at - watched.knownFrom > LONGEST_ATTEMPT;
+    sample.atMost = Math.max(0, Math.min(inUse - running.fewest, slots - running.most));
+    // By then each message from before has had an event, unless a pause holds it back.
+    const isLong = !paused && at - watched.knownFrom > LONGEST_WAIT;
     watched.unseen = isLong ? 0 : Math.min(watched.unseen ?? Number.POSITIVE_INFINITY, sample.atMost);
-    sample.unexplained = inUse - most;
+    sample.unexplained = inUse - claimed.most;
     sample.excess = sample.unexplained - watched.unseen;
-    sample.waiting = Math.max(0, Math.min(inUse, most) - log.running.most);
+    sample.waiting = Math.max(0, Math.min(inUse, claimed.most) - running.most);
     follow(watched, sample);
   }
-  return isWithdrawn;
-}
-
-/** How many messages may hold slots until a retry, where longer waits are proven to hold none. */
-function heldBriefly({ knownFrom }: Watched, inUse: number, log: LogAt, { releasedFrom }: RetrySlots): number {
-  if (log.waitingBriefly(releasedFrom) === 0) return 0;
-  // More wait than there are slots in use: on this key the longest of them hold none.
-  const delay = log.beyond(inUse, knownFrom, true) ?? releasedFrom;
-  return log.waitingBriefly(Math.min(delay, releasedFrom));
-}
-
-/** Learns of retries from a read at which nothing was in use. Whether what was known of them is withdrawn. */
-export function compareIdle(watched: Watched, attempts: Attempts, settledTo: number, retries: RetrySlots): boolean {
-  const sample = watched.idle;
-  if (!sample || sample.at + SKEW > settledTo) return false;
-  watched.idle = undefined;
-  if (sample.from - SKEW < Math.max(watched.knownFrom, attempts.since)) return false;
-  const slots = sample.parallelismLimit ?? Number.POSITIVE_INFINITY;
-  return learn(watched, { ...sample, slots }, logAt(sample, attempts), retries);
-}
-
-interface LogAt {
-  readonly running: Extent;
-  readonly claimed: Extent;
-  /** Attempts that began. */
-  readonly begun: number;
-  /** As those of the attempts. */
-  waiting(newerThan: number): readonly number[];
-  waitingBriefly(shorterThan: number): number;
-  /**
-   * More than so many messages waited at any time of the span, of those whose wait began at `newerThan` or later, even if those
-   * that were to wait for longer than this are left out, milliseconds. Undefined where there were not so many.
-   */
-  beyond(slots: number, newerThan: number, isOverdueToo?: boolean): number | undefined;
-}
-
-/** What the log shows of the time of a read. */
-function logAt({ key, from, at, paused, rateLimit }: Sample, attempts: Attempts): LogAt {
-  // One that has its slot begins when it is due, unless something else holds it back.
-  const overdue = paused || rateLimit !== undefined ? Number.POSITIVE_INFINITY : SKEW;
-  const [first, last] = [from - SKEW, at + SKEW];
-  return {
-    running: attempts.running(key, first, last),
-    claimed: attempts.claimed(key, first, last),
-    // Spans are told in steps of five seconds: these are within the others.
-    begun: attempts.begun(key, from, at),
-    waiting: newerThan => attempts.waiting(key, { from: first, to: last, newerThan }),
-    beyond(slots, newerThan, isOverdueToo = false) {
-      let delay = 0;
-      for (let time = first; time < last && Number.isFinite(delay); time += SLICE) {
-        const to = Math.min(last, time + SLICE);
-        const waits = attempts.waiting(key, { from: time, to, newerThan, isOverdueToo });
-        delay = Math.max(delay, waits[slots] ?? Number.POSITIVE_INFINITY);
-      }
-      return Number.isFinite(delay) ? delay : undefined;
-    },
-    waitingBriefly: shorterThan => attempts.waitingBriefly(key, { from: first, to: last, shorterThan, overdue }),
-  };
-}
-
-/**
- * Fewer slots are in use than messages wait, or as many messages wait as there are slots and others begin: they keep none. Or
- * one read shows other waits than the one before: do the slots without an attempt change with them?
- */
-function learn(watched: Watched, sample: Sample & { slots: number }, log: LogAt, retries: RetrySlots): boolean {
-  const { at, parallelismInUse: inUse, parallelismLimit, slots: most } = sample;
-  // A key without a limit needs no slots.
-  if (inUse === undefined || parallelismLimit === undefined) return false;
-  const { running, claimed, begun } = log;
-  if (inUse < running.fewest) watched.shortAt = at;
-  if (at - watched.shortAt < KEPT) return false;
-  // Attempts are not counted: one whose end the log lost would be a proof.
-  const newerThan = Math.max(watched.knownFrom, retries.at);
-  // Those that wait for longest keep none: at most as many keep one as there are slots for.
-  const delay = log.beyond(inUse, newerThan) ?? (begun > 0 ? log.beyond(most - 1, newerThan) : undefined);
-  if (delay !== undefined) return retries.take('released', at + SKEW, delay);
-  const waiting = log.waiting(0);
-  const isExact = running.most === running.fewest && claimed.most === claimed.fewest;
-  if (!isExact || claimed.most !== running.most + waiting.length) return false;
-  const { exact } = watched;
-  watched.exact = { at, waiting, excess: inUse - running.most };
-  if (!exact || exact.at < retries.at || at - exact.at > LONGEST_PAUSE) return false;
-  const [waits, slots] = [waiting.length - exact.waiting.length, watched.exact.excess - exact.excess];
-  if (waits !== 0 && slots === waits) {
-    const [shortest = Number.POSITIVE_INFINITY] = waiting;
-    return retries.take('kept', at + SKEW, Math.min(shortest, exact.waiting[0] ?? shortest));
-  }
-  // When a wait ends, a slot may have been taken from it before; and what the log did not show may have ended meanwhile.
-  const longest = waits > 0 && slots === 0 && watched.unseen === 0 ? log.waiting(exact.at).at(-1) : undefined;
-  return longest !== undefined && retries.take('released', at + SKEW, longest);
 }
 
 /** Where the log lost something, what ran then is not known. */
@@ -251,7 +133,6 @@ export function forget(watched: Watched, until: number): void {
   watched.unseen = undefined;
   watched.run = undefined;
   watched.proven = 0;
-  watched.exact = undefined;
 }
 
 /**

@@ -2,7 +2,6 @@ import type { FlowReason, FlowState } from '../model/flow-state.ts';
 import type { Attempts } from './attempts.ts';
 import { timeToDrain } from './drain.ts';
 import { ghostSlots, type Sample, type Watched } from './evidence.ts';
-import type { RetrySlot } from './retry-slots.ts';
 
 export interface Verdict {
   readonly state: FlowState;
@@ -23,8 +22,6 @@ export interface Moment {
   readonly settledTo: number;
   /** The log shows nothing new though deliveries go on. */
   readonly isLate: boolean;
-  /** What becomes of the slots of messages that wait for a retry; undefined while that is not known. */
-  readonly retrySlot: RetrySlot | undefined;
 }
 
 /** A state that is not told by slots is judged by the reads of so many milliseconds. */
@@ -45,11 +42,11 @@ const isMost = (samples: readonly Sample[], test: (sample: Sample) => boolean) =
 
 /** Why the log tells nothing of this key; undefined when it does. */
 function blindness(moment: Moment, { parallelismInUse }: Sample): FlowReason | undefined {
-  const { attempts, now, settledTo, isLate, retrySlot } = moment;
+  const { attempts, now, settledTo, isLate } = moment;
   if (parallelismInUse === undefined) return 'not_reported';
   if (!attempts) return 'log_not_read';
   if (!attempts.isKeyed) return 'log_without_keys';
-  if (attempts.isTooMuch || (attempts.isTooMuchWaiting && retrySlot !== 'released')) return 'too_many_attempts';
+  if (attempts.isTooMuch || attempts.isTooMuchWaiting) return 'too_many_attempts';
   return isLate || now - settledTo > LONGEST_LAG ? 'log_late' : undefined;
 }
 
@@ -109,8 +106,6 @@ function heldBack(watched: Watched, moment: Moment, blind: FlowReason | undefine
   if (!compared || now - compared.at > LONGEST_LAG) return ['unknown', 'too_few_reads'];
   if ((compared.excess ?? 0) >= 1) return ['unknown', 'not_proven'];
   if ((compared.unexplained ?? 0) >= 1) return ['unknown', 'began_before'];
-  if ((compared.waiting ?? 0) >= 1) {
-    return moment.retrySlot === 'kept' ? ['throttled', 'retries_hold'] : ['unknown', 'retries_may_hold'];
-  }
+  if ((compared.waiting ?? 0) >= 1) return ['unknown', 'retries_may_hold'];
   return ['throttled', 'parallelism_limit'];
 }

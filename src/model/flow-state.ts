@@ -8,7 +8,6 @@ export const FLOW_REASONS = [
   'moving',
   'rate_limit',
   'parallelism_limit',
-  'retries_hold',
   'paused',
   'waitlist_falls',
   'slots_free',

@@ -53,6 +53,23 @@ describe('slots are ghosts', () => {
   });
 });
 
+it('slots from before the log was followed are in excess after eight days, unless the key is paused', () => {
+  const DAY = 86_400 * SECOND;
+  const excessAfter = (days: number, paused = false) => {
+    const ledger = createAttemptLedger();
+    ledger.open(0, 0);
+    ledger.add({ message: 1n, state: EVENT_STATES.indexOf('active'), time: days * DAY, flowKey: 'other' });
+    const time = (days + 1) * DAY;
+    ledger.settle({ newest: time, settledTo: time, readTo: time });
+    const watched = createWatched(0, false);
+    const entry = { key: 'key', waitlistSize: 1, parallelismInUse: 2, parallelismLimit: 2, paused };
+    addSample(watched, entry, { from: days * DAY, now: days * DAY });
+    compare(watched, ledger.view, time);
+    return watched.samples[0]?.excess;
+  };
+  expect([excessAfter(7.9), excessAfter(8.1), excessAfter(8.1, true)]).toEqual([0, 2, 0]);
+});
+
 describe('what a key runs is not known any more', () => {
   const ledgerOf = (...events: readonly [message: bigint, state: EventState, time: number][]) => {
     const ledger = createAttemptLedger();
@@ -92,8 +109,8 @@ describe('what a key runs is not known any more', () => {
         const busy = { key: 'busy', waitlistSize: 0, parallelismInUse: 1, rateUsed: now };
         const stuck = { key: 'key', waitlistSize: 1, parallelismInUse: 1, parallelismLimit: 1 };
         const entries = now > 20 * SECOND ? [busy, stuck] : [busy];
-        const { running, claimed, waiting, waitingBriefly, isTooMuchWaiting, begun, unseen } = view;
-        const log = { running, claimed, waiting, waitingBriefly, isTooMuchWaiting, begun, unseen };
+        const { running, claimed, isTooMuchWaiting, begun, unseen } = view;
+        const log = { running, claimed, isTooMuchWaiting, begun, unseen };
         const attempts = { ...seen, ...known, ...log };
         shown = audit.judge({ from: now, now, entries, isWhole: true, attempts });
       }

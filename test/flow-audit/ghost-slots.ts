@@ -5,11 +5,6 @@ import { type AuditedService, createAuditedService, keyed } from '../support/aud
 
 const MINUTE = 60_000;
 
-/** Keys on which little runs, and some of it fails: they teach. */
-const CALM = Array.from({ length: 6 }, (_, index) =>
-  keyed(`calm-${index}`, { parallelism: 3, maxRetries: 2 }, { everyMs: 90_000, takesMs: 1000, flaky: 0.5 }),
-);
-
 /** How a course differs from one in which no attempt fails. */
 export interface Failing {
   /** Of the service. */
@@ -17,15 +12,13 @@ export interface Failing {
   /** Share of attempts that fail. */
   readonly flaky: number;
   readonly maxRetries: number;
-  /** Slots leak when it is known what becomes of those of waiting retries, and never where that takes over two hours; otherwise some minutes after the start. */
-  readonly isLearnt: boolean;
 }
 
-/** A key whose slots leak (undefined where none did), and two that are in good health; `waits`: for how long messages had waited without a break when it was named, milliseconds; undefined when it was not. */
+/** A key whose slots leak some minutes after the start, and two that are in good health; `waits`: for how long messages had waited without a break when it was named, milliseconds; undefined when it was not. */
 export async function leakCourse(
   seed: number,
-  { retrySlot = 'released', flaky = 0, maxRetries = 1, isLearnt = false }: Partial<Failing> = {},
-): Promise<{ waits: number | undefined; wrong: number; leaked: number; named: number } | undefined> {
+  { retrySlot = 'released', flaky = 0, maxRetries = 1 }: Partial<Failing> = {},
+): Promise<{ waits: number | undefined; wrong: number; leaked: number; named: number }> {
   const random = createRandom(seed);
   const parallelism = random.between(2, 12);
   const leaked = random.chance(0.2) ? parallelism : random.between(1, parallelism - 1);
@@ -46,7 +39,6 @@ export async function leakCourse(
       ),
       keyed('healthy', { parallelism: 2, maxRetries }, { everyMs: 7000, takesMs: 6000, flaky }),
       keyed('paced', { rate: 10, period: 60, maxRetries }, { everyMs: 7000, takesMs: 4000, flaky }),
-      ...(isLearnt ? CALM : []),
     ],
     dialect: {
       retrySlot,
@@ -56,10 +48,6 @@ export async function leakCourse(
     },
   });
   await service.advance(random.between(30, 80) * 15_000);
-  for (let left = 120; isLearnt && service.facts()?.retrySlot === undefined; left -= 1) {
-    if (left === 0) return undefined;
-    await service.advance(MINUTE);
-  }
   service.state.leakSlots('leaking', leaked);
   return watchLeak(service, leaked);
 }

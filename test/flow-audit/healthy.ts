@@ -1,7 +1,6 @@
 /** Hours of flow-control keys in good health and a log that is not, as a seed brings them. */
 import type { Dialect } from '../../src/emulator/dialect.ts';
 import { createRandom, type Random } from '../../src/emulator/random.ts';
-import type { RetrySlot } from '../../src/flow-audit/retry-slots.ts';
 import { type AuditedService, createAuditedService, keyed } from '../support/audited-service.ts';
 
 const MINUTE = 60_000;
@@ -31,8 +30,6 @@ export interface Healthy {
   readonly wrong: readonly string[];
   /** Reads by state. */
   readonly states: Map<string, number>;
-  /** Reads by what was known of the slots of messages that wait for a retry. */
-  readonly retrySlots: Map<RetrySlot | undefined, number>;
 }
 
 /** Something happens to the service, to its log or to the agent. */
@@ -68,19 +65,16 @@ export async function healthyHours(
   const destinations = Array.from({ length: KEYS }, (_, index) => randomKey(random, index));
   const service = createAuditedService({ seed, destinations, scenario: 'neglected', dialect: { retrySlot } });
   const states = new Map<string, number>();
-  const retrySlots: Healthy['retrySlots'] = new Map();
   const wrong: string[] = [];
   const ticks = hours * 240;
   for (let tick = 0; tick < ticks; tick += 1) {
     await service.advance(15_000);
     if (random.chance(0.02)) await disturb(service, random);
-    const known = service.facts()?.retrySlot;
-    retrySlots.set(known, (retrySlots.get(known) ?? 0) + 1);
     for (const [key, { state, reason, ghosts = 0 }] of service.facts()?.audited ?? []) {
       const name = `${state}/${reason}`;
       states.set(name, (states.get(name) ?? 0) + 1);
       if (state === 'ghost_slots' || ghosts > 0) wrong.push(`seed ${seed} tick ${tick} ${key} ${ghosts}`);
     }
   }
-  return { keyHours: hours * KEYS, wrong, states, retrySlots };
+  return { keyHours: hours * KEYS, wrong, states };
 }

@@ -11,15 +11,7 @@ type FlowControl = AccountView['flowControl'];
 type Row = FlowControl['rows'][number];
 
 const { families } = collector;
-const {
-  waitlistSize,
-  keys,
-  seriesDropped,
-  state,
-  auditedKeys: _keys,
-  retriesHoldSlots: _retries,
-  ...PER_KEY
-} = families;
+const { waitlistSize, keys, seriesDropped, state, auditedKeys: _keys, ...PER_KEY } = families;
 
 /** Keys that have a row. */
 const MOST_ROWS = 100;

@@ -49,7 +49,6 @@ const REASONS: Readonly<Record<FlowReason, string>> = {
   moving: 'deliveries start',
   rate_limit: 'rate limit reached',
   parallelism_limit: 'attempts run in all slots',
-  retries_hold: 'attempts and waiting retries hold all slots',
   paused: '',
   waitlist_falls: 'the waitlist falls',
   slots_free: 'no limit reached, messages wait',
@@ -63,7 +62,7 @@ const REASONS: Readonly<Record<FlowReason, string>> = {
   too_few_reads: 'too few reads yet',
   began_before: 'attempts may run that began before the log was read',
   not_proven: 'slots in use without an attempt, not for long enough',
-  retries_may_hold: 'waiting retries may hold the slots: not known yet',
+  retries_may_hold: 'waiting retries may hold the slots',
 };
 
 /** What a key does, why, and since when. */
