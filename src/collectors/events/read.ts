@@ -3,8 +3,7 @@ import { recordOf } from '../../kit/record.ts';
 import { type DeliveryEvent, EVENT_STATES } from '../../model/message.ts';
 import type { ListPage, Reader } from '../../upstream/api.ts';
 import { Implausible } from '../collector.ts';
-import { createFoundEvents, type FoundEvents } from './found-events.ts';
-import { identityOf } from './kept-event.ts';
+import { identityOf, type KeptEvent } from './kept-event.ts';
 import type { Schedules } from './schedules.ts';
 import { statusClassOf } from './tally.ts';
 
@@ -19,8 +18,8 @@ const MOST_ROWS = 100_000;
 export interface RangeRead {
   readonly from: number;
   readonly to: number;
-  /** Each event once. */
-  readonly events: FoundEvents;
+  /** By identity. */
+  readonly events: Map<bigint, KeptEvent>;
   /** The rows of the events, where traces need them. */
   readonly rows: Map<bigint, DeliveryEvent> | undefined;
   /** Identities of rows that said the same as another of the range. */
@@ -36,7 +35,7 @@ export interface RangeRead {
 export function startRange(api: Reader, from: number, to: number, isDetailed: boolean, signal: AbortSignal): RangeRead {
   const iterator = api.eventPages({ fromDate: from, toDate: to }, signal, isDetailed);
   const rows = isDetailed ? new Map<bigint, DeliveryEvent>() : undefined;
-  return { from, to, events: createFoundEvents(), rows, twice: [], rejected: 0, pages: 0, iterator };
+  return { from, to, events: new Map(), rows, twice: [], rejected: 0, pages: 0, iterator };
 }
 
 const INDEX = recordOf(EVENT_STATES, (_, index) => index);
@@ -65,8 +64,12 @@ export async function readOn(range: RangeRead, pages: number, { destinationOf, s
       const identity = identityOf(message, index, time);
       const [destination, own, statusClass] = [destinationOf(event), schedules.of(event), statusClassOf(event.status)];
       const kept = { identity, message, state: index, time, dueAt, destination, schedules: own, flowKey, statusClass };
-      if (!events.add(kept)) range.twice.push(identity);
-      else if (range.rows && range.rows.size < MOST_ROWS) range.rows.set(identity, event);
+      if (events.has(identity)) {
+        range.twice.push(identity);
+        continue;
+      }
+      events.set(identity, kept);
+      if (range.rows && range.rows.size < MOST_ROWS) range.rows.set(identity, event);
     }
     if (isOfRange) range.pages += 1;
     if (events.size > MOST_EVENTS) throw new Implausible(`more than ${MOST_EVENTS} events within ${to - from + 1} ms`);

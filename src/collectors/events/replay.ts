@@ -94,7 +94,7 @@ async function* replay(
     signal.throwIfAborted();
     if (!range) continue;
     note(found, range);
-    for (const event of range.events.values().toSorted(byTime)) {
+    for (const event of [...range.events.values()].sort(byTime)) {
       for (; event.time > at; at += MINUTE) yield stepAt(at);
       fold(event);
     }
