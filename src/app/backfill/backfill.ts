@@ -1,9 +1,11 @@
+import { type EventsFacts, events } from '../../collectors/events/events.ts';
 import { createReplay } from '../../collectors/events/replay.ts';
 import { restoreMemory } from '../../collectors/events/rows.ts';
 import { schedulesOf } from '../../collectors/index.ts';
 import { createRoutes } from '../../collectors/routes.ts';
 import type { LoadedConfig } from '../../config/load.ts';
 import { withClosing } from '../../kit/closing.ts';
+import type { Family, Sample } from '../../metrics/family.ts';
 import { createMemoryStore } from '../../store/memory.ts';
 import { attachStore } from '../../store/open.ts';
 import type { Store } from '../../store/store.ts';
@@ -11,7 +13,6 @@ import type { Account } from '../account.ts';
 import type { AccountSettings } from '../account-client.ts';
 import { createParts, type PartsDeps } from '../parts.ts';
 import { exposes } from '../shown-sources.ts';
-import { createRecording } from './recording.ts';
 import { createSeriesFile, type SeriesFile } from './series-file.ts';
 
 const MINUTE = 60_000;
@@ -21,6 +22,13 @@ const PAGE = 1000;
 const SPENT = 'budget/spent';
 /** Where the checkpoint of the event log is stored. */
 const CHECKPOINT = 'events/checkpoint';
+
+/** Anomalies of the log happen when it is read: the log itself does not contain them. */
+const OF_READING: ReadonlySet<string> = new Set(['gaps', 'late', 'duplicates']);
+/** Families that the log determines, by their keys. */
+const WRITTEN: ReadonlyMap<string, Family> = new Map(
+  Object.entries(events.families).filter(([key, { type }]) => type !== 'gauge' && !OF_READING.has(key)),
+);
 
 /** What is to be written. Times: milliseconds since the Unix epoch. */
 export interface BackfillOrder {
@@ -113,6 +121,24 @@ function partOf(
   return { from: first, to: until, isKept: retention.events !== null, notes };
 }
 
+/** Returns a function that writes a point in time (milliseconds since the Unix epoch) of one account to the file. */
+function pointWriter(file: SeriesFile, account: string, isExposed: (family: string) => boolean) {
+  const families = [...WRITTEN].filter(([, { name }]) => isExposed(name));
+  const started = new Set<number>();
+  return (at: number, facts: EventsFacts) => {
+    file.begin(at);
+    const samples: Readonly<Record<string, readonly Sample[] | undefined>> = events.samples(facts);
+    for (const [key, family] of families) {
+      for (const sample of samples[key] ?? []) {
+        const number = file.of(account, family, sample);
+        if (!started.has(number)) file.startAtZero(number);
+        started.add(number);
+        file.set(number, sample.value);
+      }
+    }
+  };
+}
+
 /** Reads the range of one account and writes it to the file. */
 async function fill(
   { from, to, isKept, notes }: Part,
@@ -123,18 +149,20 @@ async function fill(
 ): Promise<Backfilled> {
   const { name } = account;
   const requests = account.spent().requests;
-  const recording = createRecording(file, { account: name, isExposed });
+  const write = pointWriter(file, name, isExposed);
+  let written: Backfilled['written'];
   const { steps, found } = createReplay(account.at('background'), options, services, { from, to }, signal);
   for await (const { at, facts } of steps) {
     onProgress({ account: name, from, to, ...found, requests: account.spent().requests - requests });
     // If the retention is unknown, an empty log before the first listed event does not prove that nothing happened.
-    if (isKept || (found.oldest !== undefined && at > found.oldest - MINUTE)) recording.add(at, facts);
+    if (!isKept && (found.oldest === undefined || at <= found.oldest - MINUTE)) continue;
+    write(at, facts);
+    written = { from: written?.from ?? at, to: at, points: (written?.points ?? 0) + 1 };
   }
-  const { first, last, points } = recording;
   const unread = found.rejected > 0 ? [`${found.rejected} rows of the log could not be read`] : [];
   return {
     account: name,
-    written: first === undefined || last === undefined ? undefined : { from: first, to: last, points },
+    written,
     events: found.events,
     requests: account.spent().requests - requests,
     leastRequests: Math.ceil(found.events / PAGE),
