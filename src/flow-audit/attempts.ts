@@ -114,9 +114,9 @@ type StoredLedger = {
   readonly keys: readonly string[];
   /** Message, index of its key, time at which the attempt began. */
   readonly running: readonly (readonly [string, number, number])[];
-  /** Message, index of its key, since when it waits for a retry, and until when. Rows of 0.1.0 have none. */
-  readonly waits?: readonly (readonly [string, number, number, number])[];
-  readonly droppedUntil?: number;
+  /** Message, index of its key, since when it waits for a retry, and until when. */
+  readonly waits: readonly (readonly [string, number, number, number])[];
+  readonly droppedUntil: number;
 };
 
 /** `stored`: the row of an earlier process. */
@@ -129,8 +129,7 @@ export function createAttemptLedger(stored?: string): AttemptLedger {
   /** Of attempts and waits together: of keys on which a message has waited for a retry. The others have attempts alone. */
   const claims = new Map<string, Timeline>();
   const waits = createWaits();
-  // Who waited then is not known.
-  let since = (before?.waits ? before.since : before?.readTo) ?? 0;
+  let since = before?.since ?? 0;
   /** What ended before may have been seen to begin by the process before. */
   let openedAt = 0;
   let fedTo = 0;

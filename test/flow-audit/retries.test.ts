@@ -57,13 +57,6 @@ describe('messages that wait', () => {
     expect(waitingIn(ledgerOf([], { stored: row ?? '' }))).toBe(1);
   });
 
-  it('are not known from before a row that does not have them', () => {
-    const text = ledgerOf(events, { settledTo: 120 }).row() ?? '';
-    const { waits: _, ...row } = JSON.parse(text) as Record<string, unknown>;
-    expect(ledgerOf([], { stored: text }).view.since).toBe(0);
-    expect(ledgerOf([], { stored: JSON.stringify(row) }).view.since).toBe(row.readTo);
-  });
-
   it('are counted once when the end of a retry is listed before its begin', () => {
     const retried: readonly Told[] = [
       [1n, 'active', 5],
