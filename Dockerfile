@@ -1,16 +1,15 @@
-# The build stage compiles the sources; the image holds the result and production packages alone: no npm, no shell.
+# The build stage makes the package; the image holds Node.js and the package: no npm, no shell.
 # Both bases are tags here. Pin them in your build: see docs/container.md.
 ARG NODE_IMAGE=node:24-bookworm-slim
 ARG BASE_IMAGE=gcr.io/distroless/cc-debian12
 
 FROM ${NODE_IMAGE} AS build
 WORKDIR /build
-COPY package.json package-lock.json tsconfig.json rolldown.config.ts ./
+COPY package.json package-lock.json ./
 RUN npm ci
-COPY src src
-COPY docs/runbooks docs/runbooks
-COPY mixin/templates mixin/templates
-RUN npm run build && npm prune --omit=dev && mkdir -p -m 700 data && mkdir -p node_modules && cp "$(node -p process.execPath)" .
+# .dockerignore names what the package is made of.
+COPY . .
+RUN npm run build && mkdir -p -m 700 data && cp "$(node -p process.execPath)" .
 
 # No RUN from here on: the base has no shell.
 FROM ${BASE_IMAGE}
@@ -29,9 +28,7 @@ LABEL org.opencontainers.image.title="delivery-watch" \
 ENV NODE_ENV=production MALLOC_ARENA_MAX=1 MALLOC_TRIM_THRESHOLD_=131072 MALLOC_MMAP_THRESHOLD_=131072
 WORKDIR /app
 COPY --from=build /build/node /usr/local/bin/node
-COPY --from=build /build/node_modules node_modules
-COPY --from=build /build/dist dist
-COPY package.json LICENSE CHANGELOG.md config.example.yaml config.schema.json ./
+COPY --from=build /build/dist ./
 # The store's default folder, ./data: mount a volume there to keep it. Nothing else is written.
 COPY --from=build --chown=1000:1000 /build/data data
 # A number, so that Kubernetes can tell that it is not root.
@@ -40,6 +37,6 @@ VOLUME /app/data
 EXPOSE 10922
 # Takes port and TLS from the configuration, and never asks the service.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=10s \
-  CMD ["node", "dist/main.js", "healthcheck", "--config", "/etc/delivery-watch/config.yaml"]
-ENTRYPOINT ["node", "dist/main.js"]
+  CMD ["node", "main.js", "healthcheck", "--config", "/etc/delivery-watch/config.yaml"]
+ENTRYPOINT ["node", "main.js"]
 CMD ["serve", "--config", "/etc/delivery-watch/config.yaml"]

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Plain JavaScript without imports: an older Node.js cannot load TypeScript, and must get as far as this check.
+// Plain JavaScript without imports: an older Node.js cannot load TypeScript, and must reach this check.
 const NEEDED = 24;
 
 if (Number(process.versions.node.split('.')[0]) < NEEDED) {

@@ -144,6 +144,7 @@ function breaches(path: string, text: string): string[] {
       if (!LIBRARIES[imported]?.includes(room)) found.push(`${path}: the library ${imported} is not ${room}'s`);
       continue;
     }
+    if (path === 'app/version.ts' && imported === '../../package.json') continue;
     const target = targetOf(path, imported);
     const [other = '', ...rest] = target.split('/');
     const file = rest.join('/');
@@ -324,7 +325,9 @@ describe('walls', () => {
     const carried = (path: string): string[] => {
       const found = new Set([path]);
       for (const each of found) {
-        for (const [, imported = ''] of textOf(each).matchAll(/^(?:import|export) (?!type\b)[^;]*?from '(\.[^']+)'/gm))
+        for (const [, imported = ''] of textOf(each).matchAll(
+          /^(?:import|export) (?!type\b)[^;]*?from '(\.[^']+\.ts)'/gm,
+        ))
           found.add(targetOf(each, imported));
       }
       return [...found].filter(file => /^(cli|emulator|mixin)\//.test(file)).sort();

@@ -1,6 +1,4 @@
-import { readFileSync } from 'node:fs';
+import manifest from '../../package.json' with { type: 'json' };
 
-/** The version of this package: `package.json` lies two folders up, from src/ as from dist/. */
-export const version = (
-  JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }
-).version;
+/** The version of this package. */
+export const version: string = manifest.version;

@@ -1,7 +1,8 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
+import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
 import { mainFile } from '../support/bundle.ts';
 import { newFolder } from '../support/folder.ts';
@@ -32,6 +33,38 @@ describe('the bundle', () => {
       expect.arrayContaining(['express', 'undici', 'zod', 'yaml', 'prom-client', '@opentelemetry/api', 'uplot']),
     );
     for (const section of sections) expect(section).toMatch(/licen[cs]e|permission/i);
+  });
+
+  it('lists every bundled library in a valid bill of materials, each a production dependency of the lockfile', () => {
+    const read = (file: string) => JSON.parse(readFileSync(file, 'utf8'));
+    const sbom = read(join(folder, 'dist', 'sbom.cdx.json'));
+    const schemas = (name: string) => read(join('node_modules/@cyclonedx/cyclonedx-library/res/schema', name));
+    const ajv = new Ajv({ strict: false, validateFormats: false, allErrors: true });
+    for (const name of ['spdx.SNAPSHOT.schema.json', 'jsf-0.82.SNAPSHOT.schema.json']) {
+      ajv.addSchema(schemas(name), `http://cyclonedx.org/schema/${name}`);
+    }
+    const validate = ajv.compile(schemas('bom-1.6.SNAPSHOT.schema.json'));
+    expect(validate(sbom), JSON.stringify(validate.errors)).toBe(true);
+
+    const { packages } = read('package-lock.json');
+    const modules: string[] = read(join(folder, 'modules.json'));
+    const keys = modules.flatMap(file => /^.*(node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(file)?.slice(0, 1) ?? []);
+    const used = new Set(keys.map(key => relative(process.cwd(), key)));
+    expect(used.size).toBeGreaterThan(50);
+    const purls = new Set(sbom.components.map(({ purl }: { purl: string }) => purl));
+    for (const key of used) {
+      expect(packages[key], key).toMatchObject({ version: expect.any(String) });
+      expect(packages[key]).not.toHaveProperty('dev');
+      const name = key.replace(/^.*node_modules\//, '').replace('@', '%40');
+      expect(purls).toContain(`pkg:npm/${name}@${packages[key].version}`);
+    }
+    // The charts are files of a library that pages load.
+    expect([...purls].filter(purl => `${purl}`.startsWith('pkg:npm/uplot@'))).toHaveLength(1);
+    expect(purls.size).toBe(used.size + 1);
+    const refs = new Set([...purls, sbom.metadata.component.purl]);
+    for (const { ref, dependsOn } of sbom.dependencies) {
+      for (const each of [ref, ...dependsOn]) expect(refs).toContain(each);
+    }
   });
 
   it('serves without what the configuration does not ask for, in a small process', async () => {

@@ -1,4 +1,4 @@
-import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { build } from 'rolldown';
@@ -14,10 +14,15 @@ const NAME = 'DELIVERY_WATCH_BUNDLE';
 export async function setup(): Promise<() => void> {
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-bundle-'));
   const main = join(folder, 'dist', 'main.js');
-  copyFileSync('package.json', join(folder, 'package.json'));
   // Not by its command, which writes beside the configuration: a checkout may be read-only.
   const { output, ...input } = config;
-  await build({ ...input, logLevel: 'silent', output: { ...output, dir: join(folder, 'dist') } });
+  const { output: files } = await build({
+    ...input,
+    logLevel: 'silent',
+    output: { ...output, dir: join(folder, 'dist') },
+  });
+  const modules = files.flatMap(each => (each.type === 'chunk' ? each.moduleIds : []));
+  writeFileSync(join(folder, 'modules.json'), JSON.stringify(modules));
   process.env[NAME] = main;
   return () => rmSync(folder, { recursive: true, force: true });
 }

@@ -1,10 +1,10 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { type Html, html } from './html.ts';
 
-/** In the package beside this file, as its assets are; in the sources where they are written. */
+/** `docs/runbooks/` of the package (chunks are one folder below its root) or of the sources. */
 const folder = () => {
-  const beside = new URL('./runbooks/', import.meta.url);
-  return existsSync(beside) ? beside : new URL('../../../docs/runbooks/', import.meta.url);
+  const packaged = new URL('../docs/runbooks/', import.meta.url);
+  return existsSync(packaged) ? packaged : new URL('../../../docs/runbooks/', import.meta.url);
 };
 
 /** The text of a runbook, as Markdown; undefined where there is none of that name. */
