@@ -1,5 +1,4 @@
 import { DEFAULT_OBJECTIVES, shippedDashboards } from '../src/cli/shipped.ts';
-import { renamedTable } from '../src/metrics/renamed.ts';
 import { dashboardsTemplate } from './dashboards.ts';
 import { dashboardsReference } from './dashboards-reference.ts';
 import { metricsReference } from './metrics-reference.ts';
@@ -22,7 +21,3 @@ export const generatedFiles = (): Readonly<Record<string, string>> => ({
     Object.fromEntries(dashboards.map(([name, dashboard]) => [name, `${JSON.stringify(dashboard, null, 2)}\n`])),
   ),
 });
-
-/** docs/upgrading.md, written by hand, with the table of what was renamed in its place. */
-export const withRenamed = (page: string): string =>
-  page.replace(/(?<=<!-- renamed:.*-->\n)[\s\S]*(?=<!-- \/renamed -->)/, `\n${renamedTable()}\n\n`);

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { generatedFiles, withRenamed } from '../mixin/generated.ts';
+import { generatedFiles } from '../mixin/generated.ts';
 import { version } from '../src/app/version.ts';
 import { problemsReference } from '../src/app/view/problems/reference.ts';
 import { withStages } from '../src/auto-cancel/reference.ts';
@@ -56,7 +56,6 @@ const files: Readonly<Record<string, string>> = {
   'docs/openapi.json': `${JSON.stringify(openApi(version), null, 2)}\n`,
   'docs/api.md': withRoutes(readFileSync('docs/api.md', 'utf8')),
   'docs/problems.md': problemsReference(),
-  'docs/upgrading.md': withRenamed(readFileSync('docs/upgrading.md', 'utf8')),
   ...generatedFiles(),
 };
 const stale = Object.entries(files).filter(([file, text]) => !existsSync(file) || readFileSync(file, 'utf8') !== text);

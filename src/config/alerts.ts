@@ -8,7 +8,7 @@ import {
 } from '../alerts/options.ts';
 import { dataSources, roundsOf as roundsOfAccount } from '../collectors/index.ts';
 import { formatDuration } from '../kit/duration.ts';
-import { accountFamilies, namesNow } from '../metrics/account-families.ts';
+import { accountFamilies } from '../metrics/account-families.ts';
 import type { Family } from '../metrics/family.ts';
 import { accountMayAct } from './auto-cancel.ts';
 import type { Known, Tell } from './faults.ts';
@@ -73,15 +73,9 @@ function histogramOf(metric: string): string | undefined {
 }
 
 /** Why a metric can't be judged so; undefined when it can. */
-function faultOfMetric(
-  { metric, labels }: Selector,
-  must: 'any' | 'counter' | 'time',
-  config: Config,
-): string | undefined {
+function faultOfMetric({ metric }: Selector, must: 'any' | 'counter' | 'time', config: Config): string | undefined {
   const { accounts } = config;
   const found = alertFamilies.get(metric);
-  const now = found ? [] : namesNow(metric, labels);
-  if (now.length > 0) return `names ${metric}, which was renamed: write ${now.join(' or ')} (docs/upgrading.md)`;
   const histogram = histogramOf(metric);
   if (!found && histogram !== undefined) {
     return `must be a gauge or counter; ${histogram} is a histogram, which only Prometheus can judge`;
@@ -119,12 +113,7 @@ function checkSelector(
   const allowed = ['account', ...family.labels];
   for (const label of Object.keys(labels)) {
     if (allowed.includes(label)) continue;
-    const now = namesNow(metric, labels, label);
-    const message =
-      now.length > 0
-        ? `${metric} no longer has this label: write ${now.join(' or ')} (docs/upgrading.md)`
-        : `${metric} has no such label; it has ${allowed.join(', ')}`;
-    tell.fault([...path, 'labels', label], message);
+    tell.fault([...path, 'labels', label], `${metric} has no such label; it has ${allowed.join(', ')}`);
   }
   const taken = ruleLabels.find(label => family.labels.includes(label));
   if (taken !== undefined) {

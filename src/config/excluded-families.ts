@@ -1,6 +1,6 @@
 import { collectors, dataSources, enabledRounds } from '../collectors/index.ts';
 import { createGlob } from '../kit/glob.ts';
-import { accountFamilyNames, namesNow } from '../metrics/account-families.ts';
+import { accountFamilyNames } from '../metrics/account-families.ts';
 import type { Tell } from './faults.ts';
 import { neverShown } from './label-values.ts';
 import type { Config } from './schema.ts';
@@ -19,8 +19,6 @@ const NAMES: readonly string[] = [
 
 /** What a name that is no family may have been meant for. */
 function hintOf(pattern: string): string {
-  const now = namesNow(pattern, {});
-  if (now.length > 0) return `; it was renamed: write ${now.join(' or ')}`;
   const whole = pattern.replace(/_(bucket|sum|count)$/, '');
   if (NAMES.includes(whole)) return `; a histogram is excluded as a whole: write ${whole}`;
   const beginning = NAMES.filter(name => name.startsWith(pattern));

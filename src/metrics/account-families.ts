@@ -5,7 +5,6 @@ import { objectiveFamilies } from './objectives.ts';
 import { accountInfoFamily, ownFamilies } from './own.ts';
 
 export { OBJECTIVES } from './objectives.ts';
-export { namesNow } from './renamed.ts';
 
 /** Families about an account that no collector owns, as far as alerts may be about them. */
 export const accountFamilies: readonly Family[] = [

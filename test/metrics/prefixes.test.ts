@@ -1,0 +1,36 @@
+import { expect, it } from 'vitest';
+import { records } from '../../mixin/rules.ts';
+import { collectors } from '../../src/collectors/index.ts';
+import { accountFamilies } from '../../src/metrics/account-families.ts';
+import { alertingFamilies } from '../../src/metrics/alerting.ts';
+import { accountInfoFamily } from '../../src/metrics/own.ts';
+import { createProcessMetrics } from '../../src/metrics/process.ts';
+
+const agent = createProcessMetrics({ version: '', configHash: '', configLoadedAt: 0, endpoints: [] }).source.families;
+const families = new Map(
+  [
+    ...collectors.flatMap(({ families }) => Object.values(families)),
+    ...accountFamilies,
+    ...Object.values(alertingFamilies),
+    accountInfoFamily([]),
+    ...agent,
+  ].map(family => [family.name, family]),
+);
+
+it('the prefix of each family shows its owner', () => {
+  const ofCollectors = collectors.map(({ name }) => `${name}_`).join('|');
+  const prefixes = new RegExp(
+    `^(delivery_(up$|collector_|${ofCollectors}|event|message|attempt|oldest_in_flight_|objective_|on_time_|schedule_|account_|auto_cancel_|watch_)|process_|nodejs_)`,
+  );
+  const others = [...families.keys()].filter(name => !prefixes.test(name));
+  expect(others.sort()).toEqual([
+    'delivery_lists_missing_total',
+    'delivery_rows_rejected_total',
+    'delivery_series_dropped',
+    'delivery_token_rejected',
+  ]);
+});
+
+it('recording rules are named level:metric:operations', () => {
+  for (const { record } of records) expect(record).toMatch(/^(account|replica)[a-z_]*:delivery_[a-z_]+:[a-z0-9_]+$/);
+});
