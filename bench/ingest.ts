@@ -25,6 +25,7 @@ const CHECKPOINT = {
   newest: START - 1,
   rememberedFrom: START - 60_000,
   readTo: START - 1,
+  lags: { since: START - 1, now: 0, before: 0 },
   judgedTo: START - 60_000,
   judgedLast: START - 1,
   sweptTo: START - 1,

@@ -206,10 +206,6 @@ export function isAskedBy(
   return asker?.rule === rule.name && asker.mode === mode && asker.policy === policy;
 }
 
-function askerOf({ rule, mode, policy }: Extract<JournalEntry, { step: 'marked' | 'awaiting_approval' | 'intent' }>) {
-  return mode === undefined || policy === undefined ? undefined : { rule, mode, policy };
-}
-
 function isError(answer: CancelAnswer): boolean {
   return answer.kind === 'unknown' || answer.kind === 'denied';
 }
@@ -266,13 +262,13 @@ export function foldEntry(state: JournalState, entry: JournalEntry): void {
   const set = (changes: Partial<Action>) => state.actions.set(id, { ...action, ...changes });
   switch (entry.step) {
     case 'marked': {
-      const { rule, target, until } = entry;
-      set({ ...NO_WAIT, rule, target, asker: askerOf(entry), graceUntil: until });
+      const { rule, mode, policy, target, until } = entry;
+      set({ ...NO_WAIT, rule, target, asker: { rule, mode, policy }, graceUntil: until });
       break;
     }
     case 'awaiting_approval': {
-      const { rule, target, until } = entry;
-      set({ rule, target, asker: askerOf(entry), approvalUntil: until, approvedBy: undefined });
+      const { rule, mode, policy, target, until } = entry;
+      set({ rule, target, asker: { rule, mode, policy }, approvalUntil: until, approvedBy: undefined });
       break;
     }
     case 'cleared':
@@ -282,9 +278,9 @@ export function foldEntry(state: JournalState, entry: JournalEntry): void {
       set({ approvedBy: entry.by });
       break;
     case 'intent': {
-      const { rule, mode, blind, target, attempt, approvedBy } = entry;
+      const { rule, mode, policy, blind, target, attempt, approvedBy } = entry;
       const attempts = [...action.attempts, { number: attempt, at, answer: undefined, answeredAt: undefined }];
-      set({ rule, mode, blind, target, asker: askerOf(entry), approvedBy, attempts, isOpen: true });
+      set({ rule, mode, blind, target, asker: { rule, mode, policy }, approvedBy, attempts, isOpen: true });
       state.uses.push({ at, rule, url: urlOf(target), isPlan: false });
       break;
     }

@@ -60,9 +60,8 @@ export type JournalStep =
   | {
       readonly step: 'marked' | 'awaiting_approval';
       readonly rule: string;
-      /** Missing in lines of version 0.1.0. */
-      readonly mode?: Asker['mode'] | undefined;
-      readonly policy?: string | undefined;
+      readonly mode: Asker['mode'];
+      readonly policy: string;
       readonly target: JournalTarget;
       readonly evidence: readonly Predicate[];
       /** Grace or approval ends, milliseconds since the Unix epoch. */

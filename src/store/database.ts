@@ -17,7 +17,7 @@ import { syncFolder } from '../kit/durable-file.ts';
 import { createPrivateFile, createPrivateFolder } from '../kit/new-file.ts';
 import { StoreError, sqliteCode, toStoreError } from './errors.ts';
 import { lockForProcess } from './lock.ts';
-import { checkSchema, migrate, proveWritable, requireSchema } from './migrations.ts';
+import { checkSchema, createSchema, proveWritable, requireSchema } from './schema.ts';
 
 export interface Database {
   /** The file, links followed. */
@@ -112,7 +112,7 @@ function connect(file: string): DatabaseSync {
     const mode = db.prepare('PRAGMA journal_mode = WAL').get()?.journal_mode;
     if (mode !== 'wal') throw new StoreError('path', file, 'its file system has no shared memory for a WAL');
     db.exec(SETTINGS);
-    migrate(db);
+    createSchema(db);
     proveWritable(db);
     return db;
   } catch (error) {
@@ -158,7 +158,7 @@ export function openDatabase(path: string): Database {
 const ATTACHED_BUSY_TIMEOUT_MS = 5000;
 
 /**
- * Opens the database at `path` as it is, whether the agent that owns it runs or not: no lock, no migration, no checkpoint
+ * Opens the database at `path` as it is, whether the agent that owns it runs or not: no lock, no changed schema, no checkpoint
  * while another process has it open. Throws StoreError.
  */
 export function attachDatabase(path: string): Database {

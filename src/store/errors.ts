@@ -12,7 +12,7 @@ export const WORDS = {
     'set store.path to a file of its own, or store.schema to a name that nothing else uses',
   ],
   newer: ['was written by a newer version', 'run that version, or give this one a store of its own'],
-  older: ['was written by an older version', 'start the agent of this version with it first: it upgrades the store'],
+  older: ['was written by an older version', 'this version cannot read it: give this one a store of its own'],
   missing: ['does not exist', 'start the agent with it first, or name the store of the running agent'],
   unshared: [
     'is in the memory of the agent, where no other process can reach it',

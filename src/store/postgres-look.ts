@@ -1,6 +1,6 @@
 import { StoreError } from './errors.ts';
 import { createPostgresDatabase, type PostgresDeps, type PostgresSettings } from './postgres-database.ts';
-import { requireSchema } from './postgres-migrations.ts';
+import { requireSchema } from './postgres-schema.ts';
 
 /** What a PostgreSQL says of itself and of those who share it. */
 export interface PostgresLook {

@@ -11,7 +11,7 @@ import {
 } from './postgres-database.ts';
 import { isOfAll } from './postgres-errors.ts';
 import { type Commit, createLane, type Fence, type Written } from './postgres-lane.ts';
-import { migrate, requireSchema } from './postgres-migrations.ts';
+import { createSchema, requireSchema } from './postgres-schema.ts';
 import { escapeText, unescapeText } from './postgres-text.ts';
 import { NO_ACCOUNT, type Replicas, type Store } from './store.ts';
 
@@ -152,7 +152,7 @@ export interface ReplicaDeps extends PostgresDeps {
  */
 export async function openPostgresStore(settings: PostgresSettings, deps: ReplicaDeps): Promise<Store> {
   return opened(settings, deps, async database => {
-    await migrate(database);
+    await createSchema(database);
     const store = createPostgresStore(database, deps.leasesOf?.(database) ?? {});
     await store.claim();
     return store;

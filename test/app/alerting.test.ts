@@ -243,8 +243,8 @@ describe('auto-cancel', () => {
   };
   const common = { at: 1000, action: 'f00', target, evidence: [] };
   const LINES: JournalEntry[] = [
-    { ...common, rule: 'told', step: 'marked', until: 60_000 },
-    { ...common, rule: 'told', step: 'awaiting_approval', until: 60_000 },
+    { ...common, rule: 'told', step: 'marked', mode: 'enforce', policy: 'p', until: 60_000 },
+    { ...common, rule: 'told', step: 'awaiting_approval', mode: 'approve', policy: 'p', until: 60_000 },
     { at: 1000, action: 'f00', step: 'approved', by: 'x' },
     { ...common, rule: 'told', step: 'ended', mode: 'enforce', outcome: 'confirmed', reason: 'read_canceled' },
     { ...common, rule: 'told', step: 'ended', mode: 'plan', outcome: 'planned', reason: 'stuck' },

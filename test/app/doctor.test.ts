@@ -396,7 +396,7 @@ it('knows the agent of this configuration by its port, and leaves it alone', asy
   afterThisTest(() => agent.close());
   const { of } = await diagnose(file, { env });
   expect(of('port')).toEqual([`ok port: ${listen} is in use by an agent with this configuration`]);
-  expect(of('store')).toEqual([expect.stringMatching(/^ok store: .*store\.db, schema 1, \d+ MiB/)]);
+  expect(of('store')).toEqual([expect.stringMatching(/^ok store: .*store\.db, schema 2, \d+ MiB/)]);
   // Only Linux says which process holds a lock.
   if (process.platform === 'linux') expect(of('store')[0]).toContain(`process ${process.pid} holds it`);
   appendFileSync(file, '\n');

@@ -24,7 +24,7 @@ function line(words: string, at: number): JournalEntry {
   switch (step) {
     case 'marked':
     case 'awaiting_approval':
-      return { at, ...about, step, until: Number(one) };
+      return { at, ...about, step, mode: 'approve', policy: 'p', until: Number(one) };
     case 'cleared':
       return { at, action: 'x', step, reason: 'r' };
     case 'approved':

@@ -302,28 +302,6 @@ describe('grace and approval are of the rule, mode and policy that asked', () =>
     expect(await scene.walk('a')).toBe('ended a gave_up may_no_longer_act');
     expect(scene.sent).toEqual(['a']);
   });
-
-  it('lines of version 0.1.0, which do not tell, ask anew', async () => {
-    const scene = await warmScene({ rules: [rule('jobs', { mode: 'approve', grace: '30m' })] });
-    scene.list('a');
-    const action = scene.explain('a')?.action ?? '';
-    const [sighting] = scene.sightings();
-    if (!sighting) throw new Error('nothing is listed');
-    const { entry, episode } = sighting;
-    const target = { ...entry, account: 'production', id: 'a', episode };
-    const [at, until] = [scene.clock.now(), scene.clock.now() + DAY];
-    const line = { at, action, rule: 'jobs', target, evidence: [] };
-    await scene.journal().append([
-      { ...line, step: 'marked', until: at },
-      { ...line, step: 'awaiting_approval', until },
-      { at, action, step: 'approved', by: 'ann' },
-    ]);
-    await scene.restart();
-    await scene.walk('a');
-    await scene.again();
-    expect(await scene.again()).toContain('marked a jobs\nleft a grace');
-    expect(scene.sent).toEqual([]);
-  });
 });
 
 describe('a clock that is set', () => {

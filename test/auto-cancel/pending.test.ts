@@ -20,7 +20,7 @@ const target = (id: string) => ({
 
 function requested(id: string, at: number): JournalEntry {
   const about = { action: `action-${id}`, rule: 'ask', target: target(id), evidence: [] };
-  return { at, step: 'awaiting_approval', ...about, until: at + 24 * HOUR };
+  return { at, step: 'awaiting_approval', mode: 'approve', policy: '', ...about, until: at + 24 * HOUR };
 }
 
 it('lists actions that wait for approval in a stored journal, the next to expire first', async () => {

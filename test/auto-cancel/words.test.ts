@@ -29,7 +29,10 @@ const of = { at: 0, action: 'ab' };
 const rule = { rule: 'r', target, evidence: [] };
 
 it.each([
-  [{ ...of, ...rule, step: 'marked', until: 0 }, 'It seems stuck and waits until 1970-01-01T00:00:00.000Z.'],
+  [
+    { ...of, ...rule, step: 'marked', mode: 'enforce', policy: 'p', until: 0 },
+    'It seems stuck and waits until 1970-01-01T00:00:00.000Z.',
+  ],
   [{ ...of, step: 'cleared', reason: 'not_tracked' }, 'It no longer waits: not_tracked.'],
   [{ ...of, step: 'approved', by: 'ann' }, 'The cancel was approved by ann.'],
   [

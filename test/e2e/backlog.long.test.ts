@@ -39,7 +39,13 @@ it('drains a backlog of a million events with bounded memory, while it is scrape
   // As it would be left by an agent that stopped three hours ago, when nothing had happened yet.
   const store = await openSqliteStore({ path: agent.store });
   const times = { floor: start, newest: start, readTo: start, judgedLast: start, sweptTo: start };
-  const checkpoint = { ...times, rememberedFrom: start - 60_000, judgedTo: start - 60_000, nextChunk: 0 };
+  const checkpoint = {
+    ...times,
+    lags: { since: start, now: 0, before: 0 },
+    rememberedFrom: start - 60_000,
+    judgedTo: start - 60_000,
+    nextChunk: 0,
+  };
   await store.commit('a', [{ key: 'events/checkpoint', value: JSON.stringify(checkpoint) }]);
   await store.close();
   const url = await agent.start();

@@ -24,7 +24,7 @@ it('runs beside an agent, and ends with 0, 1 or 2', async () => {
     runCli(['doctor', '--config', agent.configFile, ...options], { ...env, ...more });
   const well = await doctor();
   expect(well).toMatchObject({ code: 0, stderr: '' });
-  expect(well.stdout).toMatch(/^ok +store +\S+store\.db, schema 1, /m);
+  expect(well.stdout).toMatch(/^ok +store +\S+store\.db, schema 2, /m);
   if (process.platform === 'linux') expect(well.stdout).toContain(`process ${agent.process.pid} holds it`);
 
   const refused = await doctor({ DELIVERY_TOKEN: 'canary-7f3a' }, '--json');

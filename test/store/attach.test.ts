@@ -214,10 +214,10 @@ describe('beside, these are refused and left as they are:', () => {
 
   it('an empty file, an older and a newer schema, and the database of another program', async () => {
     writeFileSync(path, '');
-    await expectRefusal('older', /older version \(schema 0, this version has 1\): start the agent of this version/);
+    await expectRefusal('missing', /does not exist \(the file is empty\): start the agent with it first/);
     await makeStore(path);
-    execute('PRAGMA user_version = 0');
-    await expectRefusal('older', /schema 0/);
+    execute('PRAGMA user_version = 1');
+    await expectRefusal('older', /older version \(schema 1, this version has 2\)/);
     execute('PRAGMA user_version = 1000');
     await expectRefusal('newer', /schema 1000/);
     execute('PRAGMA application_id = 7');

@@ -118,9 +118,11 @@ describe.skipIf(!postgresIsThere())('a PostgreSQL that can’t be had', () => {
     expect(await refusal(url)).toBe('none');
     expect(await refusal(url, { open: attachStore })).toBe('none');
     await server.query("INSERT INTO delivery_watch.schema_version VALUES ('delivery-watch', 99)", name);
-    expect(await refusal(url)).toMatch(/was written by a newer version \(schema 99, this version knows \d+\)/);
+    expect(await refusal(url)).toMatch(/was written by a newer version \(schema 99, this version has \d+\)/);
     expect(await refusal(url, { open: attachStore })).toMatch(/was written by a newer version/);
+    await server.query('UPDATE delivery_watch.schema_version SET version = 1 WHERE version = 99', name);
     await server.query('DELETE FROM delivery_watch.schema_version WHERE version > 1', name);
+    expect(await refusal(url)).toMatch(/was written by an older version \(schema 1, this version has 2\)/);
     expect(await refusal(url, { open: attachStore })).toMatch(/was written by an older version/);
 
     await server.query("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0");

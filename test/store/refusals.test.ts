@@ -109,9 +109,17 @@ describe('opening refuses, and leaves as it is,', () => {
     const db = new DatabaseSync(path);
     db.exec('PRAGMA user_version = 1000');
     db.close();
+    await expectRefusal('newer', /written by a newer version \(schema 1000, this version has \d+\): run that version/);
+  });
+
+  it('an older schema', async () => {
+    await makeStore(path);
+    const db = new DatabaseSync(path);
+    db.exec('PRAGMA user_version = 1');
+    db.close();
     await expectRefusal(
-      'newer',
-      /written by a newer version \(schema 1000, this version knows \d+\): run that version/,
+      'older',
+      /older version \(schema 1, this version has 2\): this version cannot read it: give this one/,
     );
   });
 

@@ -40,8 +40,7 @@ export function holderOf({ kind, path }: StoreOptions): number | undefined {
 function toFinding({ message, reason }: StoreError): Finding {
   const [, todo] = WORDS[reason];
   const detail = message.replace(`: ${todo}`, '');
-  // The agent makes it so when it starts.
-  return reason === 'older' ? ok(`${detail}; the agent upgrades it at its start`) : fail(detail, todo);
+  return fail(detail, todo);
 }
 
 /** The most replicas that are named. */
@@ -71,7 +70,7 @@ export function checkStore(options: StoreOptions, env: Env): Finding | Promise<F
   if (kind === 'memory') return ok('in memory: counters begin at 0 with each process');
   if (kind === 'postgres') return checkPostgres(options, env);
   try {
-    if (!existsSync(path)) {
+    if (!existsSync(path) || statSync(path).size === 0) {
       const folder = folderOf(path);
       accessSync(folder, constants.W_OK | constants.X_OK);
       if (!statSync(folder).isDirectory()) return fail(`${folder} is no folder`, WORDS.path[1]);

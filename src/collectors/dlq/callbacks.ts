@@ -71,7 +71,7 @@ interface Episode {
 type StoredEpisode = readonly [firstSeenAt: number, firstWalk: number, run: string];
 
 /** The last complete walk, its number, and the longest pause that was allowed. */
-type StoredWalk = readonly [at: number, number: number, maxGap?: number];
+type StoredWalk = readonly [at: number, number: number, maxGap: number];
 
 const runOf = ({ callbackState, callbackMessageId }: DlqEntry) =>
   hash64(`${callbackState ?? ''} ${callbackMessageId ?? ''}`).toString(36);
@@ -145,7 +145,7 @@ export function createTracker(
     }
 
     function end(at: number): CallbackFacts {
-      const [lastAt, lastNumber, lastGap = maxGap] = last ?? [Number.NEGATIVE_INFINITY, 0];
+      const [lastAt, lastNumber, lastGap] = last ?? [Number.NEGATIVE_INFINITY, 0, maxGap];
       const lastOffset = offset;
       offset = clockOffset();
       const wasSet = Math.abs(offset - lastOffset) > CLOCK_STEP;

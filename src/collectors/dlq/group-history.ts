@@ -7,7 +7,7 @@ export interface GroupHistory {
   /** Kinds that had never been there, and those that were there again. Both only rise. */
   readonly appeared: number;
   readonly returned: number;
-  /** Since when these two count, milliseconds since the Unix epoch; undefined before, and where an earlier version began to. */
+  /** Since when these two count, milliseconds since the Unix epoch; undefined before the first complete walk. */
   readonly since: number | undefined;
   /**
    * Compares with what a complete read found, and what came since. `at`: when the read began, milliseconds since the Unix

@@ -24,7 +24,7 @@ export interface Selection {
   readonly left: Record<LeftReason, number>;
   /** It was read completely at least once: what is found from now on has entered. */
   isCounted: boolean;
-  /** When that read began, milliseconds since the Unix epoch; undefined before, and where an earlier version made it. */
+  /** When that read began, milliseconds since the Unix epoch; undefined before. */
   countedSince: number | undefined;
   /** What the last complete read found, and what entered since; undefined before the first of this process. */
   shown: Aggregate | undefined;

@@ -27,7 +27,7 @@ export interface ScheduleState {
   lastFailed?: number;
   missed: number;
   late: number;
-  /** Since when these two count; undefined before the first read, and where an earlier version began to. */
+  /** Since when these two count; undefined before the first read. */
   since?: number;
   /** The latest start that was judged: when it was expected, and what became of it. `unread`: the log may not have been read whole. */
   judged?: { readonly at: number; readonly as: 'ok' | 'missed' | 'late' | 'unread' };

@@ -11,17 +11,15 @@ import {
 import { createEventTable, type EventTable, eventsWithin, tableFrom } from './event-table.ts';
 import { identityOf, isEnding, type KeptEvent } from './kept-event.ts';
 import type { Checkpoint, Memory, OpenMessage } from './memory.ts';
-import { noPeak, type Peak } from './peak.ts';
 import type { Schedule } from './schedule-options.ts';
 import { createSchedules } from './schedules.ts';
-import { createDestinationTally, createLogTally, readLogTally, waitsWithNative } from './tally.ts';
+import { createLogTally, type LogTally, waitsWithNative } from './tally.ts';
 import { createTraces, type OpenTrace, type TraceOptions } from './traces.ts';
 
 type StoredOpen = [number | null, number, number | null, number, 0 | 1];
 type StoredEvent = [string, number, number, number, string, ...(readonly string[])];
-/** The checkpoint with the names that its row has had since the first version. */
-type StoredCheckpoint = Omit<Checkpoint, 'dedupeFrom' | 'watermark' | 'lastFollowed' | 'lags'> & {
-  readonly lags?: Peak;
+/** The checkpoint with the field names of its row. */
+type StoredCheckpoint = Omit<Checkpoint, 'dedupeFrom' | 'watermark' | 'lastFollowed'> & {
   readonly rememberedFrom: number;
   readonly judgedTo: number;
   readonly judgedLast: number;
@@ -41,13 +39,7 @@ function readIdentities(text: string): BigUint64Array {
 
 function readCheckpoint(text: string): Checkpoint {
   const { rememberedFrom, judgedTo, judgedLast, ...rest } = JSON.parse(text) as StoredCheckpoint;
-  return {
-    lags: noPeak(rest.readTo),
-    ...rest,
-    dedupeFrom: rememberedFrom,
-    watermark: judgedTo,
-    lastFollowed: judgedLast,
-  };
+  return { ...rest, dedupeFrom: rememberedFrom, watermark: judgedTo, lastFollowed: judgedLast };
 }
 
 function writeCheckpoint({ dedupeFrom, watermark, lastFollowed, ...rest }: Checkpoint): string {
@@ -95,7 +87,7 @@ export function restoreMemory(
   for (const [key, value] of rows) {
     const [, kind = '', name = ''] = /^(\w+)\/?(.*)$/s.exec(key) ?? [];
     if (kind === 'destination' && name.startsWith(`${option}/`)) {
-      const tally: StoredTally = { ...createDestinationTally(), ...JSON.parse(value) };
+      const tally = JSON.parse(value) as StoredTally;
       const waits = isNative ? waitsWithNative(tally, nativeSince) : {};
       destinations.set(name.slice(option.length + 1), { ...tally, ...waits });
     } else if (kind === 'open') {
@@ -127,7 +119,7 @@ export function restoreMemory(
   const open = new Map(opened.sort(([, a], [, b]) => (a.createdAt ?? a.dueAt) - (b.createdAt ?? b.dueAt)));
   return {
     checkpoint: checkpoint && { ...checkpoint, destination: option },
-    log: log === undefined ? createLogTally() : readLogTally(log, nativeSince),
+    log: log === undefined ? createLogTally() : (JSON.parse(log) as LogTally),
     destinations: createDestinations(option, maxDestinations, destinations, isNative),
     destinationOption: option,
     destinationOf: destinationReader(option, routes),

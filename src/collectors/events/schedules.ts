@@ -129,8 +129,7 @@ export function createSchedules({ configured, stored, routes, touch }: Schedules
     of: createFinder(all, routes),
     begin(now) {
       for (const one of all) {
-        // What is expected already was expected by an earlier version.
-        if (one.state.expectedTo === undefined) one.state.since ??= now;
+        one.state.since ??= now;
         change(one, one.timetable.begin(now));
       }
     },

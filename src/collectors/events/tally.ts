@@ -97,17 +97,6 @@ export const waitsWithNative = ({ timeToDeliver, queueWait }: Waits, since: numb
   queueWait: withNative(queueWait, since),
 });
 
-/** The row of the whole log. `nativeSince`: as in `waitsWithNative`. */
-export function readLogTally(row: string, nativeSince: number): LogTally {
-  const tally: LogTally = { ...createLogTally(), ...JSON.parse(row) };
-  return {
-    ...tally,
-    ...waitsWithNative(tally, nativeSince),
-    attempt: recordOf(RESULTS, result => withNative(tally.attempt[result], nativeSince)),
-    attempts: recordOf(OUTCOMES, outcome => withNative(tally.attempts[outcome], nativeSince)),
-  };
-}
-
 /** A time in milliseconds as a histogram has it; two clocks may make it negative, which is none. */
 const seconds = (ms: number) => Math.max(0, ms) / 1000;
 

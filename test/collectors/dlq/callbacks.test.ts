@@ -148,15 +148,6 @@ describe('tracker', () => {
     expect(agent.walk(70, 'a')).toBe('a@30x4');
   });
 
-  it('goes on with what an earlier version stored, which did not say what pause was allowed', () => {
-    const agent = createAgent();
-    agent.walk(0, 'a');
-    const [[key, value] = ['', '']] = [...agent.stored].filter(([, value]) => value.endsWith(`,${OPTIONS.maxGap}]`));
-    agent.stored.set(key, value.replace(`,${OPTIONS.maxGap}]`, ']'));
-    agent.kill();
-    expect(agent.walk(10, 'a')).toBe('a@0x2');
-  });
-
   it('counts a row once that is listed twice, and none that changed meanwhile', () => {
     const agent = createAgent();
     agent.walk(0, 'a b c d#m1 e f:blind g');

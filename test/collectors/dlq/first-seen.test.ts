@@ -38,7 +38,7 @@ it('shows since when entries are seen that do not tell when they came, in every 
   expect(await round('full', START + 1_800_000)).toBe(START + 60_000);
 });
 
-it('says since when it counts: from the first complete walk, across restarts, and not where 0.1.0 began to', async () => {
+it('says since when it counts: from the first complete walk, across restarts', async () => {
   async function* dlqPages() {
     yield { rows: [{ id: 'a', labels: [] } as unknown as DlqEntry], rejected: 0, isLast: true };
   }
@@ -64,6 +64,4 @@ it('says since when it counts: from the first complete walk, across restarts, an
   }
   expect(await begins(START)).toEqual(new Set([START]));
   expect(await begins(START + 600_000)).toEqual(new Set([START]));
-  for (const [key, value] of rows) rows.set(key, value.replace(/,"(countedSince|since)":\d+/, ''));
-  expect(await begins(START + 1_200_000)).toEqual(new Set([undefined]));
 });

@@ -23,11 +23,9 @@ interface Letter {
 /** A queue, and an agent on it that may be killed: what it has not committed is lost. */
 function createScene({
   patterns = [],
-  stored = {},
   page: size = 100,
 }: {
   patterns?: readonly string[];
-  stored?: Readonly<Record<string, string>>;
   /** Rows of a page. */
   page?: number;
 } = {}) {
@@ -59,7 +57,7 @@ function createScene({
   const create = (routes: readonly string[]) =>
     createDlq(dlq.options.parse({ fromDateMeans: 'entry' }), { routes: createRoutes(routes) });
   let collector = create(patterns);
-  const rows = new Map(Object.entries(stored));
+  const rows = new Map<string, string>();
   let memory = collector.restore(new Map(rows));
   let facts: DlqFacts | undefined = collector.recall?.(memory);
   return {
@@ -234,20 +232,6 @@ describe('kinds of dead letters', () => {
     await scene.round('full');
     expect(shown(scene)).toEqual({ count: 2, appeared: 1, returned: 0 });
     expect([...scene.rows.keys()].filter(key => key.startsWith('groups/'))).toHaveLength(2);
-  });
-
-  it('are not new to an agent that goes on from a store of 0.1.0', async () => {
-    const key = 'selection/447ada4cc720f6fc';
-    const left = { entered: 7, left: { expired: 1, removed: 2, unknown: 0 }, isCounted: true };
-    const scene = createScene({ stored: { [key]: JSON.stringify(left) } });
-    scene.add();
-    scene.add({ status: 404 });
-    await scene.round('full');
-    expect(shown(scene)).toEqual({ count: 2, appeared: 0, returned: 0 });
-    scene.clock.now += HOUR;
-    scene.add({ status: 410 });
-    await scene.round('new');
-    expect(shown(scene)).toEqual({ count: 3, appeared: 1, returned: 0 });
   });
 
   it('have series for the 50 largest, and all together are the whole', async () => {

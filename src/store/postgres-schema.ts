@@ -2,10 +2,11 @@ import { StoreError } from './errors.ts';
 import { LEASE_TABLES } from './leases-sql.ts';
 import type { PostgresDatabase, Row } from './postgres-database.ts';
 
-/** Number n, from 1, takes the schema from n - 1 to n. Only ever append: databases in use have run the earlier ones. `S` is the schema. */
-const MIGRATIONS: readonly string[] = [
-  // Collation C: text compares by bytes, case included, and an index serves prefixes. Space in each page keeps updates out of the index.
-  `CREATE TABLE S.rows (
+/** Version of the tables and of the rows in them. A schema with another version is refused. */
+const VERSION = 2;
+
+/** `S` is the schema. Collation C: text compares by bytes, case included, and an index serves prefixes. Space in each page keeps updates out of the index. */
+const TABLES = `CREATE TABLE S.rows (
      account text COLLATE "C" NOT NULL,
      key text COLLATE "C" NOT NULL,
      value text COLLATE "C" NOT NULL,
@@ -15,9 +16,8 @@ const MIGRATIONS: readonly string[] = [
      id text COLLATE "C" PRIMARY KEY,
      sequence bigint NOT NULL,
      at timestamptz NOT NULL DEFAULT now()
-   ) WITH (fillfactor = 50)`,
-  LEASE_TABLES,
-];
+   ) WITH (fillfactor = 50);
+   ${LEASE_TABLES}`;
 
 type Query = (sql: string, values?: readonly unknown[]) => Promise<readonly Row[]>;
 
@@ -46,9 +46,11 @@ async function versionOf(
   return { version: Number(row.version), exists };
 }
 
+/** Throws if a schema has another version. Accepts version 0, an empty schema. */
 function checkVersion(version: number, subject: string): void {
-  if (version <= MIGRATIONS.length) return;
-  throw new StoreError('newer', subject, `schema ${version}, this version knows ${MIGRATIONS.length}`);
+  if (version === 0 || version === VERSION) return;
+  const reason = version > VERSION ? 'newer' : 'older';
+  throw new StoreError(reason, subject, `schema ${version}, this version has ${VERSION}`);
 }
 
 /** Rejects with StoreError when the database is not of this very version. Changes nothing. Gives the version. */
@@ -57,37 +59,26 @@ export async function requireSchema(database: PostgresDatabase): Promise<number>
   const { version } = await versionOf((sql, values) => database.query('read', sql, values), database);
   checkVersion(version, subject);
   if (version === 0) throw new StoreError('missing', `the schema ${schema.slice(1, -1)} of ${subject}`);
-  if (version < MIGRATIONS.length) {
-    throw new StoreError('older', subject, `schema ${version}, this version has ${MIGRATIONS.length}`);
-  }
   return version;
 }
 
-/** One step, or none where another replica did it meanwhile. Gives the version that is there then. */
-function step(database: PostgresDatabase): Promise<number> {
+/** Creates the tables in one transaction, unless they exist. The lock makes replicas that start together wait. Rejects with StoreError. */
+export async function createSchema(database: PostgresDatabase): Promise<void> {
   const { schema, subject } = database;
-  return database.transaction(async query => {
+  const found = await versionOf((sql, values) => database.query('read', sql, values), database);
+  checkVersion(found.version, subject);
+  if (found.version === VERSION) return;
+  await database.transaction(async query => {
     await query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`delivery-watch ${schema}`]);
     const { version, exists } = await versionOf(query, database);
     checkVersion(version, subject);
-    const migration = MIGRATIONS[version];
-    if (migration === undefined) return version;
-    if (version === 0) {
-      // Only where it is missing: it needs a privilege that a role with a schema of its own does without.
-      if (!exists) await query(`CREATE SCHEMA ${schema}`);
-      await query(
-        `CREATE TABLE ${schema}.schema_version (program text NOT NULL, version int PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())`,
-      );
-    }
-    for (const statement of migration.replaceAll('S.', `${schema}.`).split(';')) await query(statement);
-    await query(`INSERT INTO ${schema}.schema_version (program, version) VALUES ('delivery-watch', $1)`, [version + 1]);
-    return version + 1;
+    if (version === VERSION) return;
+    // Only if it is missing: creating it needs a privilege that a role with a schema of its own does without.
+    if (!exists) await query(`CREATE SCHEMA ${schema}`);
+    await query(
+      `CREATE TABLE ${schema}.schema_version (program text NOT NULL, version int PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())`,
+    );
+    for (const statement of TABLES.replaceAll('S.', `${schema}.`).split(';')) await query(statement);
+    await query(`INSERT INTO ${schema}.schema_version (program, version) VALUES ('delivery-watch', $1)`, [VERSION]);
   });
-}
-
-/** Brings the schema up to date, one transaction a step, each under a lock that one replica has at a time. Rejects with StoreError. */
-export async function migrate(database: PostgresDatabase): Promise<void> {
-  let { version } = await versionOf((sql, values) => database.query('read', sql, values), database);
-  checkVersion(version, database.subject);
-  while (version < MIGRATIONS.length) version = await step(database);
 }
