@@ -48,8 +48,7 @@ export function createQueue({
         if (!packet) return;
         underWay = packet;
         try {
-          const { outcome } = await sender.send(packet, signal);
-          if (outcome !== 'failed') remove(packet);
+          if ((await sender.send(packet, signal)) !== 'failed') remove(packet);
         } finally {
           underWay = undefined;
         }

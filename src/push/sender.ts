@@ -40,12 +40,8 @@ export interface Packet {
   readonly isPacked?: boolean;
 }
 
-/** What came of a request. `refused`: the receiver will not take it later, either. `failed`: it may be sent again when it is due. */
-export interface Answer {
-  readonly outcome: 'accepted' | 'refused' | 'failed';
-  /** Undefined where there was no answer. */
-  readonly status?: number;
-}
+/** `refused`: the receiver will not accept the request later, either. `failed`: it may be sent again when it is due. */
+export type Outcome = 'accepted' | 'refused' | 'failed';
 
 /** Sends metrics to their receiver. */
 export interface Sender {
@@ -54,7 +50,7 @@ export interface Sender {
   /** Compressed, where that is asked for. */
   packed(packet: Packet): Promise<Packet>;
   /** Sends, counts, and logs when the receiver ceases and begins to accept. Rejects only when the signal is aborted. */
-  send(packet: Packet, signal: AbortSignal): Promise<Answer>;
+  send(packet: Packet, signal: AbortSignal): Promise<Outcome>;
   /** Why the receiver does not accept requests, and since when (ms since the Unix epoch); undefined if it accepts them. */
   trouble(): { readonly since: number; readonly reason: string } | undefined;
 }
@@ -128,7 +124,7 @@ export function createSender(deps: SenderDeps): Sender {
     else healthy();
   }
 
-  function answered({ status, retryAfter, text }: Awaited<ReturnType<PostBytes>>, packet: Packet): Answer['outcome'] {
+  function answered({ status, retryAfter, text }: Awaited<ReturnType<PostBytes>>, packet: Packet): Outcome {
     if (status >= 200 && status < 300) {
       accepted(packet, text);
       return 'accepted';
@@ -164,13 +160,13 @@ export function createSender(deps: SenderDeps): Sender {
         const reply = await post(target.url, { headers, body, signal });
         const outcome = answered(reply, packet);
         counters.requests.inc({ outcome });
-        return { outcome, status: reply.status };
+        return outcome;
       } catch (error) {
         if (signal.aborted) throw error;
         troubled(reasonOf(error));
         retry.failed();
         counters.requests.inc({ outcome: 'failed' });
-        return { outcome: 'failed' };
+        return 'failed';
       }
     },
   };
