@@ -4,7 +4,7 @@ import { createHistories, type Histories } from '../alerts/evidence.ts';
 import type { Holds } from '../alerts/holds.ts';
 import { type AlertRule, isAbout } from '../alerts/options.ts';
 import type { Outbox } from '../alerts/outbox.ts';
-import { createSilences, type Silences } from '../alerts/silences.ts';
+import type { Silences } from '../alerts/silences.ts';
 import { collectorsOf } from '../config/alerts.ts';
 import type { Config } from '../config/schema.ts';
 import type { Recorder } from '../history/recorder.ts';
@@ -41,7 +41,6 @@ export interface Opened {
   readonly alerts: AccountAlerts;
   readonly histories: Histories;
   readonly rules: readonly AlertRule[];
-  readonly silences: Silences;
   /** Its rules are evaluated so; undefined: by its account. */
   readonly evaluate: Evaluate | undefined;
 }
@@ -83,7 +82,6 @@ function rulesFor({ name, state }: Account, { alerts }: Config): readonly AlertR
 function leaving(
   name: string,
   { alerts, histories }: Opened,
-  silences: Silences,
   { clock, log }: AlertingDeps,
   evaluators: Reuse<Evaluate>,
 ): Opened {
@@ -93,40 +91,38 @@ function leaving(
       if (alerts.current().alerts.size > 0) await resolve();
     };
   });
-  return { alerts, histories, silences, rules: [], evaluate };
+  return { alerts, histories, rules: [], evaluate };
 }
 
 /** Opens the alerts of every account, removed ones with firing alerts included. Rejects with StoreError. */
 export async function openAlerts(
   deps: AlertingDeps,
-  { outbox, holds }: { readonly outbox: Outbox; readonly holds: Holds },
+  { outbox, holds, silences }: { readonly outbox: Outbox; readonly holds: Holds; readonly silences: Silences },
   before: AllOpened,
   evaluators: Reuse<Evaluate>,
 ): Promise<AllOpened> {
-  const { config, store, clock, log } = deps;
+  const { config, store, log } = deps;
   const own = config.alerts.enabled ? deps.accounts : [];
-  const silences = createSilences(config.alerts.silences, clock.now);
   async function open(account: Account): Promise<[string, Opened]> {
     const { name } = account;
     const rules = rulesFor(account, config);
     const { alerts = undefined, histories = createHistories() } = before.get(name) ?? {};
     const opened = alerts ?? (await openAccountAlerts({ account: name, rules, store, outbox, holds, silences, log }));
-    return [name, { alerts: opened, histories, rules, silences, evaluate: undefined }];
+    return [name, { alerts: opened, histories, rules, evaluate: undefined }];
   }
   const opened = new Map(await Promise.all(own.map(open)));
   const isMoved = movedOf(deps);
   for (const [name, each] of before) {
     const isOver = each.alerts.current().alerts.size === 0;
-    if (!opened.has(name) && !isOver && !isMoved(name))
-      opened.set(name, leaving(name, each, silences, deps, evaluators));
+    if (!opened.has(name) && !isOver && !isMoved(name)) opened.set(name, leaving(name, each, deps, evaluators));
   }
   return opened;
 }
 
 /** Applies the rules and silences of this configuration to each account's alerts. */
-export function takeAlerts(opened: AllOpened, before: AllOpened): void {
+export function takeAlerts(opened: AllOpened, before: AllOpened, silences: Silences): void {
   const identity = createIdentities();
-  for (const [name, { alerts, histories, rules, silences }] of opened) {
+  for (const [name, { alerts, histories, rules }] of opened) {
     const known = before.get(name)?.rules ?? [];
     const judged = new Set(known.map(identity));
     const unjudged = rules.filter(rule => !judged.has(identity(rule))).map(({ name }) => name);

@@ -6,6 +6,7 @@ import { OUTCOMES } from '../alerts/notifiers/receiver.ts';
 import { HEARTBEAT } from '../alerts/options.ts';
 import { createOutbox, type Outbox } from '../alerts/outbox.ts';
 import { createRepeating } from '../alerts/repeating.ts';
+import { createSilences } from '../alerts/silences.ts';
 import type { ShownAlert } from '../http/server.ts';
 import { createReuse, type Reuse } from '../kit/reuse.ts';
 import { alertsSource, createNotificationsCounter, type NotificationsCounter } from '../metrics/alerting.ts';
@@ -133,7 +134,8 @@ export async function openAlerting(deps: AlertingDeps, before?: Alerting): Promi
   const evaluators = createReuse(kept.evaluators);
   const [bodies, sources] = [createReuse(kept.bodies), createReuse(kept.sources)];
   const identity = createIdentities();
-  const opened = await openAlerts(deps, { outbox, holds }, inUse.opened, evaluators);
+  const silences = createSilences(config.alerts.silences, clock.now);
+  const opened = await openAlerts(deps, { outbox, holds, silences }, inUse.opened, evaluators);
   const sending = { notifications: counter, clock, random, log };
   const counted = [...config.alerts.notifiers.map(({ name }) => name), ...(config.heartbeat ? [HEARTBEAT] : [])];
   const own = accounts.filter(() => config.alerts.enabled).map(account => ({ account, ...opened.get(account.name) }));
@@ -203,7 +205,7 @@ export async function openAlerting(deps: AlertingDeps, before?: Alerting): Promi
     take() {
       for (const each of [receivers, evaluators, bodies, sources]) each.settle();
       prepared.take();
-      takeAlerts(opened, inUse.opened);
+      takeAlerts(opened, inUse.opened, silences);
       letting = letGoOf({ ...inUse }, opened, deps, outbox);
       Object.assign(inUse, { opened, accounts, configured: namesOf(config) });
     },
