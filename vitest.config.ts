@@ -19,6 +19,7 @@ const processes = {
 const SLOW = [
   'e2e/replicas.long',
   'app/hand-overs.long',
+  'e2e/pause.long',
   'hostile/hostile.long',
   'e2e/page',
   'e2e/dashboards',

@@ -1,31 +1,62 @@
-/** What a simulated machine keeps when a process dies: committed rows. */
-
+/** A simulated store: committed rows, which outlive the processes that share them. */
 import type { Change } from '../../src/model/change.ts';
 import { checkChanges } from '../../src/store/changes.ts';
 import { StoreError } from '../../src/store/errors.ts';
 import { type Guard, NO_ACCOUNT, type Store } from '../../src/store/store.ts';
+import { createLeaseTable } from './leases.ts';
 import type { Time } from './time.ts';
+
+/** A process that uses the store: an agent or an operator's command. */
+export interface Client {
+  readonly isAlive: boolean;
+  awake(): Promise<void>;
+}
+
+/** A process of the agent. */
+export interface AgentClient extends Client {
+  readonly id: string;
+  /** Before and after each commit: the process may die there, and its later actions never happen. */
+  step(): void;
+  monotonic(): number;
+  /** Whether this process alone cannot reach the store. */
+  isCutOff(): boolean;
+}
+
+/** One row that a commit has changed. */
+export interface RowChange {
+  readonly account: string;
+  readonly key: string;
+  readonly before: string | undefined;
+  readonly after: string | undefined;
+}
+
+/** The store as an operator's command uses it. */
+export type OutsideStore = Pick<Store, 'scan' | 'sizes' | 'valuesOf' | 'commit' | 'create'>;
 
 export interface Disk {
   /** Commits are refused until then. */
   failsUntil: number;
-  /** Each commit takes so long, milliseconds, until `slowUntil`. */
+  /** Each request of an agent takes this long (ms), until `slowUntil`. */
   latency: number;
   slowUntil: number;
   rows(account: string): ReadonlyMap<string, string>;
-  /** The store of one process. `step`: it may die there; what it does afterwards never happens. */
+  /** `isShared`: replicas share the store with leases. A commit returns after `committed` has resolved, and rejects if it does. */
   storeFor(
-    process: { readonly isAlive: boolean; step(): void },
-    onCommitted: (changes: readonly Change[]) => void,
+    agent: AgentClient,
+    isShared: boolean,
+    committed: (account: string, changes: readonly Change[]) => Promise<void>,
   ): Store;
-  /** For those who are no process of ours: they reach the same rows. */
-  readonly outside: Pick<Store, 'scan' | 'sizes' | 'valuesOf' | 'commit' | 'create'>;
+  /** `latency`: milliseconds until the operator has each response. `on` is called within each request. */
+  outsideFor(operator: Client & { readonly latency: number }, on: { read(): void; committed(): void }): OutsideStore;
   readonly counts: { commits: number; refused: number };
 }
 
+/** Milliseconds from an operator's request to its effect. */
+const TO_STORE = 30;
+
 const never = new Promise<never>(() => undefined);
 
-export function createDisk(time: Time): Disk {
+export function createDisk(time: Time, onChange: (change: RowChange) => void): Disk {
   const accounts = new Map<string, Map<string, string>>();
   const counts = { commits: 0, refused: 0 };
 
@@ -35,41 +66,36 @@ export function createDisk(time: Time): Disk {
     return rows;
   }
 
-  function write(account: string, changes: readonly Change[], guard?: Guard): void {
+  const leases = createLeaseTable(time);
+
+  function write(account: string, changes: readonly Change[], guard: Guard | undefined): void {
     if (guard && of(guard.account).get(guard.key) !== guard.value) throw new StoreError('guard_failed', 'the row');
     const rows = of(account);
     for (const { key, value } of changes) {
+      onChange({ account, key, before: rows.get(key), after: value ?? undefined });
       if (value === null) rows.delete(key);
       else rows.set(key, value);
     }
   }
 
-  const scan = async (account: string, prefix: string) =>
+  const rowsBelow = (account: string, prefix: string) =>
     new Map([...of(account)].filter(([key]) => key.startsWith(prefix)));
-
-  async function sizes(account: string, prefix: string) {
-    const rows = await scan(account, prefix);
-    return new Map([...rows].map(([key, value]) => [key, Buffer.byteLength(value)]));
-  }
-
-  const valuesOf = async (key: string) =>
+  const sizesBelow = (account: string, prefix: string) =>
+    new Map([...rowsBelow(account, prefix)].map(([key, value]) => [key, Buffer.byteLength(value)]));
+  const valuesOf = (key: string) =>
     new Map(
-      [...accounts].flatMap(([account, rows]) =>
-        [...rows].filter(([name]) => name === key).map(([, value]) => [account, value] as const),
-      ),
+      [...accounts].flatMap(([account, rows]) => {
+        const value = rows.get(key);
+        return value === undefined ? [] : [[account, value] as const];
+      }),
     );
+  const pass = (ms: number) => new Promise<void>(resolve => void time.after(ms, resolve));
 
-  async function create(key: string, value: string, commit: Store['commit']): Promise<void> {
-    if (!of(NO_ACCOUNT).has(key)) await commit(NO_ACCOUNT, [{ key, value }]);
+  function refuseIf(isRefused: boolean, reason: 'full' | 'away'): void {
+    if (!isRefused) return;
+    counts.refused += 1;
+    throw new StoreError(reason, 'the store');
   }
-
-  const outside: Disk['outside'] = {
-    scan,
-    sizes,
-    valuesOf,
-    commit: async (account, changes, guard) => write(account, changes, guard),
-    create: (key, value) => create(key, value, outside.commit),
-  };
 
   const self: Disk = {
     failsUntil: 0,
@@ -77,38 +103,93 @@ export function createDisk(time: Time): Disk {
     slowUntil: 0,
     rows: of,
     counts,
-    outside,
-    storeFor(process, onCommitted) {
+    outsideFor(operator, on) {
+      async function request<T>(work: () => T): Promise<T> {
+        await pass(TO_STORE);
+        if (!operator.isAlive) return never;
+        const result = work();
+        await pass(operator.latency);
+        return operator.isAlive ? result : never;
+      }
+      function read<T>(work: () => T): Promise<T> {
+        return request(() => {
+          on.read();
+          return work();
+        });
+      }
+      function commit(account: string, changes: readonly Change[], guard?: Guard): Promise<void> {
+        checkChanges(account, changes, guard);
+        return request(() => {
+          write(account, changes, guard);
+          on.committed();
+        });
+      }
+      return {
+        scan: (account, prefix) => read(() => rowsBelow(account, prefix)),
+        sizes: (account, prefix) => read(() => sizesBelow(account, prefix)),
+        valuesOf: key => read(() => valuesOf(key)),
+        commit,
+        create: (key, value) =>
+          request(() => {
+            if (!of(NO_ACCOUNT).has(key)) write(NO_ACCOUNT, [{ key, value }], undefined);
+          }),
+      };
+    },
+    storeFor(agent, isShared, committed) {
       let last: Promise<unknown> = Promise.resolve();
+      const isAway = () => agent.isCutOff() || time.now < self.failsUntil;
+      const { id, monotonic, awake } = agent;
+      const leased = isShared ? leases.of({ id, monotonic, awake, isAway }) : undefined;
+      const delayed = () => (time.now < self.slowUntil ? pass(self.latency) : undefined);
 
-      async function commit(account: string, changes: readonly Change[], guard?: Guard): Promise<void> {
-        if (!process.isAlive) return never;
-        checkChanges(account, changes);
-        if (time.now < self.failsUntil) {
-          counts.refused += 1;
-          throw new StoreError('full', 'the store');
-        }
-        if (time.now < self.slowUntil) await new Promise<void>(resolve => void time.after(self.latency, resolve));
-        if (!process.isAlive) return never;
-        process.step();
-        if (!process.isAlive) return never;
-        counts.commits += 1;
+      /** The rows may be outdated when the response arrives. */
+      async function read<T>(work: () => T): Promise<T> {
+        await agent.awake();
+        refuseIf(agent.isCutOff(), 'away');
+        const result = work();
+        await delayed();
+        await agent.awake();
+        return agent.isAlive ? result : never;
+      }
+
+      async function commit(account: string, prepare: () => readonly Change[], guard?: Guard): Promise<void> {
+        await agent.awake();
+        if (!agent.isAlive) return never;
+        refuseIf(agent.isCutOff(), 'away');
+        refuseIf(time.now < self.failsUntil, 'full');
+        await delayed();
+        if (!agent.isAlive) return never;
+        if (account !== NO_ACCOUNT) leased?.fence(account);
+        agent.step();
+        if (!agent.isAlive) return never;
+        const changes = prepare();
         write(account, changes, guard);
-        onCommitted(changes);
-        process.step();
-        if (!process.isAlive) return never;
+        counts.commits += 1;
+        await committed(account, changes);
+        if (!agent.isAlive) return never;
+        agent.step();
+        await agent.awake();
+        if (!agent.isAlive) return never;
+      }
+
+      function serialized(work: () => Promise<void>): Promise<void> {
+        const turn = last.then(work);
+        last = turn.catch(() => undefined);
+        return turn;
       }
 
       return {
-        scan: (account, prefix) => (process.isAlive ? scan(account, prefix) : never),
-        sizes: (account, prefix) => (process.isAlive ? sizes(account, prefix) : never),
-        valuesOf: key => (process.isAlive ? valuesOf(key) : never),
-        create: (key, value) => create(key, value, commit),
-        commit(account, changes, guard) {
-          const turn = last.then(() => commit(account, changes, guard));
-          last = turn.catch(() => undefined);
-          return turn;
+        ...(leased && { replicas: leased.replicas }),
+        scan: (account, prefix) => read(() => rowsBelow(account, prefix)),
+        sizes: (account, prefix) => read(() => sizesBelow(account, prefix)),
+        valuesOf: key => read(() => valuesOf(key)),
+        async commit(account, changes, guard) {
+          checkChanges(account, changes, guard);
+          const own = changes.map(change => ({ ...change }));
+          return serialized(() => commit(account, () => own, guard));
         },
+        create: (key, value) =>
+          serialized(() => commit(NO_ACCOUNT, () => (of(NO_ACCOUNT).has(key) ? [] : [{ key, value }]))),
         close: async () => void (await last),
       };
     },

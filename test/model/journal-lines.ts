@@ -1,13 +1,17 @@
-/** The journal as it was committed, with what was so when it was. */
+/** Committed lines of the journal, each with its process and the policy at that time. */
 
 import type { Change } from '../../src/model/change.ts';
-import type { JournalEntry } from '../../src/model/journal.ts';
+import type { Breaker, JournalEntry } from '../../src/model/journal.ts';
 import type { Process } from './agent.ts';
 
 export interface Line {
   readonly entry: JournalEntry;
   /** Milliseconds since the world began. */
   readonly committedAt: number;
+  /** Its number in the world's sequence of events. */
+  readonly sequence: number;
+  /** The number at which the store sent the response of its commit; undefined before. */
+  returned: number | undefined;
   readonly process: Process;
   /** The section of the configuration under which it was written. */
   readonly policy: string;
@@ -15,11 +19,12 @@ export interface Line {
 
 export const PREFIX = 'auto-cancel/journal/';
 
-export function linesOf(changes: readonly Change[], process: Process, now: number): Line[] {
+export function linesOf(changes: readonly Change[], process: Process, now: number, next: () => number): Line[] {
   return changes.flatMap(({ key, value }) => {
     if (!key.startsWith(PREFIX) || value === null) return [];
     const entry = JSON.parse(value) as JournalEntry;
-    return [{ entry, committedAt: now, process, policy: JSON.stringify(process.config.autoCancel) }];
+    const policy = JSON.stringify(process.config.autoCancel);
+    return [{ entry, committedAt: now, sequence: next(), returned: undefined, process, policy }];
   });
 }
 
@@ -38,15 +43,12 @@ export function openActions(
   return open;
 }
 
-/** Why nothing may be done, of what the journal says of brakes; undefined when nothing. */
-export function brakeIn(lines: readonly Line[]): string | undefined {
-  let isPaused = false;
-  const open = new Set<string>();
+/** The breakers that are open according to the journal. */
+export function openBreakers(lines: readonly Line[]): ReadonlySet<Breaker> {
+  const open = new Set<Breaker>();
   for (const { entry } of lines) {
-    if (entry.step === 'paused') isPaused = true;
-    else if (entry.step === 'resumed') isPaused = false;
-    else if (entry.step === 'breaker_opened') open.add(entry.breaker);
+    if (entry.step === 'breaker_opened') open.add(entry.breaker);
     else if (entry.step === 'breaker_reset') open.delete(entry.breaker);
   }
-  return isPaused ? 'paused' : open.size > 0 ? `breaker ${[...open]}` : undefined;
+  return open;
 }

@@ -31,7 +31,7 @@ export function judgeAlerts(
         ({ key = 'tenant-0', trueAt }) => key === 'tenant-0' && sizeAt(truth.keys.get(key) ?? [], trueAt) <= 5,
       );
     },
-    TokenRefused: () => record.accepted > 0,
+    TokenRefused: () => process.accepted > 0,
     DlqStale: since =>
       own.some(
         ({ round, success, isCommitting, isObserved, endedAt = world.now }) =>

@@ -1,14 +1,14 @@
 /** May this DELETE be sent? Judged by what the service was, what it answered, and what was committed; by no code of the agent. */
 import type { JournalEntry } from '../../src/model/journal.ts';
 import type { Process } from './agent.ts';
-import { brakeIn, type Line, ofAction, openActions } from './journal-lines.ts';
+import { type Line, ofAction, openActions, openBreakers } from './journal-lines.ts';
+import type { SentDelete } from './judge-operators.ts';
 import { type Asked, isClean, isReadable, type Round, type Told } from './record.ts';
 import { HOUR, LONGEST_HEALTHY, MINUTE, SECOND, START } from './settings.ts';
 import { type Entry, runAt, type Shape, type Truth } from './truth.ts';
 
-export interface Sent {
+export interface Sent extends SentDelete {
   readonly id: string;
-  readonly action: string;
   readonly at: number;
   /** What was answered, as far as the process that sent it has heard. */
   status: number | undefined;
@@ -24,8 +24,6 @@ export interface CancelWorld {
   readonly isStopped: boolean;
   /** How far clocks were set forward while no process ran: nobody can know of that. */
   readonly darkSteps: readonly { readonly at: number; readonly by: number }[];
-  /** Commands to approve, as operators gave them. */
-  readonly approvals: readonly { readonly at: number; readonly id: string }[];
 }
 
 type Rule = Process['config']['autoCancel']['rules'][number];
@@ -126,8 +124,8 @@ function chainOf(world: CancelWorld, entry: Entry, rule: Rule, wanted: string | 
 
 /** The last questions of this process, all about the target. */
 function attemptOf({ record: { asked } }: CancelWorld, process: Process, messages: readonly string[]): Asked[] {
-  const from = asked.findLastIndex(each => each.process !== process || !messages.includes(each.messageId));
-  return asked.slice(from + 1);
+  const own = asked.filter(each => each.process === process);
+  return own.slice(own.findLastIndex(each => !messages.includes(each.messageId)) + 1);
 }
 
 /** What is wrong with sending this DELETE now; nothing when all is well. */
@@ -170,7 +168,7 @@ export function judgeCancel(id: string, process: Process, world: CancelWorld): s
     'the window is closed',
   );
   fault(world.isStopped, 'the stop file is there');
-  fault(brakeIn(lines) !== undefined, `it is held: ${brakeIn(lines)}`);
+  fault(openBreakers(lines).size > 0, `breakers are open: ${[...openBreakers(lines)]}`);
   fault(
     autoCancel.pauseWhileAlerts.some(name => process.firing().includes(name)),
     'an alert fires that holds it',
@@ -255,10 +253,6 @@ export function judgeCancel(id: string, process: Process, world: CancelWorld): s
     const isGiven = approved !== undefined && asking !== undefined && approved.committedAt >= asking.committedAt;
     fault(!isGiven, 'it was not approved for this rule');
     fault(isGiven && (asking.policy !== policy || approved.policy !== policy), 'it was approved under another policy');
-    fault(
-      isGiven && !world.approvals.some(({ at, id: given }) => given === id && at >= asking.committedAt - 1),
-      'nobody approved it',
-    );
   }
   if (rule.grace > 0) {
     const marked = present.findLast(({ entry: each }) => each.step === 'marked' && each.rule === rule.name);
@@ -302,7 +296,9 @@ export function judgeCancel(id: string, process: Process, world: CancelWorld): s
     'its address cools down',
   );
   const inRun = intents.filter(({ committedAt }) => committedAt >= (newest.endedAt ?? now));
-  fault(inRun.length >= Math.min(limits.perRun, rule.limits.perRun), 'more than the limit of a run');
+  fault(inRun.length >= limits.perRun, 'more than the limit of a run');
+  const inRunOfRule = inRun.filter(({ entry: each }) => ofRule(each as Intent));
+  fault(inRunOfRule.length >= rule.limits.perRun, "more than the rule's limit of a run");
   const errors = lines
     .slice(lines.findLastIndex(({ entry: each }) => each.step === 'breaker_reset' && each.breaker === 'errors') + 1)
     .filter(

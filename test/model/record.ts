@@ -1,8 +1,8 @@
 /** What a process was told by the service, round by round: the only thing that an oracle may hold it to. Times: milliseconds since the world began. */
 import type { Actor, Process, RoundActor } from './agent.ts';
 import type { Question } from './lists.ts';
-import type { Answered, ShownEntry, Witness } from './service.ts';
 import type { Entry, LoggedEvent } from './truth.ts';
+import type { Answered, ShownEntry, Witness } from './witness.ts';
 
 /** A part of a round: the queue, one filter, workflow runs, the log. */
 export interface Part {
@@ -57,14 +57,12 @@ export interface Told {
   readonly ended: readonly Round[];
   /** Rounds that still read, or commit. */
   readonly underWay: readonly Round[];
-  readonly asked: Asked[];
-  /** Answers other than 401 that the present process has had. */
-  accepted: number;
+  readonly asked: readonly Asked[];
   begin(process: Process, actor: RoundActor, now: number): void;
   end(actor: RoundActor, success: boolean, reason: string | undefined, now: number): Round | undefined;
   witness(process: Process, actor: Actor | undefined, now: () => number): Pick<Witness, 'asked' | 'answered'>;
-  /** The process has died. What it had read to its end may be committed, though it could not say so. */
-  died(now: number): void;
+  /** The process has died or closed the account. Rounds that were read to their end may be committed without a report. */
+  forget(process: Process, now: number): void;
 }
 
 const ROUNDS_KEPT = 400;
@@ -79,7 +77,7 @@ function partName(question: Question, query: URLSearchParams): string {
 
 export function createTold(): Told {
   const ended: Round[] = [];
-  const asked: Asked[] = [];
+  let asked: Asked[] = [];
   /** Under way, by the actor. */
   const current = new Map<RoundActor, Round>();
 
@@ -117,9 +115,8 @@ export function createTold(): Told {
 
   return {
     get ended() {
-      const { process } = [...current.values()].at(-1) ?? {};
       const committing = [...current.values()].filter(
-        ({ collector, round, wallAt }) => process?.observedAt(collector, round) === wallAt,
+        ({ process, collector, round, wallAt }) => process.observedAt(collector, round) === wallAt,
       );
       return committing.length === 0
         ? ended
@@ -128,8 +125,9 @@ export function createTold(): Told {
     get underWay() {
       return [...current.values()];
     },
-    asked,
-    accepted: 0,
+    get asked() {
+      return asked;
+    },
     begin(process, actor, now) {
       current.set(actor, {
         ...actor,
@@ -166,12 +164,12 @@ export function createTold(): Told {
             return;
           }
           const messageId = query.get('messageId') ?? '';
-          const last = asked.at(-1);
+          const last = asked.findLast(each => each.process === process);
           // Another page, or once more what failed.
           const isNext = query.get('cursor') !== null || last?.hasFailed;
           const isSame =
             isNext &&
-            last?.process === process &&
+            last !== undefined &&
             last.question === question &&
             last.messageId === messageId &&
             !last.isComplete;
@@ -190,13 +188,13 @@ export function createTold(): Told {
           });
         },
         answered: answer => {
-          if (answer.status !== undefined && answer.status !== 401) this.accepted += 1;
+          if (answer.status !== undefined && answer.status !== 401) process.accepted += 1;
           if (actor !== 'acting') {
             const round = actor && current.get(actor);
             if (round && answer.question !== 'look') roundAnswered(round, answer);
             return;
           }
-          const one = asked.at(-1);
+          const one = asked.findLast(each => each.process === process);
           if (!one) return;
           if (answer.quality === 'broken' || answer.quality === 'partial') one.isWhole = false;
           one.hasFailed = answer.quality === 'failed';
@@ -207,17 +205,17 @@ export function createTold(): Told {
         },
       };
     },
-    died(now) {
-      for (const round of current.values()) {
+    forget(process, now) {
+      for (const [actor, round] of current) {
+        if (round.process !== process) continue;
         const { parts } = round;
         // Workflow runs need not be read to their end where the lists tell the states.
         const isRead =
           ['all', 'errors'].every(name => parts.get(name)?.hasEnd) && [...parts.values()].every(isReadable);
         if (round.round === 'full' && isRead) ended.push({ ...round, reason: 'killed', endedAt: now });
+        current.delete(actor);
       }
-      current.clear();
-      asked.length = 0;
-      this.accepted = 0;
+      asked = asked.filter(each => each.process !== process);
     },
   };
 }

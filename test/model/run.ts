@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import fc from 'fast-check';
-import { type Life, life } from './steps.ts';
+import { LIVES, type Life } from './steps.ts';
 import { createTally, type Tally } from './tally.ts';
 import { createTime, withTimersOn } from './time.ts';
 import { createWorld } from './world.ts';
@@ -44,13 +44,15 @@ export async function runLives(options: {
   runs: number;
   seed: number;
   path?: string | undefined;
+  /** The kind of lives; default: both. */
+  lives?: keyof typeof LIVES;
   onRun?: (runs: number) => void;
 }): Promise<Outcome> {
-  const { runs, seed, path, onRun } = options;
+  const { runs, seed, path, lives = 'both', onRun } = options;
   const tally = createTally();
   let count = 0;
   return withStopFile(async stopFile => {
-    const property = fc.asyncProperty(life, async one => {
+    const property = fc.asyncProperty(LIVES[lives] as fc.Arbitrary<Life>, async one => {
       count += 1;
       onRun?.(count);
       const wrong = await live(one, stopFile, tally, false);
@@ -63,11 +65,11 @@ export async function runLives(options: {
 }
 
 /** All kinds of things that are wrong in so many lives, none made smaller: how often each, and in which life first. */
-function survey(runs: number, seed: number, only: number | undefined): Promise<string> {
+function survey(runs: number, seed: number, lives: keyof typeof LIVES, only: number | undefined): Promise<string> {
   return withStopFile(async stopFile => {
     const kinds = new Map<string, { lives: number; first: string }>();
     const tally = createTally();
-    for (const [index, one] of fc.sample(life, { numRuns: runs, seed }).entries()) {
+    for (const [index, one] of fc.sample(LIVES[lives] as fc.Arbitrary<Life>, { numRuns: runs, seed }).entries()) {
       if (only !== undefined && index !== only) continue;
       const wrong = new Map<string, string>();
       for (const what of await live(one, stopFile, tally, true)) {
@@ -93,15 +95,19 @@ async function main(): Promise<number> {
       path: { type: 'string' },
       survey: { type: 'boolean', default: false },
       life: { type: 'string' },
+      lives: { type: 'string', default: 'both' },
     },
   });
   const runs = Number(values.runs);
   const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31));
   if (!Number.isInteger(runs) || !Number.isInteger(seed)) throw new Error('whole numbers: --runs 200000 --seed 1');
+  const { lives } = values;
+  if (lives !== 'ordinary' && lives !== 'operated' && lives !== 'both')
+    throw new Error('--lives ordinary|operated|both');
   const say = (text: string) => void process.stdout.write(`${text}\n`);
   say(`seed ${seed}, ${runs} runs`);
   if (values.survey) {
-    say(await survey(runs, seed, values.life === undefined ? undefined : Number(values.life)));
+    say(await survey(runs, seed, lives, values.life === undefined ? undefined : Number(values.life)));
     return 0;
   }
   const start = performance.now();
@@ -109,6 +115,7 @@ async function main(): Promise<number> {
     runs,
     seed,
     path: values.path,
+    lives,
     onRun: count => {
       if (count % 10_000 === 0) say(`${count} runs, ${Math.round((performance.now() - start) / 1000)} s`);
     },

@@ -9,7 +9,6 @@ import {
   type Entry,
   isListed,
   type LoggedEvent,
-  type Run,
   rowOf,
   runAt,
   type Shape,
@@ -17,51 +16,7 @@ import {
   stateAt,
   type Truth,
 } from './truth.ts';
-
-/** A row of the queue as an answer showed it. */
-export interface ShownEntry {
-  readonly entry: Entry;
-  /** Undefined where this list tells none. */
-  readonly state: string | undefined;
-  readonly run: Run | undefined;
-}
-
-/** How an answer is to be taken: `partial` has rows that can't be read, `broken` is none, after `failed` the same may be asked again. */
-export type Quality = 'whole' | 'partial' | 'broken' | 'failed';
-
-export interface Answered {
-  readonly question: Question;
-  readonly query: URLSearchParams;
-  /** Milliseconds since the world began: asked, and true. */
-  readonly askedAt: number;
-  readonly trueAt: number;
-  readonly quality: Quality;
-  readonly status: number | undefined;
-  readonly isLast: boolean;
-  readonly entries: readonly ShownEntry[];
-  readonly hidden: readonly Entry[];
-  readonly events: readonly LoggedEvent[];
-  readonly key: string | undefined;
-}
-
-/** Whoever looks on. */
-export interface Witness {
-  asked(question: Question, query: URLSearchParams): void;
-  answered(answer: Answered): void;
-  /** A DELETE leaves. */
-  sent(id: string): void;
-  /** What it is going to be told; `undefined`: nothing. */
-  cancelAnswered(id: string, status: number | undefined): void;
-}
-
-/** The process that asks: dead, it is told nothing any more. */
-export interface Asking {
-  readonly isAlive: boolean;
-  /** One thing that it does to the world, or hears of it: it may die there. */
-  step(): void;
-  /** Who looks on, of what is asked now. */
-  witness(): Witness;
-}
+import type { Answered, Asking, Quality } from './witness.ts';
 
 interface Armed<T> {
   readonly fault: T;
@@ -277,6 +232,10 @@ export function createService({ time, truth, shape, random, clockOffset }: Servi
     handler: Dispatcher.DispatchHandler,
   ): boolean {
     if (!asking.isAlive) return true;
+    if (asking.isStopped) {
+      asking.wake(() => void dispatch(asking, { path, method } as Dispatcher.DispatchOptions, handler));
+      return true;
+    }
     asking.step();
     if (!asking.isAlive) return true;
     const url = new URL(`http://service.test${path}`);
@@ -308,10 +267,6 @@ export function createService({ time, truth, shape, random, clockOffset }: Servi
       fail(refused('ECONNREFUSED'));
       return true;
     }
-    handler.onRequestStart?.(controller as never, {});
-    if (hasEnded) return true;
-    if (isCancel) witness.sent(id);
-    else witness.asked(question, url.searchParams);
     const isSlow = fault === 'slow' || cancelFault === 'slow_done';
     const latency = isSlow ? random.between(5000, 28_000) : random.between(10, 300);
     const deliver = (
@@ -320,24 +275,26 @@ export function createService({ time, truth, shape, random, clockOffset }: Servi
       headers: Record<string, string>,
       tell: () => void,
       isReset: boolean,
+      date = new Date(START + time.now + clockOffset()).toUTCString(),
     ) =>
-      time.after(latency / 2, () => {
-        if (!asking.isAlive || hasEnded) return;
-        asking.step();
-        if (!asking.isAlive) return;
-        tell();
-        if (status === undefined) {
-          if (isReset) fail(refused('ECONNRESET'));
-          return;
-        }
-        hasEnded = true;
-        const date = new Date(START + time.now + clockOffset()).toUTCString();
-        const all = { 'content-type': 'application/json', date, ...headers };
-        handler.onResponseStart?.(controller as never, status, all, '');
-        handler.onResponseData?.(controller as never, Buffer.from(body));
-        handler.onResponseEnd?.(controller as never, {});
-      });
-    time.after(latency / 2, () => {
+      time.after(latency / 2, () =>
+        asking.wake(() => {
+          if (hasEnded) return;
+          asking.step();
+          if (!asking.isAlive) return;
+          tell();
+          if (status === undefined) {
+            if (isReset) fail(refused('ECONNRESET'));
+            return;
+          }
+          hasEnded = true;
+          const all = { 'content-type': 'application/json', date, ...headers };
+          handler.onResponseStart?.(controller as never, status, all, '');
+          handler.onResponseData?.(controller as never, Buffer.from(body));
+          handler.onResponseEnd?.(controller as never, {});
+        }),
+      );
+    const serve = () => {
       if (isCancel) {
         const { status, isReset } = cancel(id, cancelFault);
         deliver(status, '', {}, () => witness.cancelAnswered(id, status), isReset);
@@ -358,7 +315,17 @@ export function createService({ time, truth, shape, random, clockOffset }: Servi
       }
       const { status, body, headers = {}, answered } = reply(question, url.pathname, url.searchParams, askedAt, fault);
       deliver(status, body, headers, () => witness.answered(answered), false);
-    });
+    };
+    const leave = () => {
+      handler.onRequestStart?.(controller as never, {});
+      if (hasEnded) return;
+      if (isCancel) witness.sent(id);
+      else witness.asked(question, url.searchParams);
+      time.after(latency / 2, serve);
+    };
+    const wait = witness.connecting(isCancel ? 'cancel' : question);
+    if (wait > 0 || asking.isStopped) time.after(wait, () => asking.wake(leave));
+    else if (asking.isAlive) leave();
     return true;
   }
 

@@ -1,4 +1,5 @@
-/** A time that is driven: timers of a whole simulated world, those of `setTimeout` included, so that deadlines are of it, too. */
+/** Simulated time: a queue of timers that includes `setTimeout`, so that the agent's deadlines use it, too. */
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate } from 'node:timers';
 
 interface Timer {
@@ -9,17 +10,24 @@ interface Timer {
 }
 
 export interface Time {
-  /** Whole milliseconds since the world began. */
+  /** Milliseconds since the world began, an integer. */
   readonly now: number;
-  /** Runs `run` after `ms`; what it gives takes that back. */
+  /** Runs `run` after `ms`. Returns a function that cancels it. */
   after(ms: number, run: () => void): () => void;
-  /** Lets `ms` go by: whatever is due happens in its order, each with all that follows from it at once. */
+  /** Advances by `ms`: runs due timers in order, each with everything that follows from it at the same moment. */
   advance(ms: number): Promise<void>;
-  /** Whether `setTimeout` may be called: what a dead process still asks for never comes. */
-  isOpen: boolean;
 }
 
-/** Lets everything that is ready to run, run: promises and ticks come before any immediate. */
+/** A simulated process, as timers see it. */
+export interface TimerOwner {
+  /** Runs `run` now, after the process continues if it is stopped, or never if it is dead. */
+  wake(run: () => void): void;
+}
+
+/** The process that the running code belongs to. */
+export const owners = new AsyncLocalStorage<TimerOwner>();
+
+/** Lets everything run that is ready to run: promises and ticks precede immediates. */
 export const settle = () => new Promise<void>(resolve => setImmediate(resolve));
 
 const { setTimeout: realTimeout, clearTimeout: realClear } = globalThis;
@@ -57,7 +65,6 @@ export function createTime(): Time {
 
   const self = {
     now: 0,
-    isOpen: true,
     after(ms: number, run: () => void) {
       number += 1;
       const timer = { at: self.now + Math.ceil(Math.max(0, ms)), number, run, isOff: false };
@@ -82,10 +89,12 @@ export function createTime(): Time {
   return self;
 }
 
-/** Runs `work` with the process's timers on `time`. One world at a time. */
+/** Runs `work` with `setTimeout` on `time`. Worlds must not overlap. */
 export async function withTimersOn<T>(time: Time, work: () => Promise<T>): Promise<T> {
-  const set = (run: (...args: unknown[]) => void, ms = 0, ...args: unknown[]) =>
-    time.isOpen ? time.after(ms, () => run(...args)) : () => undefined;
+  const set = (run: (...args: unknown[]) => void, ms = 0, ...args: unknown[]) => {
+    const owner = owners.getStore();
+    return owner ? time.after(ms, () => owner.wake(() => run(...args))) : () => undefined;
+  };
   globalThis.setTimeout = set as unknown as typeof setTimeout;
   globalThis.clearTimeout = ((off?: () => void) => off?.()) as typeof clearTimeout;
   try {

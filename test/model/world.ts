@@ -1,260 +1,276 @@
-/** One world: a service with its truth, a machine with its disk, the agent on it, operators, and what they all do to each other. */
+/** One world: a service with its truth, one or two machines with a store, the agent on them, and operators. */
 import { rmSync, writeFileSync } from 'node:fs';
 import { createRandom, type Random } from '../../src/emulator/random.ts';
-import { giveOrder, type Order } from '../support/operators.ts';
-import { type Actor, actors, type Machine, type Process, type ProcessHooks, startProcess } from './agent.ts';
+import type { Change } from '../../src/model/change.ts';
+import { StoreError } from '../../src/store/errors.ts';
+import { type Actor, actors, type Host, type Machine, type Process } from './agent.ts';
 import { createDisk } from './disk.ts';
-import { type Line, linesOf } from './journal-lines.ts';
+import { type Line, linesOf, PREFIX } from './journal-lines.ts';
 import { judgeAlerts } from './judge-alerts.ts';
 import { judgeCancel, type Sent } from './judge-cancel.ts';
 import { fallen, judgeNumbers, outlasts, readScrape, type Scrape } from './judge-numbers.ts';
+import { intentOf, judgeAudit, judgeLine, judgeSending, situationsOf } from './judge-operators.ts';
+import { createMeddlers, type Place } from './meddling.ts';
+import { createOperators } from './operators.ts';
+import { createOrdering } from './ordering.ts';
 import { createTold } from './record.ts';
 import { createService } from './service.ts';
-import { CANARY, configOf, MINUTE, SECOND, type Settings } from './settings.ts';
+import { ACCOUNT, CANARY, configOf, MINUTE } from './settings.ts';
+import { createSlots, type Slot, type SlotsDeps, type Who } from './slots.ts';
 import type { Life, Step } from './steps.ts';
 import type { Tally } from './tally.ts';
 import { settle, type Time } from './time.ts';
 import { arrive, beginRun, createTruth, endOf, isListed, runAt, setSize, traffic } from './truth.ts';
 
 export interface World {
-  /** Lets one thing happen, and says what was wrong then. */
+  /** Lets one thing happen, and checks everything afterwards. */
   happen(step: Step): Promise<void>;
   readonly wrong: readonly string[];
-  /** What is kept must hold nothing secret; called once, at the end. */
+  /** Checks the store for secrets and for lost orders; called once, at the end. */
   end(): Promise<void>;
 }
 
-/** Operators look for an answer less often than the command does: the agent acts less often, too. */
-const OPERATORS_SLOWNESS = 40;
-const LONGEST_CLOSE = 60 * SECOND;
+/** Where a commit with such a line may be interfered with. */
+const PLACE_OF: Readonly<Record<string, Place>> = {
+  intent: 'intent committed',
+  awaiting_approval: 'approval asked',
+  approved: 'order executed',
+  breaker_reset: 'order executed',
+  order_refused: 'order executed',
+};
 
 export async function createWorld(life: Life, time: Time, stopFile: string, tally: Tally): Promise<World> {
   const random: Random = createRandom(life.seed);
   const truth = createTruth();
   const service = createService({ time, truth, shape: life.shape, random, clockOffset: () => machine.offset });
-  const disk = createDisk(time);
+  let sequence = 0;
+  const next = () => {
+    sequence += 1;
+    return sequence;
+  };
   const record = createTold();
-  const machine: Machine = { time, service, offset: 0, random: random.fraction };
+  const machine: Machine = { time, service, offset: 0, isShared: life.replicas > 1, random: random.fraction };
   const lines: Line[] = [];
   const sent: Sent[] = [];
   const darkSteps: { at: number; by: number }[] = [];
-  const approvals: { at: number; id: string }[] = [];
   const wrong: string[] = [];
-  let settings: Settings = life.settings;
-  let process: Process | undefined;
   let isStopped = false;
-  let deathIn = Number.POSITIVE_INFINITY;
-  let downFor = 0;
-  let onDeath = () => {};
   let hidden = 0;
   let shown: { readonly scrape: Scrape; readonly process: Process } | undefined;
   const highest = new Map<string, number>();
-  let firing = new Map<string, number>();
+  const firing = new WeakMap<Process, Map<string, number>>();
+  let lastFiring = new Map<string, number>();
   let text = '';
-  /** What was asked about last and not approved, and how soon operators will approve what is asked about next. */
-  let asking: string | undefined;
-  const patience: number[] = [];
 
   const found = (what: string) => void wrong.push(`at ${time.now / 1000} s: ${what}`);
 
-  function die(): void {
-    if (!process) return;
-    process.isAlive = false;
-    process = undefined;
-    time.isOpen = false;
-    deathIn = Number.POSITIVE_INFINITY;
-    record.died(time.now);
-    onDeath();
-    time.after(downFor, () => void start());
+  const disk = createDisk(time, ({ account, key, before, after }) => {
+    if (key.startsWith(PREFIX) && before !== undefined)
+      found(`a line of the journal is ${after === undefined ? 'deleted' : 'overwritten'}: ${account} ${key}`);
+  });
+  const operators = createOperators({
+    time,
+    machine,
+    disk,
+    next,
+    returned: ({ kind, result }) => tally.add(`order ${kind} ${result}`),
+    failed: ({ kind }, error) => found(`the command ${kind} failed: ${String(error)}`),
+  });
+  const { orders } = operators;
+  const ordering = createOrdering(time, lines, given => {
+    tally.add(`order ${given.kind}`);
+    operators.give(given);
+  });
+  const meddlers = createMeddlers<Step>(time, (what, place) => {
+    tally.add(`${what.kind} when ${place}`);
+    void change(what);
+  });
+
+  function watchCancel(of: Process, id: string): void {
+    const what = judgeCancel(id, of, {
+      now: time.now,
+      truth,
+      shape: life.shape,
+      record,
+      lines,
+      sent,
+      isStopped,
+      darkSteps,
+    });
+    const now = next();
+    for (const each of [...what, ...judgeSending(id, of, now, { orders, lines, sent })]) found(`DELETE ${id}: ${each}`);
+    const intent = intentOf(id, of, lines);
+    const { action = '', attempt = 0 } = intent?.entry ?? {};
+    sent.push({ id, action, attempt, sequence: now, at: time.now, status: undefined });
+    tally.add('DELETE');
+    if (intent) tally.add(`DELETE by ${intent.entry.rule} (${intent.entry.mode}), attempt ${attempt}`);
+    for (const each of situationsOf(of, now, { orders, lines, sent })) tally.add(each);
   }
 
-  const hooks: ProcessHooks = {
-    step(of) {
-      if (process === undefined) {
-        process = of;
-        time.isOpen = true;
-      }
-      if (of !== process) return;
-      deathIn -= 1;
-      if (deathIn <= 0) {
-        tally.add(of.isRunning ? 'killed at work' : 'killed at the start');
-        die();
-      }
-    },
-    witness() {
+  const hooks: SlotsDeps['hooks'] = {
+    witness(of) {
       const actor: Actor | undefined = actors.getStore();
-      const of = process as Process;
+      const told = record.witness(of, actor, () => time.now);
       return {
-        ...record.witness(of, actor, () => time.now),
+        asked: told.asked,
         answered(answer) {
           hidden += answer.hidden.length;
           if (answer.quality !== 'whole') tally.add(`${answer.quality} answers`);
-          record.witness(of, actor, () => time.now).answered(answer);
+          told.answered(answer);
+        },
+        connecting(what) {
+          if (actor !== 'acting') return 0;
+          if (what === 'cancel') return meddlers.reach('connecting').hold;
+          return what === 'look' ? meddlers.reach('looking').hold : 0;
         },
         sent(id) {
-          const what = judgeCancel(id, of, {
-            now: time.now,
-            truth,
-            shape: life.shape,
-            record,
-            lines,
-            sent,
-            isStopped,
-            darkSteps,
-            approvals,
-          });
-          for (const each of what) found(`DELETE ${id}: ${each}`);
-          const intent = lines.findLast(({ entry }) => entry.step === 'intent' && entry.target.id === id)?.entry;
-          sent.push({ id, action: intent?.action ?? '', at: time.now, status: undefined });
-          tally.add('DELETE');
-          if (intent?.step === 'intent') {
-            tally.add(`DELETE by ${intent.rule} (${intent.mode}), attempt ${intent.attempt}`);
-          }
+          watchCancel(of, id);
+          meddlers.reach('sent');
         },
         cancelAnswered(id, status) {
           tally.add(`DELETE answered ${status ?? 'nothing'}`);
-          if (status !== 401) record.accepted += 1;
+          if (status !== 401) of.accepted += 1;
           const last = sent.findLast(each => each.id === id);
           if (last) last.status = status;
         },
       };
     },
-    store: of =>
-      disk.storeFor(of, changes => {
-        for (const line of linesOf(changes, of, time.now)) {
-          lines.push(line);
-          const { entry } = line;
-          if (entry.step === 'awaiting_approval') asked(entry.target.id);
-          tally.add(`journal ${entry.step}${entry.step === 'ended' ? ` ${entry.outcome}` : ''}`);
-        }
-      }),
+    store: (agent, host) =>
+      disk.storeFor(agent, machine.isShared, (account, changes) => committed(host, account, changes)),
     log(line) {
       if (line.includes(CANARY)) found(`a secret in a log line or span: ${line}`);
       if (line.startsWith('error bug') || line.includes('"reason":"bug"')) found(line);
     },
-    roundBegins: actor => process && record.begin(process, actor, time.now),
-    roundEnded(actor, success, reason) {
+    roundBegins(of, actor) {
+      if (!firing.has(of)) firing.set(of, storedFiring());
+      record.begin(of, actor, time.now);
+    },
+    roundEnded(_of, actor, success, reason) {
       record.end(actor, success, reason, time.now);
       tally.add(
         `round ${actor.collector} ${actor.round} ${success ? 'succeeded' : reason === undefined ? 'asked nothing' : `failed: ${reason}`}`,
       );
     },
     evaluated: of => judge(of),
+    closed(of) {
+      tally.add('handed over');
+      record.forget(of, time.now);
+    },
   };
 
-  /** What is held to be so now: after every step, and whenever alerts were evaluated. */
-  function judge(of: Process): void {
-    const now = new Set(of.firing());
-    for (const name of now) if (!firing.has(name)) tally.add(`alert ${name} fires`);
-    for (const name of firing.keys()) if (!now.has(name)) tally.add(`alert ${name} is resolved`);
-    for (const what of judgeAlerts({ now: time.now, truth, shape: life.shape, record, process: of }, firing, now))
-      found(what);
-    firing = new Map([...now].map(name => [name, firing.get(name) ?? of.evaluatedAt]));
+  async function committed(host: Host, account: string, changes: readonly Change[]): Promise<void> {
+    if (account !== ACCOUNT || !host.account) return;
+    const added = linesOf(changes, host.account, time.now, next);
+    for (const line of added) {
+      lines.push(line);
+      const { entry } = line;
+      for (const what of judgeLine(line, { orders, lines })) found(what);
+      tally.add(`journal ${entry.step}${entry.step === 'ended' ? ` ${entry.outcome}` : ''}`);
+      ordering.committed(line);
+    }
+    for (const { entry } of added) {
+      const place = PLACE_OF[entry.step];
+      if (place === undefined) continue;
+      const { hold, isLost } = meddlers.reach(place);
+      if (hold > 0) await new Promise<void>(resolve => void time.after(hold, resolve));
+      if (!isLost) continue;
+      tally.add('responses of commits lost');
+      throw new StoreError('slow', 'the store');
+    }
+    const now = next();
+    for (const line of added) line.returned = now;
   }
 
-  function scrape(): void {
-    if (!process?.isRunning) return;
-    const body = process.scrape();
+  const slots = createSlots({
+    count: life.replicas,
+    settings: life.settings,
+    time,
+    machine,
+    tally,
+    hooks,
+    configOf: settings => configOf(settings, stopFile),
+    died: process => record.forget(process, time.now),
+    found,
+  });
+
+  /** Checks the alerts: after every step, and after each evaluation. */
+  function judge(of: Process): void {
+    const before = firing.get(of) ?? new Map<string, number>();
+    const now = new Set(of.firing());
+    for (const name of now) if (!before.has(name)) tally.add(`alert ${name} fires`);
+    for (const name of before.keys()) if (!now.has(name)) tally.add(`alert ${name} is resolved`);
+    for (const what of judgeAlerts({ now: time.now, truth, shape: life.shape, record, process: of }, before, now))
+      found(what);
+    lastFiring = new Map([...now].map(name => [name, before.get(name) ?? of.evaluatedAt]));
+    firing.set(of, lastFiring);
+  }
+
+  /** Names of stored firing alerts, with the time since when they fire. */
+  const storedFiring = () =>
+    new Map(
+      [...disk.rows(ACCOUNT)].flatMap(([key, value]) => {
+        if (!key.startsWith('alerts/state/')) return [];
+        const { rule, state } = JSON.parse(value) as { rule: string; state: { phase: string } };
+        return state.phase === 'firing' ? [[rule, lastFiring.get(rule) ?? time.now] as const] : [];
+      }),
+    );
+
+  function scrape(of: Process): void {
+    const body = of.scrape();
     if (body.includes(CANARY)) found('a secret on /metrics');
     tally.add('scrapes');
-    const isSame = shown?.process === process;
-    const next = isSame && body === text && shown ? shown.scrape : readScrape(body);
+    const isSame = shown?.process === of;
+    const now = isSame && body === text && shown ? shown.scrape : readScrape(body);
     text = body;
     const lower = [
-      ...fallen(highest, next.rising, false),
-      ...(isSame && shown ? fallen(shown.scrape.rising, next.rising, true) : []),
+      ...fallen(highest, now.rising, false),
+      ...(isSame && shown ? fallen(shown.scrape.rising, now.rising, true) : []),
     ];
     for (const what of new Set(lower)) found(what);
-    for (const [series, value] of next.rising) if (outlasts(series)) highest.set(series, value);
-    shown = { scrape: next, process };
-    const checked = judgeNumbers({ now: time.now, truth, shape: life.shape, record, process }, next, hidden);
+    for (const [series, value] of now.rising) if (outlasts(series)) highest.set(series, value);
+    shown = { scrape: now, process: of };
+    const checked = judgeNumbers({ now: time.now, truth, shape: life.shape, record, process: of }, now, hidden);
     tally.add('numbers compared', checked.count);
     for (const what of checked.wrong) found(what);
   }
 
-  async function start(): Promise<void> {
-    if (process) return;
-    tally.add('starts');
-    firing = new Map(
-      [...disk.rows('production')].flatMap(([key, value]) => {
-        if (!key.startsWith('alerts/state/')) return [];
-        const { rule, state } = JSON.parse(value) as { rule: string; state: { phase: string } };
-        return state.phase === 'firing' ? [[rule, firing.get(rule) ?? time.now] as const] : [];
-      }),
-    );
-    try {
-      await startProcess(configOf(settings, stopFile), machine, hooks);
-    } catch (error) {
-      // A store that takes nothing may keep it from starting; its supervisor starts it again.
-      if (!String(error).includes('StoreError')) found(`it does not start: ${(error as Error).stack}`);
-      tally.add('starts that failed');
-      downFor = MINUTE;
-      die();
-    }
-  }
-
-  /** Ends the process as SIGTERM does, and kills it when that takes too long. */
-  async function stop(down: number): Promise<void> {
-    if (!process?.isRunning) return;
-    const of = process;
-    let isDone = false;
-    const closing = of.close().then(
-      () => {
-        isDone = true;
-      },
-      (error: unknown) => {
-        isDone = true;
-        found(`it does not close: ${String(error)}`);
-      },
-    );
-    void closing;
-    for (let waited = 0; !isDone && waited < LONGEST_CLOSE && of.isAlive; waited += SECOND) await time.advance(SECOND);
-    await settle();
-    tally.add(isDone ? 'stopped' : 'killed as it did not stop');
-    downFor = down;
-    if (process === of) die();
-  }
-
   function stepClock(by: number): void {
     if (by === 0) return;
-    tally.add(`clock set ${process ? '' : 'in the dark '}${by > 0 ? 'forward' : 'back'}`);
-    const last = process?.steps.at(-1);
-    // Nobody can see what is taken back in the same moment.
-    if (process && last?.at === time.now) process.steps.splice(-1, 1, { ...last, by: last.by + by });
-    else if (process) process.steps.push({ at: time.now, by, wallBefore: process.clock.now() });
-    else darkSteps.push({ at: time.now, by });
+    const processes = slots.processes();
+    tally.add(`clock set ${processes.length > 0 ? '' : 'in the dark '}${by > 0 ? 'forward' : 'back'}`);
+    for (const process of processes) {
+      const last = process.steps.at(-1);
+      // Two steps in the same moment look like one.
+      if (last?.at === time.now) process.steps.splice(-1, 1, { ...last, by: last.by + by });
+      else process.steps.push({ at: time.now, by, wallBefore: process.clock.now() });
+    }
+    if (processes.length === 0) darkSteps.push({ at: time.now, by });
     machine.offset += by;
   }
 
-  function tell(command: Order): void {
-    tally.add(`command ${command.kind}`);
-    const clock = {
-      now: () => Date.UTC(2026, 2, 1) + time.now + machine.offset,
-      monotonic: () => time.now,
-      sleep: (ms: number) => new Promise<void>(resolve => void time.after(ms * OPERATORS_SLOWNESS, resolve)),
-    };
-    const asked = { store: disk.outside, accounts: ['production'], clock, waitMs: MINUTE };
-    void giveOrder(command, asked).then(result => {
-      tally.add(`command ${command.kind} ${['obeyed', 'waiting'].includes(result) ? result : 'refused'}`);
-    });
+  function afterDeath(slot: Slot, { settings, clock }: Extract<Step, { kind: 'kill' | 'stop' }>): void {
+    if (settings) slot.settings = settings;
+    stepClock(clock * MINUTE);
   }
 
-  function approve(id: string, soon: number): void {
-    asking = undefined;
-    time.after(soon, () => {
-      approvals.push({ at: time.now, id });
-      tell({ kind: 'approve', action: id, by: 'ann' });
-    });
+  function reload({ policy, who }: Extract<Step, { kind: 'reload' }>): void {
+    const slot = slots.slotFor(who);
+    slot.settings = { ...slot.settings, policy };
+    const { host } = slot;
+    if (!host?.isUp) return;
+    host.reload(configOf(slot.settings, stopFile)).then(
+      () => tally.add('reloads'),
+      () => tally.add('reloads that failed'),
+    );
   }
 
-  function asked(id: string): void {
-    const soon = patience.shift();
-    if (soon === undefined) asking = id;
-    else approve(id, soon);
+  function freeze(who: Who, ms: number): void {
+    const { host } = slots.slotFor(who);
+    host?.life.stop();
+    time.after(ms, () => host?.life.proceed());
   }
 
   const entryOf = (index: number) => truth.entries[index % truth.entries.length];
-  const by = { by: 'ann', reason: 'model' };
 
   async function change(step: Step): Promise<void> {
     switch (step.kind) {
@@ -270,7 +286,7 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
       case 'run again': {
         const entry = entryOf(step.entry);
         const run = entry && runAt(entry, time.now);
-        // Only what has ended by itself can be run again.
+        // Only a run that ended by itself can be run again.
         if (!entry || !run || !isListed(entry, time.now) || run.cancelledAt !== undefined || endOf(run) > time.now)
           return;
         tally.add('run again by hand');
@@ -302,30 +318,36 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
         return;
       case 'clock':
         return stepClock(step.by);
-      case 'kill':
-        downFor = step.down;
-        onDeath = () => {
-          onDeath = () => {};
-          if (step.settings) settings = step.settings;
-          stepClock(step.clock * MINUTE);
-        };
-        deathIn = step.left + 1;
+      case 'kill': {
+        const slot = slots.slotFor(step.who);
+        slot.downFor = step.down;
+        slot.onDeath = () => afterDeath(slot, step);
+        slot.deathIn = step.left + 1;
         return;
-      case 'stop':
-        await stop(step.down);
-        if (process) return;
-        if (step.settings) settings = step.settings;
-        return stepClock(step.clock * MINUTE);
-      case 'approve':
-        // What is asked about now, or else what is asked about next.
-        if (asking === undefined) patience.push(step.soon);
-        else approve(asking, step.soon);
+      }
+      case 'stop': {
+        const slot = slots.slotFor(step.who);
+        if (!slot.host?.isUp) return;
+        slot.onDeath = () => afterDeath(slot, step);
+        slots.terminate(slot, step.down);
         return;
+      }
+      case 'freeze':
+        return freeze(step.who, step.ms);
+      case 'cut off':
+        slots.slotFor(step.who).cutOffUntil = time.now + step.ms;
+        return;
+      case 'meddle':
+        return meddlers.arm(step);
+      case 'reload':
+        return reload(step);
       case 'pause':
+        if (step.freezes > 0) freeze('holder', step.freezes);
+        return ordering.take(step);
+      case 'approve':
       case 'resume':
-        return tell({ kind: step.kind, ...by });
       case 'reset':
-        return tell({ kind: 'reset-breaker', breaker: step.breaker, ...by });
+        return ordering.take(step);
       case 'stop file':
         isStopped = step.isThere;
         if (isStopped) writeFileSync(stopFile, '');
@@ -336,25 +358,28 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
 
   for (const arrival of life.begin) arrive(truth, arrival, time.now);
   setSize(truth, 'tenant-0', 3, time.now);
-  await start();
+  await slots.start();
   return {
     wrong,
     async happen(step) {
       const before = time.now;
       await change(step);
       await settle();
-      // Where no time went by, nothing is other than it was.
+      // Nothing changes without time.
       if (time.now === before) return;
-      scrape();
-      if (process?.isRunning) judge(process);
+      const { account } = slots.holder().host ?? {};
+      if (!account?.isRunning || account.leaseLeft() <= 0) return;
+      scrape(account);
+      judge(account);
     },
     async end() {
-      if (process) process.isAlive = false;
-      time.isOpen = false;
+      for (const { host } of slots.all) host?.life.kill();
       rmSync(stopFile, { force: true });
-      for (const rows of [disk.rows('production'), disk.rows('')]) {
+      const stored = [disk.rows(ACCOUNT), disk.rows('')];
+      for (const rows of stored)
         for (const [key, value] of rows) if (value.includes(CANARY)) found(`a secret in the store: ${key}`);
-      }
+      const values = stored.flatMap(rows => [...rows.values()]);
+      for (const what of judgeAudit({ orders }, values)) found(what);
       for (const [fault, count] of service.met) tally.add(`fault ${fault}`, count);
       tally.add('commits', disk.counts.commits);
       tally.add('commits refused', disk.counts.refused);

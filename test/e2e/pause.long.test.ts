@@ -1,0 +1,192 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, it } from 'vitest';
+import { loadStoreSettings } from '../../src/config/load.ts';
+import { attachStore } from '../../src/store/open.ts';
+import { NO_ACCOUNT } from '../../src/store/store.ts';
+import { type Agent, createAgent, unlimited } from '../support/agent.ts';
+import { createChance } from '../support/chance.ts';
+import { type CliProcess, startCli } from '../support/cli.ts';
+import { afterThisTest } from '../support/client.ts';
+import { emulateEmpty } from '../support/emulate.ts';
+import { atThisLoad, eventually } from '../support/eventually.ts';
+import { startFront } from '../support/front.ts';
+import { type Postgres, postgresForTests, postgresIsThere } from '../support/postgres.ts';
+
+const chance = createChance();
+/** Milliseconds for which the service holds each DELETE. */
+const SLOW = 300;
+/** Shortest time without a DELETE after a pause (ms). */
+const QUIET = 2000;
+const LEASE = 6;
+
+const MANY = { perRun: 10_000, perHour: 10_000 };
+const AUTO_CANCEL = {
+  mode: 'enforce',
+  limits: { ...MANY, perDay: 10_000, spacing: '0s' },
+  breaker: {
+    candidates: { max: 10_000, percent: 100 },
+    errors: { max: 1000 },
+    lostRaces: { percent: 100, ofLast: 100 },
+  },
+  rules: [
+    {
+      name: 'stuck',
+      mode: 'enforce',
+      expires: '2099-12-31',
+      match: { workflowUrl: { prefix: ['https://stuck.example.com/'] } },
+      stuckWhen: {
+        inProgressFor: '1s',
+        snapshots: 2,
+        pastRetryWindow: 1,
+        assumeMaxRetries: 0,
+        assumeTimeout: '1s',
+      },
+      grace: '0s',
+      cooldown: { perUrl: '0s' },
+      limits: MANY,
+    },
+  ],
+};
+
+/** Agents on one store, a service that is slow to cancel, and the command line. Without PostgreSQL: one agent on SQLite. */
+async function setScene(postgres?: Postgres) {
+  const emulator = await emulateEmpty();
+  const deletes: string[] = [];
+  let walks = 0;
+  const front = await startFront(emulator.url, {
+    async before({ method, path }) {
+      if (method === 'GET' && /^\/v2\/dlq(\?|$)/.test(path) && !/messageId=|source=/.test(path)) walks += 1;
+      if (method !== 'DELETE') return;
+      deletes.push(path);
+      await sleep(SLOW);
+    },
+  });
+  afterThisTest(() => front.close());
+  const database = await postgres?.createDatabase();
+  const env = { DELIVERY_TOKEN: emulator.token, ...(database && { DATABASE_URL: database }) };
+  const config = {
+    ...(database && { store: { kind: 'postgres', url: { env: 'DATABASE_URL' }, lease: `${LEASE}s` } }),
+    // A DELETE waits about a second after its intent.
+    accounts: [{ ...unlimited('a', front.url), budget: { requestsPerSecond: 1, burst: 1, concurrency: 8 } }],
+    upstream: { timeout: '2s' },
+    collect: {
+      flowControl: { enabled: false },
+      events: { enabled: false },
+      dlq: { every: '1s', rescanEvery: '1s' },
+    },
+    autoCancel: AUTO_CANCEL,
+  };
+  const agents = Array.from({ length: postgres ? 2 : 1 }, () => createAgent(config, env));
+  const [{ configFile }] = agents as [Agent];
+  await Promise.all(agents.map(agent => agent.start()));
+  let stuck = 0;
+
+  const run = (name: string, ...args: string[]): CliProcess =>
+    startCli(['auto-cancel', name, '--config', configFile, ...args], env);
+  const stop = (name: 'pause' | 'resume') => run(name, '--by', 'ann', '--reason', 'incident');
+
+  return {
+    agents,
+    deletes,
+    /** More walks than now have begun. */
+    walksAgain: (count: number, from = walks) => eventually(() => expect(walks).toBeGreaterThan(from + count)),
+    /** Adds stuck callbacks, and waits until one is being cancelled. */
+    async cancelSome() {
+      for (let left = 20; left > 0; left -= 1) {
+        stuck += 1;
+        const workflowUrl = `https://stuck.example.com/${stuck}`;
+        emulator.state.addFailedRun({ callbackRetries: 0, maxRetries: 0, workflowUrl });
+      }
+      const before = deletes.length;
+      await eventually(() => expect(deletes.length).toBeGreaterThan(before));
+    },
+    run,
+    pause: () => stop('pause'),
+    async resume() {
+      expect(await stop('resume').ended).toBe(0);
+    },
+    /** Writes orders that no agent can execute: it has to read, refuse and delete each. Returns how many are left. */
+    async queueOrders(count: number) {
+      const store = await attachStore(loadStoreSettings(configFile).store, { env });
+      afterThisTest(() => store.close());
+      const order = {
+        kind: 'reset-breaker',
+        at: 1,
+        account: 'a',
+        breaker: 'errors',
+        openedAt: 1,
+        by: 'bob',
+        reason: 'x',
+      };
+      const rows = Array.from({ length: count }, () => ({
+        key: `auto-cancel/orders/${randomUUID()}`,
+        value: JSON.stringify(order),
+      }));
+      await store.commit(NO_ACCOUNT, rows);
+      return async () => (await store.scan(NO_ACCOUNT, 'auto-cancel/orders/')).size;
+    },
+  };
+}
+
+type Scene = Awaited<ReturnType<typeof setScene>>;
+
+/** A pause has returned: no DELETE reaches the service, also not after three more walks. */
+async function expectQuiet({ deletes, walksAgain }: Scene): Promise<void> {
+  const { length } = deletes;
+  await Promise.all([sleep(QUIET), walksAgain(3)]);
+  expect(deletes.slice(length)).toEqual([]);
+}
+
+async function expectQuickPause({ run, pause }: Scene): Promise<void> {
+  const timed = async (command: CliProcess) => {
+    const from = performance.now();
+    expect(await command.ended).toBe(0);
+    return performance.now() - from;
+  };
+  // A command that only reads the store takes as long to start.
+  const reading = await timed(run('journal'));
+  expect((await timed(pause())) - reading).toBeLessThan(atThisLoad(2000));
+}
+
+/** Pauses and resumes while callbacks are cancelled and processes are killed. */
+async function runCourse(postgres?: Postgres): Promise<void> {
+  const scene = await setScene(postgres);
+  const { agents, pause, resume, cancelSome } = scene;
+  await scene.walksAgain(3);
+  await expectQuickPause(scene);
+  await resume();
+
+  await cancelSome();
+  const left = await scene.queueOrders(200);
+  expect(await pause().ended).toBe(0);
+  await expectQuiet(scene);
+  await eventually(async () => expect(await left()).toBe(0));
+  await resume();
+
+  await cancelSome();
+  const killed = pause();
+  await sleep(chance.between(0, 1500));
+  killed.kill('SIGKILL');
+  await killed.ended;
+  expect(await pause().ended).toBe(0);
+  await expectQuiet(scene);
+  await resume();
+
+  await cancelSome();
+  const command = pause();
+  await sleep(chance.between(0, 1500));
+  const agent = chance.pick(agents);
+  await agent.end('SIGKILL');
+  await agent.start();
+  expect(await command.ended).toBe(0);
+  await expectQuiet(scene);
+  await resume();
+  await cancelSome();
+}
+
+const postgres = postgresIsThere() ? postgresForTests() : undefined;
+
+it('lets no DELETE leave after auto-cancel pause has returned, also when the agent or the command is killed', async () => {
+  await Promise.all([runCourse(), postgres && runCourse(postgres())]);
+});

@@ -1,0 +1,127 @@
+/** Was every order of an operator obeyed, once, and only as given? Uses the journal, the DELETEs and the orders, and no code of the agent. */
+import type { JournalEntry } from '../../src/model/journal.ts';
+import type { Process } from './agent.ts';
+import type { Line } from './journal-lines.ts';
+import type { Order } from './operators.ts';
+
+/** A DELETE that left a process. */
+export interface SentDelete {
+  readonly action: string;
+  readonly attempt: number;
+  /** Its number in the world's sequence of events. */
+  readonly sequence: number;
+}
+
+export interface OrderWorld {
+  readonly orders: readonly Order[];
+  readonly lines: readonly Line[];
+  /** In all processes, before this one. */
+  readonly sent: readonly SentDelete[];
+}
+
+type Intent = Extract<JournalEntry, { step: 'intent' }>;
+
+/** The last intent for this id that the process committed. */
+export function intentOf(id: string, process: Process, lines: readonly Line[]): (Line & { entry: Intent }) | undefined {
+  return lines.findLast(
+    (line): line is Line & { entry: Intent } =>
+      line.process === process && line.entry.step === 'intent' && line.entry.target.id === id,
+  );
+}
+
+/** The pause or resume with the latest row before this moment, or undefined. */
+function lastStop(orders: readonly Order[], before: number): Order | undefined {
+  return orders
+    .filter(({ kind, written }) => (kind === 'pause' || kind === 'resume') && written !== undefined && written < before)
+    .toSorted((a, b) => (b.written ?? 0) - (a.written ?? 0))[0];
+}
+
+/** Whether a resume was written after the pause. */
+function isResumed(orders: readonly Order[], pause: Order, before: number): boolean {
+  return orders.some(
+    ({ kind, written = Number.NEGATIVE_INFINITY }) =>
+      kind === 'resume' && written > (pause.written ?? pause.given) && written < before,
+  );
+}
+
+/** The approval must be of an operator, for the very request that waits, which the operator could see. */
+function judgeApproval(intent: Line & { entry: Intent }, process: Process, { orders, lines }: OrderWorld): string[] {
+  const { approvedBy, action, rule } = intent.entry;
+  const order = orders.find(({ kind, by }) => kind === 'approve' && by === approvedBy);
+  if (!order?.seen) return ['no operator approved it'];
+  const wrong: string[] = [];
+  const asking = lines.findLast(
+    ({ entry, sequence }) =>
+      entry.step === 'awaiting_approval' && entry.action === action && sequence < intent.sequence,
+  );
+  if (order.seen.entry.action !== action) wrong.push('the operator approved another action');
+  if (!asking || asking.sequence > order.read) wrong.push('approval was requested after the operator approved');
+  if (asking?.entry.step === 'awaiting_approval' && asking.entry.rule !== rule) wrong.push('another rule was approved');
+  if (asking?.policy !== JSON.stringify(process.config.autoCancel)) wrong.push('the operator saw another policy');
+  return wrong;
+}
+
+/** Reasons why orders of operators or other processes forbid this DELETE. */
+export function judgeSending(id: string, process: Process, now: number, world: OrderWorld): string[] {
+  const { orders, lines, sent } = world;
+  const intent = intentOf(id, process, lines);
+  if (!intent) return ['this process has committed no intent'];
+  const wrong: string[] = [];
+  const returned = orders.some(
+    order => order.kind === 'pause' && order.result === 'done' && !isResumed(orders, order, now),
+  );
+  if (returned) wrong.push('a pause has returned');
+  // The agent must read the brake again after the commit of its intent.
+  const last = lastStop(orders, intent.returned ?? intent.sequence);
+  if (last?.kind === 'pause' && !isResumed(orders, last, now))
+    wrong.push('a pause was written before the response of the intent');
+  const { action, attempt, mode } = intent.entry;
+  if (sent.some(each => each.action === action && each.attempt === attempt)) wrong.push('it was sent for this intent');
+  if (process.isClosed) wrong.push('the account is closed in this process');
+  if (mode === 'approve') wrong.push(...judgeApproval(intent, process, world));
+  return wrong;
+}
+
+/** Situations in which a DELETE left, for the tally. */
+export function situationsOf(process: Process, now: number, { orders, lines }: OrderWorld): string[] {
+  const isTakenOver = lines.some(line => line.process !== process);
+  return [
+    ...(Number.isFinite(process.leaseLeft()) ? ['DELETE by a replica'] : []),
+    ...(isTakenOver ? ['DELETE after a takeover'] : []),
+    ...(lastStop(orders, now)?.kind === 'resume' ? ['DELETE after a resume'] : []),
+  ];
+}
+
+/** Steps of the journal that record an order. */
+const ORDERED = ['paused', 'resumed', 'breaker_reset', 'approved', 'order_refused'];
+
+/** Checks the newest line of the journal against the orders: given by an operator, obeyed once, still valid. */
+export function judgeLine(line: Line, { orders, lines }: Pick<OrderWorld, 'orders' | 'lines'>): string[] {
+  const { entry, sequence } = line;
+  if (entry.step === 'intent' && lastStop(orders, sequence)?.kind === 'pause')
+    return ['an intent is committed after a pause'];
+  if (!('by' in entry) || !ORDERED.includes(entry.step)) return [];
+  const order = orders.find(({ by }) => by === entry.by);
+  if (!order) return [`a line ${entry.step} that no operator ordered`];
+  const wrong: string[] = [];
+  if ('reason' in entry && entry.step !== 'order_refused' && entry.reason !== order.reason)
+    wrong.push(`a line ${entry.step} mixes orders`);
+  const isEarlier = (other: Line) => other !== line && 'by' in other.entry && other.entry.by === entry.by;
+  if (lines.some(isEarlier)) wrong.push(`an order has two lines, the second is ${entry.step}`);
+  if (entry.step !== 'breaker_reset') return wrong;
+  const opened = lines.findLast(
+    other =>
+      other.entry.step === 'breaker_opened' && other.entry.breaker === entry.breaker && other.sequence < sequence,
+  );
+  if (opened && opened.sequence > order.read) wrong.push('a reset closes a breaker that opened after it was ordered');
+  return wrong;
+}
+
+/** Orders that left no trace. `stored`: all values in the store. */
+export function judgeAudit({ orders }: Pick<OrderWorld, 'orders'>, stored: readonly string[]): string[] {
+  return orders.flatMap(({ kind, by, written }) =>
+    written === undefined || stored.some(value => value.includes(by))
+      ? []
+      : [`the ${kind} by ${by} is nowhere in the store`],
+  );
+}

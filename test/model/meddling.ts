@@ -1,0 +1,53 @@
+/** Lets something happen at a chosen point of a cancel, such as between its intent and its DELETE, or of an order. */
+import type { Time } from './time.ts';
+
+export const PLACES = [
+  'looking',
+  'intent committed',
+  'connecting',
+  'sent',
+  'approval asked',
+  'order executed',
+] as const;
+export type Place = (typeof PLACES)[number];
+
+export interface Meddling<What> {
+  /** Where `what` happens. */
+  readonly place: Place;
+  /** How many cancels pass before. */
+  readonly skip: number;
+  /** Milliseconds from reaching the place until it happens. */
+  readonly soon: number;
+  /** Milliseconds for which the cancel waits at the place. */
+  readonly hold: number;
+  /** The response of a commit is lost: it rejects, although it was written. */
+  readonly isLost: boolean;
+  readonly what: What;
+}
+
+export interface Meddlers<What> {
+  arm(meddling: Meddling<What>): void;
+  /** A cancel reaches this place. */
+  reach(place: Place): Pick<Meddling<What>, 'hold' | 'isLost'>;
+}
+
+const UNDISTURBED = { hold: 0, isLost: false };
+
+export function createMeddlers<What>(time: Time, happen: (what: What, place: Place) => void): Meddlers<What> {
+  const armed: { meddling: Meddling<What>; left: number }[] = [];
+  return {
+    arm: meddling => void armed.push({ meddling, left: meddling.skip }),
+    reach(place) {
+      const index = armed.findIndex(({ meddling }) => meddling.place === place);
+      const next = armed[index];
+      if (!next) return UNDISTURBED;
+      next.left -= 1;
+      if (next.left >= 0) return UNDISTURBED;
+      armed.splice(index, 1);
+      const { what, soon } = next.meddling;
+      if (soon === 0) happen(what, place);
+      else time.after(soon, () => happen(what, place));
+      return next.meddling;
+    },
+  };
+}

@@ -1,0 +1,136 @@
+/** Operators: each sends one order to the agent through the store, from a separate process. */
+import { orderApproval, orderReset, pauseAutoCancel, resultOf, resumeAutoCancel } from '../../src/auto-cancel/index.ts';
+import type { Breaker } from '../../src/model/journal.ts';
+import { isGuardFailed } from '../../src/store/store.ts';
+import type { Disk, OutsideStore } from './disk.ts';
+import type { Line } from './journal-lines.ts';
+import { createProcessClock, createProcessLife } from './process-life.ts';
+import { ACCOUNT, MINUTE } from './settings.ts';
+import { owners, type Time } from './time.ts';
+
+/** An order that was given. Moments are numbers of the world's sequence of events. */
+export interface Order {
+  readonly kind: 'pause' | 'resume' | 'approve' | 'reset-breaker';
+  /** Unique, as is the reason: each names the order in the journal. */
+  readonly by: string;
+  readonly reason: string;
+  readonly breaker?: Breaker | undefined;
+  /** The request for approval that was shown to the operator. */
+  readonly seen?: Line | undefined;
+  readonly given: number;
+  /** When the command last read the store before its first row was committed. */
+  read: number;
+  /** When its first row was committed; undefined if it never was. */
+  written: number | undefined;
+  /** `waiting`: no agent has executed it yet. `unchanged`: there was nothing to do. */
+  result: 'done' | 'waiting' | 'unchanged' | 'refused' | undefined;
+  returned: number | undefined;
+}
+
+export type Given = Pick<Order, 'kind' | 'breaker' | 'seen'> & {
+  /** After how many milliseconds the operator's process is killed; undefined: it is not. */
+  readonly killedAfter?: number | undefined;
+  /** Milliseconds until the command has the response to each of its requests. */
+  readonly latency?: number | undefined;
+};
+
+const LATENCY = 30;
+
+export interface Operators {
+  readonly orders: readonly Order[];
+  give(given: Given): void;
+}
+
+export interface OperatorsDeps {
+  readonly time: Time;
+  readonly machine: { readonly time: Time; readonly offset: number; readonly isShared: boolean };
+  readonly disk: Disk;
+  /** The number of the next event in the world. */
+  next(): number;
+  returned(order: Order): void;
+  /** A command failed in a way that operators cannot expect. */
+  failed(order: Order, error: unknown): void;
+}
+
+/** Commands of operators check less often whether they are done. */
+const SLOWNESS = 10;
+/** As the command line assumes where replicas share a database. */
+const SKEW = 10 * MINUTE;
+
+export function createOperators({ time, machine, disk, next, ...on }: OperatorsDeps): Operators {
+  const orders: Order[] = [];
+
+  /** Executes the order as the command line does. */
+  async function execute(order: Order, store: OutsideStore, life: ReturnType<typeof createProcessLife>) {
+    const { kind, by, reason } = order;
+    const clock = createProcessClock(machine, life);
+    const slow = { ...clock, sleep: (ms: number, signal?: AbortSignal) => clock.sleep(ms * SLOWNESS, signal) };
+    const { signal } = new AbortController();
+    const placing = { store, accounts: [ACCOUNT], clock: slow };
+    if (kind === 'pause') {
+      const skew = machine.isShared ? SKEW : 0;
+      await pauseAutoCancel(store, order, { clock: slow, signal, skew, waiting: () => undefined });
+      return 'done';
+    }
+    if (kind === 'resume') return (await resumeAutoCancel(store, order, clock)) ? 'done' : 'unchanged';
+    const placed = [];
+    if (kind === 'approve') {
+      const { action = '', target } = (order.seen?.entry ?? {}) as { action?: string; target?: { dlqId?: string } };
+      // By the action's id or by the dead letter's.
+      const found = await orderApproval(
+        { action: order.given % 2 === 0 ? action : (target?.dlqId ?? ''), by },
+        placing,
+      );
+      if ('why' in found) return 'refused';
+      placed.push(found.placed);
+    } else {
+      const resets = await orderReset({ breaker: order.breaker ?? 'errors', by, reason }, placing);
+      placed.push(...resets.map(reset => reset.placed));
+    }
+    const waiting = { waitMs: MINUTE, clock: slow, signal };
+    const results = await Promise.all(placed.map(each => resultOf(each, store, waiting)));
+    if (results.some(result => typeof result !== 'string')) return 'refused';
+    if (results.length === 0) return 'unchanged';
+    return results.includes('waiting') ? 'waiting' : 'done';
+  }
+
+  async function run(order: Order, life: ReturnType<typeof createProcessLife>, latency: number): Promise<void> {
+    const store = disk.outsideFor(Object.assign(life, { latency }), {
+      read() {
+        if (order.written === undefined) order.read = next();
+      },
+      committed() {
+        order.written ??= next();
+      },
+    });
+    try {
+      order.result = await execute(order, store, life);
+    } catch (error) {
+      if (!isGuardFailed(error)) on.failed(order, error);
+      order.result = 'refused';
+    }
+    order.returned = next();
+    on.returned(order);
+  }
+
+  return {
+    orders,
+    give({ killedAfter, latency = LATENCY, ...given }) {
+      const number = orders.length;
+      const order: Order = {
+        ...given,
+        by: `operator-${number}.`,
+        reason: `reason-${number}.`,
+        given: next(),
+        read: 0,
+        written: undefined,
+        result: undefined,
+        returned: undefined,
+      };
+      orders.push(order);
+      const life = createProcessLife();
+      if (killedAfter !== undefined) time.after(killedAfter, life.kill);
+      void owners.run(life, () => run(order, life, latency));
+    },
+  };
+}

@@ -1,0 +1,52 @@
+/** The requests of a process and the service's responses, as an observer records them. */
+import type { Question } from './lists.ts';
+import type { Entry, LoggedEvent, Run } from './truth.ts';
+
+/** A row of the queue as an answer showed it. */
+export interface ShownEntry {
+  readonly entry: Entry;
+  /** Undefined if this list has no states. */
+  readonly state: string | undefined;
+  readonly run: Run | undefined;
+}
+
+/** `partial`: some rows cannot be read. `broken`: not a list. `failed`: the request may be repeated. */
+export type Quality = 'whole' | 'partial' | 'broken' | 'failed';
+
+export interface Answered {
+  readonly question: Question;
+  readonly query: URLSearchParams;
+  /** Milliseconds since the world began: asked, and true. */
+  readonly askedAt: number;
+  readonly trueAt: number;
+  readonly quality: Quality;
+  readonly status: number | undefined;
+  readonly isLast: boolean;
+  readonly entries: readonly ShownEntry[];
+  readonly hidden: readonly Entry[];
+  readonly events: readonly LoggedEvent[];
+  readonly key: string | undefined;
+}
+
+/** The observer of a process's requests. */
+export interface Witness {
+  asked(question: Question, query: URLSearchParams): void;
+  answered(answer: Answered): void;
+  /** A request waits for its connection. Returns for how long (ms). */
+  connecting(what: Question | 'cancel'): number;
+  /** A DELETE leaves. */
+  sent(id: string): void;
+  /** The status that the process is about to receive; undefined if the response is lost. */
+  cancelAnswered(id: string, status: number | undefined): void;
+}
+
+/** The requesting process. A dead process receives no response, a stopped one only after it continues. */
+export interface Asking {
+  readonly isAlive: boolean;
+  readonly isStopped: boolean;
+  wake(run: () => void): void;
+  /** Before each request and each response: the process may die there. */
+  step(): void;
+  /** The observer of the present request. */
+  witness(): Witness;
+}
