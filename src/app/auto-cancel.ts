@@ -95,9 +95,6 @@ export interface AutoCancelDeps {
 /** Milliseconds for which a command waits for its order to be executed: orders are read once a second. */
 export const ORDER_WAIT = 10_000;
 
-/** Milliseconds by which the clocks of machines that share a database may differ. */
-export const SKEW = 600_000;
-
 /** Lines that are given at a time: some 10 MB of JSON. */
 const MOST_LINES = 10_000;
 
@@ -231,11 +228,9 @@ function createKept({ store, clock, log }: AutoCancelDeps): Omit<Kept, 'policy'>
 /** Executes what operators order over HTTP. */
 function commandOf({
   brake,
-  skew,
   ...deps
 }: Parameters<typeof orderApproval>[1] & {
   readonly store: Store;
-  readonly skew: number;
   readonly brake: Brake;
 }): AutoCancel['command'] {
   const { store, accounts, clock } = deps;
@@ -247,7 +242,7 @@ function commandOf({
   return async (command, signal) => {
     switch (command.kind) {
       case 'pause':
-        return stopped(await pauseAutoCancel(store, command, { clock, signal, skew, waiting: () => undefined }));
+        return stopped(await pauseAutoCancel(store, command, { clock, signal, waiting: () => undefined }));
       case 'resume':
         try {
           return await stopped(await resumeAutoCancel(store, command, clock));
@@ -297,7 +292,6 @@ export async function createAutoCancel(
 
   const names = config.accounts.map(({ name }) => name);
   const stateOf = (account: string) => all.find(own => own.account === account)?.journal.state;
-  const skew = store.replicas ? SKEW : 0;
 
   const autoCancel: AutoCancel = {
     sources: opened.map(({ source }) => source),
@@ -313,7 +307,7 @@ export async function createAutoCancel(
         most,
       );
     },
-    command: commandOf({ store, accounts: names, stateOf, clock, skew, brake: kept.brake }),
+    command: commandOf({ store, accounts: names, stateOf, clock, brake: kept.brake }),
     take() {
       reuse.settle();
       inUse.accounts = all.map(({ account, journal }) => ({ name: account, policy, journal }));

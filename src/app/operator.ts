@@ -16,7 +16,7 @@ import type { Clock } from '../kit/clock.ts';
 import type { Env } from '../kit/secret.ts';
 import { attachStore } from '../store/open.ts';
 import { isGuardFailed, type Store } from '../store/store.ts';
-import { type JournalLine, ORDER_WAIT, RESUME_RACED, readJournals, SKEW } from './auto-cancel.ts';
+import { type JournalLine, ORDER_WAIT, RESUME_RACED, readJournals } from './auto-cancel.ts';
 import { agentUrls, readStoredKey } from './peer-key.ts';
 
 export type { Explanation, PendingAction } from '../auto-cancel/index.ts';
@@ -55,8 +55,7 @@ export function pause(
   order: Stop,
   { env, ...deps }: Deps & Pick<PauseDeps, 'waiting'>,
 ): ReturnType<typeof pauseAutoCancel> {
-  const skew = settings.store.kind === 'postgres' ? SKEW : 0;
-  return withStore(settings, env, store => pauseAutoCancel(store, order, { ...deps, skew }));
+  return withStore(settings, env, store => pauseAutoCancel(store, order, deps));
 }
 
 /** As `resumeAutoCancel`, but rejects with an Error for the operator if another one pauses or resumes at the same time. */

@@ -158,12 +158,17 @@ export function createBrake(store: Store, clock: Pick<Clock, 'now'>, log: Log): 
   };
 }
 
-/** Row that the transaction of an intent writes, and its deletion by the transaction of the response. */
+/** Row that the transaction of an intent writes, and its deletion by the transaction of the response or of the action's end. */
 export const sendingUntil = (sendBy: number): Change => ({ key: SENDING, value: JSON.stringify({ sendBy }) });
 export const SENDING_ENDED: Change = { key: SENDING, value: null };
 
 /** Milliseconds between two checks for requests in flight. */
 const CHECK_EVERY = 100;
+/**
+ * Age of a row (ms) at which its request is over: the process died, and no agent has settled its action. Longer than clocks
+ * differ or are set forward.
+ */
+const LEFT_BEHIND = 86_400_000;
 
 export interface StopOrder {
   readonly by: string;
@@ -186,8 +191,6 @@ function changesOf(state: BrakeRow['state'], { by, reason }: StopOrder, at: numb
 export interface PauseDeps {
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** Milliseconds by which the clock of the agent may be behind this one. */
-  readonly skew: number;
   /** Called once if the command has to wait for requests in flight. */
   waiting(requests: number): void;
 }
@@ -201,7 +204,7 @@ export interface PauseDeps {
 export async function pauseAutoCancel(
   store: Pick<Store, 'scan' | 'commit' | 'valuesOf'>,
   order: StopOrder,
-  { clock, signal, skew, waiting }: PauseDeps,
+  { clock, signal, waiting }: PauseDeps,
 ): Promise<Pause | undefined> {
   const now = clock.now();
   const changes = changesOf('paused', order, now);
@@ -213,8 +216,8 @@ export async function pauseAutoCancel(
   async function inFlight(): Promise<number | undefined> {
     try {
       const rows = [...(await store.valuesOf(SENDING)).values()];
-      return rows.filter(row => (parseRow(sendingRow, row)?.sendBy ?? Number.POSITIVE_INFINITY) + skew >= clock.now())
-        .length;
+      const sendBy = rows.map(row => parseRow(sendingRow, row)?.sendBy ?? Number.POSITIVE_INFINITY);
+      return sendBy.filter(time => time + LEFT_BEHIND > clock.now()).length;
     } catch {
       return undefined;
     }

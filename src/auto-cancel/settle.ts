@@ -1,6 +1,7 @@
 import type { Clock } from '../kit/clock.ts';
 import type { FinalOutcome } from '../model/journal.ts';
 import type { Reader } from '../upstream/api.ts';
+import { SENDING_ENDED } from './brake.ts';
 import type { DecisionLog } from './decision-log.ts';
 import type { Journal } from './journal.ts';
 import { type Action, attemptsThatCount, endLine, refOf } from './journal-state.ts';
@@ -62,7 +63,8 @@ export function createSettling({ journal, reader, decisions, clock, stamp }: Set
   async function end(action: Action, outcome: FinalOutcome, reason: string, unproven = false): Promise<void> {
     const ref = refOf(action);
     const line = endLine(ref, outcome, reason, stamp());
-    await journal.append([unproven ? { ...line, unproven } : line]);
+    // A process that died left the row behind; requests and read-backs of an account never overlap.
+    await journal.append([unproven ? { ...line, unproven } : line], { changes: [SENDING_ENDED] });
     looks.delete(action.id);
     decisions.ended(ref, outcome);
   }

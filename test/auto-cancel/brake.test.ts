@@ -19,7 +19,7 @@ function setUp(store: Store = createMemoryStore()) {
   const { signal } = new AbortController();
   const brakeOf = () => createBrake(store, clock, log);
   const waited: number[] = [];
-  const deps = { clock: operatorClock(clock), signal, skew: 0, waiting: (count: number) => void waited.push(count) };
+  const deps = { clock: operatorClock(clock), signal, waiting: (count: number) => void waited.push(count) };
   return {
     store,
     clock,
@@ -199,13 +199,19 @@ describe('pause and resume', () => {
 describe('the wait of a pause for requests in flight', () => {
   const sending = (sendBy: unknown) => [{ key: 'auto-cancel/sending', value: JSON.stringify({ sendBy }) }];
 
-  it('ends at once without requests, and with those that cannot be sent any more', async () => {
+  it('ends at once without a request, and with one that is a day old', async () => {
     const { store, pause, waited, clock } = setUp();
-    await store.commit('a', sending(clock.now() - 1));
+    await store.commit('a', sending(clock.now() - 24 * 3_600_000));
     await pause();
     expect(waited).toEqual([]);
-    await pause(ANN, { skew: 1 });
-    expect(waited).toEqual([1]);
+  });
+
+  it('lasts for the same time if the wall clock is set forward', async () => {
+    const { store, pause, waited, clock } = setUp();
+    await store.commit('a', sending(clock.now() + 30_000));
+    const ahead = operatorClock({ now: () => clock.now() + 3_600_000 });
+    await pause(ANN, { clock: ahead });
+    expect([waited, ahead.monotonic()]).toEqual([[1], 30_000]);
   });
 
   it('ends with the answer of the last one', async () => {

@@ -175,12 +175,14 @@ describe('what is read back', () => {
     scene.failCommitsAfter(undefined);
     await scene.restart();
     expect(await looks(scene, 0, 5, 15, 60)).toEqual(['intent a jobs 1', '', '', '']);
+    const inFlight = async () => (await scene.store.scan('production', 'auto-cancel/sending')).size;
+    expect(await inFlight()).toBe(1);
     // Before the first three walks nobody is judged, but looked at.
     scene.states.set('a', 'canceled');
     await scene.walk('');
     await scene.walk('');
     expect(await scene.walk('')).toBe('ended a confirmed read_canceled unproven');
-    expect(scene.sent).toEqual(['a']);
+    expect([scene.sent, await inFlight()]).toEqual([['a'], 0]);
   });
 });
 

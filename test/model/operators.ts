@@ -43,7 +43,7 @@ export interface Operators {
 
 export interface OperatorsDeps {
   readonly time: Time;
-  readonly machine: { readonly time: Time; readonly offset: number; readonly isShared: boolean };
+  readonly machine: { readonly time: Time; readonly offset: number };
   readonly disk: Disk;
   /** The number of the next event in the world. */
   next(): number;
@@ -54,8 +54,6 @@ export interface OperatorsDeps {
 
 /** Commands of operators check less often whether they are done. */
 const SLOWNESS = 10;
-/** As the command line assumes where replicas share a database. */
-const SKEW = 10 * MINUTE;
 
 export function createOperators({ time, machine, disk, next, ...on }: OperatorsDeps): Operators {
   const orders: Order[] = [];
@@ -68,8 +66,7 @@ export function createOperators({ time, machine, disk, next, ...on }: OperatorsD
     const { signal } = new AbortController();
     const placing = { store, accounts: [ACCOUNT], clock: slow };
     if (kind === 'pause') {
-      const skew = machine.isShared ? SKEW : 0;
-      await pauseAutoCancel(store, order, { clock: slow, signal, skew, waiting: () => undefined });
+      await pauseAutoCancel(store, order, { clock: slow, signal, waiting: () => undefined });
       return 'done';
     }
     if (kind === 'resume') return (await resumeAutoCancel(store, order, clock)) ? 'done' : 'unchanged';

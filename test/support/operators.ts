@@ -30,7 +30,7 @@ export async function giveOrder(order: Order, { store, accounts, clock, waitMs }
   const deps = { store, accounts, clock };
   switch (order.kind) {
     case 'pause':
-      await pauseAutoCancel(store, order, { clock, signal, skew: 0, waiting: () => undefined });
+      await pauseAutoCancel(store, order, { clock, signal, waiting: () => undefined });
       return 'obeyed';
     case 'resume':
       await resumeAutoCancel(store, order, clock);
