@@ -86,7 +86,7 @@ function lineOf(order: Order, id: string, refusal: string | undefined, at: numbe
   return { at, step: 'breaker_reset', breaker: order.breaker, by, reason: order.reason, order: id };
 }
 
-/** Executes the orders that wait. `serve` is called once a second. It rejects with StoreError; remaining orders are executed by the next call. */
+/** Executes the orders that wait. `serve` is called once a second. It tries each order, then rejects with the first StoreError. */
 export function createOrders({ store, accounts, isConfigured, clock, log }: OrdersDeps): { serve(): Promise<void> } {
   const unreadable = new Set<string>();
   const remove = (key: string) => store.commit(NO_ACCOUNT, [{ key, value: null }]);
@@ -104,25 +104,33 @@ export function createOrders({ store, accounts, isConfigured, clock, log }: Orde
     else log.warn({ ...order, order: id, why: refusal }, 'operator command refused');
   }
 
+  /** `account`: undefined unless this process holds it. */
+  async function processOrder(key: string, order: Order | undefined, account: OrderAccount | undefined): Promise<void> {
+    if (order && account) {
+      await obey(order, key.slice(ORDERS.length), account);
+      await remove(key);
+    } else if (order && !isConfigured(order.account) && Math.abs(clock.now() - order.at) > KEPT) {
+      await remove(key);
+      log.warn({ ...order }, 'an order to an account that is not configured was deleted');
+    } else if (!order && !unreadable.has(key)) {
+      unreadable.add(key);
+      log.warn({ key }, 'an order that this version cannot read is ignored');
+    }
+  }
+
   return {
     async serve() {
       const rows = await store.scan(NO_ACCOUNT, ORDERS);
       if (rows.size === 0) return;
       const own = new Map(accounts().map(account => [account.name, account]));
       const orders = [...rows].map(([key, value]) => ({ key, order: parseRow(orderRow, value) }));
+      const errors: unknown[] = [];
       for (const { key, order } of orders.sort((a, b) => (a.order?.at ?? 0) - (b.order?.at ?? 0))) {
-        const account = order && own.get(order.account);
-        if (account) {
-          await obey(order, key.slice(ORDERS.length), account);
-          await remove(key);
-        } else if (order && !isConfigured(order.account) && Math.abs(clock.now() - order.at) > KEPT) {
-          await remove(key);
-          log.warn({ ...order }, 'an order to an account that is not configured was deleted');
-        } else if (!order && !unreadable.has(key)) {
-          unreadable.add(key);
-          log.warn({ key }, 'an order that this version cannot read is ignored');
-        }
+        await processOrder(key, order, order && own.get(order.account)).catch(
+          (error: unknown) => void errors.push(error),
+        );
       }
+      if (errors.length > 0) throw errors[0];
     },
   };
 }

@@ -251,6 +251,27 @@ describe('an order', () => {
     expect(await orders()).toEqual([]);
   });
 
+  it('is executed although the journal of another account rejects its order', async () => {
+    const { hold, give, opens, orders, lines, store } = setUp();
+    for (const account of ['a', 'b', 'c']) await opens(account);
+    const agent = await hold(['a', 'b', 'c']);
+    await give(RESET);
+    const { commit } = store;
+    Object.assign(store, {
+      commit: (...what: Parameters<typeof commit>) =>
+        what[0] === 'c' ? commit(...what) : Promise.reject(new StoreError('full', 'the store')),
+    });
+    await expect(agent.serve()).rejects.toMatchObject({ reason: 'full' });
+    Object.assign(store, { commit });
+    expect([await lines('a'), await lines('b'), await lines('c')]).toEqual([
+      [],
+      [],
+      [{ step: 'breaker_reset', by: 'bob' }],
+    ]);
+    await agent.serve();
+    expect([(await lines('b')).length, (await lines('c')).length, await orders()]).toEqual([1, 1, []]);
+  });
+
   it('with a blank operator is not written', async () => {
     const { operator, opens, orders } = setUp();
     await opens('a');
