@@ -237,14 +237,22 @@ export async function pauseAutoCancel(
  * another operator paused or resumed at the same time, and with a RangeError for a blank operator or reason.
  */
 export async function resumeAutoCancel(
-  store: Pick<Store, 'scan' | 'commit'>,
+  store: Pick<Store, 'scan' | 'commit' | 'create'>,
   order: StopOrder,
   clock: Pick<Clock, 'now'>,
 ): Promise<Pause | undefined> {
-  const changes = changesOf('running', order, clock.now());
-  const value = await readBrake(store);
-  const before = pauseOf(value, clock.now());
+  const now = clock.now();
+  const changes = changesOf('running', order, now);
+  let value = await readBrake(store);
+  const missing = value === undefined && pauseOf(value, now);
+  if (missing) {
+    // A guard needs a row.
+    await store.create(BRAKE, JSON.stringify({ state: 'paused', id: randomUUID(), ...missing } satisfies BrakeRow));
+    value = await readBrake(store);
+  }
+  const before = pauseOf(value, now);
   if (!before) return undefined;
-  await store.commit(NO_ACCOUNT, changes, value === undefined ? undefined : { account: NO_ACCOUNT, key: BRAKE, value });
+  // No row has an empty value.
+  await store.commit(NO_ACCOUNT, changes, { account: NO_ACCOUNT, key: BRAKE, value: value ?? '' });
   return before;
 }

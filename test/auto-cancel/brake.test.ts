@@ -169,10 +169,13 @@ describe('pause and resume', () => {
     expect(await resume()).toMatchObject(ANN);
   });
 
-  it('a resume that races with another pause fails and leaves that pause', async () => {
+  it.each([
+    ['a pause', true],
+    ['no row', false],
+  ])('a resume after %s that races with another pause fails and leaves that pause', async (_what, exists) => {
     const store = createMemoryStore();
     const { pause, row } = setUp(store);
-    await pause();
+    if (exists) await pause();
     const racing = {
       ...store,
       async scan(account: string, prefix: string) {
@@ -181,7 +184,9 @@ describe('pause and resume', () => {
         return found;
       },
     };
-    await expect(resumeAutoCancel(racing, BOB, createManualClock())).rejects.toMatchObject({ reason: 'guard_failed' });
+    await expect(resumeAutoCancel(racing, BOB, createManualClock())).rejects.toMatchObject({
+      reason: 'guard_failed',
+    });
     expect(await row()).toMatchObject({ state: 'paused', by: 'carl' });
   });
 

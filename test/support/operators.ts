@@ -18,7 +18,7 @@ export type Order =
   | { readonly kind: 'approve'; readonly action: string; readonly by: string };
 
 export interface OperatorDeps extends Pick<PlacingDeps, 'accounts'> {
-  readonly store: Pick<Store, 'scan' | 'sizes' | 'commit' | 'valuesOf'>;
+  readonly store: Pick<Store, 'scan' | 'sizes' | 'commit' | 'create' | 'valuesOf'>;
   /** The operator's: time passes in `sleep`. */
   readonly clock: Clock;
   readonly waitMs: number;
