@@ -18,7 +18,7 @@ import { loadStoreSettings } from '../config/load.ts';
 import { type Clock, systemClock } from '../kit/clock.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { printable } from '../kit/text.ts';
-import { durationOption } from './option-values.ts';
+import { durationOption, operatorTextOption } from './option-values.ts';
 import { toTable } from './table.ts';
 import { stopSignal } from './until-stopped.ts';
 
@@ -111,8 +111,8 @@ const sub = (name: string, description: string) =>
 
 const stopping = (name: string, description: string) =>
   sub(name, description)
-    .requiredOption('--reason <text>', 'reason for the journal')
-    .option('--by <name>', 'operator for the journal; default: the system user');
+    .requiredOption('--reason <text>', 'reason for the journal', operatorTextOption)
+    .option('--by <name>', 'operator for the journal; default: the system user', operatorTextOption);
 
 export function autoCancelCommand(time: AgentTime = { clock: systemClock }): Command {
   const command = new Command('auto-cancel')
@@ -162,7 +162,7 @@ export function autoCancelCommand(time: AgentTime = { clock: systemClock }): Com
       }),
     sub('approve', 'approve an action that waits for approval')
       .argument('<action>', 'action id, at least its first 6 characters, or the dlqId')
-      .option('--by <name>', 'operator for the journal; default: the system user')
+      .option('--by <name>', 'operator for the journal; default: the system user', operatorTextOption)
       .action(async (action: string, { config, by = whoAmI() }: Options) => {
         const found = await approve(loadStoreSettings(config, true), { action, by }, depsOf(time));
         if ('why' in found) throw new Error(found.why);

@@ -50,6 +50,15 @@ export const integerOption =
     return value;
   };
 
+/** Characters of an operator's name or reason at most. */
+const MAX_OPERATOR_TEXT = 200;
+
+/** Reads an operator's name or reason. */
+export function operatorTextOption(text: string): string {
+  if (text.length <= MAX_OPERATOR_TEXT) return text;
+  throw new InvalidArgumentError(`must have at most ${MAX_OPERATOR_TEXT} characters.`);
+}
+
 /** Collects the values of an option that may be repeated. */
 export const repeated = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
 
