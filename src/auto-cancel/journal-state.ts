@@ -275,7 +275,7 @@ export function foldEntry(state: JournalState, entry: JournalEntry): void {
       set(NO_WAIT);
       break;
     case 'approved':
-      set({ approvedBy: entry.by });
+      set({ approvedBy: action.approvedBy ?? entry.by });
       break;
     case 'intent': {
       const { rule, mode, policy, blind, target, attempt, approvedBy } = entry;

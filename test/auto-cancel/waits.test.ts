@@ -83,6 +83,15 @@ describe('approval', () => {
     expect(intent).toMatchObject({ approvedBy: 'ann', mode: 'approve' });
   });
 
+  it('stays the first operator’s when a second one approves, too', async () => {
+    const scene = await asked();
+    expect(await tell(scene, 'a')).toBe('obeyed');
+    expect(await scene.order({ kind: 'approve', action: 'a', by: 'bob' })).toBe('obeyed');
+    expect(await scene.again()).toBe('approved a ann\napproved a bob\nintent a jobs 1\nanswered a 1 accepted');
+    const intent = (await scene.lines()).find(({ step }) => step === 'intent');
+    expect(intent).toMatchObject({ approvedBy: 'ann' });
+  });
+
   it('may be given by the beginning of the action, if that is long enough', async () => {
     const scene = await asked();
     const action = (await scene.lines()).find(({ action }) => action !== undefined)?.action ?? '';
