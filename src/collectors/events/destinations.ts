@@ -15,23 +15,6 @@ const MOST_KNOWN = 10_000;
 /** A host as URL itself would write it, which takes ten times as long to find it. */
 const PLAIN_HOST = /^https?:\/\/([a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z][a-z0-9-]*)(?:[/?#]|$)/;
 
-/** Remembers what `find` says of addresses by what stands before their path. */
-function byOrigin(find: (url: string) => string): (url: string) => string {
-  const names = new Map<string, string>();
-  return url => {
-    const path = url.indexOf('/', 'https://'.length);
-    const origin = path === -1 ? url : url.slice(0, path);
-    const known = names.get(origin);
-    if (known !== undefined) return known;
-    const name = find(url);
-    // Others may have a part of their host behind a slash.
-    if (!PLAIN_HOST.test(origin)) return name;
-    if (names.size === MOST_KNOWN) names.clear();
-    names.set(Buffer.from(origin).toString(), name);
-    return name;
-  };
-}
-
 /** Reads the value of the label `destination` from an event, as the option says. */
 export function destinationReader(option: DestinationOption, routes: Routes): (event: DeliveryEvent) => string {
   const hostOf = (url: string) => PLAIN_HOST.exec(url)?.[1] ?? URL.parse(url)?.host ?? NONE;
@@ -47,10 +30,7 @@ export function destinationReader(option: DestinationOption, routes: Routes): (e
     known.set(copy, copy);
     return copy;
   };
-  if (option === 'host') {
-    const nameOf = byOrigin(url => same(boundText(hostOf(url), LONGEST)));
-    return ({ url }) => (url === undefined ? NONE : nameOf(url));
-  }
+  if (option === 'host') return ({ url }) => (url === undefined ? NONE : same(boundText(hostOf(url), LONGEST)));
   if (option === 'route') return ({ url }) => (url === undefined ? NONE : routes.of(url));
   if (option === 'workflowUrl') {
     return ({ workflowUrl: url }) => (url === undefined ? NONE : same(boundText(pathAddress(url), LONGEST)));
