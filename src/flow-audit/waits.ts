@@ -1,4 +1,4 @@
-/** A message whose attempt failed, and that waits for the next. Times: milliseconds since the Unix epoch. */
+/** A message between a failed attempt and the next one. Times: milliseconds since the Unix epoch. */
 interface Wait {
   readonly key: string;
   readonly from: number;
@@ -17,7 +17,7 @@ export interface Waits {
   end(message: bigint, time: number, isFinal: boolean): void;
   /** Undefined if the message does not wait. */
   keyOf(message: bigint): string | undefined;
-  /** Everything until then is known. Returns the keys of messages that are given up. */
+  /** All events until `time` are listed. Returns the keys of messages that are given up. */
   settle(time: number): readonly string[];
   clear(): void;
   /** Until then more messages wait than are followed. */
@@ -25,7 +25,7 @@ export interface Waits {
   readonly all: StoredWait;
 }
 
-/** Maximum number of messages that are followed, and of final events that are remembered. */
+/** Maximum number of waiting messages, and of cached final events. */
 const MOST_WAITING = 20_000;
 /** How long final events are remembered, milliseconds. */
 const KEPT = 1_200_000;
@@ -33,7 +33,7 @@ const DAY = 86_400_000;
 /** Longest retry delay that accounts of the service allow, milliseconds, and a day in which a due message must begin. */
 export const LONGEST_WAIT = 7 * DAY + DAY;
 
-/** A message that did not begin within a day after it was due is gone, and the log lost its end. */
+/** If no attempt starts within a day after the due time, the log has lost the end of the message. */
 const givenUpAt = (from: number, due: number) => (due > 0 ? due + DAY : from + LONGEST_WAIT);
 
 export function createWaits(): Waits {
