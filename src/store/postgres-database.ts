@@ -59,8 +59,11 @@ const MIGRATION_MS = 60_000;
 const CLOSE_MS = 1000;
 const IDLE_MS = 60_000;
 
-/** Lets `limit` run at a time. One that fails with what is of all fails those that wait, so that nothing waits for many timeouts. */
-function createTurns(limit: number) {
+/**
+ * Runs at most `limit` pieces of work concurrently. An error that would be the same for all of them also fails those that wait:
+ * none waits for several timeouts.
+ */
+function createLimit(limit: number) {
   const waiting: PromiseWithResolvers<void>[] = [];
   let running = 0;
   return async <T>(work: () => Promise<T>): Promise<T> => {
@@ -95,10 +98,10 @@ export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: 
   const address = parseAddress(readUrl(url, env));
   const subject = `PostgreSQL ${address.host}:${address.port}/${address.database}`;
   const sockets = new Set<Socket>();
-  const turns = {
-    read: createTurns(CONNECTIONS.read),
-    write: createTurns(CONNECTIONS.write),
-    lease: createTurns(CONNECTIONS.lease),
+  const limits = {
+    read: createLimit(CONNECTIONS.read),
+    write: createLimit(CONNECTIONS.write),
+    lease: createLimit(CONNECTIONS.lease),
   };
   const running = new Set<Promise<unknown>>();
   let closed = false;
@@ -155,7 +158,7 @@ export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: 
       if (closed) return Promise.reject(new StoreError('closed', subject));
       // The server gives up first, and says so.
       const timeout = use === 'lease' ? leaseTimeout : timeouts.statement + timeouts.connect / 5;
-      const asked = turns[use](() => withClient(client => run(client, sql, values, timeout)));
+      const asked = limits[use](() => withClient(client => run(client, sql, values, timeout)));
       const ended = asked.then(ignore, ignore).finally(() => running.delete(ended));
       running.add(ended);
       return asked;
