@@ -379,9 +379,9 @@ describe('commands', () => {
       stdout: '',
       stderr: expect.stringContaining('unknown-key.yaml:2:11: server.lisen: unknown key'),
     });
-    const file = configFile({ accounts: [account('http://127.0.0.1:1')], push: { logs: { enabled: true } } });
+    const file = configFile({ accounts: [account('http://127.0.0.1:1')], push: { metrics: { enabled: true } } });
     const env = { DELIVERY_TOKEN: 'x', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' };
-    const stderr = 'OTEL_EXPORTER_OTLP_PROTOCOL is grpc; logs are sent by http/protobuf alone\n';
+    const stderr = 'OTEL_EXPORTER_OTLP_PROTOCOL is grpc; metrics are sent by http/protobuf alone\n';
     expect(await runCli(['check-config', file], env)).toEqual({ code: 2, stdout: '', stderr });
     // Another start would not help, as systemd is told by 2.
     expect(await runCli(['serve', '--config', file], env)).toEqual({ code: 2, stdout: '', stderr });

@@ -11,7 +11,6 @@ declare module 'otlp-decoder/build/src/generated/root.js' {
       proto: {
         collector: {
           trace: { v1: { ExportTraceServiceRequest: MessageType } };
-          logs: { v1: { ExportLogsServiceRequest: MessageType } };
           metrics: { v1: { ExportMetricsServiceRequest: MessageType } };
         };
       };
