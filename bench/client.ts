@@ -1,6 +1,11 @@
+import { systemClock } from '../src/kit/clock.ts';
 import type { Counter } from '../src/kit/counter.ts';
+import { Secret } from '../src/kit/secret.ts';
 import type { Tracer } from '../src/kit/tracer.ts';
-import { load } from './measure.ts';
+import { createBudget } from '../src/upstream/budget.ts';
+import { createClient } from '../src/upstream/client.ts';
+import { createDispatcher } from '../src/upstream/dispatcher.ts';
+import { fixedToken } from '../src/upstream/token.ts';
 
 export const NO_TRACER: Tracer = {
   span: (_name, _attributes, work) => work({ set: () => undefined, fail: () => undefined }),
@@ -18,12 +23,6 @@ export async function createBenchClient(
   token: string,
   requests: Counter<'endpoint' | 'outcome'> = NOWHERE,
 ) {
-  const { createClient } = await load<typeof import('../src/upstream/client.ts')>('upstream/client.js');
-  const { createDispatcher } = await load<typeof import('../src/upstream/dispatcher.ts')>('upstream/dispatcher.js');
-  const { createBudget } = await load<typeof import('../src/upstream/budget.ts')>('upstream/budget.js');
-  const { fixedToken } = await load<typeof import('../src/upstream/token.ts')>('upstream/token.js');
-  const { Secret } = await load<typeof import('../src/kit/secret.ts')>('kit/secret.js');
-  const { systemClock } = await load<typeof import('../src/kit/clock.ts')>('kit/clock.js');
   const limits = { requestsPerSecond: 100_000, burst: 100_000, concurrency: CONCURRENCY, requestsPerDay: 1e9 };
   const dispatcher = createDispatcher({ connectTimeout: 1000 });
   const client = createClient({

@@ -1,9 +1,6 @@
 /** The emulator in a process of its own, for `walk.ts` and `accounts.ts`: takes its options as JSON, says where it listens, ends with its parent. */
-import { load } from './measure.ts';
+import { startEmulator } from '../src/emulator/server.ts';
 
-type EmulatorRoom = typeof import('../src/emulator/server.ts');
-
-const { startEmulator } = await load<EmulatorRoom>('emulator/server.js');
 const { spread = 0, ...options } = JSON.parse(process.argv[2] ?? '{}') as { spread?: number };
 const emulator = await startEmulator(options);
 /** Dead letters that came one after the other over the last two days. */

@@ -1,13 +1,11 @@
-import { load, table, timeGet, timingsOf } from './measure.ts';
-
-type EmulatorRoom = typeof import('../src/emulator/server.ts');
+import { startEmulator } from '../src/emulator/server.ts';
+import { table, timeGet, timingsOf } from './measure.ts';
 
 const ENTRIES = 1_000_000;
 const REQUESTS = 200;
 
 /** Pages of the emulator's lists with a million dead letters, over loopback. */
 export async function run(): Promise<string> {
-  const { startEmulator } = await load<EmulatorRoom>('emulator/server.js');
   const start = performance.now();
   const emulator = await startEmulator({ dlqEntries: ENTRIES, speed: 0 });
   const started = performance.now() - start;

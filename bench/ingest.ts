@@ -4,17 +4,17 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { createEvents, events as kind } from '../src/collectors/events/events.ts';
+import { withReader } from '../src/collectors/index.ts';
+import { createCollectorState } from '../src/scheduler/board.ts';
+import { createRunner } from '../src/scheduler/runner.ts';
+import { openSqliteStore } from '../src/store/sqlite.ts';
+import { createPageSizes, createReader } from '../src/upstream/api.ts';
 import { createBenchClient, NO_TRACER } from './client.ts';
 import { APART, answer, PAGES, pages, ROWS, START } from './ingest-pages.ts';
-import { load, processorTime, table, targets, timingsOf } from './measure.ts';
+import { processorTime, table, targets, timingsOf } from './measure.ts';
 
 type Log = import('../src/kit/log.ts').Log;
-type Api = typeof import('../src/upstream/api.ts');
-type Collectors = typeof import('../src/collectors/index.ts');
-type Events = typeof import('../src/collectors/events/events.ts');
-type Sqlite = typeof import('../src/store/sqlite.ts');
-type Runner = typeof import('../src/scheduler/runner.ts');
-type Board = typeof import('../src/scheduler/board.ts');
 
 const REPEATS = 7;
 
@@ -35,8 +35,6 @@ const STORED: ReadonlyMap<string, string> = new Map([['checkpoint', JSON.stringi
 const EVENTS = PAGES * ROWS;
 
 async function inMemory() {
-  const { createReader, createPageSizes } = await load<Api>('upstream/api.js');
-  const { createEvents, events: kind } = await load<Events>('collectors/events/events.js');
   const asked: string[] = [];
   const api = createReader({
     sizes: createPageSizes(),
@@ -68,11 +66,6 @@ async function inMemory() {
 
 /** The same through the real client over loopback HTTP, with every window committed to SQLite. */
 async function throughEverything(url: string): Promise<{ ms: number; longest: number }> {
-  const { openSqliteStore } = await load<Sqlite>('store/sqlite.js');
-  const { createRunner } = await load<Runner>('scheduler/runner.js');
-  const { createCollectorState } = await load<Board>('scheduler/board.js');
-  const { withReader } = await load<Collectors>('collectors/index.js');
-  const { createEvents, events: kind } = await load<Events>('collectors/events/events.js');
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-bench-'));
   const { client, dispatcher, systemClock } = await createBenchClient(url, 'bench');
   const store = await openSqliteStore({ path: join(folder, 'store.db') });

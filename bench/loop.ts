@@ -1,13 +1,12 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import * as flow from '../src/collectors/flow-control.ts';
+import { createPageSizes, createReader } from '../src/upstream/api.ts';
+import { createDispatcher } from '../src/upstream/dispatcher.ts';
+import { createSend } from '../src/upstream/send.ts';
 import { measureAgent } from './loop-agent.ts';
-import { load, table, targets, timingsOf } from './measure.ts';
-
-type FlowControl = typeof import('../src/collectors/flow-control.ts');
-type Api = typeof import('../src/upstream/api.ts');
-type Send = typeof import('../src/upstream/send.ts');
-type Dispatchers = typeof import('../src/upstream/dispatcher.ts');
+import { table, targets, timingsOf } from './measure.ts';
 
 const REPEATS = 5;
 /** Longest block of the main thread (ms): in ordinary use, and for any body within the limit. */
@@ -65,10 +64,6 @@ async function watched(work: () => Promise<unknown>) {
 
 /** Large answers, from the socket to the facts that are folded: what else the process can do meanwhile. */
 export async function run(): Promise<string> {
-  const { createReader, createPageSizes } = await load<Api>('upstream/api.js');
-  const { createSend } = await load<Send>('upstream/send.js');
-  const { createDispatcher } = await load<Dispatchers>('upstream/dispatcher.js');
-  const flow = await load<FlowControl>('collectors/flow-control.js');
   let body = Buffer.alloc(0);
   const server = createServer((_request, response) => response.end(body)).listen(0, '127.0.0.1');
   await once(server, 'listening');

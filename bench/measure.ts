@@ -1,10 +1,6 @@
 import { Agent, get } from 'node:http';
 import { availableParallelism, cpus, loadavg } from 'node:os';
 
-/** A module of the agent, from its sources: the names of the files in dist/ are the bundler's. Whole processes run from there. */
-export const load = async <T>(path: string) =>
-  (await import(new URL(`../src/${path.replace(/js$/, 'ts')}`, import.meta.url).href)) as T;
-
 export interface Timings {
   readonly median: number;
   readonly p99: number;

@@ -1,23 +1,22 @@
 import { existsSync } from 'node:fs';
 import { type Browser, chromium } from 'playwright-core';
+import { createParts } from '../src/app/parts.ts';
+import { recorded } from '../src/app/recorded.ts';
+import { overview } from '../src/app/view/overview.ts';
+import { createRows } from '../src/app/view/overview-rows.ts';
+import { shownBy } from '../src/app/view/samples.ts';
+import { Config } from '../src/config/schema.ts';
+import { startEmulator } from '../src/emulator/server.ts';
+import { openRecorder } from '../src/history/recorder.ts';
+import { sampleOf } from '../src/history/sampling.ts';
+import { OverviewQuery } from '../src/http/api/overview.ts';
 import type { Served } from '../src/http/served.ts';
+import { startHttpServer } from '../src/http/server.ts';
+import { systemClock } from '../src/kit/clock.ts';
+import { type Closing, createClosing } from '../src/kit/closing.ts';
 import type { Log } from '../src/kit/log.ts';
-import { load, table } from './measure.ts';
-
-type Parts = typeof import('../src/app/parts.ts');
-type Closing = typeof import('../src/kit/closing.ts');
-type Emulator = typeof import('../src/emulator/server.ts');
-type History = typeof import('../src/history/sampling.ts');
-type OverviewRoom = typeof import('../src/app/view/overview.ts');
-type Recorded = typeof import('../src/app/recorded.ts');
-type Rows = typeof import('../src/app/view/overview-rows.ts');
-type Recorder = typeof import('../src/history/recorder.ts');
-type Memory = typeof import('../src/store/memory.ts');
-type Samples = typeof import('../src/app/view/samples.ts');
-type Schema = typeof import('../src/config/schema.ts');
-type Query = typeof import('../src/http/api/overview.ts');
-type Port = typeof import('../src/http/server.ts');
-type Clocks = typeof import('../src/kit/clock.ts');
+import { createMemoryStore } from '../src/store/memory.ts';
+import { table } from './measure.ts';
 
 const ACCOUNTS = 1000;
 const KEYS = 30;
@@ -54,26 +53,7 @@ async function cost<T>(work: () => Promise<T>): Promise<{ ms: number; longest: n
 }
 
 /** An account with traffic and so many keys, after an hour and a quarter of it, under a thousand names. */
-async function thousand(closing: ReturnType<Closing['createClosing']>) {
-  const [
-    { startEmulator },
-    { createParts },
-    { Config },
-    { sampleOf },
-    { recorded },
-    { shownBy },
-    { openRecorder },
-    { createMemoryStore },
-  ] = [
-    await load<Emulator>('emulator/server.js'),
-    await load<Parts>('app/parts.js'),
-    await load<Schema>('config/schema.js'),
-    await load<History>('history/sampling.js'),
-    await load<Recorded>('app/recorded.js'),
-    await load<Samples>('app/view/samples.js'),
-    await load<Recorder>('history/recorder.js'),
-    await load<Memory>('store/memory.js'),
-  ];
+async function thousand(closing: Closing) {
   let time = 0;
   const from = Date.UTC(2026, 0, 1);
   const sleep = async (ms: number) => {
@@ -135,10 +115,8 @@ async function opens(browser: Browser, url: string): Promise<number> {
 }
 
 /** The same of the overview, every row made anew, and of a page that says that there is nothing, in turn: both medians. */
-async function inChromium(overview: Served['overview'], closing: ReturnType<Closing['createClosing']>) {
+async function inChromium(overview: Served['overview'], closing: Closing) {
   if (!existsSync(CHROMIUM)) return undefined;
-  const { startHttpServer } = await load<Port>('http/server.js');
-  const { systemClock } = await load<Clocks>('kit/clock.js');
   const none = () => Promise.reject(new Error('not asked'));
   const served: Served = {
     version: '1.0.0',
@@ -176,10 +154,6 @@ async function inChromium(overview: Served['overview'], closing: ReturnType<Clos
 
 /** The overview of a thousand accounts: every row made, and every row kept. */
 export async function run(): Promise<string> {
-  const { createClosing } = await load<Closing>('kit/closing.js');
-  const { createRows } = await load<Rows>('app/view/overview-rows.js');
-  const { overview } = await load<OverviewRoom>('app/view/overview.js');
-  const { OverviewQuery } = await load<Query>('http/api/overview.js');
   const closing = createClosing();
   try {
     const { viewed, now } = await thousand(closing);

@@ -1,5 +1,7 @@
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
-import { load, processorTime, table, timingsOf } from './measure.ts';
+import * as writer from '../src/metrics/exposition.ts';
+import { PROTOBUF } from '../src/metrics/exposition-protobuf.ts';
+import { processorTime, table, timingsOf } from './measure.ts';
 import {
   accountName,
   createChangingSource,
@@ -11,8 +13,6 @@ import {
 
 type Family = import('../src/metrics/family.ts').Family;
 type Sample = import('../src/metrics/family.ts').Sample;
-type Messages = typeof import('../src/metrics/exposition-protobuf.ts');
-type Writer = typeof import('../src/metrics/exposition.ts');
 
 const ACCOUNTS = 1000;
 const FAMILIES = 30;
@@ -28,7 +28,6 @@ const STATES = ['in_progress', 'success', 'fail', 'canceled', 'unknown'];
 
 /** A thousand accounts with thirty small families each: what a scrape costs this process, without HTTP. */
 export async function run(): Promise<string> {
-  const writer = await load<Writer>('metrics/exposition.js');
   const accounts = Array.from({ length: ACCOUNTS }, (_, account) =>
     createChangingSource(
       `production-${account}`,
@@ -77,7 +76,6 @@ export async function run(): Promise<string> {
 
 /** The samples of bench/series.ts as messages: by our writer, and by the one of @bufbuild/protobuf. */
 async function compareWriters(): Promise<string> {
-  const { PROTOBUF } = await load<Messages>('metrics/exposition-protobuf.js');
   const inputs = Array.from({ length: SERIES_ACCOUNTS }, (_, account) => ({
     account: accountName(account),
     samples: samplesOf(account, 0),

@@ -1,14 +1,13 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { systemClock } from '../src/kit/clock.ts';
 import type { Log } from '../src/kit/log.ts';
+import { openStore } from '../src/store/open.ts';
 import type { Store } from '../src/store/store.ts';
 import type { Postgres } from '../test/support/postgres-server.ts';
-import { load, table } from './measure.ts';
+import { table } from './measure.ts';
 import { postgresUse } from './processes.ts';
-
-type Open = typeof import('../src/store/open.ts');
-type Clock = typeof import('../src/kit/clock.ts');
 
 const COMMITS = 1000;
 /** Accounts that commit at the same time, as they do in an agent whose rounds end together now and then. */
@@ -57,8 +56,6 @@ async function measure(store: Store, together: number, postgres?: Postgres): Pro
 
 /** A commit to SQLite and to PostgreSQL, in this process. */
 export async function commitCosts(postgres: Postgres): Promise<string> {
-  const { openStore } = await load<Open>('store/open.js');
-  const { systemClock } = await load<Clock>('kit/clock.js');
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-bench-'));
   const rows: string[][] = [];
   try {

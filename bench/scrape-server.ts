@@ -3,12 +3,8 @@ import { createServer, type IncomingMessage, type RequestListener } from 'node:h
 import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { Counter, Gauge, Registry } from 'prom-client';
-import { load } from './measure.ts';
+import * as writer from '../src/metrics/exposition.ts';
 import { ACCOUNTS, accountName, createChangingSource, families, samplesOf } from './series.ts';
-
-type Writer = typeof import('../src/metrics/exposition.ts');
-
-const writer = await load<Writer>('metrics/exposition.js');
 
 /** Stands for the process metrics, which change with every scrape of the agent. */
 const PROCESS = { name: 'process_cpu_seconds_total', type: 'counter', help: 'CPU time.', labels: [] } as const;
@@ -22,7 +18,7 @@ function createExposition() {
   return { accounts, agent, exposition: writer.createExposition(sources) };
 }
 
-type Format = keyof Writer['CONTENT_TYPES'];
+type Format = keyof (typeof writer)['CONTENT_TYPES'];
 
 const formatOf = ({ headers }: IncomingMessage): Format => (headers.accept?.includes('protobuf') ? 'protobuf' : 'text');
 

@@ -1,9 +1,8 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { collectOptions, createDlq } from '../src/collectors/index.ts';
 import { CONCURRENCY, createBenchClient } from './client.ts';
-import { load, table, targets, timingsOf } from './measure.ts';
+import { table, targets, timingsOf } from './measure.ts';
 import { startEmulator } from './processes.ts';
-
-type Collectors = typeof import('../src/collectors/index.ts');
 
 const LATENCY = 20;
 const PAGE = 100;
@@ -16,7 +15,6 @@ const startQueue = (entries: { dlqEntries: number; spread?: number }, latencyMs:
 
 /** The collector on the real client, without a store. */
 async function createWatcher({ url, token }: { url: string; token: string }) {
-  const { collectOptions, createDlq } = await load<Collectors>('collectors/index.js');
   let calls = 0;
   const { client } = await createBenchClient(url, token, {
     inc: () => {

@@ -1,11 +1,10 @@
 import { setImmediate } from 'node:timers/promises';
-import { load, table } from './measure.ts';
-
-type EmulatorRoom = typeof import('../src/emulator/server.ts');
-type Parts = typeof import('../src/app/parts.ts');
-type Schema = typeof import('../src/config/schema.ts');
-type Closing = typeof import('../src/kit/closing.ts');
-type Loop = typeof import('../src/scheduler/loop.ts');
+import { createParts } from '../src/app/parts.ts';
+import { Config } from '../src/config/schema.ts';
+import { startEmulator } from '../src/emulator/server.ts';
+import { withClosing } from '../src/kit/closing.ts';
+import { MEAN_INTERVAL } from '../src/scheduler/loop.ts';
+import { table } from './measure.ts';
 
 const MINUTE = 60_000;
 /** What is measured, in minutes: from the first sweep on, and when an hour has shown how late events are. */
@@ -18,11 +17,6 @@ const LATENESS = { none: [0, 0], '1 in 10, up to 5 s': [0.1, 5000], '1 in 10, up
 
 /** What reading the log takes in a day, by each of the spans. */
 async function days(logLateShare: number, logLateMs: number) {
-  const { startEmulator } = await load<EmulatorRoom>('emulator/server.js');
-  const { createParts } = await load<Parts>('app/parts.js');
-  const { Config } = await load<Schema>('config/schema.js');
-  const { withClosing } = await load<Closing>('kit/closing.js');
-  const { MEAN_INTERVAL } = await load<Loop>('scheduler/loop.js');
   return withClosing(async closing => {
     let time = 0;
     const clock = {

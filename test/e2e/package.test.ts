@@ -1,23 +1,11 @@
-import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, globSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { hashSync } from 'bcryptjs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { mainFile } from '../support/bundle.ts';
-
-/** A Node.js older than ours, where the machine has one beside it. */
-function oldNode(): string | undefined {
-  for (const folder of (process.env.PATH ?? '').split(delimiter)) {
-    const node = join(folder, 'node');
-    if (!existsSync(node)) continue;
-    const major = Number(execFileSync(node, ['-p', 'process.versions.node.split(".")[0]'], { encoding: 'utf8' }));
-    if (major < 24) return node;
-  }
-  process.stderr.write('skipped: the refusal of old versions, since no Node.js before 24 is installed\n');
-  return undefined;
-}
 
 const npm = (args: string[], cwd: string) => execFileSync('npm', args, { cwd, encoding: 'utf8', stdio: 'pipe' });
 
@@ -155,15 +143,6 @@ describe('the package', () => {
     expect(await (await fetch(`${url}/metrics`)).text()).toContain('delivery_up{account="a"} 0');
     agent.kill('SIGTERM');
     expect(await once(agent, 'exit')).toEqual([0, null]);
-  });
-
-  const old = oldNode();
-  it.skipIf(!old)('says what it needs to an old Node.js', () => {
-    const { status, stderr } = spawnSync(old as string, [installed('delivery-watch', 'main.js'), 'demo'], {
-      encoding: 'utf8',
-    });
-    expect(stderr).toMatch(/^delivery-watch needs Node\.js 24 or newer; this is \d+\.\d+\.\d+\n$/);
-    expect(status).toBe(2);
   });
 });
 
