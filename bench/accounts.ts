@@ -144,7 +144,7 @@ export async function run(): Promise<string> {
       ['series', String(series), '–'],
       ['bytes, gzip', String(bytes), '–'],
       ['sockets', String(sockets), '–'],
-      ['resident memory, MiB', memory.now.toFixed(0), '≤ 450'],
+      ['resident memory, MiB', memory.now.toFixed(0), '≤ 900'],
       ['resident memory at its height, MiB', memory.height.toFixed(0), '–'],
     ];
     const ill = ILL.map(({ what, count }) => `${count} ${what}`).join(', ');
