@@ -12,6 +12,7 @@ import { emulateEmpty } from '../support/emulate.ts';
 import { atThisLoad, eventually } from '../support/eventually.ts';
 import { startFront } from '../support/front.ts';
 import { type Postgres, postgresForTests, postgresIsThere } from '../support/postgres.ts';
+import { cancelStuck } from '../support/stuck-rule.ts';
 
 const chance = createChance();
 /** Milliseconds for which the service holds each DELETE. */
@@ -21,33 +22,6 @@ const QUIET = 2000;
 const LEASE = 6;
 
 const MANY = { perRun: 10_000, perHour: 10_000 };
-const AUTO_CANCEL = {
-  mode: 'enforce',
-  limits: { ...MANY, perDay: 10_000, spacing: '0s' },
-  breaker: {
-    candidates: { max: 10_000, percent: 100 },
-    errors: { max: 1000 },
-    lostRaces: { percent: 100, ofLast: 100 },
-  },
-  rules: [
-    {
-      name: 'stuck',
-      mode: 'enforce',
-      expires: '2099-12-31',
-      match: { workflowUrl: { prefix: ['https://stuck.example.com/'] } },
-      stuckWhen: {
-        inProgressFor: '1s',
-        snapshots: 2,
-        pastRetryWindow: 1,
-        assumeMaxRetries: 0,
-        assumeTimeout: '1s',
-      },
-      grace: '0s',
-      cooldown: { perUrl: '0s' },
-      limits: MANY,
-    },
-  ],
-};
 
 /** Agents on one store, a service that is slow to cancel, and the command line. Without PostgreSQL: one agent on SQLite. */
 async function setScene(postgres?: Postgres) {
@@ -75,7 +49,7 @@ async function setScene(postgres?: Postgres) {
       events: { enabled: false },
       dlq: { every: '1s', rescanEvery: '1s' },
     },
-    autoCancel: AUTO_CANCEL,
+    autoCancel: cancelStuck(MANY, 10_000, 10_000),
   };
   const agents = Array.from({ length: postgres ? 2 : 1 }, () => createAgent(config, env));
   const [{ configFile }] = agents as [Agent];

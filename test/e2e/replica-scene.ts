@@ -7,6 +7,7 @@ import { serve } from '../support/http-service.ts';
 import type { Postgres } from '../support/postgres.ts';
 import type { Isolation, Poll, Told } from '../support/replica-judge.ts';
 import { type Passed, startServiceProxy } from '../support/service-proxy.ts';
+import { cancelStuck } from '../support/stuck-rule.ts';
 import { startTcpLink, type TcpLink } from '../support/tcp-link.ts';
 
 export interface SceneOptions {
@@ -78,33 +79,7 @@ function configOf(names: readonly string[], url: string, { lease, every }: Scene
       rules: [{ name: 'Many', when: { above: { metric: 'delivery_dlq_messages', value: MANY - 1 } } }],
       notifiers: [{ name: 'hook', webhook: { url: { env: 'HOOK_URL' }, groupWait: '0s' } }],
     },
-    autoCancel: {
-      mode: 'enforce',
-      limits: { ...many, perDay: 1000, spacing: '0s' },
-      breaker: {
-        candidates: { max: 100, percent: 100 },
-        errors: { max: 100 },
-        lostRaces: { percent: 100, ofLast: 100 },
-      },
-      rules: [
-        {
-          name: 'stuck',
-          mode: 'enforce',
-          expires: '2099-12-31',
-          match: { workflowUrl: { prefix: ['https://stuck.example.com/'] } },
-          stuckWhen: {
-            inProgressFor: '1s',
-            snapshots: 2,
-            pastRetryWindow: 1,
-            assumeMaxRetries: 0,
-            assumeTimeout: '1s',
-          },
-          grace: '0s',
-          cooldown: { perUrl: '0s' },
-          limits: many,
-        },
-      ],
-    },
+    autoCancel: cancelStuck(many, 1000, 100),
   };
 }
 
