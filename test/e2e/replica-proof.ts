@@ -96,7 +96,8 @@ function judgeGaps(
   const interval = Math.max(scene.every, usual ? length(usual) : 0);
   const gaps = gapsOf(polls, scene.names, from, to);
   const limit = (gap: { from: number; to: number }) =>
-    atThisLoad(scene.lease + interval) + stalls.between(gap.from, gap.to);
+    // Replicas look for free accounts five times in a lease.
+    atThisLoad(scene.lease * 1.2 + interval) + stalls.between(gap.from, gap.to);
   return { interval, longest: gaps[0] ? length(gaps[0]) : 0, tooLong: gaps.filter(gap => length(gap) > limit(gap)) };
 }
 
