@@ -8,11 +8,7 @@ const LONG_RUNNING = ['serve', 'demo'];
  * of up to three runs side by side, Node.js 24.21, x64.
  */
 const V8_FLAGS = [
-  // The young generation stays at its initial size. 119 → 103 MiB; with the WebAssembly flags, 107 → 96 MiB, and 509 → 312 MiB
-  // for 100 accounts, for a tenth more processor time.
-  '--semi-space-growth-factor=1',
-  // Old garbage is collected when the heap has grown by 60 %. No effect on one account; 312 → 273 MiB for 100 accounts. Peak of
-  // the demo at 900 times the speed, after four minutes: 397 → 328 MiB.
+  // Old garbage is collected when the heap has grown by 60 %. No effect on one account; 312 → 273 MiB for 100 accounts.
   '--heap-growing-percent=60',
   // Both together keep V8 from optimizing undici's HTTP parser, which takes memory that the allocator retains.
   // 119 → 107 MiB; either one alone has no effect.
