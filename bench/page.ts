@@ -84,13 +84,13 @@ async function thousand(closing: Closing) {
     for (const history of histories) await history.sample(values);
     time += MINUTE - (time % MINUTE);
   }
-  const { shownStatus, dlqFacts, scheduleFacts, sources } = account;
+  const { shown, shownStatus, scheduleFacts, sources } = account;
   const viewed = Array.from({ length: ACCOUNTS }, (_, index) => ({
     settings,
     sources,
     firstSeen: () => undefined,
     recent: (histories[index % HISTORIES] as (typeof histories)[number]).recent,
-    account: { name: `production-${index}`, shownStatus, dlqFacts, scheduleFacts },
+    account: { name: `production-${index}`, shown, shownStatus, scheduleFacts },
   }));
   return { viewed, now: clock.now };
 }

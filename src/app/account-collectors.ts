@@ -5,14 +5,15 @@ import {
   createCollectors,
   type DlqFacts,
   type EventsFacts,
+  type FlowControlFacts,
   type PlanFacts,
   schedulesOf,
   withReader,
 } from '../collectors/index.ts';
 import type { Config } from '../config/schema.ts';
-import type { Family, Sample, Source } from '../metrics/family.ts';
+import type { Source } from '../metrics/family.ts';
 import type { TraceQueue } from '../model/lifecycle-trace.ts';
-import { type CollectorState, createCollectorState } from '../scheduler/board.ts';
+import { type CollectorState, createCollectorState, type Visible } from '../scheduler/board.ts';
 import { fromStored } from '../scheduler/freshness.ts';
 import { createRunner } from '../scheduler/runner.ts';
 import type { Store } from '../store/store.ts';
@@ -37,9 +38,11 @@ export interface AccountRound {
   run(signal: AbortSignal): Promise<void>;
 }
 
-/** A collector of an account, with what it knows. */
+/** A collector of an account, with its facts. */
 interface OpenCollector<Facts = unknown> {
   readonly state: CollectorState<Facts>;
+  /** The facts that /metrics, the page and the API show. */
+  readonly shown: () => Visible<Facts>;
   readonly rounds: readonly AccountRound[];
   readonly source: Source;
 }
@@ -58,47 +61,55 @@ export interface CollectorsDeps extends Pick<ClientDeps, 'clock' | 'log' | 'trac
 type Deps = CollectorsDeps & {
   readonly at: (priority: Priority) => Reader;
   readonly before: LastKnown;
-  readonly shown: ShownBefore | undefined;
+  readonly shownBefore: ShownFacts | undefined;
 };
 
-/** Samples by collector and family: what the collectors of the account showed last, under other settings. */
-export type ShownBefore = ReadonlyMap<string, ReadonlyMap<string, readonly Sample[]>>;
-
-const labelsOf = ({ labels }: Sample) => Object.keys(labels);
+/** What is shown of an account, by the names of its collectors: gauges from `now`, counters and histograms from `committed`. */
+export interface ShownFacts {
+  readonly dlq?: Visible<DlqFacts>;
+  readonly events?: Visible<EventsFacts>;
+  readonly flow_control?: Visible<FlowControlFacts>;
+  readonly account?: Visible<PlanFacts>;
+}
 
 /**
- * A collector's facts as the exposition reads them: gauges are gone while they are too old, what only rises stays. `shown`:
- * gauges that are shown until the first are found, so that a reload makes no gap.
+ * Returns the facts to show, as the same object until they change. `before`: facts of the same collector under other settings.
+ * Gauges are shown from them until the first complete round, so that a reload makes no gap.
  */
+function createShown<Facts>(
+  { visible, isAwaited }: CollectorState<Facts>,
+  before: Facts | undefined,
+): () => Visible<Facts> {
+  let earlier = before;
+  let shown: Visible<Facts> = { now: undefined, committed: undefined };
+  return () => {
+    const { now: own, committed } = visible();
+    if (!isAwaited()) earlier = undefined;
+    const now = own ?? earlier;
+    if (now !== shown.now || committed !== shown.committed) shown = { now, committed };
+    return shown;
+  };
+}
+
+/** The samples of a collector: gauges disappear while their facts are too old, counters stay. */
 function collectorSource<Facts>(
+  account: string,
   { families, lasting = [], samples }: Pick<Collector<Facts>, 'families' | 'lasting' | 'samples'>,
-  { account, visible, isAwaited }: Pick<CollectorState<Facts>, 'account' | 'visible' | 'isAwaited'>,
-  shown: ReadonlyMap<string, readonly Sample[]> = new Map(),
+  shown: () => Visible<Facts>,
 ): Source {
-  let before = shown;
-  let revision = { ...visible(), isAwaited: isAwaited() };
-  const shownBefore = ({ name, labels }: Family) =>
-    before.get(name)?.filter(sample => labelsOf(sample).every(label => labels.includes(label))) ?? [];
   return {
     account,
     families: Object.values(families),
-    revision() {
-      const next = { ...visible(), isAwaited: isAwaited() };
-      if (!next.isAwaited) before = new Map();
-      const isSame = next.now === revision.now && next.committed === revision.committed;
-      if (!isSame || next.isAwaited !== revision.isAwaited) revision = next;
-      return revision;
-    },
+    revision: shown,
     samples() {
-      const { now, committed } = visible();
+      const { now, committed } = shown();
       const samplesOf = (facts: Facts | undefined) => (facts === undefined ? {} : samples(facts));
       const gauges = samplesOf(now);
       const others = now === committed ? gauges : samplesOf(committed);
       return new Map(
         Object.entries(families).map(([key, family]) => {
           const mayVanish = family.type === 'gauge' && !lasting.includes(key);
-          const own = (mayVanish ? gauges : others)[key] ?? [];
-          return [family.name, mayVanish && isAwaited() ? shownBefore(family) : own];
+          return [family.name, (mayVanish ? gauges : others)[key] ?? []];
         }),
       );
     },
@@ -108,7 +119,7 @@ function collectorSource<Facts>(
 async function openCollector<Facts, Memory, Walk>(
   account: string,
   collector: Collector<Facts, Memory, Walk>,
-  { config, store, holding, clock, log, tracer, at, before, shown }: Deps,
+  { config, store, holding, clock, log, tracer, at, before, shownBefore }: Deps,
 ): Promise<OpenCollector<Facts>> {
   const { name, rounds, auxiliary } = collector;
   const restored = fromStored(before.freshness?.[name] ?? {}, clock.now());
@@ -123,8 +134,11 @@ async function openCollector<Facts, Memory, Walk>(
     tracer,
     isStoreAway: holding?.isAway,
   });
+  // Facts of one collector have one type, whatever its options are.
+  const shown = createShown(state, shownBefore?.[name as keyof ShownFacts]?.now as Facts | undefined);
   return {
     state,
+    shown,
     rounds: Object.entries(rounds).map(([round, { every, requests, perDay }]) => ({
       collector: name,
       round,
@@ -133,7 +147,7 @@ async function openCollector<Facts, Memory, Walk>(
       perDay,
       run: signal => run(round, signal),
     })),
-    source: collectorSource(collector, state, shown?.get(name)),
+    source: collectorSource(account, collector, shown),
   };
 }
 
@@ -168,10 +182,12 @@ export async function openCollectors({ name, collect, retention, objectives, lim
   const dlq = opened.find(isOfDlq);
   const events = opened.find(isOfEvents);
   const plan = await openCollector(name, createAccountPlan(accountRecordOf(config.store, name, deps), limits), deps);
+  const all = [...opened, plan];
   return {
-    all: [...opened, plan],
+    all,
+    shown: () => Object.fromEntries(all.map(({ state, shown }) => [state.collector, shown()])) as ShownFacts,
     dlqFacts: (): DlqFacts | undefined => dlq?.state.visible().now,
     scheduleFacts: (): EventsFacts['schedules'] | undefined => events?.state.visible().now?.schedules,
-    plan: (): PlanFacts | undefined => plan.state.visible().now,
+    plan: (): PlanFacts | undefined => plan.shown().now,
   };
 }

@@ -5,9 +5,13 @@ import { ownFamilies, statusSamples } from '../metrics/own.ts';
 import type { AccountStatus } from '../model/status.ts';
 import type { AccountClient, AccountSettings } from './account-client.ts';
 
-/** What the agent itself says of an account: how true its data is, and what reading it costs. */
+/** Retention of the dead-letter queue (s): as configured, else from the record of the last token reset. */
+export const retentionOf = ({ retention }: Pick<AccountSettings, 'retention'>, plan: PlanFacts | undefined) =>
+  retention.dlq === null ? plan?.record?.dlqRetentionSeconds : retention.dlq / 1000;
+
+/** The agent's own numbers of an account: freshness of its data, and what reading it costs. */
 export function createAccountSource({
-  settings: { name, retention, labels, objectives, budget: limits },
+  settings,
   accountInfo,
   client: { budget, meter, isTokenRejected },
   status,
@@ -19,6 +23,7 @@ export function createAccountSource({
   readonly status: () => AccountStatus;
   readonly plan: () => PlanFacts | undefined;
 }): Source {
+  const { name, labels, objectives, budget: limits } = settings;
   const one = (value: number | undefined): readonly Sample[] => (value === undefined ? [] : [{ labels: {}, value }]);
   return {
     account: name,
@@ -27,14 +32,15 @@ export function createAccountSource({
     revision: () =>
       `${meter.revision()} ${isTokenRejected()} ${budget.remaining()} ${plan()?.record?.resetAt} ${JSON.stringify(status())}`,
     samples() {
-      const { plan: bought, state, dlqRetentionSeconds } = plan()?.record ?? {};
+      const bought = plan();
+      const { plan: name, state } = bought?.record ?? {};
       const isRejected = isTokenRejected();
       const samples: readonly (readonly [Family, readonly Sample[]])[] = [
         ...statusSamples(status()),
         ...meter.samples(),
         ...objectiveSamples(objectives),
-        [accountInfo, [{ labels: { plan: bought, state, ...labels }, value: 1 }]],
-        [ownFamilies.dlqRetention, one(retention.dlq === null ? dlqRetentionSeconds : retention.dlq / 1000)],
+        [accountInfo, [{ labels: { plan: name, state, ...labels }, value: 1 }]],
+        [ownFamilies.dlqRetention, one(retentionOf(settings, bought))],
         [ownFamilies.tokenRejected, one(isRejected === undefined ? undefined : Number(isRejected))],
         [ownFamilies.budgetLimit, one(limits.requestsPerDay)],
         [ownFamilies.budgetRemaining, one(budget.remaining())],

@@ -7,7 +7,7 @@ import type { AccountStatus } from '../model/status.ts';
 import { accountStatus, type CollectorState, continued } from '../scheduler/board.ts';
 import { createLoops } from '../scheduler/loop.ts';
 import { type AccountClient, type AccountSettings, type ClientDeps, createAccountClient } from './account-client.ts';
-import { type AccountRound, type CollectorsDeps, openCollectors, type ShownBefore } from './account-collectors.ts';
+import { type AccountRound, type CollectorsDeps, openCollectors, type ShownFacts } from './account-collectors.ts';
 import { createAccountSource } from './account-metrics.ts';
 import { createUpkeep, openAccountRows } from './account-rows.ts';
 import { createProblemLog, type ProblemLog } from './view/problem-log.ts';
@@ -35,8 +35,8 @@ export interface Account
   shownStatus(): AccountStatus;
   /** How many of its rounds have ended, well or not, since it was opened. */
   roundsEnded(): number;
-  /** What its collectors show now. */
-  shown(): ShownBefore;
+  /** The facts that /metrics, the page and the API show. */
+  shown(): ShownFacts;
   readonly meter: AccountClient['meter'];
   /** How true the data of a collector is; undefined while it is not enabled. */
   state(collector: string): CollectorState | undefined;
@@ -76,8 +76,8 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
   const client = createAccountClient(settings, rows.before, last?.meter, deps);
   const { log } = client;
   // Nothing may hold on to the account before: it would hold on to the one before that.
-  const shown = last?.shown();
-  const collectors = await openCollectors(settings, { ...deps, log, at: client.at, before: rows.before, shown });
+  const shownBefore = last?.shown();
+  const collectors = await openCollectors(settings, { ...deps, log, at: client.at, before: rows.before, shownBefore });
   const states = collectors.all.map(({ state }) => state);
   const problems = createProblemLog(clock.now(), rows.before.problems);
   const known = () => ({
@@ -134,7 +134,7 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
       return [...facts, own.source];
     },
     roundsEnded: () => ended,
-    shown: () => new Map(states.map(({ collector }, index) => [collector, facts[index]?.samples() ?? new Map()])),
+    shown: collectors.shown,
     status,
     shownStatus,
     meter: client.meter,

@@ -1,11 +1,10 @@
 /** The door of this room. */
 import { z } from 'zod';
 import { FLOW_REASONS, FLOW_STATES } from '../model/flow-state.ts';
-import { EVENT_STATES, OUTCOMES } from '../model/message.ts';
+import { CALLBACK_STATES, EVENT_STATES, OUTCOMES } from '../model/message.ts';
 import { accountPlan } from './account-plan.ts';
 import type { Collector, CollectorKind, ConfiguredKind, Rounds } from './collector.ts';
 import { type DlqServices, dlq } from './dlq/dlq.ts';
-import { CALLBACK_STATES } from './dlq/families.ts';
 import { LEFT_REASONS } from './dlq/selection.ts';
 import { type EventsServices, events } from './events/events.ts';
 import { RESULTS, STATUS_CLASSES, UNTRACKED } from './events/tally.ts';
@@ -87,9 +86,10 @@ export { accountPlan, createAccountPlan, type PlanFacts } from './account-plan.t
 export { type Cadence, type Collector, withReader } from './collector.ts';
 export { type CallbackOptions, createDlq } from './dlq/dlq.ts';
 export type { DeadLetter } from './dlq/ends.ts';
-export type { DlqFacts } from './dlq/facts.ts';
+export { type DlqFacts, type SelectionFacts, shownFilters } from './dlq/facts.ts';
 export { breakdownFamilies, filterFamilies } from './dlq/families.ts';
 export type { Group as DlqGroup } from './dlq/groups.ts';
 export type { EventsFacts } from './events/events.ts';
 export { type Schedule, schedulesOf, schedulesOptions } from './events/schedule-options.ts';
 export { type ScheduleFacts, scheduleFamilies } from './events/schedules.ts';
+export type { FlowControlFacts } from './flow-control.ts';

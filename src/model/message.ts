@@ -65,7 +65,8 @@ export interface EventDetail {
 }
 
 /** How the failure callback of a failed workflow stands. */
-export type CallbackState = 'in_progress' | 'success' | 'fail' | 'canceled' | 'unknown';
+export const CALLBACK_STATES = ['in_progress', 'success', 'fail', 'canceled', 'unknown'] as const;
+export type CallbackState = (typeof CALLBACK_STATES)[number];
 
 /** One message in the dead-letter queue. What the service does not report is undefined; times are milliseconds since the Unix epoch. */
 export interface DlqEntry {

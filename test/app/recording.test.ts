@@ -160,7 +160,7 @@ it('samples accounts at different times, says when one was taken, and survives a
     ({
       name,
       shownStatus: () => ({ account: name, up: false, collectors: [] }),
-      dlqFacts: () => undefined,
+      shown: () => ({}),
       scheduleFacts: () => undefined,
       history: { sample, recent: () => [], use: ({ maxBytes }: { maxBytes: number }) => limits.push(maxBytes) },
       problems: {

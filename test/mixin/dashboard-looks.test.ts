@@ -1,11 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { DASHBOARDS } from '../../mixin/alert.ts';
-import { CALLBACK_STATES } from '../../src/collectors/dlq/families.ts';
 import { LEFT_REASONS } from '../../src/collectors/dlq/selection.ts';
 import { RESULTS, STATUS_CLASSES } from '../../src/collectors/events/tally.ts';
 import { autoCancelFamilies } from '../../src/metrics/auto-cancel.ts';
 import { FINAL_OUTCOMES } from '../../src/model/journal.ts';
-import { EVENT_STATES, OUTCOMES } from '../../src/model/message.ts';
+import { CALLBACK_STATES, EVENT_STATES, OUTCOMES } from '../../src/model/message.ts';
 import { OUTCOMES as REQUEST_OUTCOMES } from '../../src/upstream/errors.ts';
 import { parsePromql } from './parse-promql.ts';
 import { dashboards, type Panel, panelsOf } from './read-dashboards.ts';

@@ -4,10 +4,11 @@ import type { DataState, Problem, State } from '../../http/api/parts.ts';
 import type { ShownAlert } from '../../http/served.ts';
 import { pathAddress } from '../../kit/text.ts';
 import type { Source } from '../../metrics/family.ts';
-import { accountInfoFamily, ownFamilies } from '../../metrics/own.ts';
+import { ownFamilies } from '../../metrics/own.ts';
 import type { AccountHistory } from '../../model/history.ts';
 import type { Account } from '../account.ts';
 import type { AccountSettings } from '../account-client.ts';
+import { retentionOf } from '../account-metrics.ts';
 import { deadLetters } from './dead-letters.ts';
 import { events } from './events.ts';
 import { flowControl } from './flow-control.ts';
@@ -66,14 +67,14 @@ export function calls(shown: Shown, budgetPerDay: number): AccountView['calls'] 
 
 /** An account, and what else is known of it. */
 export interface Viewed extends Pick<AccountHistory, 'recent'>, Pick<ProblemLog, 'firstSeen'> {
-  readonly account: Pick<Account, 'name' | 'shownStatus' | 'dlqFacts' | 'scheduleFacts'>;
-  readonly settings: Pick<AccountSettings, 'baseUrl' | 'region' | 'labels' | 'budget'>;
+  readonly account: Pick<Account, 'name' | 'shown' | 'shownStatus' | 'scheduleFacts'>;
+  readonly settings: Pick<AccountSettings, 'baseUrl' | 'region' | 'labels' | 'budget' | 'retention'>;
   /** Everything in the exposition that is about it, auto-cancel's numbers included. */
   readonly sources: readonly Source[];
 }
 
-/** Its labels do not matter here. */
-const INFO = accountInfoFamily([]);
+/** Facts of a collector that is not enabled. */
+const NOTHING = { now: undefined, committed: undefined };
 
 /** The collectors that have something to show, by their sections. */
 export interface Truths {
@@ -89,14 +90,15 @@ export function stateOf(problems: readonly Pick<Problem, 'severity'>[], data: re
   return data.every(each => each === 'not_read') ? 'unknown' : 'ok';
 }
 
-/** `whole`: with what only an account's own page shows, single dead letters and quantiles: problems are not judged by these. */
+/** `whole`: with quantiles, which only an account's own page shows and no problem depends on. */
 type Detail = 'whole' | 'brief';
 
 /** All but problems and alerts. */
 function shownAccount({ account, settings, recent: recorded }: Viewed, shown: Shown, now: number, detail: Detail) {
   const { baseUrl, region, labels, budget } = settings;
   const status = account.shownStatus();
-  const facts = account.dlqFacts();
+  const facts = account.shown();
+  const plan = facts.account?.now;
   const recent = createRecent({ recent: recorded }, now);
   const truths: Truths = {
     deadLetters: truthOf(status, 'dlq'),
@@ -109,14 +111,14 @@ function shownAccount({ account, settings, recent: recorded }: Viewed, shown: Sh
     up: shown.one(ownFamilies.up) === 1,
     baseUrl: pathAddress(baseUrl),
     region: orNull(region),
-    plan: wellFormed(shown.of(INFO)[0]?.labels.plan),
+    plan: wellFormed(plan?.record?.plan),
     labels: Object.fromEntries(Object.entries(labels).map(([name, value]) => [name, value.toWellFormed()])),
     rounds: roundsOf(status),
     deadLetters: deadLetters(
       truths.deadLetters,
-      shown,
+      facts.dlq ?? NOTHING,
+      { most: plan?.limits.dlq_size, retention: retentionOf(settings, plan) },
       recent,
-      detail === 'whole' ? facts : facts && { ...facts, newest: [], longest: [] },
     ),
     events: events(truths.events, shown, recent, detail === 'whole'),
     flowControl: flowControl(truths.flowControl, shown, recent),

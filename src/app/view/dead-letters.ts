@@ -1,59 +1,51 @@
-import { limitFamily } from '../../collectors/account-plan.ts';
 import { OTHER } from '../../collectors/cap.ts';
 import { families } from '../../collectors/dlq/families.ts';
-import { breakdownFamilies, type DeadLetter, type DlqFacts } from '../../collectors/index.ts';
+import {
+  breakdownFamilies,
+  type DeadLetter,
+  type DlqFacts,
+  type SelectionFacts,
+  shownFilters,
+} from '../../collectors/index.ts';
 import type { AccountView } from '../../http/api/account.ts';
-import type { Family } from '../../metrics/family.ts';
-import { ownFamilies } from '../../metrics/own.ts';
+import type { Visible } from '../../scheduler/board.ts';
 import { HOUR, type Recent } from './recent.ts';
-import type { Shown } from './samples.ts';
 import type { Truth } from './truth.ts';
-import { byLabel, isoSeconds, isoTime, orNull, wellFormed } from './values.ts';
+import { isoTime, orNull, wellFormed } from './values.ts';
 
 type DeadLetters = AccountView['deadLetters'];
 
-const mostMessages = limitFamily('dlq_size');
-
-/** The largest first, what is beyond the cap last. */
+/** Sorts by size, largest first, with the sum of values beyond the cap last. */
 const bySize = (a: { value: string; messages: number }, b: { value: string; messages: number }) =>
   Number(a.value === OTHER) - Number(b.value === OTHER) || b.messages - a.messages || (a.value < b.value ? -1 : 1);
 
-function breakdowns(shown: Shown): DeadLetters['breakdowns'] {
-  const beyond = byLabel(shown, families.seriesDropped, 'family');
-  return Object.entries(breakdownFamilies).flatMap(([dimension, family]) => {
-    const beyondCap = beyond.get(family.name);
-    const [label = ''] = family.labels;
-    const values = [...byLabel(shown, family, label)].map(([value, messages]) => ({ value, messages }));
-    if (beyondCap === undefined && values.length === 0) return [];
-    return [{ dimension, values: values.sort(bySize), beyondCap: beyondCap ?? 0 }];
+function breakdowns(facts: DlqFacts | undefined): DeadLetters['breakdowns'] {
+  return (Object.keys(breakdownFamilies) as (keyof typeof breakdownFamilies)[]).flatMap(dimension => {
+    const counts = facts?.breakdowns.get(dimension);
+    if (!counts) return [];
+    const values = [...counts].map(([value, messages]) => ({ value: value.toWellFormed(), messages }));
+    return [{ dimension, values: values.sort(bySize), beyondCap: facts?.beyondCap.get(dimension) ?? 0 }];
   });
 }
 
-const leftOf = (of: (reason: string) => number | undefined) => ({
-  expired: of('expired') ?? 0,
-  removed: of('removed') ?? 0,
-  unknown: of('unknown') ?? 0,
-});
+const leftOf = (counted: SelectionFacts | undefined) => (counted ? { ...counted.left } : null);
 
-/** Filters with samples, and those that failed. */
-function filters(shown: Shown, { failedFilters }: Truth): DeadLetters['filters'] {
-  const { filterMessages, filterOldestEntered, filterEntered, filterLeft, filterProven } = families;
-  const messages = byLabel(shown, filterMessages, 'filter');
-  const oldest = byLabel(shown, filterOldestEntered, 'filter');
-  const entered = byLabel(shown, filterEntered, 'filter');
-  const proven = byLabel(shown, filterProven, 'filter');
-  const left = Map.groupBy(shown.of(filterLeft), ({ labels }) => labels.filter?.toWellFormed() ?? '');
+/** Filters that are shown, and those that failed. */
+function filters({ failedFilters }: Truth, { now, committed }: Visible<DlqFacts>): DeadLetters['filters'] {
+  const filtersOf = (facts: DlqFacts | undefined) =>
+    new Map([...shownFilters(facts?.selections ?? new Map())].map(([name, each]) => [name.toWellFormed(), each]));
+  const [sizes, counts] = [filtersOf(now), filtersOf(committed)];
   const failures = new Map(failedFilters.map(({ name, ...failure }) => [name.toWellFormed(), failure]));
-  return [...new Set([...entered.keys(), ...failures.keys()])].map(name => {
+  return [...new Set([...counts.keys(), ...failures.keys()])].map(name => {
     const failure = failures.get(name);
-    const reasons = left.get(name);
+    const { messages, oldestEntered, isProven } = sizes.get(name) ?? {};
     return {
       name,
-      messages: orNull(messages.get(name)),
-      oldestEntered: isoSeconds(oldest.get(name)),
-      entered: orNull(entered.get(name)),
-      left: reasons ? leftOf(reason => reasons.find(({ labels }) => labels.reason === reason)?.value) : null,
-      proven: proven.has(name) ? proven.get(name) === 1 : null,
+      messages: orNull(messages),
+      oldestEntered: isoTime(oldestEntered),
+      entered: orNull(counts.get(name)?.entered),
+      left: leftOf(counts.get(name)),
+      proven: messages === undefined ? null : orNull(isProven),
       failure: failure
         ? {
             reason: failure.reason,
@@ -66,35 +58,22 @@ function filters(shown: Shown, { failedFilters }: Truth): DeadLetters['filters']
   });
 }
 
-/** `facts`: what has no place in samples. */
-function kinds(shown: Shown, facts: DlqFacts | undefined): DeadLetters['kinds'] {
-  const known = new Map(facts?.groups.largest.map(group => [group.id, group]));
-  const samples = shown.of(families.groupMessages);
-  const isOther = ({ labels }: { labels: Readonly<Record<string, string | undefined>> }) => labels.group === OTHER;
-  return {
-    count: orNull(shown.one(families.groups)),
-    appeared: shown.one(families.groupsNew) ?? 0,
-    returned: shown.one(families.groupsReturned) ?? 0,
-    others: samples.find(isOther)?.value ?? 0,
-    largest: samples
-      .filter(sample => !isOther(sample))
-      .map(({ labels: { group = '', url_host = '', response_status = '' }, value }) => ({
-        id: group,
-        urlHost: url_host.toWellFormed(),
-        route: known.get(group)?.route.toWellFormed() ?? '',
-        responseStatus: response_status,
-        messages: value,
-        sample: wellFormed(known.get(group)?.sample),
-      })),
-  };
-}
+const kinds = ({ now, committed }: Visible<DlqFacts>): DeadLetters['kinds'] => ({
+  count: orNull(now?.groups.count),
+  appeared: committed?.groups.appeared ?? 0,
+  returned: committed?.groups.returned ?? 0,
+  others: now?.groups.others ?? 0,
+  largest: (now?.groups.largest ?? []).map(({ id, urlHost, route, responseStatus, messages, sample }) => ({
+    id,
+    urlHost: urlHost.toWellFormed(),
+    route: route.toWellFormed(),
+    responseStatus,
+    messages,
+    sample: wellFormed(sample),
+  })),
+});
 
-function recordOf(shown: Shown, family: Family, label: string): Record<string, number> | null {
-  const values = byLabel(shown, family, label);
-  return values.size === 0 ? null : Object.fromEntries(values);
-}
-
-/** Its texts are cut already, and its address has no query. */
+/** The collector has already cut its texts and removed the query of its address. */
 const toEntry = ({
   enteredAt,
   createdAt,
@@ -115,34 +94,37 @@ const toEntry = ({
   callbackState: wellFormed(texts.callbackState),
 });
 
-/** The dead-letter queue. */
-export function deadLetters(truth: Truth, shown: Shown, recent: Recent, facts: DlqFacts | undefined): DeadLetters {
-  const { enabled, data } = truth;
-  const messages = shown.one(families.messages);
-  const oldestEntered = shown.one(families.oldestEntered);
-  const retention = shown.one(ownFamilies.dlqRetention);
-  const left = byLabel(shown, families.left, 'reason');
-  const expires = oldestEntered === undefined || retention === undefined ? undefined : oldestEntered + retention;
+/** The dead-letter queue. `most`: messages that the plan allows; `retention` in seconds. */
+export function deadLetters(
+  truth: Truth,
+  shown: Visible<DlqFacts>,
+  { most, retention }: { readonly most: number | undefined; readonly retention: number | undefined },
+  recent: Recent,
+): DeadLetters {
+  const { now, committed } = shown;
+  const { messages, oldest, newest, oldestEntered } = now?.selections.get('all') ?? {};
+  const counted = committed?.selections.get('all');
   return {
-    enabled,
-    data,
+    enabled: truth.enabled,
+    data: truth.data,
     messages: orNull(messages),
     change: recent.change(families.messages.name, messages, HOUR),
-    most: orNull(shown.one(mostMessages)),
-    entered: orNull(shown.one(families.entered)),
-    left: left.size === 0 ? null : leftOf(reason => left.get(reason)),
-    oldest: isoSeconds(shown.one(families.oldest)),
-    newest: isoSeconds(shown.one(families.newest)),
-    oldestEntered: isoSeconds(oldestEntered),
+    most: orNull(most),
+    entered: orNull(counted?.entered),
+    left: leftOf(counted),
+    oldest: isoTime(oldest),
+    newest: isoTime(newest),
+    oldestEntered: isoTime(oldestEntered),
     retentionSeconds: orNull(retention),
-    nextExpiry: isoSeconds(expires),
-    filters: filters(shown, truth),
-    breakdowns: breakdowns(shown),
-    kinds: kinds(shown, facts),
-    newestEntries: facts?.newest.map(toEntry) ?? [],
-    longestEntries: facts?.longest.map(toEntry) ?? [],
-    callbacks: recordOf(shown, families.callbacks, 'state'),
-    suspected: orNull(shown.one(families.suspected)),
-    oldestInProgress: isoSeconds(shown.one(families.oldestInProgress)),
+    nextExpiry:
+      oldestEntered === undefined || retention === undefined ? null : isoTime(oldestEntered + 1000 * retention),
+    filters: filters(truth, shown),
+    breakdowns: breakdowns(now),
+    kinds: kinds(shown),
+    newestEntries: now?.newest.map(toEntry) ?? [],
+    longestEntries: now?.longest.map(toEntry) ?? [],
+    callbacks: now?.callbacks ? { ...now.callbacks } : null,
+    suspected: orNull(now?.suspected),
+    oldestInProgress: isoTime(now?.oldestInProgress),
   };
 }

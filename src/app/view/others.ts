@@ -53,7 +53,7 @@ const unread = (settings: AccountSettings): Viewed => ({
   account: {
     name: settings.name,
     shownStatus: () => ({ account: settings.name, up: false, collectors: unreadCollectors(settings.collect) }),
-    dlqFacts: () => undefined,
+    shown: () => ({}),
     scheduleFacts: () => undefined,
   },
   settings,

@@ -1,5 +1,6 @@
+import { recordOf } from '../../kit/record.ts';
 import type { CallbackFacts, CallbackSighting } from '../../model/callback.ts';
-import type { CallbackState } from '../../model/message.ts';
+import { CALLBACK_STATES, type CallbackState } from '../../model/message.ts';
 import { chooseMembers, type Members, OTHER } from '../cap.ts';
 import type { Dimension } from './aggregate.ts';
 import type { DeadLetter } from './ends.ts';
@@ -44,8 +45,8 @@ export interface DlqFacts {
   readonly breakdowns: ReadonlyMap<Dimension, ReadonlyMap<string, number>>;
   /** Values beyond the cap. */
   readonly beyondCap: ReadonlyMap<Dimension, number>;
-  /** Undefined when no entry has one. */
-  readonly callbacks: ReadonlyMap<CallbackState, number> | undefined;
+  /** Failure callbacks by state; undefined when no entry has one. */
+  readonly callbacks: Readonly<Record<CallbackState, number>> | undefined;
   readonly groups: GroupFacts;
   /** The entries that came last, the last first. Empty until the queue was read completely by this process. */
   readonly newest: readonly DeadLetter[];
@@ -56,15 +57,29 @@ export interface DlqFacts {
   readonly tracked: CallbackFacts | undefined;
   /** Failure callbacks that seem stuck; undefined where no rule says which do, or the service reports none. */
   readonly suspected: number | undefined;
+  /** When a walk first found the callback that is longest in progress (ms since the Unix epoch). Undefined if none is. */
+  readonly oldestInProgress: number | undefined;
 }
+
+/** The named filters, except those that their rows contradict. */
+export const shownFilters = (selections: DlqFacts['selections']): ReadonlyMap<string, SelectionFacts> =>
+  new Map([...selections].filter(([name, { isContradicted }]) => name !== 'all' && !isContradicted));
 
 /** Whether a failure callback seems stuck `at`, milliseconds since the Unix epoch. */
 export type IsSuspected = (sighting: CallbackSighting, at: number) => boolean;
 
-function countSuspected({ callbacks }: Memory, isSuspected: IsSuspected | undefined): number | undefined {
-  const tracked = callbacks.facts();
+function countSuspected(
+  { callbacks }: Memory,
+  tracked: CallbackFacts | undefined,
+  isSuspected: IsSuspected | undefined,
+): number | undefined {
   if (!tracked || !isSuspected || !callbacks.reportsStates()) return undefined;
   return tracked.sightings.filter(sighting => isSuspected(sighting, tracked.at)).length;
+}
+
+function oldestInProgress(tracked: CallbackFacts | undefined): number | undefined {
+  const inProgress = tracked?.sightings.filter(({ entry }) => entry.callbackState === 'in_progress') ?? [];
+  return inProgress.length === 0 ? undefined : Math.min(...inProgress.map(({ firstSeenAt }) => firstSeenAt));
 }
 
 function factsOf(selection: Selection): SelectionFacts {
@@ -132,16 +147,19 @@ export function toFacts(memory: Memory, isSuspected: IsSuspected | undefined): D
   const values = [...(all.shown?.values ?? [])].map(
     ([dimension, counts]) => [dimension, counts, members.get(dimension) ?? NO_MEMBERS] as const,
   );
+  const counts = all.shown?.callbacks;
+  const tracked = memory.callbacks.facts();
   return {
     selections: new Map([all, ...filters].map(selection => [selection.name, factsOf(selection)])),
     breakdowns: new Map(values.map(([dimension, counts, shown]) => [dimension, cut(counts, shown)])),
     beyondCap: new Map(values.map(([dimension, counts, shown]) => [dimension, Math.max(0, counts.size - shown.size)])),
-    callbacks: all.shown && all.shown.callbacks.size > 0 ? new Map(all.shown.callbacks) : undefined,
+    callbacks: counts && counts.size > 0 ? recordOf(CALLBACK_STATES, state => counts.get(state) ?? 0) : undefined,
     groups: groupFacts(memory),
     newest: all.shown?.ends?.newest() ?? [],
     longest: all.shown?.ends?.longest() ?? [],
     foundByRescan,
-    tracked: memory.callbacks.facts(),
-    suspected: countSuspected(memory, isSuspected),
+    tracked,
+    suspected: countSuspected(memory, tracked, isSuspected),
+    oldestInProgress: oldestInProgress(tracked),
   };
 }

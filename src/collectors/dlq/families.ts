@@ -1,10 +1,8 @@
 import { counter, type Family, gauge, type SamplesOf } from '../../metrics/family.ts';
 import { OTHER, seriesDropped } from '../cap.ts';
 import type { Dimension } from './aggregate.ts';
-import type { DlqFacts, SelectionFacts } from './facts.ts';
+import { type DlqFacts, type SelectionFacts, shownFilters } from './facts.ts';
 import { LEFT_REASONS } from './selection.ts';
-
-export const CALLBACK_STATES = ['in_progress', 'success', 'fail', 'canceled', 'unknown'] as const;
 
 const WALKED = 'from the last complete walk in the background plus entries seen since';
 const REASONS =
@@ -194,15 +192,11 @@ export function samples({
   groups,
   callbacks,
   foundByRescan,
-  tracked,
   suspected,
+  oldestInProgress,
 }: DlqFacts): SamplesOf<typeof families> {
   const whole = [...selections].filter(([name]) => name === 'all').map(([, facts]) => ({ labels: {}, facts }));
-  const filters = [...selections]
-    .filter(([name, { isContradicted }]) => name !== 'all' && !isContradicted)
-    .map(([filter, facts]) => ({ labels: { filter }, facts }));
-  const inProgress = tracked?.sightings.filter(({ entry }) => entry.callbackState === 'in_progress') ?? [];
-  const sinceWhen = Math.min(...inProgress.map(({ firstSeenAt }) => firstSeenAt));
+  const filters = [...shownFilters(selections)].map(([filter, facts]) => ({ labels: { filter }, facts }));
   return {
     messages: valuesOf(whole, ({ messages }) => messages),
     oldest: valuesOf(whole, ({ oldest }) => seconds(oldest)),
@@ -226,9 +220,9 @@ export function samples({
       }),
     ),
     ...groupSamples(groups),
-    callbacks: callbacks ? CALLBACK_STATES.map(state => ({ labels: { state }, value: callbacks.get(state) ?? 0 })) : [],
+    callbacks: Object.entries(callbacks ?? {}).map(([state, value]) => ({ labels: { state }, value })),
     suspected: suspected === undefined ? [] : [{ labels: {}, value: suspected }],
-    oldestInProgress: inProgress.length > 0 ? [{ labels: {}, value: sinceWhen / 1000 }] : [],
+    oldestInProgress: oldestInProgress === undefined ? [] : [{ labels: {}, value: oldestInProgress / 1000 }],
     foundByRescan: [{ labels: {}, value: foundByRescan, ...begunAt(selections.get('all')?.since) }],
     seriesDropped: [
       ...[...beyondCap].map(([dimension, value]) => ({

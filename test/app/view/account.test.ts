@@ -207,3 +207,27 @@ it('after a reload there is what is configured now, and what was read of an acco
   const { rows } = await runtime.served.overview(OverviewQuery.parse({}));
   expect(rows.map(({ account }) => account)).toEqual(['other']);
 });
+
+it('shows the facts of a changed account until its first complete round, as the exposition does', async () => {
+  const scene = await createViewScene(EVERYTHING.account, EVERYTHING.config);
+  fill(scene);
+  scene.start();
+  await scene.until(view => {
+    isRead(view);
+    expect(view.deadLetters.most).toBe(1000);
+  });
+  const { runtime, emulator } = scene;
+  const before = scene.view();
+  emulator.faults.add({ kind: 'status', status: 503 });
+  const [account] = runtime.loaded.config.accounts;
+  if (!account) throw new Error('no account');
+  const { dlq } = account.collect;
+  const breakdowns = { ...dlq, breakdowns: ['label' as const], rescanEvery: 2 * dlq.rescanEvery };
+  const accounts = [{ ...account, collect: { ...account.collect, dlq: breakdowns } }];
+  const config = { ...runtime.loaded.config, accounts };
+  await runtime.reload({ ...runtime.loaded, hash: 'b', config }, async () => undefined);
+  const { deadLetters, events, flowControl } = await expectSame(scene);
+  expect(deadLetters).toEqual(before.deadLetters);
+  expect(events.newest).toEqual(before.events.newest);
+  expect(flowControl.rows).toEqual(before.flowControl.rows);
+});

@@ -4,7 +4,7 @@ import { type All, overview } from '../../../src/app/view/overview.ts';
 import { createRows, type KeptRows, type Row } from '../../../src/app/view/overview-rows.ts';
 import { Overview, OverviewQuery } from '../../../src/http/api/overview.ts';
 import type { Problem } from '../../../src/http/api/parts.ts';
-import { gauge } from '../../../src/metrics/family.ts';
+import { complete, dlqFacts, selection } from '../../support/shown-facts.ts';
 import { loadedFrom } from '../../support/view-scene.ts';
 
 const NOW = Date.UTC(2026, 0, 1, 12);
@@ -142,7 +142,6 @@ describe('the overview', () => {
 
 /** Accounts with one number each, which can be changed, and how often each was asked for it; that takes so many milliseconds. */
 function scene(count: number, takes = 0) {
-  const messages = gauge('delivery_dlq_messages', 'Messages.');
   const config = { accounts: [{ name: 'a', baseUrl: 'http://localhost', token: 'x' }] };
   const [settings] = loadedFrom(config).config.accounts;
   if (!settings) throw new Error('no account');
@@ -151,19 +150,20 @@ function scene(count: number, takes = 0) {
   const viewed = values.map((_, index): Viewed => {
     const source = {
       account: `a${index}`,
-      families: [messages],
+      families: [],
       revision: () => values[index]?.revision,
-      samples() {
-        asked[index] = (asked[index] ?? 0) + 1;
-        for (const end = performance.now() + takes; performance.now() < end; );
-        return new Map([[messages.name, [{ labels: {}, value: values[index]?.value ?? 0 }]]]);
-      },
+      samples: () => new Map(),
     };
     const status = { account: `a${index}`, up: true, collectors: [] };
     const account = {
       name: `a${index}`,
       shownStatus: () => status,
-      dlqFacts: () => undefined,
+      shown() {
+        asked[index] = (asked[index] ?? 0) + 1;
+        for (const end = performance.now() + takes; performance.now() < end; );
+        const messages = values[index]?.value;
+        return { dlq: complete(dlqFacts({ selections: new Map([['all', selection({ messages })]]) })) };
+      },
       scheduleFacts: () => undefined,
     };
     return { account, settings, sources: [source], recent: () => [], firstSeen: () => undefined };
@@ -244,8 +244,8 @@ describe('rows', () => {
   it('of an account that can not be made says so, is told of once, and costs no other account', async () => {
     const { rows, viewed, bugs, wait, set } = scene(3);
     const [, broken] = viewed;
-    const { dlqFacts } = broken?.account ?? {};
-    const breakIt = (with_: unknown) => Object.assign(broken?.account ?? {}, { dlqFacts: with_ });
+    const { shown: before } = broken?.account ?? {};
+    const breakIt = (with_: unknown) => Object.assign(broken?.account ?? {}, { shown: with_ });
     breakIt(() => {
       throw new Error('unheard of');
     });
@@ -261,7 +261,7 @@ describe('rows', () => {
       worst: { kind: 'not_shown', since: new Date(NOW).toISOString() },
     });
     expect(Overview.safeParse(ask({}, { rows: all })).error).toBeUndefined();
-    breakIt(dlqFacts);
+    breakIt(before);
     set(1, 7);
     expect(sizes(await rows())).toEqual([0, 7, 2]);
   });

@@ -8,6 +8,7 @@ import type { Shown } from '../../../src/app/view/samples.ts';
 import { isoTime } from '../../../src/app/view/values.ts';
 import type { Sample } from '../../../src/metrics/family.ts';
 import type { Point } from '../../../src/model/history.ts';
+import { complete, dlqFacts, selection } from '../../support/shown-facts.ts';
 
 const NOW = Date.UTC(2026, 0, 1, 12);
 const MINUTE = 60_000;
@@ -200,16 +201,20 @@ describe('a waitlist', () => {
 
 describe('dead letters', () => {
   it('are counted by what they have in common, the largest first, what is beyond the cap last', () => {
-    const shown = shownFrom(`
-      delivery_dlq_messages 30
-      delivery_dlq_messages_by_url_host{url_host="b"} 5
-      delivery_dlq_messages_by_url_host{url_host="__other__"} 20
-      delivery_dlq_messages_by_url_host{url_host="a"} 5
-      delivery_series_dropped{family="delivery_dlq_messages_by_url_host"} 3
-      delivery_series_dropped{family="delivery_dlq_messages_by_queue"} 0
-      delivery_dlq_oldest_entered_timestamp_seconds 1767268800.123
-      delivery_dlq_retention_seconds 3600`);
-    const view = deadLetters(FRESH, shown, recorded({ delivery_dlq_messages: [[20, 10]] }), undefined);
+    const byHost = new Map(Object.entries({ b: 5, __other__: 20, a: 5 }));
+    const facts = dlqFacts({
+      selections: new Map([['all', selection({ messages: 30, oldestEntered: 1_767_268_800_123 })]]),
+      breakdowns: new Map([
+        ['queue', new Map()],
+        ['urlHost', byHost],
+      ]),
+      beyondCap: new Map([
+        ['queue', 0],
+        ['urlHost', 3],
+      ]),
+    });
+    const plan = { most: undefined, retention: 3600 };
+    const view = deadLetters(FRESH, complete(facts), plan, recorded({ delivery_dlq_messages: [[20, 10]] }));
     expect(view.breakdowns).toEqual([
       {
         dimension: 'urlHost',

@@ -140,7 +140,7 @@ it.each<[Partial<Dialect>]>([
         { labels: {}, value: Math.min(...since.values()) / 1000 },
       ]);
       expect(suspected).toBe([...since.values()].filter(first => now - first >= LONG).length);
-      expect(callbacks?.get('in_progress')).toBe(dialect.dlqWorkflows === 'included' ? current.length : undefined);
+      expect(callbacks?.in_progress).toBe(dialect.dlqWorkflows === 'included' ? current.length : undefined);
       expect(await agent.rows()).toHaveLength(since.size + 1);
       emulator.clock.advance(EVERY);
     }

@@ -1,0 +1,36 @@
+/** Facts of collectors in which a test sets what it is about. */
+import type { DlqFacts, SelectionFacts } from '../../src/collectors/index.ts';
+import type { Visible } from '../../src/scheduler/board.ts';
+
+/** Facts of a complete round that is committed. */
+export const complete = <Facts>(facts: Facts): Visible<Facts> => ({ now: facts, committed: facts });
+
+/** Facts of a queue, or of a filter of it. */
+export const selection = (facts: Partial<SelectionFacts>): SelectionFacts => ({
+  messages: undefined,
+  oldest: undefined,
+  newest: undefined,
+  oldestEntered: undefined,
+  entered: 0,
+  left: { expired: 0, removed: 0, unknown: 0 },
+  since: undefined,
+  isProven: true,
+  isContradicted: false,
+  ...facts,
+});
+
+/** Facts of a dead-letter queue. */
+export const dlqFacts = (facts: Partial<DlqFacts>): DlqFacts => ({
+  selections: new Map(),
+  breakdowns: new Map(),
+  beyondCap: new Map(),
+  callbacks: undefined,
+  groups: { count: undefined, largest: [], others: 0, appeared: 0, returned: 0, since: undefined },
+  newest: [],
+  longest: [],
+  foundByRescan: 0,
+  tracked: undefined,
+  suspected: undefined,
+  oldestInProgress: undefined,
+  ...facts,
+});
