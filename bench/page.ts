@@ -84,13 +84,13 @@ async function thousand(closing: Closing) {
     for (const history of histories) await history.sample(values);
     time += MINUTE - (time % MINUTE);
   }
-  const { shown, shownStatus, scheduleFacts, sources } = account;
+  const { shown, shownStatus, sources } = account;
   const viewed = Array.from({ length: ACCOUNTS }, (_, index) => ({
     settings,
     sources,
     firstSeen: () => undefined,
     recent: (histories[index % HISTORIES] as (typeof histories)[number]).recent,
-    account: { name: `production-${index}`, shown, shownStatus, scheduleFacts },
+    account: { name: `production-${index}`, shown, shownStatus },
   }));
   return { viewed, now: clock.now };
 }

@@ -64,7 +64,7 @@ type Deps = CollectorsDeps & {
   readonly shownBefore: ShownFacts | undefined;
 };
 
-/** What is shown of an account, by the names of its collectors: gauges from `now`, counters and histograms from `committed`. */
+/** Facts to show of an account, by collector name: gauges from `now`, counters and histograms from `committed`. */
 export interface ShownFacts {
   readonly dlq?: Visible<DlqFacts>;
   readonly events?: Visible<EventsFacts>;
@@ -134,7 +134,7 @@ async function openCollector<Facts, Memory, Walk>(
     tracer,
     isStoreAway: holding?.isAway,
   });
-  // Facts of one collector have one type, whatever its options are.
+  // Options do not change the type of a collector's facts.
   const shown = createShown(state, shownBefore?.[name as keyof ShownFacts]?.now as Facts | undefined);
   return {
     state,
@@ -180,14 +180,12 @@ export async function openCollectors({ name, collect, retention, objectives, lim
   const opened: OpenCollector[] = [];
   for (const collector of createCollectors(collect, services)) opened.push(await openCollector(name, collector, deps));
   const dlq = opened.find(isOfDlq);
-  const events = opened.find(isOfEvents);
   const plan = await openCollector(name, createAccountPlan(accountRecordOf(config.store, name, deps), limits), deps);
   const all = [...opened, plan];
   return {
     all,
     shown: () => Object.fromEntries(all.map(({ state, shown }) => [state.collector, shown()])) as ShownFacts,
     dlqFacts: (): DlqFacts | undefined => dlq?.state.visible().now,
-    scheduleFacts: (): EventsFacts['schedules'] | undefined => events?.state.visible().now?.schedules,
     plan: (): PlanFacts | undefined => plan.shown().now,
   };
 }

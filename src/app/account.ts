@@ -1,4 +1,4 @@
-import type { DlqFacts, EventsFacts } from '../collectors/index.ts';
+import type { DlqFacts } from '../collectors/index.ts';
 import { openRecorder, type Recorder } from '../history/recorder.ts';
 import type { Family, Source } from '../metrics/family.ts';
 import type { AccountLimits } from '../model/account.ts';
@@ -42,8 +42,6 @@ export interface Account
   state(collector: string): CollectorState | undefined;
   /** What is shown of the dead-letter queue; undefined before the first complete walk, and when it has become too old. */
   dlqFacts(): DlqFacts | undefined;
-  /** What is shown of its schedules, by name; undefined as above. */
-  scheduleFacts(): EventsFacts['schedules'] | undefined;
   /** What it showed, minute by minute; `use` says how much of it is kept. */
   readonly history: Recorder;
   /** Since when what is wrong with it is. */
@@ -140,7 +138,6 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
     meter: client.meter,
     state: collector => states.find(each => each.collector === collector),
     dlqFacts: collectors.dlqFacts,
-    scheduleFacts: collectors.scheduleFacts,
     history,
     problems,
     limits: () => collectors.plan()?.limits ?? {},

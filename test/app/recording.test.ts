@@ -161,7 +161,6 @@ it('samples accounts at different times, says when one was taken, and survives a
       name,
       shownStatus: () => ({ account: name, up: false, collectors: [] }),
       shown: () => ({}),
-      scheduleFacts: () => undefined,
       history: { sample, recent: () => [], use: ({ maxBytes }: { maxBytes: number }) => limits.push(maxBytes) },
       problems: {
         firstSeen: () => undefined,

@@ -1,5 +1,6 @@
-/** Facts of collectors in which a test sets what it is about. */
-import type { DlqFacts, SelectionFacts } from '../../src/collectors/index.ts';
+/** Facts of collectors: a test sets the ones that it checks. */
+import { createLogTally } from '../../src/collectors/events/tally.ts';
+import type { DlqFacts, EventsFacts, SelectionFacts } from '../../src/collectors/index.ts';
 import type { Visible } from '../../src/scheduler/board.ts';
 
 /** Facts of a complete round that is committed. */
@@ -32,5 +33,19 @@ export const dlqFacts = (facts: Partial<DlqFacts>): DlqFacts => ({
   tracked: undefined,
   suspected: undefined,
   oldestInProgress: undefined,
+  ...facts,
+});
+
+/** Facts of an event log. */
+export const eventsFacts = (facts: Partial<EventsFacts>): EventsFacts => ({
+  gauges: undefined,
+  windowMs: 300_000,
+  since: undefined,
+  log: createLogTally(),
+  destinations: new Map(),
+  schedules: new Map(),
+  beyondCap: 0,
+  attempts: undefined,
+  labelled: { counters: true, histograms: false },
   ...facts,
 });

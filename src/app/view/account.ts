@@ -1,4 +1,4 @@
-import { type ScheduleFacts, scheduleFamilies } from '../../collectors/index.ts';
+import type { EventsFacts, ScheduleFacts } from '../../collectors/index.ts';
 import type { AccountView } from '../../http/api/account.ts';
 import type { DataState, Problem, State } from '../../http/api/parts.ts';
 import type { ShownAlert } from '../../http/served.ts';
@@ -6,6 +6,7 @@ import { pathAddress } from '../../kit/text.ts';
 import type { Source } from '../../metrics/family.ts';
 import { ownFamilies } from '../../metrics/own.ts';
 import type { AccountHistory } from '../../model/history.ts';
+import type { Visible } from '../../scheduler/board.ts';
 import type { Account } from '../account.ts';
 import type { AccountSettings } from '../account-client.ts';
 import { retentionOf } from '../account-metrics.ts';
@@ -17,7 +18,7 @@ import { problemsOf, type ShownAccount } from './problems.ts';
 import { createRecent, rememberedAt } from './recent.ts';
 import { type Shown, shownBy } from './samples.ts';
 import { roundsOf, type Truth, truthOf } from './truth.ts';
-import { byLabel, isoSeconds, isoTime, orNull, sum, wellFormed } from './values.ts';
+import { isoTime, orNull, sum, wellFormed } from './values.ts';
 
 type Schedule = AccountView['schedules'][number];
 
@@ -30,24 +31,21 @@ function scheduleStateOf(facts: ScheduleFacts | undefined): Schedule['state'] {
   return judged === undefined || judged.as === 'unread' ? 'unknown' : judged.as;
 }
 
-/** Deliveries that are expected again and again. `facts`: what has no place in samples, by name. */
-function schedules(shown: Shown, facts: ReadonlyMap<string, ScheduleFacts> | undefined): Schedule[] {
-  const { scheduleStarted, scheduleDelivered, scheduleFailed, scheduleNext, scheduleMissed, scheduleLate } =
-    scheduleFamilies;
-  const of = (family: (typeof scheduleFamilies)[keyof typeof scheduleFamilies]) => byLabel(shown, family, 'schedule');
-  const [started, delivered, failed, next] = [scheduleStarted, scheduleDelivered, scheduleFailed, scheduleNext].map(of);
-  const late = of(scheduleLate);
-  return [...of(scheduleMissed)].map(([name, missed]) => ({
-    name,
-    state: scheduleStateOf(facts?.get(name)),
-    lastStarted: isoSeconds(started?.get(name)),
-    lastDelivered: isoSeconds(delivered?.get(name)),
-    lastFailed: isoSeconds(failed?.get(name)),
-    next: isoSeconds(next?.get(name)),
-    missed,
-    late: late.get(name) ?? 0,
-  }));
-}
+/** Deliveries that are expected again and again. */
+const schedules = ({ now, committed }: Visible<EventsFacts>): Schedule[] =>
+  [...(committed?.schedules ?? [])].map(([name, { missed, late }]) => {
+    const facts = now?.schedules.get(name);
+    return {
+      name: name.toWellFormed(),
+      state: scheduleStateOf(facts),
+      lastStarted: isoTime(facts?.lastStarted),
+      lastDelivered: isoTime(facts?.lastDelivered),
+      lastFailed: isoTime(facts?.lastFailed),
+      next: isoTime(facts?.next),
+      missed,
+      late,
+    };
+  });
 
 /** What reading the service costs. `budgetPerDay`: requests, as configured. */
 export function calls(shown: Shown, budgetPerDay: number): AccountView['calls'] {
@@ -67,8 +65,8 @@ export function calls(shown: Shown, budgetPerDay: number): AccountView['calls'] 
 
 /** An account, and what else is known of it. */
 export interface Viewed extends Pick<AccountHistory, 'recent'>, Pick<ProblemLog, 'firstSeen'> {
-  readonly account: Pick<Account, 'name' | 'shown' | 'shownStatus' | 'scheduleFacts'>;
-  readonly settings: Pick<AccountSettings, 'baseUrl' | 'region' | 'labels' | 'budget' | 'retention'>;
+  readonly account: Pick<Account, 'name' | 'shown' | 'shownStatus'>;
+  readonly settings: Pick<AccountSettings, 'baseUrl' | 'region' | 'labels' | 'budget' | 'objectives' | 'retention'>;
   /** Everything in the exposition that is about it, auto-cancel's numbers included. */
   readonly sources: readonly Source[];
 }
@@ -120,9 +118,9 @@ function shownAccount({ account, settings, recent: recorded }: Viewed, shown: Sh
       { most: plan?.limits.dlq_size, retention: retentionOf(settings, plan) },
       recent,
     ),
-    events: events(truths.events, shown, recent, detail === 'whole'),
+    events: events(truths.events, facts.events ?? NOTHING, settings.objectives, recent, detail === 'whole'),
     flowControl: flowControl(truths.flowControl, shown, recent),
-    schedules: schedules(shown, account.scheduleFacts()),
+    schedules: schedules(facts.events ?? NOTHING),
     calls: calls(shown, budget.requestsPerDay),
   };
   return { view, truths };

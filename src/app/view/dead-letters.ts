@@ -30,7 +30,7 @@ function breakdowns(facts: DlqFacts | undefined): DeadLetters['breakdowns'] {
 
 const leftOf = (counted: SelectionFacts | undefined) => (counted ? { ...counted.left } : null);
 
-/** Filters that are shown, and those that failed. */
+/** Filters with facts, and failed filters. */
 function filters({ failedFilters }: Truth, { now, committed }: Visible<DlqFacts>): DeadLetters['filters'] {
   const filtersOf = (facts: DlqFacts | undefined) =>
     new Map([...shownFilters(facts?.selections ?? new Map())].map(([name, each]) => [name.toWellFormed(), each]));

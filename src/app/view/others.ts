@@ -54,7 +54,6 @@ const unread = (settings: AccountSettings): Viewed => ({
     name: settings.name,
     shownStatus: () => ({ account: settings.name, up: false, collectors: unreadCollectors(settings.collect) }),
     shown: () => ({}),
-    scheduleFacts: () => undefined,
   },
   settings,
   sources: [],

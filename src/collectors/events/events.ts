@@ -63,6 +63,36 @@ const EXPECTED: Readonly<Record<(typeof RESULTS)[number], readonly StatusClass[]
   error: ['none', '3xx', '4xx', '5xx'],
 };
 
+/** Results of attempts that have a series, with their counts. */
+export const shownAnswers = ({ answers }: Pick<ShownTally, 'answers'>) =>
+  RESULTS.flatMap(result =>
+    STATUS_CLASSES.filter(each => EXPECTED[result].includes(each) || answers[result][each] > 0).map(statusClass => ({
+      result,
+      statusClass,
+      count: answers[result][statusClass],
+    })),
+  );
+
+interface ShownHistogram {
+  /** Undefined for the whole log. */
+  readonly destination: string | undefined;
+  readonly state: HistogramState;
+  readonly since: number | undefined;
+}
+
+/** Histograms of a wait that have series: one for each destination, or one for the whole log. */
+export const shownWaits = (
+  { labelled, log, destinations, since }: Pick<EventsFacts, 'labelled' | 'log' | 'destinations' | 'since'>,
+  wait: 'timeToDeliver' | 'queueWait',
+): ShownHistogram[] =>
+  labelled.histograms
+    ? [...destinations].map(([destination, tally]) => ({
+        destination,
+        state: tally[wait],
+        since: tally.since ?? since,
+      }))
+    : [{ destination: undefined, state: log[wait], since }];
+
 const BEHIND =
   'Computed from the log in the background, events.overlap or up to a minute more behind its newest event.';
 
@@ -174,7 +204,8 @@ export const events = defineKind({
   auxiliary: ['sweep'],
   lasting: ['since'],
   create: createEvents,
-  samples({ gauges, windowMs, since, log, destinations, schedules, labelled, beyondCap }: EventsFacts) {
+  samples(facts: EventsFacts) {
+    const { gauges, windowMs, since, log, destinations, schedules, labelled, beyondCap } = facts;
     const one = (value: number) => [{ labels: {}, value }];
     const counted = (value: number) => [{ labels: {}, value, ...begun }];
     const begun = since === undefined ? {} : { since };
@@ -182,14 +213,10 @@ export const events = defineKind({
     const time = (ms: number | undefined) => (ms === undefined ? [] : one(ms / 1000));
     const named = (destination: string) => (labelled.counters ? destination : undefined);
     const tallies = [...destinations];
-    const waits = (wait: 'timeToDeliver' | 'queueWait') => {
-      const series: [string | undefined, HistogramState, number | undefined][] = labelled.histograms
-        ? tallies.map(([destination, tally]) => [destination, tally[wait], startOf(tally).since])
-        : [[undefined, log[wait], since]];
-      return series.flatMap(([destination, state, since]) =>
+    const waits = (wait: 'timeToDeliver' | 'queueWait') =>
+      shownWaits(facts, wait).flatMap(({ destination, state, since }) =>
         histogramSamples({ destination }, BOUNDS[wait], state, since),
       );
-    };
     return {
       recent: gauges ? EVENT_STATES.map(state => ({ labels: { state }, value: gauges.recent[state] })) : [],
       window: one(windowMs / 1000),
@@ -210,15 +237,11 @@ export const events = defineKind({
         })),
       ),
       answers: tallies.flatMap(([destination, tally]) =>
-        RESULTS.flatMap(result =>
-          STATUS_CLASSES.filter(each => EXPECTED[result].includes(each) || tally.answers[result][each] > 0).map(
-            each => ({
-              labels: { result, status_class: each, destination: named(destination) },
-              value: tally.answers[result][each],
-              ...startOf(tally),
-            }),
-          ),
-        ),
+        shownAnswers(tally).map(({ result, statusClass, count }) => ({
+          labels: { result, status_class: statusClass, destination: named(destination) },
+          value: count,
+          ...startOf(tally),
+        })),
       ),
       timeToDeliver: waits('timeToDeliver'),
       queueWait: waits('queueWait'),

@@ -164,7 +164,6 @@ function scene(count: number, takes = 0) {
         const messages = values[index]?.value;
         return { dlq: complete(dlqFacts({ selections: new Map([['all', selection({ messages })]]) })) };
       },
-      scheduleFacts: () => undefined,
     };
     return { account, settings, sources: [source], recent: () => [], firstSeen: () => undefined };
   });

@@ -6,9 +6,10 @@ import { flowControl } from '../../../src/app/view/flow-control.ts';
 import { createRecent } from '../../../src/app/view/recent.ts';
 import type { Shown } from '../../../src/app/view/samples.ts';
 import { isoTime } from '../../../src/app/view/values.ts';
+import { BOUNDS, createDestinationTally, createLogTally } from '../../../src/collectors/events/tally.ts';
 import type { Sample } from '../../../src/metrics/family.ts';
 import type { Point } from '../../../src/model/history.ts';
-import { complete, dlqFacts, selection } from '../../support/shown-facts.ts';
+import { complete, dlqFacts, eventsFacts, selection } from '../../support/shown-facts.ts';
 
 const NOW = Date.UTC(2026, 0, 1, 12);
 const MINUTE = 60_000;
@@ -42,6 +43,8 @@ function recorded(series: Readonly<Record<string, readonly (readonly [minutesAgo
 const NONE = recorded({});
 const FRESH = { enabled: true, data: 'fresh', at: NOW, failedFilters: [] } as const;
 const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const OBJECTIVES = { delivered: 0.99, onTime: 0.95, onTimeWithin: 5 * MINUTE, window: 30 * DAY, dlqMaxAge: DAY };
 
 describe('a change', () => {
   it.each([
@@ -84,19 +87,18 @@ describe('a change', () => {
 });
 
 describe('the last hour of messages', () => {
-  const now = shownFrom(`
-    delivery_messages_finished_total{outcome="delivered",destination="a"} 70
-    delivery_messages_finished_total{outcome="delivered",destination="b"} 60
-    delivery_messages_finished_total{outcome="failed",destination="a"} 10
-    delivery_messages_finished_total{outcome="failed",destination="b"} 2
-    delivery_messages_finished_total{outcome="cancelled",destination="a"} 5
-    delivery_messages_overdue_total 3
-    delivery_message_time_to_deliver_seconds_bucket{le="1.0"} 60
-    delivery_message_time_to_deliver_seconds_bucket{le="5.0"} 118
-    delivery_message_time_to_deliver_seconds_bucket{le="300.0"} 129
-    delivery_message_time_to_deliver_seconds_bucket{le="+Inf"} 130
-    delivery_message_time_to_deliver_seconds_sum 400
-    delivery_message_time_to_deliver_seconds_count 130`);
+  const tally = (delivered: number, failed: number, cancelled: number) => ({
+    ...createDestinationTally(),
+    finished: { delivered, failed, cancelled },
+  });
+  const log = createLogTally();
+  const counts = { 1: 60, 5: 58, 300: 11 };
+  for (const [le, count] of Object.entries(counts)) {
+    log.timeToDeliver.counts[BOUNDS.timeToDeliver.indexOf(Number(le) as 1)] = count;
+  }
+  log.timeToDeliver.counts[BOUNDS.timeToDeliver.length] = 1;
+  const destinations = new Map(Object.entries({ a: tally(70, 10, 5), b: tally(60, 2, 0) }));
+  const now = complete(eventsFacts({ destinations, log: { ...log, overdue: 3 } }));
   const finished = 'delivery_messages_finished_total';
   const bucket = 'delivery_message_time_to_deliver_seconds_bucket';
   const before = {
@@ -111,7 +113,7 @@ describe('the last hour of messages', () => {
   } as const;
 
   it('is told from what was recorded, whatever the destination, with the time that it was', () => {
-    expect(events(FRESH, now, recorded(before)).lastHour).toEqual({
+    expect(events(FRESH, now, OBJECTIVES, recorded(before)).lastHour).toEqual({
       overSeconds: 1800,
       delivered: 90,
       failed: 10,
@@ -136,12 +138,12 @@ describe('the last hour of messages', () => {
       [`${bucket}{le="300.0"}`]: [[30, 129]],
       [`${bucket}{le="+Inf"}`]: [[30, 130]],
     } as const;
-    expect(events(FRESH, now, recorded(idle)).lastHour).toMatchObject({
+    expect(events(FRESH, now, OBJECTIVES, recorded(idle)).lastHour).toMatchObject({
       delivered: 0,
       deliveredRatio: null,
       timeToDeliver: [],
     });
-    expect(events(FRESH, now, NONE).lastHour).toBeNull();
+    expect(events(FRESH, now, OBJECTIVES, NONE).lastHour).toBeNull();
   });
 });
 
