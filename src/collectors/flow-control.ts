@@ -164,6 +164,13 @@ export const flowControl = defineKind({
   },
 });
 
+/** When the state of a key began (ms since the Unix epoch); undefined for keys that are ok. */
+export const stateSince = ({ state, since }: AuditedKey) => (state === 'ok' ? undefined : since);
+
+/** Time until nothing waits on a key (s); undefined unless its waitlist falls evenly. */
+export const secondsToDrain = ({ drainsIn }: AuditedKey) =>
+  drainsIn === undefined ? undefined : Math.round(drainsIn / 1000);
+
 function auditSamples(audited: ReadonlyMap<string, AuditedKey>) {
   const keys = [...audited];
   const counts = recordOf(FLOW_STATES, () => 0);
@@ -178,10 +185,13 @@ function auditSamples(audited: ReadonlyMap<string, AuditedKey>) {
       labels: { flow_control_key, state, reason },
       value: 1,
     })),
-    stateSince: each(({ state, since }) => (state === 'ok' ? undefined : since / 1000)),
+    stateSince: each(key => {
+      const since = stateSince(key);
+      return since === undefined ? undefined : since / 1000;
+    }),
     auditedKeys: FLOW_STATES.map(state => ({ labels: { state }, value: counts[state] })),
     ghostSlots: each(({ ghosts }) => ghosts),
-    timeToDrain: each(({ drainsIn }) => (drainsIn === undefined ? undefined : Math.round(drainsIn / 1000))),
+    timeToDrain: each(secondsToDrain),
   };
 }
 

@@ -1,6 +1,6 @@
 /** Facts of collectors: a test sets the ones that it checks. */
 import { createLogTally } from '../../src/collectors/events/tally.ts';
-import type { DlqFacts, EventsFacts, SelectionFacts } from '../../src/collectors/index.ts';
+import type { DlqFacts, EventsFacts, FlowControlFacts, SelectionFacts } from '../../src/collectors/index.ts';
 import type { Visible } from '../../src/scheduler/board.ts';
 
 /** Facts of a complete round that is committed. */
@@ -47,5 +47,15 @@ export const eventsFacts = (facts: Partial<EventsFacts>): EventsFacts => ({
   beyondCap: 0,
   attempts: undefined,
   labelled: { counters: true, histograms: false },
+  ...facts,
+});
+
+/** Facts of flow-control keys. */
+export const flowControlFacts = (facts: Partial<FlowControlFacts>): FlowControlFacts => ({
+  keys: undefined,
+  shown: [],
+  beyondCap: 0,
+  beyondCapWaiting: 0,
+  audited: undefined,
   ...facts,
 });

@@ -119,7 +119,7 @@ function shownAccount({ account, settings, recent: recorded }: Viewed, shown: Sh
       recent,
     ),
     events: events(truths.events, facts.events ?? NOTHING, settings.objectives, recent, detail === 'whole'),
-    flowControl: flowControl(truths.flowControl, shown, recent),
+    flowControl: flowControl(truths.flowControl, facts.flow_control?.now, recent),
     schedules: schedules(facts.events ?? NOTHING),
     calls: calls(shown, budget.requestsPerDay),
   };

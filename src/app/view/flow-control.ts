@@ -1,85 +1,78 @@
 import { OTHER } from '../../collectors/cap.ts';
-import { flowControl as collector } from '../../collectors/flow-control.ts';
+import { flowControl as collector, secondsToDrain, stateSince } from '../../collectors/flow-control.ts';
+import type { FlowControlFacts } from '../../collectors/index.ts';
 import type { AccountView } from '../../http/api/account.ts';
-import { FLOW_REASONS, FLOW_STATES } from '../../model/flow-state.ts';
+import type { FlowControlEntry } from '../../model/message.ts';
 import { type Change, type Recent, seriesName } from './recent.ts';
-import type { Shown } from './samples.ts';
 import type { Truth } from './truth.ts';
-import { byLabel, isoSeconds, orNull, sum } from './values.ts';
+import { isoTime, orNull, sum } from './values.ts';
 
 type FlowControl = AccountView['flowControl'];
 type Row = FlowControl['rows'][number];
 
-const { families } = collector;
-const { waitlistSize, keys, seriesDropped, state, auditedKeys: _keys, ...PER_KEY } = families;
+const { waitlistSize } = collector.families;
 
-/** Keys that have a row. */
+/** Maximum number of keys with a row. */
 const MOST_ROWS = 100;
-/** Milliseconds by which the pace of a waitlist is told. */
+/** Milliseconds over which the pace of a waitlist is measured. */
 const PACE_OVER = 900_000;
 
-/** Seconds until nothing waits, at the pace of a change; null where it does not shrink, or is not known. */
+/** Seconds until nothing waits, at the pace of a change; null if it does not shrink or its pace is unknown. */
 function drainSeconds(waiting: number, change: Change | null): number | null {
   if (waiting === 0) return 0;
   return change && change.by < 0 ? Math.round((waiting * change.overSeconds) / -change.by) : null;
 }
 
-/** The larger share of what is allowed that is used; null where neither is known. */
-function saturation({ parallelismLimit, parallelismInUse, rateLimit, rateUsed }: Omit<Row, 'saturation'>) {
+/** The larger share of a limit that is used; null if neither is known. */
+function saturation({ parallelismLimit, parallelismInUse, rateLimit, rateUsed }: FlowControlEntry): number | null {
   const shares = [
     [parallelismInUse, parallelismLimit],
     [rateUsed, rateLimit],
-  ].flatMap(([used, limit]) => (typeof used === 'number' && limit ? [used / limit] : []));
+  ].flatMap(([used, limit]) => (used !== undefined && limit ? [used / limit] : []));
   return shares.length === 0 ? null : Math.max(...shares);
 }
 
+/** The largest waitlists first; equal ones by key. */
+const bySize = (a: FlowControlEntry, b: FlowControlEntry) =>
+  b.waitlistSize - a.waitlistSize || (a.key < b.key ? -1 : 1);
+
 /** Waitlists by flow-control key. */
-export function flowControl({ enabled, data }: Truth, shown: Shown, recent: Recent): FlowControl {
-  const waiting = byLabel(shown, waitlistSize, 'flow_control_key');
-  const of = (family: (typeof PER_KEY)[keyof typeof PER_KEY]) => byLabel(shown, family, 'flow_control_key');
-  const each = {
-    parallelismLimit: of(PER_KEY.parallelismLimit),
-    parallelismInUse: of(PER_KEY.parallelismInUse),
-    rateLimit: of(PER_KEY.rateLimit),
-    rateUsed: of(PER_KEY.rateUsed),
-    ratePeriodSeconds: of(PER_KEY.ratePeriod),
-    paused: of(PER_KEY.paused),
-    since: of(PER_KEY.stateSince),
-    ghostSlots: of(PER_KEY.ghostSlots),
-    timeToDrain: of(PER_KEY.timeToDrain),
-  };
-  const states = new Map(shown.of(state).map(({ labels }) => [labels.flow_control_key?.toWellFormed(), labels]));
-  function row([key, size]: readonly [string, number]): Row {
-    const change = recent.change(seriesName(waitlistSize.name, { flow_control_key: key }), size, PACE_OVER);
-    const paused = each.paused.get(key);
-    const known = {
-      key,
-      waiting: size,
+export function flowControl(
+  { enabled, data }: Truth,
+  facts: FlowControlFacts | undefined,
+  recent: Recent,
+): FlowControl {
+  const { keys, shown = [], beyondCap = 0, beyondCapWaiting = 0, audited } = facts ?? {};
+  function row(entry: FlowControlEntry): Row {
+    const { key, waitlistSize: waiting } = entry;
+    const change = recent.change(seriesName(waitlistSize.name, { flow_control_key: key }), waiting, PACE_OVER);
+    const audit = audited?.get(key);
+    return {
+      key: key.toWellFormed(),
+      waiting,
       change,
-      state: FLOW_STATES.find(name => name === states.get(key)?.state) ?? null,
-      stateReason: FLOW_REASONS.find(name => name === states.get(key)?.reason) ?? null,
-      stateSince: isoSeconds(each.since.get(key)),
-      ghostSlots: orNull(each.ghostSlots.get(key)),
-      drainSeconds: each.timeToDrain.get(key) ?? drainSeconds(size, change),
-      parallelismLimit: orNull(each.parallelismLimit.get(key)),
-      parallelismInUse: orNull(each.parallelismInUse.get(key)),
-      rateLimit: orNull(each.rateLimit.get(key)),
-      rateUsed: orNull(each.rateUsed.get(key)),
-      ratePeriodSeconds: orNull(each.ratePeriodSeconds.get(key)),
-      paused: paused === undefined ? null : paused === 1,
+      state: audit?.state ?? null,
+      stateReason: audit?.reason ?? null,
+      stateSince: isoTime(audit && stateSince(audit)),
+      ghostSlots: orNull(audit?.ghosts),
+      drainSeconds: (audit && secondsToDrain(audit)) ?? drainSeconds(waiting, change),
+      parallelismLimit: orNull(entry.parallelismLimit),
+      parallelismInUse: orNull(entry.parallelismInUse),
+      rateLimit: orNull(entry.rateLimit),
+      rateUsed: orNull(entry.rateUsed),
+      ratePeriodSeconds: orNull(entry.ratePeriodSeconds),
+      paused: orNull(entry.paused),
+      saturation: saturation(entry),
     };
-    return { ...known, saturation: saturation(known) };
   }
-  const known = shown.one(keys);
-  const named = [...waiting].filter(([key]) => key !== OTHER);
-  const largest = named.sort(([a, sizeOfA], [b, sizeOfB]) => sizeOfB - sizeOfA || (a < b ? -1 : 1));
+  const named = shown.filter(({ key }) => key !== OTHER);
   return {
     enabled,
     data,
-    keys: orNull(known),
-    waiting: known === undefined ? null : sum(waiting.values()),
-    beyondCap: byLabel(shown, seriesDropped, 'family').get(waitlistSize.name) ?? 0,
-    beyondCapWaiting: waiting.get(OTHER) ?? 0,
-    rows: largest.slice(0, MOST_ROWS).map(row),
+    keys: orNull(keys),
+    waiting: keys === undefined ? null : sum(shown.map(entry => entry.waitlistSize)) + beyondCapWaiting,
+    beyondCap,
+    beyondCapWaiting,
+    rows: named.sort(bySize).slice(0, MOST_ROWS).map(row),
   };
 }

@@ -11,26 +11,13 @@ export function isoTime(ms: number | undefined): string | null {
   return new Date(Math.round(ms)).toISOString();
 }
 
-/** A time as samples have it. */
-export const isoSeconds = (seconds: number | undefined) => isoTime(seconds === undefined ? undefined : seconds * 1000);
-
 /** Text of others as JSON can hold it. */
 export const wellFormed = (text: string | undefined) => text?.toWellFormed() ?? null;
 
 /** What is not known is null. */
 export const orNull = <T>(value: T | undefined): T | null => value ?? null;
 
-/** Values of a family by one of its labels. Of those that read the same, the first, as in the exposition. */
-export function byLabel(shown: Shown, family: Family, label: string): ReadonlyMap<string, number> {
-  const values = new Map<string, number>();
-  for (const { labels, value } of shown.of(family)) {
-    const text = labels[label]?.toWellFormed() ?? '';
-    if (!values.has(text)) values.set(text, value);
-  }
-  return values;
-}
-
-/** The same, summed over all other labels. */
+/** Values of a family by one of its labels, summed over all others. */
 export function sumBy(shown: Shown, family: Family, label: string): ReadonlyMap<string, number> {
   const sums = new Map<string, number>();
   for (const { labels, value } of shown.of(family)) {

@@ -9,7 +9,7 @@ import { isoTime } from '../../../src/app/view/values.ts';
 import { BOUNDS, createDestinationTally, createLogTally } from '../../../src/collectors/events/tally.ts';
 import type { Sample } from '../../../src/metrics/family.ts';
 import type { Point } from '../../../src/model/history.ts';
-import { complete, dlqFacts, eventsFacts, selection } from '../../support/shown-facts.ts';
+import { complete, dlqFacts, eventsFacts, flowControlFacts, selection } from '../../support/shown-facts.ts';
 
 const NOW = Date.UTC(2026, 0, 1, 12);
 const MINUTE = 60_000;
@@ -148,20 +148,23 @@ describe('the last hour of messages', () => {
 });
 
 describe('a waitlist', () => {
-  const shown = shownFrom(`
-    delivery_flow_control_keys 4
-    delivery_flow_control_waitlist_size{flow_control_key="shrinks"} 60
-    delivery_flow_control_waitlist_size{flow_control_key="grows"} 60
-    delivery_flow_control_waitlist_size{flow_control_key="empty"} 0
-    delivery_flow_control_waitlist_size{flow_control_key="__other__"} 500
-    delivery_flow_control_parallelism_limit{flow_control_key="shrinks"} 10
-    delivery_flow_control_parallelism_in_use{flow_control_key="shrinks"} 4
-    delivery_flow_control_rate_limit{flow_control_key="shrinks"} 100
-    delivery_flow_control_rate_used{flow_control_key="shrinks"} 90
-    delivery_flow_control_paused{flow_control_key="grows"} 1
-    delivery_flow_control_parallelism_limit{flow_control_key="grows"} 0
-    delivery_flow_control_parallelism_in_use{flow_control_key="grows"} 0
-    delivery_series_dropped{family="delivery_flow_control_waitlist_size"} 7`);
+  const facts = flowControlFacts({
+    keys: 4,
+    shown: [
+      {
+        key: 'shrinks',
+        waitlistSize: 60,
+        parallelismLimit: 10,
+        parallelismInUse: 4,
+        rateLimit: 100,
+        rateUsed: 90,
+      },
+      { key: 'grows', waitlistSize: 60, paused: true, parallelismLimit: 0, parallelismInUse: 0 },
+      { key: 'empty', waitlistSize: 0 },
+    ],
+    beyondCap: 7,
+    beyondCapWaiting: 500,
+  });
   const size = 'delivery_flow_control_waitlist_size';
   const recent = recorded({
     [`${size}{flow_control_key="shrinks"}`]: [[15, 90]],
@@ -170,7 +173,7 @@ describe('a waitlist', () => {
   });
 
   it('drains at the pace of the last quarter of an hour, or not at all', () => {
-    const { rows, ...whole } = flowControl(FRESH, shown, recent);
+    const { rows, ...whole } = flowControl(FRESH, facts, recent);
     expect(whole).toEqual({
       enabled: true,
       data: 'fresh',
@@ -195,8 +198,8 @@ describe('a waitlist', () => {
   });
 
   it('has a row among the hundred largest', () => {
-    const many = Array.from({ length: 150 }, (_, index) => `${size}{flow_control_key="key-${index}"} ${index}`);
-    const { rows, waiting } = flowControl(FRESH, shownFrom(`delivery_flow_control_keys 150\n${many.join('\n')}`), NONE);
+    const many = Array.from({ length: 150 }, (_, index) => ({ key: `key-${index}`, waitlistSize: index }));
+    const { rows, waiting } = flowControl(FRESH, flowControlFacts({ keys: 150, shown: many }), NONE);
     expect([rows.length, rows[0]?.key, rows.at(-1)?.key, waiting]).toEqual([100, 'key-149', 'key-50', 11_175]);
   });
 });
