@@ -57,16 +57,23 @@ export interface Reader {
   flowControlKey(key: string, signal: AbortSignal): Promise<FlowControlEntry | undefined>;
 }
 
-/** How many rows the next page of each list is asked for. Shrinks for good when the service's pages are too large to read. */
-export interface PageSizes {
-  dlq: number;
-  events: number;
+/** Rows to request with the next page of a list. */
+interface PageSize {
+  rows: number;
+  /** Maximum: the limit of the interface, or less if the service refuses it. */
+  most: number;
+  /** Pages read with this number of rows since it last changed. */
+  pages: number;
 }
 
-/** The most a page of each list may hold: limits of the interface. */
-export function createPageSizes(): PageSizes {
-  return { dlq: 100, events: 1000 };
-}
+export type PageSizes = Readonly<Record<'dlq' | 'events', PageSize>>;
+
+const pageSize = (most: number): PageSize => ({ rows: most, most, pages: 0 });
+
+export const createPageSizes = (): PageSizes => ({ dlq: pageSize(100), events: pageSize(1000) });
+
+/** Pages after which twice as many rows are requested: a few large rows must not multiply the requests of a walk for good. */
+const PAGES_TO_GROW = 16;
 
 /** Some services allow no more rows than this in a page of any list. */
 const SMALL_PAGE = 100;
@@ -121,27 +128,38 @@ export function createReader(deps: ReaderDeps): Reader {
   }
 
   /**
-   * Reads one page. A page that is too large is requested again with half as many rows, down to one; a single row that is
-   * too large counts as unreadable. If the service refuses the request, the number of rows may be the reason: it is
-   * requested again with as few as every service allows. Remembers the size that worked.
+   * Reads one page; returns it with the number of rows requested. A page that is too large is requested again with half as
+   * many rows, down to one; a single row that is too large counts as unreadable. If the service refuses the request, the
+   * number of rows may be the reason: it is requested again with as few as every service allows.
    */
   async function getPage(
     endpoint: keyof PageSizes,
     path: string,
     query: URLSearchParams,
     signal: AbortSignal,
-  ): Promise<unknown> {
-    for (let size = sizes[endpoint]; ; ) {
-      query.set('count', String(size));
+  ): Promise<{ readonly body: unknown; readonly requested: number }> {
+    const size = sizes[endpoint];
+    const setRows = (rows: number) => Object.assign(size, { rows, pages: 0 });
+    let accepted = size.most;
+    for (let requested = size.rows; ; ) {
+      query.set('count', String(requested));
       try {
-        const page = await get(endpoint, path, query, LARGEST_BODY, signal);
-        sizes[endpoint] = Math.min(sizes[endpoint], size);
-        return page;
+        const body = await get(endpoint, path, query, LARGEST_BODY, signal);
+        size.most = Math.min(size.most, accepted);
+        if (size.rows > size.most) setRows(size.most);
+        if (requested === size.rows) size.pages += 1;
+        if (size.rows < size.most && size.pages >= PAGES_TO_GROW) setRows(Math.min(size.rows * 2, size.most));
+        return { body, requested };
       } catch (error) {
         if (!(error instanceof UpstreamError)) throw error;
-        if (error.tooLarge && size > 1) size = Math.floor(size / 2);
-        else if (wasRefused(error) && size > SMALL_PAGE) size = SMALL_PAGE;
-        else {
+        if (error.tooLarge && requested > 1) {
+          requested = Math.floor(requested / 2);
+          // Another read may have requested even fewer in the interim.
+          setRows(Math.min(size.rows, requested));
+        } else if (wasRefused(error) && requested > SMALL_PAGE) {
+          requested = SMALL_PAGE;
+          accepted = SMALL_PAGE;
+        } else {
           if (error.tooLarge) onRejected(endpoint, 1);
           throw error;
         }
@@ -192,15 +210,14 @@ export function createReader(deps: ReaderDeps): Reader {
     async function readPage(path: string, cursor: string | undefined): Promise<CursorPage<Row>> {
       const parameters = new URLSearchParams();
       for (const [name, value] of Object.entries(query)) parameters.set(name, String(value));
-      parameters.set('count', String(sizes[endpoint]));
+      parameters.set('count', String(sizes[endpoint].rows));
       if (cursor !== undefined) parameters.set('cursor', cursor);
-      const page = wire.toPage(await getPage(endpoint, path, parameters, signal), list);
+      const { body, requested } = await getPage(endpoint, path, parameters, signal);
+      const page = wire.toPage(body, list);
       if (!page) throw new UpstreamError('invalid_response', `GET ${path}: no complete list of ${list}`);
-      if (page.rows.length > sizes[endpoint] * TOLERATED) {
-        throw new UpstreamError(
-          'invalid_response',
-          `GET ${path}: ${page.rows.length} rows where ${sizes[endpoint]} were requested`,
-        );
+      if (page.rows.length > requested * TOLERATED) {
+        const message = `GET ${path}: ${page.rows.length} rows where ${requested} were requested`;
+        throw new UpstreamError('invalid_response', message);
       }
       return { ...(await toRows(endpoint, page, toRow)), cursor: page.cursor };
     }
