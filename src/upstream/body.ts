@@ -1,6 +1,7 @@
 import { pipeline } from 'node:stream/promises';
 import { StringDecoder } from 'node:string_decoder';
 import { createGunzip } from 'node:zlib';
+import { unlessAborted } from '../kit/clock.ts';
 import { createTurns } from '../kit/turns.ts';
 import { UpstreamError } from './errors.ts';
 
@@ -122,12 +123,58 @@ async function parse(text: string, what: string): Promise<unknown> {
   }
 }
 
-/** The JSON value of a response body with this Content-Encoding. Throws UpstreamError. */
-export async function readBody(packed: AsyncIterable<Buffer>, encoding: string, bounds: BodyBounds): Promise<unknown> {
+/** Above this length, at most `MAX_LARGE` bodies of all accounts are read concurrently: more could exhaust memory (characters). */
+const LARGE = 4 * 1024 * 1024;
+const MAX_LARGE = 2;
+const waiting = new Set<() => void>();
+let free = MAX_LARGE;
+
+function leave(): void {
+  const [next] = waiting;
+  if (next) {
+    waiting.delete(next);
+    next();
+  } else free += 1;
+}
+
+/** Waits until a body may become large. Rejects with the signal's reason. */
+async function enter(signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  if (free > 0) {
+    free -= 1;
+    return;
+  }
+  const { promise, resolve } = Promise.withResolvers<void>();
+  waiting.add(resolve);
+  try {
+    await unlessAborted(promise, signal);
+  } catch (error) {
+    if (!waiting.delete(resolve)) leave();
+    throw error;
+  }
+}
+
+/** The JSON value of a response body with this Content-Encoding. Throws UpstreamError, or the reason of `signal`. */
+export async function readBody(
+  packed: AsyncIterable<Buffer>,
+  encoding: string,
+  bounds: BodyBounds,
+  signal = new AbortController().signal,
+): Promise<unknown> {
   const decoder = new StringDecoder('utf8');
   let text = '';
-  for await (const chunk of decoded(packed, encoding.toLowerCase(), bounds)) text += decoder.write(chunk);
-  return parse(text + decoder.end(), bounds.what);
+  let isLarge = false;
+  try {
+    for await (const chunk of decoded(packed, encoding.toLowerCase(), bounds)) {
+      text += decoder.write(chunk);
+      if (isLarge || text.length <= LARGE) continue;
+      await enter(signal);
+      isLarge = true;
+    }
+    return await parse(text + decoder.end(), bounds.what);
+  } finally {
+    if (isLarge) leave();
+  }
 }
 
 /** Maps each row, and yields to the event loop between slices of a long list. */

@@ -93,7 +93,7 @@ export function createSend({ addresses, dispatcher, timeout, now, onBytes, secre
           const message = `${what}: ${statusText(status, serviceError)}`;
           throw new UpstreamError(reason, message, { retryAfter: wait, status, serviceError });
         }
-        return { status, body: await readBody(packed, encoding, bounds), wait };
+        return { status, body: await readBody(packed, encoding, bounds, deadline), wait };
       });
     } catch (error) {
       // Stopping is no failure of the service: the reason goes up as it is.

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -136,6 +137,61 @@ describe('the body of a response', () => {
   it('is parsed when its strings contain brackets, quotes and backslashes', async () => {
     const strings = ['{[,"\\'.repeat(1_000_000), '\\', '"', '\\"', '],}', '\\\\"['.repeat(100_000)];
     expect(await read(JSON.stringify(strings), 65_536)).toEqual(strings);
+  });
+});
+
+describe('bodies above 4 MiB', () => {
+  const bounds = { what: 'GET /v2/dlq', largest: LARGEST };
+  const MIB = 1024 * 1024;
+
+  /** Starts to read a body of 6 MiB that ends when `end` is called. */
+  function start(signal = new AbortController().signal) {
+    const end = Promise.withResolvers<void>();
+    const body = { chunks: 0, end: end.resolve, fail: end.reject };
+    async function* chunks() {
+      for (; body.chunks < 6; body.chunks += 1) yield Buffer.alloc(MIB, ' ');
+      await end.promise;
+      yield Buffer.from('1');
+    }
+    const result = readBody(chunks(), 'identity', bounds, signal);
+    result.catch(() => undefined);
+    return { body, result };
+  }
+  const chunksRead = (bodies: readonly ReturnType<typeof start>[]) => bodies.map(({ body }) => body.chunks);
+
+  it('are read two at a time in the order in which they grow, and smaller ones do not wait', async () => {
+    const bodies = Array.from({ length: 4 }, () => start());
+    await nextTurn();
+    // The chunk that exceeds 4 MiB is kept; no further one is read.
+    expect(chunksRead(bodies)).toEqual([6, 6, 4, 4]);
+    expect(await read(`"${PADDING}"`)).toBe(PADDING);
+    bodies[1]?.body.fail(new Error('cut off'));
+    await expect(bodies[1]?.result).rejects.toThrow('cut off');
+    await nextTurn();
+    expect(chunksRead(bodies)).toEqual([6, 6, 6, 4]);
+    for (const { body } of bodies) body.end();
+    for (const { result } of [bodies[0], bodies[2], bodies[3]].flatMap(each => each ?? []))
+      expect(await result).toBe(1);
+  });
+
+  it('stop waiting when their signal is aborted, and others then keep their order', async () => {
+    const first = [start(), start()];
+    const stop = new AbortController();
+    const stopped = [start(stop.signal), start(stop.signal)];
+    const next = start();
+    await nextTurn();
+    stop.abort(new Error('stopping'));
+    for (const { result } of stopped) await expect(result).rejects.toThrow('stopping');
+    await expect(start(stop.signal).result).rejects.toThrow('stopping');
+    expect(next.body.chunks).toBe(4);
+    for (const { body } of first) body.end();
+    next.body.end();
+    expect(await next.result).toBe(1);
+    const later = [start(), start(), start()];
+    await nextTurn();
+    expect(chunksRead(later)).toEqual([6, 6, 4]);
+    for (const { body } of later) body.end();
+    for (const { result } of later) await result;
   });
 });
 
