@@ -53,8 +53,8 @@ const ignore = () => undefined;
 /** Connections at a time, by use. */
 const CONNECTIONS: Readonly<Record<Use, number>> = { read: 2, write: 2, lease: 1 };
 const TIMEOUTS = { connect: 5000, statement: 10_000 };
-/** Of a step of a migration, which waits for other replicas that migrate, too. */
-const MIGRATION_MS = 60_000;
+/** Time for each statement that creates the schema; replicas that start together wait for each other (ms). */
+const CREATION_MS = 60_000;
 /** What the end of all connections may take. */
 const CLOSE_MS = 1000;
 const IDLE_MS = 60_000;
@@ -111,7 +111,7 @@ export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: 
     // A file may have another one by now.
     password: () => parseAddress(readUrl(url, env)).password ?? '',
     application_name: 'delivery-watch',
-    // One more for a migration.
+    // One more for the transaction that creates the schema.
     max: CONNECTIONS.read + CONNECTIONS.write + CONNECTIONS.lease + 1,
     connectionTimeoutMillis: timeouts.connect,
     idleTimeoutMillis: IDLE_MS,
@@ -165,11 +165,11 @@ export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: 
     },
     transaction: work =>
       withClient(async client => {
-        const query = (sql: string, values: readonly unknown[] = []) => run(client, sql, values, MIGRATION_MS);
+        const query = (sql: string, values: readonly unknown[] = []) => run(client, sql, values, CREATION_MS);
         await query('BEGIN');
-        await query(`SET LOCAL statement_timeout = ${MIGRATION_MS}`);
-        // A replica that is cut off meanwhile must not keep the lock of others' migrations.
-        await query(`SET LOCAL idle_in_transaction_session_timeout = ${MIGRATION_MS}`);
+        await query(`SET LOCAL statement_timeout = ${CREATION_MS}`);
+        // A replica that is cut off must not keep the lock that other replicas wait for.
+        await query(`SET LOCAL idle_in_transaction_session_timeout = ${CREATION_MS}`);
         const result = await work(query);
         await query('COMMIT');
         return result;
