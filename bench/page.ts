@@ -4,7 +4,6 @@ import { createParts } from '../src/app/parts.ts';
 import { recorded } from '../src/app/recorded.ts';
 import { overview } from '../src/app/view/overview.ts';
 import { createRows } from '../src/app/view/overview-rows.ts';
-import { shownBy } from '../src/app/view/samples.ts';
 import { Config } from '../src/config/schema.ts';
 import { startEmulator } from '../src/emulator/server.ts';
 import { openRecorder } from '../src/history/recorder.ts';
@@ -80,17 +79,18 @@ async function thousand(closing: Closing) {
   const histories = await Promise.all(opening);
   for (let minute = 0; minute < RECORDED; minute += 1) {
     for (const { run } of account.rounds) await run(new AbortController().signal);
-    const values = sampleOf(recorded, shownBy(account.sources).of);
+    const values = sampleOf(recorded, account.sources);
     for (const history of histories) await history.sample(values);
     time += MINUTE - (time % MINUTE);
   }
-  const { shown, shownStatus, sources } = account;
+  const { sources } = account;
   const viewed = Array.from({ length: ACCOUNTS }, (_, index) => ({
     settings,
     sources,
     firstSeen: () => undefined,
     recent: (histories[index % HISTORIES] as (typeof histories)[number]).recent,
-    account: { name: `production-${index}`, shown, shownStatus },
+    autoCancel: undefined,
+    account: { ...account, name: `production-${index}` },
   }));
   return { viewed, now: clock.now };
 }

@@ -38,6 +38,8 @@ export interface Account
   /** The facts that /metrics, the page and the API show. */
   shown(): ShownFacts;
   readonly meter: AccountClient['meter'];
+  /** Requests left in the configured budget of this UTC day. */
+  budgetRemaining(): number;
   /** How true the data of a collector is; undefined while it is not enabled. */
   state(collector: string): CollectorState | undefined;
   /** What is shown of the dead-letter queue; undefined before the first complete walk, and when it has become too old. */
@@ -136,6 +138,7 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
     status,
     shownStatus,
     meter: client.meter,
+    budgetRemaining: client.budget.remaining,
     state: collector => states.find(each => each.collector === collector),
     dlqFacts: collectors.dlqFacts,
     history,

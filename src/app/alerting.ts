@@ -9,7 +9,12 @@ import { createRepeating } from '../alerts/repeating.ts';
 import { createSilences } from '../alerts/silences.ts';
 import type { ShownAlert } from '../http/server.ts';
 import { createReuse, type Reuse } from '../kit/reuse.ts';
-import { alertsSource, createNotificationsCounter, type NotificationsCounter } from '../metrics/alerting.ts';
+import {
+  alertsSource,
+  createNotificationsCounter,
+  type NotificationCount,
+  type NotificationsCounter,
+} from '../metrics/alerting.ts';
 import type { Source } from '../metrics/family.ts';
 import type { Account } from './account.ts';
 import { createAlertFacts } from './alert-facts.ts';
@@ -44,6 +49,8 @@ export interface Alerting {
   /** Body of the loop that says that all is well; undefined where that is not configured. It never rejects. */
   readonly heartbeat: Body | undefined;
   readonly sources: readonly Source[];
+  /** Notifications since the process began, by the notifiers of this configuration. */
+  notifications(): readonly NotificationCount[];
   /** `account`: those of this one alone. */
   alerts(account?: string): readonly ShownAlert[];
   /** Puts it in the place of the one before, all at once. */
@@ -198,6 +205,7 @@ export async function openAlerting(deps: AlertingDeps, before?: Alerting): Promi
       ),
       ...(counted.length > 0 ? [sources.of('notifications', counted, () => counter.sourceOf(counted))] : []),
     ],
+    notifications: () => counter.countsOf(counted),
     alerts: (account = undefined) =>
       (account === undefined ? names : [account]).flatMap(name =>
         [...(inUse.opened.get(name)?.alerts.current().alerts.values() ?? [])].map(toShown),

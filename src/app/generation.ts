@@ -136,6 +136,7 @@ function viewsOf(
       clock,
       accounts: accounts.all,
       settings: config.accounts,
+      autoCancel,
       sources,
       alerts: alerting.alerts,
       history: name => history(name) ?? { recent: () => [] },
@@ -161,7 +162,7 @@ function viewsOf(
         process,
         lastReload: () => reloads.last,
         statuses: () => accounts.all.map(account => account.shownStatus()),
-        sources: alerting.sources,
+        notifications: alerting.notifications,
         problems: agentProblems.now,
       }),
     },
@@ -298,7 +299,7 @@ async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?:
     ...(base.leases ? [base.leases.sourceOf(namesOf(loaded.config.accounts), isHeld)] : []),
   ];
   await turns.pass();
-  const recording = openRecording({ ...common, sources }, before?.recording);
+  const recording = openRecording({ ...common, sources, autoCancel }, before?.recording);
   await turns.pass();
   const shared = await sharedOf(base, before);
   const elsewhere = shared?.over(
@@ -307,7 +308,7 @@ async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?:
   );
   const agentProblems = createAgentProblems({
     ...common,
-    sources: alerting.sources,
+    notifications: alerting.notifications,
     databaseAway: base.holding?.awaySince,
     pushTrouble: parts.pushMetrics.trouble,
   });

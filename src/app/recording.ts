@@ -11,10 +11,10 @@ import type { Account } from './account.ts';
 import type { AccountSettings } from './account-client.ts';
 import { createAlertFacts } from './alert-facts.ts';
 import { createSelection } from './alert-windows.ts';
+import type { AutoCancel } from './auto-cancel.ts';
 import { createIdentities } from './identity.ts';
 import { recorded } from './recorded.ts';
 import { judgedAccount } from './view/account.ts';
-import { shownBy } from './view/samples.ts';
 
 type Body = LoopSpec['body'];
 
@@ -31,6 +31,8 @@ export interface Recording {
 export interface RecordingDeps {
   readonly config: Config;
   readonly accounts: readonly Account[];
+  /** Undefined while auto-cancel is off. */
+  readonly autoCancel?: Pick<AutoCancel, 'accounts'> | undefined;
   /** All that is shown. */
   readonly sources: readonly Source[];
   readonly clock: { now(): number };
@@ -46,17 +48,24 @@ function bodyOf(
   settings: AccountSettings,
   sources: readonly Source[],
   conditions: readonly AlertCondition[],
-  { clock, log }: Pick<RecordingDeps, 'clock' | 'log'>,
+  { autoCancel, clock, log }: Pick<RecordingDeps, 'autoCancel' | 'clock' | 'log'>,
 ): Body {
   const { name, history, problems } = account;
-  const viewed = { account, settings, sources, recent: history.recent, firstSeen: problems.firstSeen };
+  const acting = autoCancel?.accounts.find(each => each.account === name);
+  const viewed = {
+    account,
+    settings,
+    autoCancel: acting?.numbers,
+    sources,
+    recent: history.recent,
+    firstSeen: problems.firstSeen,
+  };
   const selection = createSelection(conditions, createAlertFacts(account, sources));
   return async () => {
     try {
-      const shown = shownBy(sources);
-      await history.sample(new Map([...selection(), ...sampleOf(recorded, shown.of)]));
+      await history.sample(new Map([...selection(), ...sampleOf(recorded, sources)]));
       const now = clock.now();
-      problems.saw(judgedAccount(viewed, now, 'brief', shown).problems, now);
+      problems.saw(judgedAccount(viewed, now, 'brief').problems, now);
     } catch (error) {
       log.error({ account: name, stack: error instanceof Error ? error.stack : String(error) }, 'bug');
     }

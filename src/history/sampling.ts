@@ -1,4 +1,4 @@
-import type { Family, Sample } from '../metrics/family.ts';
+import type { Family, Sample, Source } from '../metrics/family.ts';
 import { seriesName } from './series-name.ts';
 
 /** What is recorded of a family. Always summed over the label `destination`. */
@@ -45,11 +45,23 @@ function largestOf(values: readonly Value[], count: number): readonly Value[] {
 
 const textOf = (labels: Sample['labels']) => JSON.stringify(Object.values(labels));
 
-/** The values to record by series. What is not shown has none. */
-export function sampleOf(
-  recorded: readonly Recorded[],
-  samplesOf: (family: Family) => readonly Sample[],
-): Map<string, number> {
+/** Samples of all sources by family. */
+function samplesBy(sources: readonly Source[]): (family: Family) => readonly Sample[] {
+  const found = new Map<string, readonly Sample[]>();
+  for (const source of sources) {
+    // Some sources make their samples when their revision is requested.
+    source.revision();
+    for (const [name, samples] of source.samples()) {
+      const before = found.get(name);
+      found.set(name, before ? [...before, ...samples] : samples);
+    }
+  }
+  return ({ name }) => found.get(name) ?? [];
+}
+
+/** Values to record, by series. */
+export function sampleOf(recorded: readonly Recorded[], sources: readonly Source[]): Map<string, number> {
+  const samplesOf = samplesBy(sources);
   const values = new Map<string, number>();
   for (const { family, without = [], largest, sum, along = [] } of recorded) {
     const samples = samplesOf(family);

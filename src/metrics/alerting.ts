@@ -68,8 +68,17 @@ export function alertsSource(
   };
 }
 
+/** Notifications with one outcome since the process began. */
+export interface NotificationCount {
+  readonly notifier: string;
+  readonly outcome: string;
+  readonly count: number;
+}
+
 /** Notifications since the process began. */
 export interface NotificationsCounter extends Counter<'notifier' | 'outcome'> {
+  /** Counts of these notifiers. */
+  countsOf(notifiers: readonly string[]): readonly NotificationCount[];
   /** What is counted of these notifiers; every outcome of each starts at 0. */
   sourceOf(notifiers: readonly string[]): Source;
 }
@@ -81,15 +90,17 @@ export function createNotificationsCounter(outcomes: readonly string[], now: () 
     revision += 1;
   };
   const kept = createCounter(notifications, [], changed, now);
+  const samplesOf = (notifiers: readonly string[]) =>
+    kept.samples().filter(({ labels }) => notifiers.includes(labels.notifier));
   return {
     inc: kept.inc,
+    countsOf: notifiers => samplesOf(notifiers).map(({ labels, value }) => ({ ...labels, count: value })),
     sourceOf(notifiers) {
       for (const notifier of notifiers) for (const outcome of outcomes) kept.inc({ notifier, outcome }, 0);
-      const samples = () => kept.samples().filter(({ labels }) => notifiers.includes(labels.notifier));
       return {
         families: [notifications],
         revision: () => revision,
-        samples: () => new Map([[notifications.name, samples()]]),
+        samples: () => new Map([[notifications.name, samplesOf(notifiers)]]),
       };
     },
   };

@@ -116,6 +116,10 @@ interface KeptSeries<L extends string> {
 /** A counter whose series are kept here and written by our own exposition. */
 export interface KeptCounter<L extends string> extends Counter<L> {
   samples(): readonly (Sample<L> & KeptSeries<L>)[];
+  /** The sum of all series. */
+  total(): number;
+  /** Sums by the values of a label. */
+  totalsBy(label: L): ReadonlyMap<string, number>;
   readonly series: Map<string, KeptSeries<L>>;
 }
 
@@ -144,6 +148,13 @@ export function createCounter<L extends string>(
       onChange();
     },
     samples: () => [...series.values()],
+    total: () => series.values().reduce((sum, { value }) => sum + value, 0),
+    totalsBy(label) {
+      const totals = new Map<string, number>();
+      for (const { labels, value } of series.values())
+        totals.set(labels[label], (totals.get(labels[label]) ?? 0) + value);
+      return totals;
+    },
   };
 }
 
@@ -213,10 +224,7 @@ export function createAccountMeter(
     listsMissing,
     changes,
     revision: () => changes.count,
-    spent: () => {
-      const sum = ({ samples }: KeptCounter<never>) => samples().reduce((sum, { value }) => sum + value, 0);
-      return { requests: sum(requests), bytes: sum(bytes) };
-    },
+    spent: () => ({ requests: requests.total(), bytes: bytes.total() }),
     samples: () => [
       [ownFamilies.requests, requests.samples()],
       [ownFamilies.responseBytes, bytes.samples()],

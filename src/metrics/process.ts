@@ -16,6 +16,10 @@ export interface ProcessMetrics {
   configRead(isValid: boolean): void;
   /** Another configuration is in use. `at`: milliseconds since the Unix epoch. */
   configLoaded(hash: string, at: number): void;
+  /** When the configuration was last loaded with success (ms since the Unix epoch). */
+  configLoadedAt(): number;
+  /** When this process started (ms since the Unix epoch). */
+  readonly startedAt: number;
   /** Reads the current values; the source shows what the last call read. */
   refresh(): Promise<void>;
   readonly source: Source;
@@ -82,6 +86,7 @@ function withWhole(samples: readonly Sample[]): readonly Sample[] {
 
 export function createProcessMetrics(info: ProcessInfo): ProcessMetrics {
   const registry = new Registry();
+  let loadedAt = info.configLoadedAt;
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
   const gauge = (name: string, help: string, labels: Record<string, string>, value: number) => {
@@ -150,9 +155,12 @@ export function createProcessMetrics(info: ProcessInfo): ProcessMetrics {
     configLoaded(hash, at) {
       configInfo.reset();
       configInfo.set({ hash }, 1);
+      loadedAt = at;
       lastSuccess.set(at / 1000);
       lastReload.set(1);
     },
+    configLoadedAt: () => loadedAt,
+    startedAt: SINCE,
     refresh,
     source: {
       families: exposed.map(({ name, help, type, labelNames }) => ({

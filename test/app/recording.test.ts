@@ -8,6 +8,7 @@ import { openRecording } from '../../src/app/recording.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { startEmulator } from '../../src/emulator/server.ts';
 import { createClosing } from '../../src/kit/closing.ts';
+import { createAccountMeter } from '../../src/metrics/own.ts';
 import { afterThisTest } from '../support/client.ts';
 import { newFolder } from '../support/folder.ts';
 import { createManualClock } from '../support/manual-clock.ts';
@@ -161,6 +162,9 @@ it('samples accounts at different times, says when one was taken, and survives a
       name,
       shownStatus: () => ({ account: name, up: false, collectors: [] }),
       shown: () => ({}),
+      meter: createAccountMeter({ requests: [], bytes: [], collectors: [] }, () => 0),
+      budgetRemaining: () => undefined,
+      isTokenRejected: () => undefined,
       history: { sample, recent: () => [], use: ({ maxBytes }: { maxBytes: number }) => limits.push(maxBytes) },
       problems: {
         firstSeen: () => undefined,

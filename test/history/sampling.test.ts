@@ -9,7 +9,7 @@ const wait = histogram('wait_seconds', '', ['destination']);
 const asked = counter('asked_total', '', ['endpoint', 'outcome']);
 const gone = gauge('gone', '');
 
-const shown = new Map<Family, readonly Sample[]>([
+const samples = new Map<Family, readonly Sample[]>([
   [waiting, [1, 5, 3].map((value, index) => ({ labels: { key: `k${index}` }, value }))],
   [inUse, [7, 8, 9].map((value, index) => ({ labels: { key: `k${index}` }, value }))],
   [
@@ -41,7 +41,12 @@ it('sums over destinations, and takes the largest with what belongs to them', ()
     { family: asked, without: ['endpoint'] },
     { family: gone, sum: true },
   ];
-  expect(Object.fromEntries(sampleOf(recorded, family => shown.get(family) ?? []))).toEqual({
+  const sources = [...samples].map(([family, each]) => ({
+    families: [family],
+    revision: () => 0,
+    samples: () => new Map([[family.name, each]]),
+  }));
+  expect(Object.fromEntries(sampleOf(recorded, sources))).toEqual({
     waiting: 9,
     'waiting{key="k1"}': 5,
     'waiting{key="k2"}': 3,

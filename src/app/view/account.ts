@@ -4,8 +4,9 @@ import type { DataState, Problem, State } from '../../http/api/parts.ts';
 import type { ShownAlert } from '../../http/served.ts';
 import { pathAddress } from '../../kit/text.ts';
 import type { Source } from '../../metrics/family.ts';
-import { ownFamilies } from '../../metrics/own.ts';
+import type { AccountMeter } from '../../metrics/own.ts';
 import type { AccountHistory } from '../../model/history.ts';
+import type { AutoCancelNumbers } from '../../model/journal.ts';
 import type { Visible } from '../../scheduler/board.ts';
 import type { Account } from '../account.ts';
 import type { AccountSettings } from '../account-client.ts';
@@ -16,9 +17,8 @@ import { flowControl } from './flow-control.ts';
 import type { ProblemLog } from './problem-log.ts';
 import { problemsOf, type ShownAccount } from './problems.ts';
 import { createRecent, rememberedAt } from './recent.ts';
-import { type Shown, shownBy } from './samples.ts';
 import { roundsOf, type Truth, truthOf } from './truth.ts';
-import { isoTime, orNull, sum, wellFormed } from './values.ts';
+import { isoTime, orNull, wellFormed } from './values.ts';
 
 type Schedule = AccountView['schedules'][number];
 
@@ -47,27 +47,32 @@ const schedules = ({ now, committed }: Visible<EventsFacts>): Schedule[] =>
     };
   });
 
-/** What reading the service costs. `budgetPerDay`: requests, as configured. */
-export function calls(shown: Shown, budgetPerDay: number): AccountView['calls'] {
-  const tokenRejected = shown.one(ownFamilies.tokenRejected);
-  return {
-    requests: shown
-      .of(ownFamilies.requests)
-      .filter(({ value }) => value > 0)
-      .map(({ labels: { endpoint = '', outcome = '' }, value }) => ({ endpoint, outcome, count: value })),
-    bytes: sum(shown.of(ownFamilies.responseBytes).map(({ value }) => value)),
-    waitedSeconds: shown.one(ownFamilies.budgetWait) ?? 0,
-    budgetRemaining: orNull(shown.one(ownFamilies.budgetRemaining)),
-    budgetPerDay,
-    tokenRejected: tokenRejected === undefined ? null : tokenRejected === 1,
-  };
-}
+/** Cost of reading the service. `budgetPerDay`: requests, as configured. */
+export const calls = (
+  { meter, budgetRemaining, isTokenRejected }: Pick<Viewed['account'], 'meter' | 'budgetRemaining' | 'isTokenRejected'>,
+  budgetPerDay: number,
+): AccountView['calls'] => ({
+  requests: [...meter.requests.series.values()]
+    .filter(({ value }) => value > 0)
+    .map(({ labels: { endpoint, outcome }, value }) => ({ endpoint, outcome, count: value })),
+  bytes: meter.bytes.total(),
+  waitedSeconds: meter.budgetWait.total(),
+  budgetRemaining: orNull(budgetRemaining()),
+  budgetPerDay,
+  tokenRejected: orNull(isTokenRejected()),
+});
 
-/** An account, and what else is known of it. */
+/** An account with everything that its view is built from. */
 export interface Viewed extends Pick<AccountHistory, 'recent'>, Pick<ProblemLog, 'firstSeen'> {
-  readonly account: Pick<Account, 'name' | 'shown' | 'shownStatus'>;
+  readonly account: Pick<Account, 'name' | 'shown' | 'shownStatus' | 'isTokenRejected'> & {
+    readonly meter: Pick<AccountMeter, 'requests' | 'bytes' | 'budgetWait' | 'rowsRejected' | 'listsMissing'>;
+    /** Undefined if another replica holds the account. */
+    readonly budgetRemaining: () => number | undefined;
+  };
   readonly settings: Pick<AccountSettings, 'baseUrl' | 'region' | 'labels' | 'budget' | 'objectives' | 'retention'>;
-  /** Everything in the exposition that is about it, auto-cancel's numbers included. */
+  /** Undefined while auto-cancel is off. */
+  readonly autoCancel: (() => AutoCancelNumbers) | undefined;
+  /** Everything in the exposition that is about it: the view changes when one of them does. */
   readonly sources: readonly Source[];
 }
 
@@ -92,7 +97,7 @@ export function stateOf(problems: readonly Pick<Problem, 'severity'>[], data: re
 type Detail = 'whole' | 'brief';
 
 /** All but problems and alerts. */
-function shownAccount({ account, settings, recent: recorded }: Viewed, shown: Shown, now: number, detail: Detail) {
+function shownAccount({ account, settings, recent: recorded }: Viewed, now: number, detail: Detail) {
   const { baseUrl, region, labels, budget } = settings;
   const status = account.shownStatus();
   const facts = account.shown();
@@ -106,7 +111,7 @@ function shownAccount({ account, settings, recent: recorded }: Viewed, shown: Sh
   const view: ShownAccount = {
     now: isoTime(now) ?? '',
     account: account.name,
-    up: shown.one(ownFamilies.up) === 1,
+    up: status.up,
     baseUrl: pathAddress(baseUrl),
     region: orNull(region),
     plan: wellFormed(plan?.record?.plan),
@@ -121,17 +126,24 @@ function shownAccount({ account, settings, recent: recorded }: Viewed, shown: Sh
     events: events(truths.events, facts.events ?? NOTHING, settings.objectives, recent, detail === 'whole'),
     flowControl: flowControl(truths.flowControl, facts.flow_control?.now, recent),
     schedules: schedules(facts.events ?? NOTHING),
-    calls: calls(shown, budget.requestsPerDay),
+    calls: calls(account, budget.requestsPerDay),
   };
   return { view, truths };
 }
 
-/** Evaluates an account at `now` (ms since the Unix epoch), and how current each part of it is. `shown`: samples of its sources. */
-export function judgedAccount(viewed: Viewed, now: number, detail: Detail = 'whole', shown = shownBy(viewed.sources)) {
-  const { firstSeen } = viewed;
+/** Evaluates an account at `now` (ms since the Unix epoch), and how current each part of it is. */
+export function judgedAccount(viewed: Viewed, now: number, detail: Detail = 'whole') {
+  const { account, settings, autoCancel, firstSeen } = viewed;
   const recent = rememberedAt(viewed.recent, now);
-  const { view, truths } = shownAccount({ ...viewed, recent }, shown, now, detail);
-  const problems = problemsOf(view, { shown, recent, firstSeen });
+  const { view, truths } = shownAccount({ ...viewed, recent }, now, detail);
+  const { objectives } = settings;
+  const problems = problemsOf(view, {
+    objectives,
+    meter: account.meter,
+    autoCancel: autoCancel?.(),
+    recent,
+    firstSeen,
+  });
   const data = Object.values<Truth>({ ...truths }).flatMap(({ enabled, data }) => (enabled ? [data] : []));
   return { view, truths, problems, data, state: stateOf(problems, data) };
 }

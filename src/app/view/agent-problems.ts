@@ -1,11 +1,9 @@
 import type { Problem } from '../../http/api/parts.ts';
-import { alertingFamilies } from '../../metrics/alerting.ts';
-import type { Source } from '../../metrics/family.ts';
+import type { NotificationCount } from '../../metrics/alerting.ts';
 import type { AccountStatus } from '../../model/status.ts';
 import type { Base } from '../parts.ts';
 import type { AgentMoment } from './problems/agent.ts';
 import { agentProblemsOf } from './problems.ts';
-import { shownBy } from './samples.ts';
 
 /** What is wrong with the agent itself. */
 export interface AgentProblems {
@@ -20,8 +18,8 @@ export interface AgentProblemsDeps extends Pick<Base, 'clock' | 'reloads' | 'age
   readonly databaseAway?: (() => number | undefined) | undefined;
   /** Why the receiver of pushed metrics does not accept them. */
   readonly pushTrouble: () => AgentMoment['pushTrouble'];
-  /** Of alerting: what was notified. */
-  readonly sources: readonly Source[];
+  /** Notifications since the process began. */
+  readonly notifications: () => readonly NotificationCount[];
 }
 
 export function createAgentProblems({
@@ -29,12 +27,10 @@ export function createAgentProblems({
   reloads,
   agentLog,
   accounts,
-  sources,
+  notifications,
   databaseAway,
   pushTrouble,
 }: AgentProblemsDeps): AgentProblems {
-  const notifying = sources.filter(({ families }) => families.includes(alertingFamilies.notifications));
-  const notifications = () => shownBy(notifying).of(alertingFamilies.notifications);
   const now = () =>
     agentProblemsOf({
       now: clock.now(),

@@ -6,22 +6,20 @@ import type { AgentView } from '../../http/api/agent.ts';
 import type { Problem } from '../../http/api/parts.ts';
 import type { Views } from '../../http/served.ts';
 import type { Clock } from '../../kit/clock.ts';
-import { alertingFamilies } from '../../metrics/alerting.ts';
-import type { Source } from '../../metrics/family.ts';
+import type { NotificationCount } from '../../metrics/alerting.ts';
 import type { ProcessMetrics } from '../../metrics/process.ts';
 import type { AccountStatus } from '../../model/status.ts';
 import type { LastReload } from '../parts.ts';
-import { shownBy } from './samples.ts';
 
 export interface AgentViewDeps {
   readonly version: string;
   readonly clock: Pick<Clock, 'now'>;
   readonly loaded: LoadedConfig;
-  readonly process: Pick<ProcessMetrics, 'refresh' | 'source'>;
+  readonly process: Pick<ProcessMetrics, 'startedAt' | 'configLoadedAt'>;
   readonly lastReload: () => LastReload | undefined;
   readonly statuses: () => readonly AccountStatus[];
-  /** Of alerting: what was notified. */
-  readonly sources: readonly Source[];
+  /** Notifications since the process began. */
+  readonly notifications: () => readonly NotificationCount[];
   /** Of the agent itself. */
   readonly problems: () => readonly Problem[];
 }
@@ -46,16 +44,14 @@ async function storeOf({ store }: Config): Promise<AgentView['store']> {
   };
 }
 
-function notifiersOf({ alerts, heartbeat }: Config, sources: readonly Source[]): AgentView['notifiers'] {
-  const samples = shownBy(sources).of(alertingFamilies.notifications);
+function notifiersOf({ alerts, heartbeat }: Config, counts: readonly NotificationCount[]): AgentView['notifiers'] {
   const known = [
     ...alerts.notifiers.map(({ name, webhook }) => ({ name, kind: webhook?.format ?? 'alertmanager' })),
     ...(heartbeat ? [{ name: HEARTBEAT, kind: 'heartbeat' }] : []),
   ];
   return known.map(({ name, kind }) => {
-    const own = samples.filter(({ labels }) => labels.notifier === name);
-    const outcomes = own.map(({ labels, value }): [string, number] => [labels.outcome ?? '', value]);
-    return { name, kind, outcomes: Object.fromEntries(outcomes) };
+    const own = counts.filter(({ notifier }) => notifier === name);
+    return { name, kind, outcomes: Object.fromEntries(own.map(({ outcome, count }) => [outcome, count])) };
   });
 }
 
@@ -70,33 +66,30 @@ function roundsOf(statuses: readonly AccountStatus[]): AgentView['rounds'] {
 
 /** What is shown of the agent itself. The configuration is printed when it is asked for the first time. */
 export function createAgentView(deps: AgentViewDeps): Views['agent'] {
-  const { version, clock, loaded, process: own, lastReload, statuses, problems } = deps;
+  const { version, clock, loaded, process: own, lastReload, statuses, notifications, problems } = deps;
   const { file, hash, config } = loaded;
-  const notifying = deps.sources.filter(({ families }) => families.includes(alertingFamilies.notifications));
   let yaml: Promise<string> | undefined;
   return async () => {
     yaml ??= import('../../config/redacted.ts').then(({ redactedYaml }) => redactedYaml(config));
-    const [text, store] = await Promise.all([yaml, storeOf(config), own.refresh()]);
-    const shown = shownBy([own.source]);
-    const one = (name: string) => shown.one({ name }) ?? 0;
+    const [text, store] = await Promise.all([yaml, storeOf(config)]);
     const last = lastReload();
     return {
       now: iso(clock.now()),
       version,
       node: process.version,
-      startedAt: iso(one('process_start_time_seconds') * 1000),
-      residentBytes: one('process_resident_memory_bytes'),
+      startedAt: iso(own.startedAt),
+      residentBytes: process.memoryUsage.rss(),
       problems: [...problems()],
       config: {
         file,
         hash,
-        loadedAt: iso(one('delivery_watch_config_last_reload_success_timestamp_seconds') * 1000),
+        loadedAt: iso(own.configLoadedAt()),
         yaml: text,
       },
       lastReload: last ? { at: iso(last.at), changed: [...last.changed], faults: [...last.faults] } : null,
       store,
       replicas: null,
-      notifiers: notifiersOf(config, notifying),
+      notifiers: notifiersOf(config, notifications()),
       rounds: roundsOf(statuses()),
       lifecycle: config.server.lifecycle,
     };

@@ -3,6 +3,7 @@ import type { Problem } from '../../http/api/parts.ts';
 import type { PlacedStatus, ShownAlert } from '../../http/served.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { createTurns } from '../../kit/turns.ts';
+import { createAccountMeter } from '../../metrics/own.ts';
 import type { AccountStatus, CollectorStatus } from '../../model/status.ts';
 import type { AccountSettings } from '../account-client.ts';
 import { accountView, stateOf, type Viewed } from './account.ts';
@@ -54,8 +55,12 @@ const unread = (settings: AccountSettings): Viewed => ({
     name: settings.name,
     shownStatus: () => ({ account: settings.name, up: false, collectors: unreadCollectors(settings.collect) }),
     shown: () => ({}),
+    meter: createAccountMeter({ requests: [], bytes: [], collectors: [] }, () => 0),
+    budgetRemaining: () => undefined,
+    isTokenRejected: () => undefined,
   },
   settings,
+  autoCancel: undefined,
   sources: [],
   recent: () => [],
   firstSeen: () => undefined,

@@ -1,9 +1,8 @@
 import { type Problem, SEVERITIES } from '../../http/api/parts.ts';
-import type { AccountHistory } from '../../model/history.ts';
 import type { ProblemLog } from './problem-log.ts';
 import { AGENT, type AgentMoment } from './problems/agent.ts';
 import { AUTO_CANCEL } from './problems/auto-cancel.ts';
-import type { AccountCheck, Check, ShownAccount } from './problems/check.ts';
+import type { AccountCheck, Check, Moment, ShownAccount } from './problems/check.ts';
 import { DEAD_LETTERS } from './problems/dead-letters.ts';
 import { WAITLISTS } from './problems/flow-control.ts';
 import { MESSAGES } from './problems/messages.ts';
@@ -11,18 +10,12 @@ import { READING } from './problems/reading.ts';
 import { REPLICAS, type Unheld } from './problems/replicas.ts';
 import { SCHEDULES } from './problems/schedules.ts';
 import { createRecent } from './recent.ts';
-import type { Shown } from './samples.ts';
 import { isoTime } from './values.ts';
 
 export type { ShownAccount } from './problems/check.ts';
 
-/** What else is known of an account. */
-export interface Evidence {
-  /** What the account's sources show, auto-cancel's of this account among them: the same that the view was made from. */
-  readonly shown: Shown;
-  readonly recent: AccountHistory['recent'];
-  readonly firstSeen: ProblemLog['firstSeen'];
-}
+/** What problems of an account depend on besides its view. */
+export type Evidence = Omit<Moment, 'view' | 'now' | 'changes'>;
 
 export interface AgentEvidence extends AgentMoment {
   readonly firstSeen: ProblemLog['firstSeen'];
@@ -76,10 +69,10 @@ function judged<M extends { readonly now: number }>(
 }
 
 /** What is wrong with an account: the worst first, of these the oldest. Pure. */
-export function problemsOf(view: ShownAccount, { shown, recent, firstSeen }: Evidence): Problem[] {
+export function problemsOf(view: ShownAccount, evidence: Evidence): Problem[] {
   const now = Date.parse(view.now);
-  const moment = { view, now, shown, recent, firstSeen, changes: createRecent({ recent }, now) };
-  return judged(ACCOUNT_CHECKS, moment, view.account, firstSeen);
+  const moment = { ...evidence, view, now, changes: createRecent(evidence, now) };
+  return judged(ACCOUNT_CHECKS, moment, view.account, evidence.firstSeen);
 }
 
 /** What is wrong with an account that this replica does not hold, beside what its holder tells. Pure. */

@@ -1,6 +1,3 @@
-import type { Family } from '../../metrics/family.ts';
-import type { Shown } from './samples.ts';
-
 /** Times that the API can write: years of four digits. */
 const EARLIEST = Date.parse('0000-01-01T00:00:00Z');
 const LATEST = Date.parse('9999-12-31T23:59:59Z');
@@ -16,15 +13,5 @@ export const wellFormed = (text: string | undefined) => text?.toWellFormed() ?? 
 
 /** What is not known is null. */
 export const orNull = <T>(value: T | undefined): T | null => value ?? null;
-
-/** Values of a family by one of its labels, summed over all others. */
-export function sumBy(shown: Shown, family: Family, label: string): ReadonlyMap<string, number> {
-  const sums = new Map<string, number>();
-  for (const { labels, value } of shown.of(family)) {
-    const text = labels[label]?.toWellFormed() ?? '';
-    sums.set(text, (sums.get(text) ?? 0) + value);
-  }
-  return sums;
-}
 
 export const sum = (values: Iterable<number>) => Iterator.from(values).reduce((all, value) => all + value, 0);

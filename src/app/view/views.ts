@@ -6,6 +6,7 @@ import type { Source } from '../../metrics/family.ts';
 import type { AccountHistory } from '../../model/history.ts';
 import type { Account } from '../account.ts';
 import type { AccountSettings } from '../account-client.ts';
+import type { AutoCancel } from '../auto-cancel.ts';
 import { accountView, type Viewed } from './account.ts';
 import type { Mirror } from './mirror.ts';
 import type { Others } from './others.ts';
@@ -19,6 +20,8 @@ export interface ViewsDeps {
   readonly accounts: readonly Account[];
   /** Of these accounts. */
   readonly settings: readonly AccountSettings[];
+  /** Undefined while auto-cancel is off. */
+  readonly autoCancel: Pick<AutoCancel, 'accounts'> | undefined;
   /** Everything in the exposition. */
   readonly sources: readonly Source[];
   /** Of these accounts, and what is left out; `account`: of this one alone. */
@@ -39,9 +42,17 @@ export interface ViewsOfOthers {
 }
 
 /** The accounts with all that is known of each. */
-function viewedOf({ accounts, settings, sources, history, problemLog }: ViewsDeps): ReadonlyMap<string, Viewed> {
+function viewedOf({
+  accounts,
+  settings,
+  autoCancel,
+  sources,
+  history,
+  problemLog,
+}: ViewsDeps): ReadonlyMap<string, Viewed> {
   const byAccount = Map.groupBy(sources, ({ account }) => account);
   const configured = new Map(settings.map(each => [each.name, each]));
+  const acting = new Map(autoCancel?.accounts.map(({ account, numbers }) => [account, numbers]));
   return new Map(
     accounts.flatMap(account => {
       const { name } = account;
@@ -49,7 +60,8 @@ function viewedOf({ accounts, settings, sources, history, problemLog }: ViewsDep
       if (!settings) return [];
       const { recent } = history(name);
       const { firstSeen } = problemLog(name);
-      return [[name, { account, settings, sources: byAccount.get(name) ?? [], recent, firstSeen }] as const];
+      const known = { account, settings, autoCancel: acting.get(name), sources: byAccount.get(name) ?? [] };
+      return [[name, { ...known, recent, firstSeen }] as const];
     }),
   );
 }

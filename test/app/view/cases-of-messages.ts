@@ -1,7 +1,6 @@
 import { seriesName } from '../../../src/app/view/recent.ts';
-import { ownFamilies } from '../../../src/metrics/own.ts';
 import { NOON } from '../../support/calm-account.ts';
-import { ago, type Case, failing, finished, MINUTE, outcomes, requests, rounds } from './problem-scene.ts';
+import { ago, type Case, failing, finished, MINUTE, outcomes, rounds } from './problem-scene.ts';
 
 /** Of how the account is read, and of its messages. */
 export const MESSAGES: readonly Case[] = [
@@ -156,7 +155,11 @@ export const MESSAGES: readonly Case[] = [
   [
     'requests that get 429',
     {
-      samples: [[ownFamilies.requests, [requests('ok'), requests('rate_limited'), requests('rate_limited', 'events')]]],
+      count({ requests }) {
+        requests.inc({ endpoint: 'dlq', outcome: 'ok' }, 400);
+        requests.inc({ endpoint: 'dlq', outcome: 'rate_limited' }, 400);
+        requests.inc({ endpoint: 'events', outcome: 'rate_limited' }, 400);
+      },
       courses: {
         [outcomes('ok')]: minutes => (minutes > 12 ? undefined : 300),
         [outcomes('rate_limited')]: minutes => (minutes > 12 ? undefined : 730),
@@ -174,10 +177,10 @@ export const MESSAGES: readonly Case[] = [
   [
     'rows and lists that can’t be read',
     {
-      samples: [
-        [ownFamilies.rowsRejected, [{ labels: { collector: 'dlq' }, value: 12 }]],
-        [ownFamilies.listsMissing, [{ labels: { collector: 'events' }, value: 3 }]],
-      ],
+      count({ rowsRejected, listsMissing }) {
+        rowsRejected.inc({ collector: 'dlq' }, 12);
+        listsMissing.inc({ collector: 'events' }, 3);
+      },
       courses: {
         [seriesName('delivery_rows_rejected_total', { collector: 'dlq' })]: () => 0,
         [seriesName('delivery_lists_missing_total', { collector: 'events' })]: () => 0,

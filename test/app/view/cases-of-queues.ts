@@ -1,6 +1,5 @@
-import { autoCancelFamilies } from '../../../src/metrics/auto-cancel.ts';
 import { NOON } from '../../support/calm-account.ts';
-import { ago, type Case, failing, MINUTE, one, rounds, row, schedule, waitlist } from './problem-scene.ts';
+import { ago, type Case, failing, MINUTE, rounds, row, schedule, waitlist } from './problem-scene.ts';
 
 /** Of dead letters, waitlists, schedules and auto-cancel. */
 export const QUEUES: readonly Case[] = [
@@ -137,7 +136,7 @@ export const QUEUES: readonly Case[] = [
   ],
   [
     'callbacks that a rule calls stuck',
-    { samples: [[autoCancelFamilies.candidates, [{ labels: { rule: 'hung' }, value: 1 }]]] },
+    { autoCancel: { candidates: new Map([['hung', 1]]) } },
     ['warning callbacks_stuck 10 min: 1 failure callback seems stuck by the rule hung, the oldest for 10 min.'],
   ],
   [
@@ -272,17 +271,11 @@ export const QUEUES: readonly Case[] = [
   [
     'auto-cancel that stands still',
     {
-      samples: [
-        [
-          autoCancelFamilies.breakerOpen,
-          [
-            { labels: { breaker: 'errors' }, value: 1 },
-            { labels: { breaker: 'candidates' }, value: 0 },
-          ],
-        ],
-        [autoCancelFamilies.paused, one(1)],
-        [autoCancelFamilies.oldestUnresolved, [{ labels: { rule: 'hung' }, value: NOON / 1000 - 2400 }]],
-      ],
+      autoCancel: {
+        breakers: new Map(Object.entries({ errors: true, candidates: false })),
+        isPaused: true,
+        unresolved: new Map([['hung', NOON - 40 * MINUTE]]),
+      },
     },
     [
       'critical cancel_unresolved (hung) 40 min: A cancel by the rule hung has had no known outcome for 40 min.',

@@ -4,6 +4,7 @@ import { type All, overview } from '../../../src/app/view/overview.ts';
 import { createRows, type KeptRows, type Row } from '../../../src/app/view/overview-rows.ts';
 import { Overview, OverviewQuery } from '../../../src/http/api/overview.ts';
 import type { Problem } from '../../../src/http/api/parts.ts';
+import { createAccountMeter } from '../../../src/metrics/own.ts';
 import { complete, dlqFacts, selection } from '../../support/shown-facts.ts';
 import { loadedFrom } from '../../support/view-scene.ts';
 
@@ -158,6 +159,9 @@ function scene(count: number, takes = 0) {
     const account = {
       name: `a${index}`,
       shownStatus: () => status,
+      meter: createAccountMeter({ requests: [], bytes: [], collectors: [] }, () => NOW),
+      budgetRemaining: () => undefined,
+      isTokenRejected: () => undefined,
       shown() {
         asked[index] = (asked[index] ?? 0) + 1;
         for (const end = performance.now() + takes; performance.now() < end; );
@@ -165,7 +169,14 @@ function scene(count: number, takes = 0) {
         return { dlq: complete(dlqFacts({ selections: new Map([['all', selection({ messages })]]) })) };
       },
     };
-    return { account, settings, sources: [source], recent: () => [], firstSeen: () => undefined };
+    return {
+      account,
+      settings,
+      autoCancel: undefined,
+      sources: [source],
+      recent: () => [],
+      firstSeen: () => undefined,
+    };
   });
   const kept: KeptRows = new WeakMap();
   const bugs: string[] = [];

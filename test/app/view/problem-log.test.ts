@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createAgentLog } from '../../../src/app/view/agent-log.ts';
 import { createProblemLog } from '../../../src/app/view/problem-log.ts';
-import type { Sample } from '../../../src/metrics/family.ts';
 
 const MINUTE = 60_000;
 const OLD = { kind: 'dlq_old', subject: null } as const;
@@ -106,8 +105,8 @@ describe('a problem', () => {
 
 it('notifications are those of the last quarter of an hour', () => {
   const log = createAgentLog();
-  const sent = (value: number): Sample[] => [{ labels: { notifier: 'ops', outcome: 'sent' }, value }];
-  const lately = (value: number, minute: number) => log.lately(sent(value), minute * MINUTE).map(each => each.value);
+  const sent = (count: number) => [{ notifier: 'ops', outcome: 'sent', count }];
+  const lately = (value: number, minute: number) => log.lately(sent(value), minute * MINUTE).map(({ count }) => count);
   expect(lately(3, 0)).toEqual([3]);
   for (let minute = 1; minute <= 40; minute += 1) log.saw([], sent(3 + minute), minute * MINUTE);
   expect(lately(43, 40)).toEqual([15]);

@@ -2,9 +2,9 @@
 import { problemsOf, type ShownAccount } from '../../../src/app/view/problems.ts';
 import { seriesName } from '../../../src/app/view/recent.ts';
 import type { Problem } from '../../../src/http/api/parts.ts';
-import type { Family, Sample } from '../../../src/metrics/family.ts';
-import { objectiveFamilies } from '../../../src/metrics/objectives.ts';
+import { type AccountMeter, createAccountMeter } from '../../../src/metrics/own.ts';
 import type { Point } from '../../../src/model/history.ts';
+import type { AutoCancelNumbers } from '../../../src/model/journal.ts';
 import { calmAccount, NOON } from '../../support/calm-account.ts';
 
 export const MINUTE = 60_000;
@@ -18,22 +18,31 @@ export interface Scene {
   readonly change?: (view: ShownAccount) => void;
   /** By series; what is left out had the same value for the last 75 minutes. */
   readonly courses?: Readonly<Record<string, Course>>;
-  readonly samples?: readonly (readonly [Family, readonly Sample[]])[];
+  readonly autoCancel?: Partial<AutoCancelNumbers>;
+  /** Counts requests, and lists that cannot be read. */
+  readonly count?: (meter: AccountMeter) => void;
   readonly firstSeen?: (problem: Pick<Problem, 'kind' | 'subject'>) => number | undefined;
 }
 
-export const one = (value: number): readonly Sample[] => [{ labels: {}, value }];
-const EXPECTED: readonly (readonly [Family, readonly Sample[]])[] = [
-  [objectiveFamilies.dlqMaxAge, one(86_400)],
-  [objectiveFamilies.window, one(30 * 86_400)],
-];
+const DAY = 86_400_000;
+const OBJECTIVES = { dlqMaxAge: DAY, window: 30 * DAY };
 
-export function problems({ change, courses = {}, samples = [], firstSeen = () => undefined }: Scene): Problem[] {
+const IDLE: AutoCancelNumbers = {
+  candidates: new Map(),
+  actions: [],
+  skips: [],
+  breakers: new Map(),
+  isPaused: false,
+  unresolved: new Map(),
+  budget: [],
+};
+
+export function problems({ change, courses = {}, autoCancel, count, firstSeen = () => undefined }: Scene): Problem[] {
   const view = calmAccount();
   const before = calmAccount();
   change?.(view);
-  const byName = new Map([...EXPECTED, ...samples].map(([{ name }, each]) => [name, each]));
-  const of = ({ name }: Pick<Family, 'name'>) => byName.get(name) ?? [];
+  const meter = createAccountMeter({ requests: [], bytes: [], collectors: [] }, () => NOON);
+  count?.(meter);
   const usual = new Map<string, number>([
     ['delivery_dlq_messages', before.deadLetters.messages ?? 0],
     ['delivery_dlq_entered_total', before.deadLetters.entered ?? 0],
@@ -57,7 +66,8 @@ export function problems({ change, courses = {}, samples = [], firstSeen = () =>
       return value === undefined ? [] : [{ at: NOON - minutes * MINUTE, value }];
     });
   }
-  return problemsOf(view, { shown: { of, one: family => of(family)[0]?.value }, recent, firstSeen });
+  const numbers = { ...IDLE, ...autoCancel };
+  return problemsOf(view, { objectives: OBJECTIVES, meter, autoCancel: numbers, recent, firstSeen });
 }
 
 /** Line by line: severity, kind, subject, since when (minutes), what is said. */
@@ -85,7 +95,6 @@ export const row = (view: ShownAccount) => view.flowControl.rows[0] as ShownAcco
 export const schedule = (view: ShownAccount) => view.schedules[0] as ShownAccount['schedules'][number];
 export const finished = (outcome: string) => seriesName('delivery_messages_finished_total', { outcome });
 export const waitlist = seriesName('delivery_flow_control_waitlist_size', { flow_control_key: 'tenant-7' });
-export const requests = (outcome: string, endpoint = 'dlq'): Sample => ({ labels: { endpoint, outcome }, value: 400 });
 export const outcomes = (outcome: string) => seriesName('delivery_watch_api_requests_total', { outcome });
 
 /** What it is about, the account, and each line that is said of it. */

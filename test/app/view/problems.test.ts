@@ -11,7 +11,6 @@ import {
   unheldProblems,
 } from '../../../src/app/view/problems.ts';
 import { PROBLEM_KINDS, type Problem } from '../../../src/http/api/parts.ts';
-import type { Sample } from '../../../src/metrics/family.ts';
 import type { AccountStatus } from '../../../src/model/status.ts';
 import { NOON } from '../../support/calm-account.ts';
 import { MESSAGES } from './cases-of-messages.ts';
@@ -133,7 +132,7 @@ describe('the agent', () => {
       },
     ],
   });
-  const notified = (outcome: string, value: number): Sample => ({ labels: { notifier: 'ops', outcome }, value });
+  const notified = (outcome: string, count: number) => ({ notifier: 'ops', outcome, count });
   const agent = (evidence: Partial<Parameters<typeof agentProblemsOf>[0]>) =>
     agentProblemsOf({
       now: NOON,

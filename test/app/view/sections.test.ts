@@ -4,32 +4,14 @@ import { deadLetters } from '../../../src/app/view/dead-letters.ts';
 import { events } from '../../../src/app/view/events.ts';
 import { flowControl } from '../../../src/app/view/flow-control.ts';
 import { createRecent } from '../../../src/app/view/recent.ts';
-import type { Shown } from '../../../src/app/view/samples.ts';
 import { isoTime } from '../../../src/app/view/values.ts';
 import { BOUNDS, createDestinationTally, createLogTally } from '../../../src/collectors/events/tally.ts';
-import type { Sample } from '../../../src/metrics/family.ts';
+import { createAccountMeter } from '../../../src/metrics/own.ts';
 import type { Point } from '../../../src/model/history.ts';
 import { complete, dlqFacts, eventsFacts, flowControlFacts, selection } from '../../support/shown-facts.ts';
 
 const NOW = Date.UTC(2026, 0, 1, 12);
 const MINUTE = 60_000;
-
-/** `name{a="b",c="d"} 5`, one a line; histogram lines by their suffix. */
-function shownFrom(text: string): Shown {
-  const samples = text
-    .trim()
-    .split('\n')
-    .map(line => {
-      const [, name = '', suffix, pairs = '', value = ''] =
-        /^(\w+?)(_bucket|_sum|_count)?(?:\{(.*)\})? (\S+)$/.exec(line.trim()) ?? [];
-      const labels = Object.fromEntries([...pairs.matchAll(/(\w+)="([^"]*)"/g)].map(([, key, text]) => [key, text]));
-      const sample: Sample = { labels, value: Number(value), ...(suffix ? { suffix: suffix as '_bucket' } : {}) };
-      return { name, sample };
-    });
-  const of = (family: { readonly name: string }) =>
-    samples.filter(({ name }) => name === family.name).map(({ sample }) => sample);
-  return { of, one: family => of(family)[0]?.value };
-}
 
 /** Values that were recorded so many minutes ago, by series. */
 function recorded(series: Readonly<Record<string, readonly (readonly [minutesAgo: number, value: number])[]>>) {
@@ -253,13 +235,13 @@ describe('dead letters', () => {
 });
 
 it('requests are listed by what became of them, those that were never sent left out', () => {
-  const shown = shownFrom(`
-    delivery_watch_api_requests_total{endpoint="dlq",outcome="ok"} 8
-    delivery_watch_api_requests_total{endpoint="dlq",outcome="bug"} 0
-    delivery_watch_api_response_bytes_total{endpoint="dlq"} 300
-    delivery_watch_api_response_bytes_total{endpoint="events"} 20
-    delivery_token_rejected 0`);
-  expect(calls(shown, 500)).toEqual({
+  const meter = createAccountMeter({ requests: [], bytes: [], collectors: [] }, () => NOW);
+  meter.requests.inc({ endpoint: 'dlq', outcome: 'ok' }, 8);
+  meter.requests.inc({ endpoint: 'dlq', outcome: 'bug' }, 0);
+  meter.bytes.inc({ endpoint: 'dlq' }, 300);
+  meter.bytes.inc({ endpoint: 'events' }, 20);
+  const account = { meter, budgetRemaining: () => undefined, isTokenRejected: () => false };
+  expect(calls(account, 500)).toEqual({
     requests: [{ endpoint: 'dlq', outcome: 'ok', count: 8 }],
     bytes: 320,
     waitedSeconds: 0,

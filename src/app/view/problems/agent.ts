@@ -1,4 +1,4 @@
-import type { Sample } from '../../../metrics/family.ts';
+import type { NotificationCount } from '../../../metrics/alerting.ts';
 import type { AccountStatus } from '../../../model/status.ts';
 import type { Check } from './check.ts';
 import { count, plural } from './words.ts';
@@ -8,8 +8,8 @@ export interface AgentMoment {
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
   readonly statuses: readonly AccountStatus[];
-  /** Notifications of the last 15 minutes, or since the agent started, by notifier and outcome. */
-  readonly notifications: readonly Sample[];
+  /** Of the last 15 minutes, or since the agent started. */
+  readonly notifications: readonly NotificationCount[];
   /** `at`: milliseconds since the Unix epoch; `faults`: empty where it was not refused. Undefined before the first. */
   /** Since when the database that replicas share does not answer, milliseconds since the Unix epoch. */
   readonly databaseAway?: number | undefined;
@@ -34,13 +34,12 @@ const isBlind = ({ collectors }: AccountStatus) =>
       collector === 'account' || rounds.some(({ consecutiveFailures }) => consecutiveFailures > 0),
   );
 
-function outcomesBy(samples: readonly Sample[]) {
+function outcomesBy(notifications: readonly NotificationCount[]) {
   const by = new Map<string, { sent: number; failed: number }>();
-  for (const { labels, value } of samples) {
-    const { notifier = '', outcome = '' } = labels as Readonly<Record<string, string | undefined>>;
+  for (const { notifier, outcome, count } of notifications) {
     const { sent, failed } = by.get(notifier) ?? { sent: 0, failed: 0 };
     const isBad = outcome === 'failed' || outcome === 'dropped';
-    by.set(notifier, { sent: sent + (outcome === 'sent' ? value : 0), failed: failed + (isBad ? value : 0) });
+    by.set(notifier, { sent: sent + (outcome === 'sent' ? count : 0), failed: failed + (isBad ? count : 0) });
   }
   return by;
 }

@@ -1,9 +1,6 @@
-import { autoCancelFamilies } from '../../../metrics/auto-cancel.ts';
 import { UNRESOLVED } from '../../../metrics/thresholds.ts';
 import type { AccountCheck } from './check.ts';
 import { lasting } from './words.ts';
-
-const { breakerOpen, paused, oldestUnresolved } = autoCancelFamilies;
 
 /** What keeps auto-cancel from acting, or was not brought to an end. */
 export const AUTO_CANCEL: readonly AccountCheck[] = [
@@ -12,16 +9,12 @@ export const AUTO_CANCEL: readonly AccountCheck[] = [
     severity: 'critical',
     runbook: 'DeliveryAutoCancelUnresolved',
     when: 'a cancel was begun more than 30 minutes ago, and its outcome is not known',
-    check: ({ shown, now }) =>
-      shown.of(oldestUnresolved).flatMap(({ labels: { rule }, value }) => {
-        const age = now / 1000 - value;
-        if (rule === undefined || age <= UNRESOLVED) return [];
+    check: ({ autoCancel, now }) =>
+      [...(autoCancel?.unresolved ?? [])].flatMap(([rule, since]) => {
+        const age = (now - since) / 1000;
+        if (age <= UNRESOLVED) return [];
         return [
-          {
-            subject: rule,
-            since: value * 1000,
-            text: `A cancel by the rule ${rule} has had no known outcome for ${lasting(age)}.`,
-          },
+          { subject: rule, since, text: `A cancel by the rule ${rule} has had no known outcome for ${lasting(age)}.` },
         ];
       }),
   },
@@ -30,9 +23,9 @@ export const AUTO_CANCEL: readonly AccountCheck[] = [
     severity: 'warning',
     runbook: 'DeliveryAutoCancelBreakerOpen',
     when: 'a breaker of auto-cancel is open',
-    check: ({ shown }) =>
-      shown.of(breakerOpen).flatMap(({ labels: { breaker }, value }) =>
-        breaker !== undefined && value === 1
+    check: ({ autoCancel }) =>
+      [...(autoCancel?.breakers ?? [])].flatMap(([breaker, isOpen]) =>
+        isOpen
           ? [
               {
                 subject: breaker,
@@ -47,8 +40,8 @@ export const AUTO_CANCEL: readonly AccountCheck[] = [
     severity: 'info',
     runbook: null,
     when: 'an operator has paused auto-cancel',
-    check: ({ shown }) =>
-      shown.one(paused) === 1
+    check: ({ autoCancel }) =>
+      autoCancel?.isPaused
         ? [{ text: 'Auto-cancel is paused: nothing is cancelled until an operator resumes it.' }]
         : [],
   },

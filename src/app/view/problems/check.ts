@@ -1,10 +1,12 @@
 import type { AccountView } from '../../../http/api/account.ts';
 import type { DataState, PROBLEM_KINDS, Problem } from '../../../http/api/parts.ts';
+import type { Objectives } from '../../../metrics/objectives.ts';
+import type { AccountMeter } from '../../../metrics/own.ts';
 import type { Growth } from '../../../metrics/thresholds.ts';
 import type { AccountHistory } from '../../../model/history.ts';
+import type { AutoCancelNumbers } from '../../../model/journal.ts';
 import type { ProblemLog } from '../problem-log.ts';
 import type { Recent } from '../recent.ts';
-import type { Shown } from '../samples.ts';
 
 /** What is shown of an account, as far as problems are judged on it. */
 export type ShownAccount = Omit<AccountView, 'problems' | 'alerts' | 'state' | 'replica' | 'asOf'>;
@@ -14,7 +16,10 @@ export interface Moment {
   readonly view: ShownAccount;
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
-  readonly shown: Shown;
+  readonly objectives: Pick<Objectives, 'window' | 'dlqMaxAge'>;
+  readonly meter: Pick<AccountMeter, 'requests' | 'rowsRejected' | 'listsMissing'>;
+  /** Undefined while auto-cancel is off. */
+  readonly autoCancel: AutoCancelNumbers | undefined;
   readonly recent: AccountHistory['recent'];
   readonly changes: Recent;
   readonly firstSeen: ProblemLog['firstSeen'];

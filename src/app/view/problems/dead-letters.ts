@@ -1,6 +1,4 @@
 import { families } from '../../../collectors/dlq/families.ts';
-import { autoCancelFamilies } from '../../../metrics/auto-cancel.ts';
-import { objectiveFamilies } from '../../../metrics/objectives.ts';
 import { CALLBACKS_FAILED, DLQ_AT_ONCE, DLQ_BY_THE_HOUR, DLQ_EXPIRING, DLQ_FULL } from '../../../metrics/thresholds.ts';
 import { HOUR } from '../recent.ts';
 import { type AccountCheck, easing, isCurrent, isMoreBy, MINUTE, type Moment, msOf } from './check.ts';
@@ -47,11 +45,10 @@ function growth(moment: Moment, messages: number): { by: number; overSeconds: nu
 }
 
 /** How many failure callbacks seem stuck: by the default evidence, or by the rule that finds the most. */
-function stuck({ view, shown }: Moment): { number: number; rule: string | undefined } {
+function stuck({ view, autoCancel }: Moment): { number: number; rule: string | undefined } {
   const suspected = { number: view.deadLetters.suspected ?? 0, rule: undefined as string | undefined };
-  return shown
-    .of(autoCancelFamilies.candidates)
-    .map(({ labels, value }) => ({ number: value, rule: labels.rule }))
+  return [...(autoCancel?.candidates ?? [])]
+    .map(([rule, number]) => ({ number, rule }))
     .reduce((a, b) => (b.number > a.number ? b : a), suspected);
 }
 
@@ -101,14 +98,14 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
     severity: 'warning',
     runbook: 'DeliveryDlqAgeHigh',
     when: 'the longest-queued message has been there for longer than `objectives.dlqMaxAge`',
-    check: queue(({ shown, now }, queue) => {
-      const [entered, allowed] = [msOf(queue.oldestEntered), shown.one(objectiveFamilies.dlqMaxAge)];
-      if (entered === undefined || allowed === undefined || now - entered <= allowed * 1000) return [];
+    check: queue(({ objectives: { dlqMaxAge }, now }, queue) => {
+      const entered = msOf(queue.oldestEntered);
+      if (entered === undefined || now - entered <= dlqMaxAge) return [];
       const size = queue.messages === null ? '' : ` of ${count(queue.messages)}`;
       return [
         {
-          since: entered + allowed * 1000,
-          text: `The longest-queued${size} dead letters has been there for ${lasting((now - entered) / 1000)} (objective: ${lasting(allowed)})${most(queue)}.`,
+          since: entered + dlqMaxAge,
+          text: `The longest-queued${size} dead letters has been there for ${lasting((now - entered) / 1000)} (objective: ${lasting(dlqMaxAge / 1000)})${most(queue)}.`,
         },
       ];
     }),

@@ -1,6 +1,5 @@
 import { families as dlqFamilies } from '../../../collectors/dlq/families.ts';
 import { events } from '../../../collectors/events/events.ts';
-import { objectiveFamilies } from '../../../metrics/objectives.ts';
 import { type BurnRate, FEWEST_BAD, LOG_BEHIND, MONTH, MOST_BAD, RETRIES } from '../../../metrics/thresholds.ts';
 import { HOUR, seriesName } from '../recent.ts';
 import { type AccountCheck, easing, isCurrent, MINUTE, type Moment, msOf } from './check.ts';
@@ -27,8 +26,8 @@ function ended({ view: { events }, changes }: Moment, bad: 'failed' | 'overdue',
 }
 
 /** The share of bad messages above which the error budget burns that fast: see the record of the shipped rules. */
-function burnLimit({ shown }: Moment, objective: number, times: BurnRate): number {
-  const window = shown.one(objectiveFamilies.window) ?? MONTH;
+function burnLimit({ objectives }: Moment, objective: number, times: BurnRate): number {
+  const window = objectives.window / 1000;
   return Math.min(Math.max((times * window) / MONTH, 1) * (1 - objective), MOST_BAD);
 }
 

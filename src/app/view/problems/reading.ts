@@ -1,10 +1,10 @@
 import { dataSources } from '../../../collectors/index.ts';
 import type { Family } from '../../../metrics/family.ts';
-import { ownFamilies } from '../../../metrics/own.ts';
+import { type KeptCounter, ownFamilies } from '../../../metrics/own.ts';
 import { BLIND_FOR, LISTS_MISSING, RATE_LIMITED, REQUESTS_KEPT, REQUESTS_LAST } from '../../../metrics/thresholds.ts';
 import { serviceErrorIn } from '../../../upstream/errors.ts';
 import { seriesName } from '../recent.ts';
-import { sum, sumBy } from '../values.ts';
+import { sum } from '../values.ts';
 import {
   type AccountCheck,
   type Found,
@@ -123,10 +123,10 @@ function staleData(moment: Moment, kind: 'data_stale' | 'data_withdrawn', state:
   });
 }
 
-/** By how much counters have risen in a quarter of an hour, by a label, and over what time that is known. */
-const risen = ({ shown, changes }: Moment, family: Family, label: string) =>
-  [...sumBy(shown, family, label)].flatMap(([value, sum]) => {
-    const rise = changes.rise(seriesName(family.name, { [label]: value }), sum, QUARTER);
+/** Increases of a counter in a quarter of an hour by the values of a label, and the time that each is known for. */
+const risen = <L extends string>({ changes }: Moment, family: Family<L>, counter: KeptCounter<L>, label: L) =>
+  [...counter.totalsBy(label)].flatMap(([value, total]) => {
+    const rise = changes.rise(seriesName(family.name, { [label]: value }), total, QUARTER);
     return rise ? [{ value, ...rise }] : [];
   });
 
@@ -205,7 +205,7 @@ export const READING: readonly AccountCheck[] = [
     runbook: 'DeliveryRateLimited',
     when: 'more than 10 % of the requests of the last 15 minutes, and at least 5, were answered with 429',
     check(moment) {
-      const outcomes = risen(moment, ownFamilies.requests, 'outcome');
+      const outcomes = risen(moment, ownFamilies.requests, moment.meter.requests, 'outcome');
       const limited = outcomes.find(({ value }) => value === 'rate_limited');
       const all = sum(outcomes.map(({ by }) => by));
       if (!limited || limited.by < RATE_LIMITED.fewest || limited.by <= RATE_LIMITED.share * all) return [];
@@ -238,15 +238,16 @@ export const READING: readonly AccountCheck[] = [
     runbook: 'DeliveryRowsRejected',
     when: 'rows of a list could not be read in the last 15 minutes',
     check: moment =>
-      risen(moment, ownFamilies.rowsRejected, 'collector').flatMap(({ value: collector, by, overSeconds }) =>
-        by === 0
-          ? []
-          : [
-              {
-                subject: collector,
-                text: `${plural(by, 'row')} of ${collector} could not be read in ${lasting(overSeconds)}: what is shown is incomplete, and nothing counts as gone.`,
-              },
-            ],
+      risen(moment, ownFamilies.rowsRejected, moment.meter.rowsRejected, 'collector').flatMap(
+        ({ value: collector, by, overSeconds }) =>
+          by === 0
+            ? []
+            : [
+                {
+                  subject: collector,
+                  text: `${plural(by, 'row')} of ${collector} could not be read in ${lasting(overSeconds)}: what is shown is incomplete, and nothing counts as gone.`,
+                },
+              ],
       ),
   },
   {
@@ -277,15 +278,16 @@ export const READING: readonly AccountCheck[] = [
     runbook: 'DeliveryListsMissing',
     when: 'three answers or more of the last 15 minutes were no readable list',
     check: moment =>
-      risen(moment, ownFamilies.listsMissing, 'collector').flatMap(({ value: collector, by, overSeconds }) =>
-        by < LISTS_MISSING
-          ? []
-          : [
-              {
-                subject: collector,
-                text: `${plural(by, 'answer')} to ${collector} in ${lasting(overSeconds)} had no readable list; what was read before is shown.`,
-              },
-            ],
+      risen(moment, ownFamilies.listsMissing, moment.meter.listsMissing, 'collector').flatMap(
+        ({ value: collector, by, overSeconds }) =>
+          by < LISTS_MISSING
+            ? []
+            : [
+                {
+                  subject: collector,
+                  text: `${plural(by, 'answer')} to ${collector} in ${lasting(overSeconds)} had no readable list; what was read before is shown.`,
+                },
+              ],
       ),
   },
 ];
