@@ -1,14 +1,13 @@
 import type { LoadedConfig } from '../config/load.ts';
 import { SAMPLE_EVERY } from '../history/recorder.ts';
+import { NOT_SHARED } from '../http/api/parts.ts';
 import type { Views } from '../http/served.ts';
 import type { Served } from '../http/server.ts';
-import type { Log } from '../kit/log.ts';
 import { createTurns } from '../kit/turns.ts';
 import { CONTENT_TYPES, createExposition, type Exposition } from '../metrics/exposition.ts';
 import type { Source } from '../metrics/family.ts';
 import type { AccountHistory } from '../model/history.ts';
 import type { LoopSpec } from '../scheduler/loop-set.ts';
-import type { Account } from './account.ts';
 import type { AccountChanges } from './accounts.ts';
 import { type Alerting, openAlerting } from './alerting.ts';
 import { type AutoCancel, createAutoCancel } from './auto-cancel.ts';
@@ -23,7 +22,6 @@ import { createAutoCancelView } from './view/auto-cancel.ts';
 import { createHistoryView } from './view/history.ts';
 import type { KeptRows, Row } from './view/overview-rows.ts';
 import type { Shared, SharedViews } from './view/shared.ts';
-import type { Summaries } from './view/summaries.ts';
 import { createViews } from './view/views.ts';
 import { watchRounds } from './view/watch.ts';
 
@@ -46,7 +44,7 @@ export interface Generation extends Parts {
   readonly served: Omit<Served, 'reload' | 'reloadFaults' | 'version' | 'clock'>;
   /** What the overview shows of each account, for as long as that is there. */
   readonly rows: KeptRows;
-  /** What is known of accounts that other replicas hold; undefined where the agent is alone. */
+  /** Accounts that other replicas hold; undefined if the store is not shared. */
   readonly shared: Shared | undefined;
   readonly loops: readonly LoopSpec[];
   /** Puts the budget use of its accounts, how fresh their data is, and what was recorded into the store. Never throws. */
@@ -126,7 +124,7 @@ function viewsOf(
   made: Assembled,
   { clock, process, reloads, log }: ViewsBase,
 ): Views & { rows(): Promise<readonly Row[]> } {
-  const { loaded, accounts, alerting, autoCancel, sources, rows, history, agentProblems, shared, elsewhere } = made;
+  const { loaded, accounts, alerting, autoCancel, sources, rows, history, agentProblems, elsewhere } = made;
   const { config } = loaded;
   const historyOf = (name: string) => history(name) ?? elsewhere?.history(name);
   const problems = new Map(accounts.all.map(account => [account.name, account.problems]));
@@ -143,7 +141,7 @@ function viewsOf(
       problemLog: name => problems.get(name) ?? { firstSeen: () => undefined },
       agentProblems: agentProblems.now,
       kept: rows,
-      shared: shared && elsewhere && { mirror: shared.mirror, others: elsewhere.others },
+      elsewhere,
       log,
     },
     {
@@ -152,6 +150,7 @@ function viewsOf(
         config,
         autoCancel,
         others: elsewhere?.others.autoCancel ?? (() => []),
+        self: elsewhere?.self ?? NOT_SHARED,
         journal: autoCancel && elsewhere ? elsewhere.journalIfThere(autoCancel.journal) : journalOf(made),
         clock,
       }),
@@ -245,33 +244,6 @@ async function sharedOf(base: Base, before: Generation | undefined): Promise<Sha
   return before?.shared ?? (await import('./view/shared.ts')).createShared(base, holding, store.replicas);
 }
 
-/** What this replica tells the others of its accounts. */
-async function summariesOf(
-  { accounts, autoCancel, alerting }: Assembled,
-  { mirror, known }: Shared,
-  { rows, account }: ReturnType<typeof viewsOf>,
-  log: Log,
-): Promise<Summaries> {
-  const { createSummaries } = await import('./view/summaries.ts');
-  return createSummaries({
-    mirror,
-    known,
-    accounts: accounts.all,
-    rows,
-    view: account,
-    alerts: alerting.alerts,
-    autoCancel,
-    failed: (account, error) =>
-      log.error({ account, stack: error instanceof Error ? error.stack : String(error) }, 'bug'),
-  });
-}
-
-async function saved(account: Account, summaries: Summaries | undefined): Promise<void> {
-  const told = summaries?.changesOf(account.name);
-  await account.save(told);
-  if (told) summaries?.saved(account.name, told);
-}
-
 /** All that is made from the parts. */
 async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?: Generation): Promise<Generation> {
   const { accounts } = parts;
@@ -322,7 +294,6 @@ async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?:
   const assembled = { ...made, ...all, elsewhere };
   const views = viewsOf(assembled, base);
   await turns.pass();
-  const summaries = shared && (await summariesOf(assembled, shared, views, base.log));
   const loops = loopsOf(made, base);
   await turns.pass();
   return {
@@ -332,9 +303,16 @@ async function assemble(loaded: LoadedConfig, base: Base, parts: Parts, before?:
     loops,
     async save() {
       elsewhere?.use();
-      await summaries?.prepare();
+      const rows = await elsewhere?.changes({
+        accounts: accounts.all,
+        rows: views.rows,
+        alerts: alerting.alerts,
+        autoCancel,
+        failed: (account, error) =>
+          base.log.error({ account, stack: error instanceof Error ? error.stack : String(error) }, 'bug'),
+      });
       await settle(
-        accounts.all.map(account => saved(account, summaries)),
+        accounts.all.map(account => account.save(rows?.get(account.name))),
         base,
       );
     },

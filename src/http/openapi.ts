@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { AccountView, DeadLetter } from './api/account.ts';
+import { AccountView, AnyAccountView, DeadLetter, ReducedAccountView } from './api/account.ts';
 import { AgentView, Fault } from './api/agent.ts';
 import { AutoCancelQuery, AutoCancelView, Candidate, Finding } from './api/auto-cancel.ts';
 import { Approval, Approved, NotReloaded, Reason, Reloaded, Stopped } from './api/commands.ts';
@@ -13,7 +13,7 @@ import { Failure, Status, Targets } from './api/status.ts';
 
 /** Schemas that have a name in the document. */
 const COMPONENTS = {
-  Account: AccountView,
+  Account: AnyAccountView,
   AccountRow,
   Agent: AgentView,
   Alert,
@@ -22,6 +22,7 @@ const COMPONENTS = {
   AutoCancel: AutoCancelView,
   Candidate,
   Change,
+  CompleteAccount: AccountView,
   DataState,
   DeadLetter,
   Explanation,
@@ -34,6 +35,7 @@ const COMPONENTS = {
   Overview,
   Problem,
   Reason,
+  ReducedAccount: ReducedAccountView,
   Reloaded,
   State,
   Status,
@@ -83,7 +85,7 @@ export const ROUTES: readonly Route[] = [
   {
     method: 'get',
     path: '/api/v1/accounts/{name}',
-    says: 'All that is known of an account.',
+    says: 'All that is known of an account; of one that another replica holds, what its status row has.',
     answers: { 200: { says: 'The account.', json: 'Account' }, 400: BAD_QUERY, 404: NO_ACCOUNT },
   },
   {

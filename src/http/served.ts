@@ -1,7 +1,7 @@
 import type { Clock } from '../kit/clock.ts';
 import type { Format, Scope } from '../model/exposition.ts';
 import type { AccountStatus } from '../model/status.ts';
-import type { AccountView } from './api/account.ts';
+import type { AnyAccountView } from './api/account.ts';
 import type { AgentView } from './api/agent.ts';
 import type { AutoCancelView } from './api/auto-cancel.ts';
 import type { HistoryQuery, HistoryView } from './api/history.ts';
@@ -13,7 +13,7 @@ export interface Views {
   /** How all accounts stand. Other work gets its turn meanwhile. */
   overview(query: OverviewQuery): Promise<Overview>;
   /** All that is known of an account; undefined where none has that name. */
-  account(name: string): AccountView | undefined;
+  account(name: string): AnyAccountView | undefined;
   /** What was recorded of an account; undefined where none has that name. Rejects with StoreError. */
   history(name: string, query: HistoryQuery): Promise<HistoryView | undefined>;
   /** Auto-cancel of all accounts, or of one. */
@@ -74,10 +74,10 @@ export interface Place {
 export interface ServedReplicas {
   readonly self: Place;
   /**
-   * Brings up to date what is known of accounts that others hold, and all of this one; a moment at most is waited. What is
-   * served without a promise is as of the last look. Never rejects.
+   * Reads the status rows of accounts that other replicas hold, if the last read is older than a few seconds; waits a second
+   * at most. Everything that is served without a promise is as of the last read. Never rejects.
    */
-  look(account?: string): Promise<void>;
+  refresh(): Promise<void>;
   /** `isHere`: this process serves its metrics. `holder`: the replica that does; `last`: or did last, as far as is known. */
   placeOf(account: string): { readonly isHere: boolean; readonly holder: Place | undefined; readonly last: Place };
   /** Since when the database does not answer, milliseconds since the Unix epoch; undefined while it does. */
@@ -114,8 +114,8 @@ export interface ShownAlert {
   /** By which it was last judged true. */
   readonly value: number;
   /** Why it is silenced, while it is. */
-  readonly silencedBy?: string;
+  readonly silencedBy?: string | undefined;
   /** Times, as ISO 8601. */
-  readonly startsAt?: string;
-  readonly endsAt?: string;
+  readonly startsAt?: string | undefined;
+  readonly endsAt?: string | undefined;
 }

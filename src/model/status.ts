@@ -4,21 +4,21 @@ export interface RoundStatus {
   /** Milliseconds between two starts, as configured. */
   readonly every: number;
   /** Whether the last attempt that asked something succeeded; undefined before the first ended. */
-  readonly success: boolean | undefined;
+  readonly success?: boolean | undefined;
   /** Whether that attempt read to the end; undefined before the first ended. */
-  readonly complete: boolean | undefined;
+  readonly complete?: boolean | undefined;
   /** Rows of what was read last could not be read: what is shown is true as far as it goes, and not the whole. */
-  readonly partial?: boolean;
-  readonly durationSeconds: number | undefined;
+  readonly partial?: boolean | undefined;
+  readonly durationSeconds?: number | undefined;
   /** When the last complete round began: what is shown was true then or later. */
-  readonly dataAt: number | undefined;
+  readonly dataAt?: number | undefined;
   readonly consecutiveFailures: number;
   /** Why the last turn asked nothing; undefined when it did ask. */
-  readonly idle: Idle | undefined;
+  readonly idle?: Idle | undefined;
   /** No complete round has ended, in this process or before it, for longer than the configuration calls fresh. */
   readonly stale: boolean;
   /** Why the last attempt failed: a closed word, and a sentence without secrets. */
-  readonly failure: { readonly reason: string; readonly message: string } | undefined;
+  readonly failure?: { readonly reason: string; readonly message: string } | undefined;
 }
 
 /** `waiting`: another round has to find something first; `not_due`: there is nothing to read yet. */
@@ -42,7 +42,7 @@ export interface CollectorStatus {
   readonly withdrawn: boolean;
   readonly rounds: readonly RoundStatus[];
   /** Absent if none failed in the last round that was read to its end. */
-  readonly failedFilters?: readonly FailedFilter[];
+  readonly failedFilters?: readonly FailedFilter[] | undefined;
 }
 
 export interface AccountStatus {

@@ -7,10 +7,11 @@ import { startAgent } from '../../src/app/agent.ts';
 import type { JournalLine } from '../../src/app/auto-cancel.ts';
 import type { Explanation } from '../../src/auto-cancel/index.ts';
 import { loadConfig } from '../../src/config/load.ts';
+import type { AnyAccountView } from '../../src/http/api/account.ts';
 import type { AutoCancelView } from '../../src/http/api/auto-cancel.ts';
 import type { CommandAnswer, Served } from '../../src/http/served.ts';
 import { acceleratedClock, systemClock } from '../../src/kit/clock.ts';
-import { account } from '../http/page/fixtures/account.ts';
+import { account, reduced, withdrawn } from '../http/page/fixtures/account.ts';
 import { sharedAgent } from '../http/page/fixtures/agent.ts';
 import { autoCancel } from '../http/page/fixtures/auto-cancel.ts';
 import { overview, row } from '../http/page/fixtures/overview.ts';
@@ -249,6 +250,7 @@ const LINES: readonly JournalLine[] = [
 ];
 const URL_OF_ANOTHER = 'http://another:10922';
 const SINCE = '2026-01-01T00:00:00.000Z';
+const FROM_ANOTHER = { replica: URL_OF_ANOTHER, holder: 'one', asOf: SINCE };
 const APPROVED = { account: 'a', action: 'ab', rule: 'r' };
 const EXPLAINED: Explanation = {
   account: 'a',
@@ -272,6 +274,7 @@ const EXPLAINED: Explanation = {
 /** What is answered where all goes wrong, by a port that is told so. */
 async function refuse(described: Described): Promise<void> {
   let answer: CommandAnswer = 'waiting';
+  let shown: AnyAccountView = { ...reduced, ...FROM_ANOTHER, rounds: withdrawn.rounds };
   const overrides: Partial<Served> = {
     explain: async id => (id === 'late' ? 'no_agent' : id === 'none' ? [] : [EXPLAINED]),
     journal: async () => LINES,
@@ -279,9 +282,12 @@ async function refuse(described: Described): Promise<void> {
     command: async () => answer,
     // As one of several replicas answers.
     status: () => [{ account: 'a', up: true, collectors: [], replica: URL_OF_ANOTHER, asOf: 1 }],
-    overview: async () => overview([row('a', { replica: URL_OF_ANOTHER, asOf: SINCE })], { replicas: 3 }),
-    account: () => ({ ...account, replica: URL_OF_ANOTHER, asOf: SINCE }),
-    autoCancel: async () => ({ ...autoCancel, accounts: autoCancel.accounts.map(each => ({ ...each, asOf: SINCE })) }),
+    overview: async () => overview([row('a', FROM_ANOTHER)], { replicas: 3 }),
+    account: () => shown,
+    autoCancel: async () => ({
+      ...autoCancel,
+      accounts: autoCancel.accounts.map(each => ({ ...each, ...FROM_ANOTHER })),
+    }),
     agent: async () => sharedAgent,
   };
   const [on, off] = [await serve(USERS, overrides, { lifecycle: true }), await serve(USERS, overrides)];
@@ -294,6 +300,8 @@ async function refuse(described: Described): Promise<void> {
   for (const path of ['overview', 'accounts/a', 'accounts/a/history', 'auto-cancel', 'agent', 'openapi.json'])
     await ask('get', `/api/v1/${path}?unknown=1`);
   for (const path of ['overview', 'accounts/a', 'auto-cancel', 'agent', 'status']) await ask('get', `/api/v1/${path}`);
+  shown = { ...account, replica: URL_OF_ANOTHER, holder: 'one' };
+  await ask('get', '/api/v1/accounts/a');
   for (const path of [
     'auto-cancel?account=b',
     'explain',

@@ -163,7 +163,7 @@ it.each(['/accounts/nobody', '/api/v1/accounts/nobody', '/api/v1/accounts/nobody
       {
         replicas: {
           self: { id: 'one', url: '' },
-          look: note('look'),
+          refresh: note('refresh'),
           placeOf: () => ({ isHere: true, holder: undefined, last: { id: 'one', url: '' } }),
           awaySince: () => undefined,
         },

@@ -11,11 +11,11 @@ async function start(id: string, overrides: Partial<Served> = {}) {
   const place: { now: ReturnType<ServedReplicas['placeOf']> } = {
     now: { isHere: true, holder: undefined, last: { id, url: '' } },
   };
-  let looks = 0;
+  let refreshes = 0;
   const replicas: ServedReplicas = {
     self: { id, url: '' },
-    async look() {
-      looks += 1;
+    async refresh() {
+      refreshes += 1;
     },
     placeOf: () => place.now,
     awaySince: () => undefined,
@@ -35,7 +35,7 @@ async function start(id: string, overrides: Partial<Served> = {}) {
   place.now = { isHere: true, holder: self, last: self };
   return {
     self,
-    looks: () => looks,
+    refreshes: () => refreshes,
     /** From now on another one holds the account, or none; `last` did. */
     gives(holder: Place | undefined, last: Place = holder ?? self) {
       place.now = { isHere: false, holder, last };
@@ -98,7 +98,7 @@ describe('/probe of an account that another replica holds', () => {
     const followed = await two.get('/probe?account=a');
     expect([followed.status, await followed.text()]).toEqual([200, 'by_replica{id="one"} 1\n']);
     expect((await two.get('/probe?account=b')).status).toBe(404);
-    expect(two.looks()).toBe(0);
+    expect(two.refreshes()).toBe(0);
   });
 
   it('never goes to and fro between replicas that think of each other as the holder', async () => {
@@ -135,7 +135,7 @@ describe('what is served without a promise', () => {
     async path => {
       const one = await start('one');
       await one.get(path);
-      expect(one.looks()).toBe(1);
+      expect(one.refreshes()).toBe(1);
     },
   );
 
@@ -143,7 +143,7 @@ describe('what is served without a promise', () => {
     const { account } = await import('./page/fixtures/account.ts');
     const replicas: ServedReplicas = {
       self: { id: 'one', url: '' },
-      look: async () => undefined,
+      refresh: async () => undefined,
       placeOf: () => ({ isHere: true, holder: undefined, last: { id: 'one', url: '' } }),
       awaySince: () => Date.UTC(2026, 0, 1, 10, 2),
     };

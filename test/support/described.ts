@@ -82,10 +82,8 @@ export function createDescribed(): Described {
   function propertiesOf(schema: Schema, place: string): string[] {
     const ways = [...(schema.anyOf ?? []), ...(schema.oneOf ?? [])].flatMap(way => propertiesOf(way, place));
     const items = schema.items ? propertiesOf(schema.items, `${place}[]`) : [];
-    const own = Object.entries(schema.properties ?? {}).flatMap(([key, inner]) => [
-      `${place}.${key}`,
-      ...propertiesOf(inner, `${place}.${key}`),
-    ]);
+    const valued = Object.entries(schema.properties ?? {}).filter(([, { type }]) => type !== 'null');
+    const own = valued.flatMap(([key, inner]) => [`${place}.${key}`, ...propertiesOf(inner, `${place}.${key}`)]);
     return [...ways, ...items, ...own];
   }
 

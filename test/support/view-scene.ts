@@ -43,7 +43,7 @@ export async function createViewScene(account: object = {}, config: object = {})
   afterThisTest(() => runtime.close());
   function view(): AccountView {
     const found = runtime.served.account(NAME);
-    if (!found) throw new Error('there is no such account');
+    if (!found?.complete) throw new Error('there is no such account');
     return found;
   }
   return {

@@ -1,6 +1,6 @@
 import type { EventsFacts, ScheduleFacts } from '../../collectors/index.ts';
 import type { AccountView } from '../../http/api/account.ts';
-import type { DataState, Problem, State } from '../../http/api/parts.ts';
+import { type DataState, NOT_SHARED, type Problem, type State } from '../../http/api/parts.ts';
 import type { ShownAlert } from '../../http/served.ts';
 import { pathAddress } from '../../kit/text.ts';
 import type { Source } from '../../metrics/family.ts';
@@ -151,7 +151,7 @@ export function judgedAccount(viewed: Viewed, now: number, detail: Detail = 'who
 /** The same as the API shows it. `alerts`: of this account. */
 export function accountView(viewed: Viewed, alerts: readonly ShownAlert[], now: number): AccountView {
   const { view, problems, state } = judgedAccount(viewed, now);
-  return { ...view, state, problems, alerts: alerts.map(toAlert), replica: null, asOf: null };
+  return { complete: true, ...view, ...NOT_SHARED, state, problems, alerts: alerts.map(toAlert) };
 }
 
 /** As the schema has it, which may be written to. */

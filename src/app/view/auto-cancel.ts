@@ -2,6 +2,7 @@ import { heldText, mayBeThere, modeOf, sentenceOf } from '../../auto-cancel/inde
 import { rulesFor } from '../../auto-cancel/options.ts';
 import type { Config } from '../../config/schema.ts';
 import type { AutoCancelView, Candidate } from '../../http/api/auto-cancel.ts';
+import type { FromReplica } from '../../http/api/parts.ts';
 import type { Views } from '../../http/served.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { createTurns, type Turns } from '../../kit/turns.ts';
@@ -12,8 +13,10 @@ export interface AutoCancelViewDeps {
   readonly config: Config;
   /** Undefined while it is off. */
   readonly autoCancel: AutoCancel | undefined;
-  /** Of accounts that other replicas hold. */
-  readonly others: () => readonly Told[];
+  /** Accounts that other replicas hold. Their candidates are not listed. */
+  readonly others: () => readonly AccountSnapshot[];
+  /** This replica, as the holder of its own accounts. */
+  readonly self: FromReplica;
   /** Of all accounts. */
   readonly journal: AutoCancel['journal'];
   readonly clock: Clock;
@@ -52,26 +55,24 @@ function candidateOf(found: Explanation): Candidate {
 }
 
 /** Auto-cancel of one account, as far as it is shown. */
-export interface Told {
+export interface AccountSnapshot {
   readonly account: string;
   readonly brakes: Brakes;
   readonly rules: readonly { readonly name: string; readonly candidates: number; readonly left: number | null }[];
-  /** Of the last line of its journal, milliseconds since the Unix epoch. */
+  /** Time of the last line of its journal, milliseconds since the Unix epoch. */
   readonly journalAt: number;
-  /** How many failure callbacks are tracked. */
-  readonly tracked: number;
-  /** Stuck ones first, as far as there was room. */
+  /** Stuck ones first, up to the limits of the view. */
   readonly candidates: readonly Candidate[];
 }
 
-/** How many callbacks there is room for: it is taken up. */
+/** Callbacks that may still be listed. */
 export interface Room {
   stuck: number;
   others: number;
 }
 
-/** Those of what an account tracks that are shown, and how many there are. Other work gets its turn meanwhile. */
-async function candidatesOf(account: One, room: Room, turns: Turns): Promise<Pick<Told, 'candidates' | 'tracked'>> {
+/** Lists tracked callbacks of an account, and counts all. Yields to other work. */
+async function candidatesOf(account: One, room: Room, turns: Turns) {
   const [stuck, others]: Candidate[][] = [[], []];
   let tracked = 0;
   for (const { isStuck, explain } of account.tracked()) {
@@ -84,11 +85,16 @@ async function candidatesOf(account: One, room: Room, turns: Turns): Promise<Pic
   return { tracked, candidates: [...(stuck ?? []), ...(others ?? [])] };
 }
 
-function brakesOf({ account, brake, journal: { state } }: One, { candidates, budget }: AutoCancelNumbers): Brakes {
+function brakesOf(
+  { account, brake, journal: { state } }: One,
+  { candidates, budget }: AutoCancelNumbers,
+  tracked: number,
+  self: FromReplica,
+): Brakes {
   const { pause: paused } = brake;
   return {
     account,
-    asOf: null,
+    ...self,
     paused: paused ? { by: paused.by, reason: paused.reason, at: iso(paused.at) } : null,
     breakers: BREAKERS.map(breaker => {
       const open = state.breakers.get(breaker);
@@ -101,18 +107,20 @@ function brakesOf({ account, brake, journal: { state } }: One, { candidates, bud
     }),
     budgetRemaining: budget.find(({ rule }) => rule === undefined)?.left ?? null,
     candidates: [...candidates.values()].reduce((sum, count) => sum + count, 0),
+    tracked,
     unresolved: [...state.actions.values()].filter(({ isOpen }) => isOpen).length,
   };
 }
 
-/** What is shown of auto-cancel in one account. Other work gets its turn meanwhile. */
-export async function toldOf(account: One, room: Room, turns: Turns): Promise<Told> {
+/** Returns the state of auto-cancel in one account. Yields to other work. */
+export async function snapshotOf(account: One, room: Room, turns: Turns, self: FromReplica): Promise<AccountSnapshot> {
   const numbers = account.numbers();
+  const { tracked, candidates: listed } = await candidatesOf(account, room, turns);
   const { candidates, budget } = numbers;
   const names = new Set([...candidates.keys(), ...budget.flatMap(({ rule }) => rule ?? [])]);
   return {
     account: account.account,
-    brakes: brakesOf(account, numbers),
+    brakes: brakesOf(account, numbers, tracked, self),
     rules: [...names].map(name => ({
       name,
       candidates: candidates.get(name) ?? 0,
@@ -120,11 +128,11 @@ export async function toldOf(account: One, room: Room, turns: Turns): Promise<To
     })),
     // Before the first line there is none, which JSON has no number for.
     journalAt: Math.max(0, account.journal.state.lastAt),
-    ...(await candidatesOf(account, room, turns)),
+    candidates: listed,
   };
 }
 
-function rulesOf({ autoCancel }: Config, accounts: readonly Told[], now: number): AutoCancelView['rules'] {
+function rulesOf({ autoCancel }: Config, accounts: readonly AccountSnapshot[], now: number): AutoCancelView['rules'] {
   // An expired rule does not come to life again because the clock was set back.
   const latest = accounts.reduce((last, { journalAt }) => Math.max(last, journalAt), now);
   const isAsked = (name: string) =>
@@ -133,13 +141,13 @@ function rulesOf({ autoCancel }: Config, accounts: readonly Told[], now: number)
     .filter(({ name }) => isAsked(name))
     .map(rule => {
       const { name, expires } = rule;
-      const told = accounts.flatMap(({ rules }) => rules.filter(each => each.name === name));
-      const left = told.flatMap(each => each.left ?? []);
+      const own = accounts.flatMap(({ rules }) => rules.filter(each => each.name === name));
+      const left = own.flatMap(each => each.left ?? []);
       return {
         name,
         mode: modeOf(rule, autoCancel.mode, latest),
         expires: expires === null ? null : iso(expires),
-        candidates: told.reduce((sum, { candidates }) => sum + candidates, 0),
+        candidates: own.reduce((sum, { candidates }) => sum + candidates, 0),
         budgetRemaining: left.length > 0 ? Math.min(...left) : null,
       };
     });
@@ -165,6 +173,7 @@ export function createAutoCancelView({
   config,
   autoCancel,
   others,
+  self,
   journal,
   clock,
 }: AutoCancelViewDeps): Views['autoCancel'] {
@@ -173,9 +182,9 @@ export function createAutoCancelView({
     const now = clock.now();
     const turns = createTurns();
     const room = { stuck: MOST_CANDIDATES, others: MOST_CANDIDATES };
-    const accounts: Told[] = [];
+    const accounts: AccountSnapshot[] = [];
     for (const account of autoCancel?.accounts ?? []) {
-      if ((only ?? account.account) === account.account) accounts.push(await toldOf(account, room, turns));
+      if ((only ?? account.account) === account.account) accounts.push(await snapshotOf(account, room, turns, self));
       await turns.pass();
     }
     if (autoCancel) accounts.push(...others().filter(({ account }) => (only ?? account) === account));
@@ -190,7 +199,7 @@ export function createAutoCancelView({
         0,
         MOST_CANDIDATES,
       ),
-      tracked: accounts.reduce((sum, { tracked }) => sum + tracked, 0),
+      tracked: accounts.reduce((sum, { brakes }) => sum + brakes.tracked, 0),
       journal: (await journal(now - JOURNAL_OVER, MOST_LINES, only)).map(lineOf).reverse(),
     };
   };

@@ -1,5 +1,5 @@
 import type { AccountRow } from '../../http/api/overview.ts';
-import { DATA_STATES, type Problem } from '../../http/api/parts.ts';
+import { DATA_STATES, NOT_SHARED, type Problem } from '../../http/api/parts.ts';
 import { hash64 } from '../../kit/hash.ts';
 import { createTurns } from '../../kit/turns.ts';
 import type { Source } from '../../metrics/family.ts';
@@ -12,7 +12,21 @@ export interface Row {
   readonly row: Omit<AccountRow, 'firing'>;
   readonly up: boolean;
   readonly problems: readonly Problem[];
+  /** Firing alerts that are not listed, because another replica holds the account. */
+  readonly omittedFiring?: number;
 }
+
+/** Numbers of an account of which nothing is known. */
+export const NO_NUMBERS = {
+  dataAt: null,
+  deadLetters: null,
+  deadLettersChange: null,
+  oldestEntered: null,
+  delivered: null,
+  finished: null,
+  waiting: null,
+  inFlight: null,
+} as const;
 
 /** What sources have said. */
 type Stamp = readonly unknown[];
@@ -75,8 +89,7 @@ export function makeRow(viewed: Viewed, now: number): Row {
       waiting: flowControl.waiting,
       inFlight: events.inFlight,
       labels,
-      replica: null,
-      asOf: null,
+      ...NOT_SHARED,
     },
   };
 }
@@ -99,19 +112,11 @@ function bugRow({ account: { name }, settings: { labels } }: Viewed, now: number
       account: name,
       state: stateOf([problem], []),
       data: 'not_read',
-      dataAt: null,
+      ...NO_NUMBERS,
       problems: 1,
       worst: problem,
-      deadLetters: null,
-      deadLettersChange: null,
-      oldestEntered: null,
-      delivered: null,
-      finished: null,
-      waiting: null,
-      inFlight: null,
       labels,
-      replica: null,
-      asOf: null,
+      ...NOT_SHARED,
     },
   };
 }

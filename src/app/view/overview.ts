@@ -90,14 +90,15 @@ export function overview({ rows, alerts, agentProblems, version, replicas, now }
     },
     deadLetters: known.length === 0 ? null : sum(known),
     problems: problems.slice(0, MOST_LISTED),
-    problemsTotal: problems.length,
+    problemsTotal: agentProblems.length + sum(rows.map(({ row }) => row.problems)),
     alerts: firing.slice(0, MOST_LISTED).map(toAlert),
-    alertsFiring: firing.length,
+    alertsFiring: firing.length + sum(rows.map(({ omittedFiring = 0 }) => omittedFiring)),
     matching: matching.length,
     page,
     pages,
-    rows: matching
-      .slice((page - 1) * query.per, page * query.per)
-      .map(({ row }) => ({ ...row, firing: firingOf.get(row.account)?.length ?? 0 })),
+    rows: matching.slice((page - 1) * query.per, page * query.per).map(({ row, omittedFiring = 0 }) => ({
+      ...row,
+      firing: (firingOf.get(row.account)?.length ?? 0) + omittedFiring,
+    })),
   };
 }

@@ -31,7 +31,7 @@ export const ACCOUNT_CHECKS: readonly AccountCheck[] = [
   ...AUTO_CANCEL,
 ];
 
-/** With one that another replica holds, or none. */
+/** And with the report of the replica that holds an account. */
 export const REPLICA_CHECKS = REPLICAS;
 
 /** And with the agent. */
@@ -75,7 +75,7 @@ export function problemsOf(view: ShownAccount, evidence: Evidence): Problem[] {
   return judged(ACCOUNT_CHECKS, moment, view.account, evidence.firstSeen);
 }
 
-/** What is wrong with an account that this replica does not hold, beside what its holder tells. Pure. */
+/** Problems of the report on an account that this replica does not hold. Pure. */
 export const unheldProblems = (unheld: Unheld, account: string): Problem[] =>
   judged(REPLICA_CHECKS, unheld, account, () => undefined);
 

@@ -21,7 +21,7 @@ function stateOf({ stale, success, complete, idle, dataAt }: RoundStatus, withdr
 }
 
 /** How each round fares. */
-export const roundsOf = ({ collectors }: AccountStatus): Round[] =>
+export const roundsOf = ({ collectors }: Pick<AccountStatus, 'collectors'>): Round[] =>
   collectors.flatMap(({ collector, withdrawn, rounds }) =>
     rounds.map(round => ({
       collector,
@@ -60,7 +60,7 @@ function currentAt(rounds: readonly RoundStatus[]): number | undefined {
   return missed.length > 0 ? Math.min(...missed) : Math.max(...times);
 }
 
-export function truthOf({ collectors }: AccountStatus, collector: string): Truth {
+export function truthOf({ collectors }: Pick<AccountStatus, 'collectors'>, collector: string): Truth {
   const status = collectors.find(each => each.collector === collector);
   if (!status) return { enabled: false, data: 'not_read', at: undefined, failedFilters: [] };
   const data = dataOf(status);

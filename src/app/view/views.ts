@@ -8,11 +8,10 @@ import type { Account } from '../account.ts';
 import type { AccountSettings } from '../account-client.ts';
 import type { AutoCancel } from '../auto-cancel.ts';
 import { accountView, type Viewed } from './account.ts';
-import type { Mirror } from './mirror.ts';
-import type { Others } from './others.ts';
 import { overview } from './overview.ts';
 import { createRows, type KeptRows, type Row } from './overview-rows.ts';
 import type { ProblemLog } from './problem-log.ts';
+import type { SharedViews } from './shared.ts';
 
 export interface ViewsDeps {
   readonly version: string;
@@ -29,16 +28,11 @@ export interface ViewsDeps {
   readonly history: (account: string) => Pick<AccountHistory, 'recent'>;
   readonly problemLog: (account: string) => Pick<ProblemLog, 'firstSeen'>;
   readonly agentProblems: () => readonly Problem[];
-  /** Where replicas share the store: the accounts that others hold, and who shares it. */
-  readonly shared?: ViewsOfOthers | undefined;
+  /** Accounts of other replicas; undefined if the store is not shared. */
+  readonly elsewhere?: Pick<SharedViews, 'others' | 'holders' | 'self'> | undefined;
   /** What is known of accounts that are also in the generation before. */
   readonly kept: KeptRows;
   readonly log: Pick<Log, 'error'>;
-}
-
-export interface ViewsOfOthers {
-  readonly others: Pick<Others, 'rows' | 'alerts'>;
-  readonly mirror: Pick<Mirror, 'self' | 'sharing'>;
 }
 
 /** The accounts with all that is known of each. */
@@ -71,7 +65,7 @@ export function createViews(
   deps: ViewsDeps,
   more: Pick<Views, 'history' | 'autoCancel' | 'agent'>,
 ): Views & { readonly rows: () => Promise<readonly Row[]> } {
-  const { version, clock, alerts, agentProblems, kept, shared, log } = deps;
+  const { version, clock, alerts, agentProblems, kept, elsewhere, log } = deps;
   const viewed = viewedOf(deps);
   const rows = createRows([...viewed.values()], kept, clock.now, (account, error) =>
     log.error({ account, stack: error instanceof Error ? error.stack : String(error) }, 'bug'),
@@ -82,13 +76,12 @@ export function createViews(
     async overview(query) {
       const own = await rows();
       const common = { agentProblems: agentProblems(), version, now: clock.now() };
-      if (!shared) return overview({ ...common, rows: own, alerts: alerts() }, query);
-      const { others, mirror } = shared;
-      const here = own.map(each => ({ ...each, row: { ...each.row, replica: mirror.self.url } }));
+      if (!elsewhere) return overview({ ...common, rows: own, alerts: alerts() }, query);
+      const { others, holders, self } = elsewhere;
       const all = {
-        rows: [...here, ...(await others.rows())],
+        rows: [...own.map(each => ({ ...each, row: { ...each.row, ...self } })), ...others.rows()],
         alerts: [...alerts(), ...others.alerts()],
-        replicas: mirror.sharing()?.replicas.length ?? 0,
+        replicas: holders.sharing()?.replicas.length ?? 0,
       };
       return overview({ ...common, ...all }, query);
     },

@@ -31,7 +31,7 @@ export const DeadLetter = z.object({
 
 const Left = z.object({ expired: Num, removed: Num, unknown: Num });
 
-export const AccountView = z.object({
+const STANDING = {
   now: Time,
   account: z.string(),
   ...FROM_REPLICA,
@@ -39,11 +39,17 @@ export const AccountView = z.object({
   up: z.boolean(),
   baseUrl: z.string(),
   region: Maybe(z.string()),
-  plan: Maybe(z.string()),
   labels: z.record(z.string(), z.string()),
   problems: z.array(Problem),
   alerts: z.array(Alert).describe('Pending, firing, or resolved lately.'),
   rounds: z.array(Round),
+};
+
+export const AccountView = z.object({
+  complete: z.literal(true),
+  ...STANDING,
+  asOf: z.null().describe('This replica holds the account: all is as of now.'),
+  plan: Maybe(z.string()),
   deadLetters: z.object({
     enabled: z.boolean(),
     data: DataState,
@@ -188,3 +194,27 @@ export const AccountView = z.object({
   }),
 });
 export type AccountView = z.output<typeof AccountView>;
+
+const { deadLetters, events, flowControl } = AccountView.shape;
+
+/** An account that this replica does not hold: the content of its status row. */
+export const ReducedAccountView = z.object({
+  complete: z.literal(false),
+  ...STANDING,
+  plan: z.null().describe('Only the holder knows it.'),
+  omitted: z
+    .object({ problems: z.int(), alerts: z.int() })
+    .describe('Problems and alerts that the holder did not list, because its status row has at most 16 KB.'),
+  deadLetters: deadLetters.pick({ enabled: true, data: true, messages: true, change: true, oldestEntered: true }),
+  events: events
+    .pick({ enabled: true, data: true, inFlight: true })
+    .extend({ lastHour: Maybe(z.object({ overSeconds: Seconds, finished: Num, deliveredRatio: Maybe(Ratio) })) }),
+  flowControl: flowControl.pick({ enabled: true, data: true, waiting: true }),
+  schedules: z.null().describe('Only the holder has them.'),
+  calls: z.null().describe('Only the holder has them.'),
+});
+export type ReducedAccountView = z.output<typeof ReducedAccountView>;
+
+/** GET /api/v1/accounts/NAME */
+export const AnyAccountView = z.discriminatedUnion('complete', [AccountView, ReducedAccountView]);
+export type AnyAccountView = z.output<typeof AnyAccountView>;

@@ -52,13 +52,18 @@ const JournalLine = z.object({
 
 export const AccountBrakes = z.object({
   account: z.string(),
-  asOf: FROM_REPLICA.asOf,
+  ...FROM_REPLICA,
   paused: Maybe(z.object({ by: z.string(), reason: z.string(), at: Time })),
   breakers: z.array(
     z.object({ breaker: z.string(), open: z.boolean(), since: Maybe(Time), reason: Maybe(z.string()) }),
   ),
   budgetRemaining: Maybe(Num),
   candidates: z.int().describe('That rules call stuck.'),
+  tracked: z
+    .int()
+    .describe(
+      'Failure callbacks that are tracked. Only the replica that holds the account lists them in `candidates`.',
+    ),
   unresolved: z.int(),
 });
 

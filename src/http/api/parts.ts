@@ -22,15 +22,20 @@ export function wholeNumber(min: number, max: number) {
 export const oneOf = <const T extends readonly string[]>(words: T) =>
   z.enum(words, { error: `must be one of ${words.join(', ')}` });
 
-/** Of what is of one account, where replicas share the store. */
+/** The replica from which an account is shown. */
 export const FROM_REPLICA = {
   replica: Maybe(z.string()).describe(
     'URL of the replica that holds the account. Null: none does, or the store is not shared.',
   ),
+  holder: Maybe(z.string()).describe('Id of that replica.'),
   asOf: Maybe(Time).describe(
-    'When this was so, where another replica holds the account, or none. Null: now, as this replica holds it; or nothing is known of it.',
+    'When this was so, if another replica holds the account, or none. Null: now, as this replica holds it; or nothing is known of it.',
   ),
 };
+export type FromReplica = z.output<z.ZodObject<typeof FROM_REPLICA>>;
+
+/** The same for a store that is not shared. */
+export const NOT_SHARED = { replica: null, holder: null, asOf: null } as const satisfies FromReplica;
 
 export const SEVERITIES = ['critical', 'warning', 'info'] as const;
 

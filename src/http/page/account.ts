@@ -1,4 +1,4 @@
-import type { AccountView } from '../api/account.ts';
+import type { AnyAccountView } from '../api/account.ts';
 import { CHART_ASSETS, charted, chartRange } from './charts.ts';
 import { deadLetters } from './dead-letters.ts';
 import { events } from './events.ts';
@@ -21,7 +21,7 @@ const PLACES = {
 } as const;
 
 /** Whether the account is all right, and what is wrong first. */
-function verdict({ account, state, problems, alerts, up }: AccountView, { now }: PageContext): Html {
+function verdict({ account, state, problems, alerts, up }: AnyAccountView, { now }: PageContext): Html {
   const firing = alerts.filter(alert => alert.state === 'firing').length;
   const since = state === 'critical' || state === 'warning' ? newestOf(problems, now) : '';
   const calm = firing > 0 ? `${plural(firing, 'alert')} firing.` : 'Nothing is wrong.';
@@ -33,22 +33,23 @@ function verdict({ account, state, problems, alerts, up }: AccountView, { now }:
 `;
 }
 
-function about({ baseUrl, region, plan, labels }: AccountView): Html {
+function about({ baseUrl, region, plan, labels }: AnyAccountView): Html {
   const facts = Object.entries({ region, plan, ...labels }).filter(([, value]) => value !== null);
   return html`<p class="soft about">${named(baseUrl)}${facts.map(([what, value]) => html` · ${named(what)} <b>${named(value ?? '')}</b>`)}</p>`;
 }
 
-/** What is known of one account. */
-export function accountPage(view: AccountView, context: PageContext): Html {
+/** `/accounts/NAME`. Sections that only the holder can show are omitted. */
+export function accountPage(view: AnyAccountView, context: PageContext): Html {
   const { problems, alerts, account } = view;
-  const links = Object.entries(PLACES).map(([id, word]) => html`<a href="#${id}">${word}</a> `);
+  const places = Object.entries(PLACES).filter(([id]) => view.complete || (id !== 'schedules' && id !== 'calls'));
+  const links = places.map(([id, word]) => html`<a href="#${id}">${word}</a> `);
   const body = html`<section id="state" data-live aria-label="State">
 ${verdict(view, context)}${about(view)}${heldNote(view, context)}${databaseNote(context)}
 ${problems.length > 0 && html`<h2>${problems[0]?.severity === 'info' ? 'Worth knowing' : 'Problems'}</h2>\n${problemList(problems, 'problems', context, { withAccount: false })}`}
 ${alerts.length > 0 && html`<h2>Alerts</h2>\n${alertList(alerts, 'alerts', context, { withAccount: false })}`}
 </section>
 <div class="places"><nav aria-label="On this page">${links}</nav>${chartRange()}</div>
-${deadLetters(view, context)}${events(view, context)}${flowControl(view, context)}${schedules(view)}${rounds(view, context)}${calls(view)}`;
+${deadLetters(view, context)}${events(view, context)}${flowControl(view, context)}${view.complete && schedules(view)}${rounds(view, context)}${view.complete && calls(view)}`;
   return layout({
     title: account,
     context,

@@ -57,7 +57,7 @@ function brakes(view: AutoCancelView, context: PageContext): Html {
     {
       head: 'account',
       cell: (row, index) =>
-        html`${accountLink(row.account, context)}${row.asOf !== null && html` <small>told ${ago(row.asOf, `${path(index)}.asOf`, now)}</small>`}`,
+        html`${accountLink(row.account, context)}${row.asOf !== null && html` <small>reported ${ago(row.asOf, `${path(index)}.asOf`, now)}</small>`}`,
     },
     {
       head: 'pause',
@@ -69,6 +69,7 @@ function brakes(view: AutoCancelView, context: PageContext): Html {
     },
     { head: 'breakers', isWide: true, cell: (row, index) => breakers(row, path(index), now) },
     { head: 'stuck', isNumber: true, cell: (row, index) => count(row.candidates, `${path(index)}.candidates`) },
+    { head: 'tracked', isNumber: true, cell: (row, index) => count(row.tracked, `${path(index)}.tracked`) },
     { head: 'unresolved', isNumber: true, cell: (row, index) => count(row.unresolved, `${path(index)}.unresolved`) },
     {
       head: 'cancels left',

@@ -4,6 +4,7 @@ import { ago, at, count, plural } from './format.ts';
 import { type Html, html } from './html.ts';
 import type { PageContext } from './layout.ts';
 import { accountLink, named } from './problems.ts';
+import { replicaLink } from './replicas.ts';
 import { type Column, name, section, table } from './tile.ts';
 
 type Finding = Candidate['findings'][number];
@@ -83,13 +84,20 @@ ${findings.length === 0 ? html`<p>No rule matches it: it is never cancelled.</p>
 /** Failure callbacks that are tracked, stuck ones first, with what was asked of each and found. */
 export function candidates(shown: readonly Candidate[], view: AutoCancelView, context: PageContext): Html {
   const now = Date.parse(view.now);
+  const elsewhere = view.accounts.filter(({ asOf, tracked }) => asOf !== null && tracked > 0);
+  const listed = view.tracked - elsewhere.reduce((sum, { tracked }) => sum + tracked, 0);
   const rest =
-    shown.length < view.tracked &&
-    html`<p class="soft">The first ${shown.length} of ${plural(view.tracked, 'tracked callback')}.</p>`;
-  const body =
-    shown.length === 0
-      ? html`<p class="soft">No failure callback is tracked: none was in progress at the last complete walk.</p>`
-      : html`<ol class="items">
+    shown.length < listed &&
+    html`<p class="soft">The first ${shown.length} of ${plural(listed, 'tracked callback')}.</p>`;
+  const others = elsewhere.map(
+    ({ account, replica, tracked }) =>
+      html`<p class="soft">${accountLink(account, context)}: ${plural(tracked, 'tracked callback')}, listed by ${replica === null ? 'the next replica that holds the account' : replicaLink(replica, 'auto-cancel')}.</p>`,
+  );
+  const none =
+    elsewhere.length === 0 &&
+    html`<p class="soft">No failure callback is tracked: none was in progress at the last complete walk.</p>`;
+  const list = html`<ol class="items">
 ${shown.map((each, index) => candidate(each, index, now, context))}</ol>${rest}`;
+  const body = html`${shown.length === 0 ? none : list}${others}`;
   return section('candidates', 'Candidates', body);
 }

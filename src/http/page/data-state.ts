@@ -1,4 +1,4 @@
-import type { AccountView } from '../api/account.ts';
+import type { AccountView, AnyAccountView } from '../api/account.ts';
 import type { DataState } from '../api/parts.ts';
 import { ago, at } from './format.ts';
 import { type Html, html } from './html.ts';
@@ -52,7 +52,7 @@ interface Asked {
 }
 
 /** Why numbers of a section are old or missing: once, at its head. Empty while they are true. */
-export function dataNote({ enabled, data }: Asked, collector: string, view: AccountView, root: string): Html {
+export function dataNote({ enabled, data }: Asked, collector: string, view: AnyAccountView, root: string): Html {
   if (!enabled || data === 'fresh') return html``;
   const index = worstOf(view.rounds, collector);
   const round = index === undefined ? undefined : view.rounds[index];
@@ -60,13 +60,10 @@ export function dataNote({ enabled, data }: Asked, collector: string, view: Acco
   const since =
     round?.dataAt &&
     html` Last read at ${at(round.dataAt, `rounds.${index}.dataAt`, now)}, ${ago(round.dataAt, `rounds.${index}.dataAt`, now)}.`;
-  const refused = view.calls.tokenRejected === true && ' Why: the service refuses the token.';
+  const refused = view.calls?.tokenRejected === true && ' Why: the service refuses the token.';
   const why = round?.failure ? html` Why: ${name(round.failure.message)}. ${nextStep(round, root)}` : refused;
-  // Its replica has read it, and this one could not get the numbers.
-  const words =
-    data === 'not_read' && since ? 'This replica does not have the numbers: — stands for them.' : WORDS[data];
   const tone = data === 'withdrawn' ? 'critical' : 'warning';
-  return html`<p class="note ${tone}">${dataTag(data)} ${words}${since}${why}</p>`;
+  return html`<p class="note ${tone}">${dataTag(data)} ${WORDS[data]}${since}${why}</p>`;
 }
 
 /** In the place of a section whose collector is off. */

@@ -1,4 +1,4 @@
-import type { AccountView } from '../api/account.ts';
+import type { AccountView, AnyAccountView } from '../api/account.ts';
 import { figure } from './charts.ts';
 import { dataNote, notEnabled } from './data-state.ts';
 import { ago, change, count, grouped, lasting, percent } from './format.ts';
@@ -46,17 +46,25 @@ const statusValue = (value: string): Html =>
 /** Seconds since a time. */
 const since = (iso: string | null, now: number) => (iso === null ? null : Math.max(0, now - Date.parse(iso)) / 1000);
 
-function numbers(of: DeadLetters, now: number): Html {
+type Numbers = Pick<DeadLetters, 'messages' | 'change' | 'oldestEntered'>;
+
+const sizeTile = ({ messages, change: of }: Numbers) =>
+  tile('Dead letters', count(messages, `${P}.messages`), of !== null && change(of, `${P}.change`));
+
+const enteredTile = ({ oldestEntered }: Numbers, now: number, ...more: readonly (Html | false)[]) =>
+  tile('Oldest entered', ago(oldestEntered, `${P}.oldestEntered`, now), ...more);
+
+function numbers(of: DeadLetters, now: number): readonly (Html | false)[] {
   const { messages, most, retentionSeconds } = of;
   const waited = since(of.oldestEntered, now);
   const used = messages !== null && most !== null && most > 0 && percent(messages / most);
   const isDue = of.nextExpiry !== null && Date.parse(of.nextExpiry) <= now;
   const left = of.left && of.left.expired + of.left.removed + of.left.unknown;
-  return tiles(
-    tile('Dead letters', count(messages, `${P}.messages`), of.change !== null && change(of.change, `${P}.change`)),
-    tile(
-      'Oldest entered',
-      ago(of.oldestEntered, `${P}.oldestEntered`, now),
+  return [
+    sizeTile(of),
+    enteredTile(
+      of,
+      now,
       share(waited, retentionSeconds, 'Of the time that dead letters are kept', true),
       retentionSeconds !== null && html`kept for ${lasting(retentionSeconds, `${P}.retentionSeconds`)}`,
       of.oldest !== null && html`message of ${ago(of.oldest, `${P}.oldest`, now)}`,
@@ -80,7 +88,7 @@ function numbers(of: DeadLetters, now: number): Html {
       of.newest !== null && html`newest message: ${ago(of.newest, `${P}.newest`, now)}`,
     ),
     tile('Left', left === null ? name(null) : html`${grouped(left)}`, of.left !== null && leftBy(of.left, `${P}.left`)),
-  );
+  ];
 }
 
 function breakdowns({ breakdowns, messages }: DeadLetters): Html[] {
@@ -197,17 +205,24 @@ function entries(caption: string, rows: readonly Entry[], list: string, now: num
   return table(caption, columns, rows);
 }
 
+const details = (of: DeadLetters, now: number, root: string): Html =>
+  html`${of.messages !== 0 && html`<div class="grid tables">${breakdowns(of)}</div>${kinds(of)}`}
+${filters(of, now)}
+${callbacks(of, now, root)}
+${entries('The ten that entered last', of.newestEntries, 'newestEntries', now)}
+${entries('The ten that have been there longest', of.longestEntries, 'longestEntries', now)}`;
+
 /** The dead-letter queue of an account. */
-export function deadLetters(view: AccountView, { root }: PageContext): Html {
+export function deadLetters(view: AnyAccountView, { root }: PageContext): Html {
   const { deadLetters: of } = view;
+  const whole = view.complete && view.deadLetters;
   const now = Date.parse(view.now);
   if (!of.enabled) return section('dead-letters', 'Dead letters', notEnabled('Not read', 'collect.dlq.enabled'));
-  const isEmpty = of.messages === 0;
   return section(
     'dead-letters',
     'Dead letters',
     html`${dataNote(of, 'dlq', view, root)}
-<div class="panel">${numbers(of, now)}</div>
+<div class="panel">${tiles(...(whole ? numbers(whole, now) : [sizeTile(of), enteredTile(of, now)]))}</div>
 <div class="grid" id="dlq-charts">${figure({
       id: 'dlq-size',
       title: 'Queue size',
@@ -224,10 +239,6 @@ export function deadLetters(view: AccountView, { root }: PageContext): Html {
         { family: 'delivery_dlq_left_total', where: { reason: 'unknown' }, name: 'left, unknown why', look: 'muted' },
       ],
     })}</div>
-${isEmpty ? html`<p class="soft">The queue is empty.</p>` : html`<div class="grid tables">${breakdowns(of)}</div>${kinds(of)}`}
-${filters(of, now)}
-${callbacks(of, now, root)}
-${entries('The ten that entered last', of.newestEntries, 'newestEntries', now)}
-${entries('The ten that have been there longest', of.longestEntries, 'longestEntries', now)}`,
+${of.messages === 0 && html`<p class="soft">The queue is empty.</p>`}${whole && details(whole, now, root)}`,
   );
 }

@@ -1,4 +1,4 @@
-import type { AccountView } from '../api/account.ts';
+import type { AccountView, AnyAccountView, ReducedAccountView } from '../api/account.ts';
 import { figure } from './charts.ts';
 import { dataNote, notEnabled } from './data-state.ts';
 import { ago, count, grouped, lasting, percent, ratio, span } from './format.ts';
@@ -81,6 +81,18 @@ function numbers(of: Events, now: number): Html {
 ${states.length > 0 && html`<p class="counts"><span class="soft">Events of the last ${lasting(of.windowSeconds, `${P}.windowSeconds`)}:</span> ${recent}</p>`}</div>`;
 }
 
+/** The numbers that the overview has, too. */
+const summary = ({ inFlight, lastHour }: ReducedAccountView['events']): Html =>
+  html`<div class="panel">${tiles(
+    tile(
+      'Delivered',
+      ratio(lastHour?.deliveredRatio ?? null, `${P}.lastHour.deliveredRatio`),
+      lastHour !== null &&
+        html`of ${count(lastHour.finished, `${P}.lastHour.finished`)} that ended in ${span(lastHour.overSeconds, `${P}.lastHour.overSeconds`)}`,
+    ),
+    tile('In flight', count(inFlight, `${P}.inFlight`)),
+  )}</div>`;
+
 function destinations({ destinations }: Events): Html {
   if (destinations.length === 0) return html``;
   const path = (index: number) => `${P}.destinations.${index}`;
@@ -137,7 +149,7 @@ function totals(of: Events, now: number): Html {
 }
 
 /** What became of an account's messages, by its event log. */
-export function events(view: AccountView, { root }: PageContext): Html {
+export function events(view: AnyAccountView, { root }: PageContext): Html {
   const { events: of } = view;
   const now = Date.parse(view.now);
   if (!of.enabled)
@@ -146,7 +158,7 @@ export function events(view: AccountView, { root }: PageContext): Html {
     'events',
     'Events',
     html`${dataNote(of, 'events', view, root)}
-${numbers(of, now)}
+${view.complete ? numbers(view.events, now) : summary(view.events)}
 <div class="grid" id="event-charts">${figure({
       id: 'outcomes',
       title: 'Messages that ended',
@@ -171,7 +183,9 @@ ${numbers(of, now)}
       title: 'Time to deliver',
       kind: 'quantile',
       unit: 'seconds',
-      quantiles: of.lastHour?.timeToDeliver.map(({ quantile }) => quantile) ?? [0.5, 0.95, 0.99],
+      quantiles: (view.complete && view.events.lastHour?.timeToDeliver.map(({ quantile }) => quantile)) || [
+        0.5, 0.95, 0.99,
+      ],
       lines: [{ family: 'delivery_message_time_to_deliver_seconds_bucket' }],
     })}</div>
 <div class="grid" id="flight-charts">${figure({
@@ -185,7 +199,10 @@ ${numbers(of, now)}
       kind: 'stack',
       lines: [{ family: 'delivery_messages_overdue_total', name: 'messages', look: 'odd' }],
     })}</div>
-<div class="grid tables">${destinations(of)}${attempts(of)}</div>
-${totals(of, now)}`,
+${
+  view.complete &&
+  html`<div class="grid tables">${destinations(view.events)}${attempts(view.events)}</div>
+${totals(view.events, now)}`
+}`,
   );
 }

@@ -1,5 +1,5 @@
 import type { FlowReason, FlowState } from '../../model/flow-state.ts';
-import type { AccountView } from '../api/account.ts';
+import type { AccountView, AnyAccountView } from '../api/account.ts';
 import { figure } from './charts.ts';
 import { dataNote, notEnabled } from './data-state.ts';
 import { labelValue } from './dead-letters.ts';
@@ -108,28 +108,32 @@ function keys({ rows, keys }: FlowControl, now: number): Html {
 ${missing.length > 0 && html`<p class="soft">The service does not report ${missing.join(' and ')} of keys.</p>`}`;
 }
 
+const keyTiles = ({ keys, beyondCap, beyondCapWaiting, rows }: FlowControl) => [
+  tile(
+    'Keys',
+    count(keys, `${P}.keys`),
+    beyondCap > 0 &&
+      html`${count(beyondCap, `${P}.beyondCap`)} beyond the limit of series, with ${count(beyondCapWaiting, `${P}.beyondCapWaiting`)} waiting`,
+  ),
+  rows.some(({ paused }) => paused !== null) &&
+    tile('Paused keys', html`${rows.filter(({ paused }) => paused === true).length}`, `of the ${rows.length} shown`),
+];
+
 /** The waitlists of an account's flow-control keys. */
-export function flowControl(view: AccountView, { root }: PageContext): Html {
+export function flowControl(view: AnyAccountView, { root }: PageContext): Html {
   const { flowControl: of } = view;
+  const whole = view.complete && view.flowControl;
   const title = 'Flow control';
   if (!of.enabled) {
     return section('flow-control', title, notEnabled('Waitlists are not read', 'collect.flowControl.enabled'));
   }
-  const paused = of.rows.filter(row => row.paused === true).length;
   return section(
     'flow-control',
     title,
     html`${dataNote(of, 'flow_control', view, root)}
 <div class="panel">${tiles(
       tile('Waiting', count(of.waiting, `${P}.waiting`), 'messages and steps, on all keys'),
-      tile(
-        'Keys',
-        count(of.keys, `${P}.keys`),
-        of.beyondCap > 0 &&
-          html`${count(of.beyondCap, `${P}.beyondCap`)} beyond the limit of series, with ${count(of.beyondCapWaiting, `${P}.beyondCapWaiting`)} waiting`,
-      ),
-      of.rows.some(row => row.paused !== null) &&
-        tile('Paused keys', html`${paused}`, `of the ${of.rows.length} shown`),
+      ...(whole ? keyTiles(whole) : []),
     )}</div>
 ${figure({
   id: 'waiting',
@@ -140,6 +144,6 @@ ${figure({
     { family: 'delivery_flow_control_waitlist_size', by: 'flow_control_key', top: 5 },
   ],
 })}
-${keys(of, Date.parse(view.now))}`,
+${whole && keys(whole, Date.parse(view.now))}`,
   );
 }

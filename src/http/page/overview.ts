@@ -149,10 +149,12 @@ function delivered(row: AccountRow, path: string): Html {
 
 /** Which replica holds it, and as of when it is shown. */
 function replicaCell({ replica, asOf }: AccountRow, path: string, { now, replica: own }: PageContext): Html {
-  const told =
-    asOf === null ? html` <small>nothing told</small>` : html` <small>told ${ago(asOf, `${path}.asOf`, now)}</small>`;
-  if (replica === null) return html`<span class="tag down">none</span>${told}`;
-  return html`${replicaLink(replica)}${asOf === null && replica === own ? html` <small>this one</small>` : told}`;
+  const age =
+    asOf === null
+      ? html` <small>nothing reported</small>`
+      : html` <small>reported ${ago(asOf, `${path}.asOf`, now)}</small>`;
+  if (replica === null) return html`<span class="tag down">none</span>${age}`;
+  return html`${replicaLink(replica)}${asOf === null && replica === own ? html` <small>this one</small>` : age}`;
 }
 
 function accountRow(row: AccountRow, index: number, context: PageContext, isShared: boolean): Html {

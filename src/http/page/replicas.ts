@@ -1,7 +1,8 @@
+import type { AnyAccountView } from '../api/account.ts';
 import type { AgentView } from '../api/agent.ts';
 import { ago, at, count, grouped, lasting, plural, utc } from './format.ts';
 import { type Html, html } from './html.ts';
-import type { PageContext } from './layout.ts';
+import { accountPath, type PageContext } from './layout.ts';
 import { named } from './problems.ts';
 import { type Column, name, section, table, tile, tiles } from './tile.ts';
 
@@ -19,22 +20,17 @@ export const databaseNote = ({ databaseAway }: PageContext): Html | false =>
   databaseAway !== undefined &&
   html`<p class="note critical"><span class="tag down">database away</span> since ${utc(new Date(databaseAway).toISOString())}: counters stand still, and auto-cancel cancels nothing. Accounts of other replicas are shown as they were before.</p>`;
 
-/** What was true a moment ago says so: an account that another replica holds, or none. */
-export function heldNote(
-  {
-    account,
-    replica,
-    asOf,
-  }: { readonly account: string; readonly replica: string | null; readonly asOf: string | null },
-  { now, replica: own }: PageContext,
-): Html | false {
+/** Which replica collects an account, and how old its status is. */
+export function heldNote(view: AnyAccountView, { now, replica: own }: PageContext): Html | false {
   if (own === undefined) return false;
-  if (replica === own && asOf === null) return html`<p class="soft about">Collected by this replica.</p>`;
-  const told =
-    asOf === null ? html`nothing is known of it yet` : html`what is shown is as of ${ago(asOf, 'asOf', now)}`;
-  if (replica === null) return html`<p class="note">No replica collects this account now: ${told}.</p>`;
-  const link = replicaLink(replica, `accounts/${encodeURIComponent(account.toWellFormed())}`);
-  return html`<p class="note">Collected by ${link}: ${told}.</p>`;
+  if (view.complete) return html`<p class="soft about">Collected by this replica.</p>`;
+  const { account, replica, asOf, omitted } = view;
+  const age = asOf === null ? html`nothing is known of it yet` : html`what is shown is as of ${ago(asOf, 'asOf', now)}`;
+  if (replica === null) return html`<p class="note">No replica collects this account now: ${age}.</p>`;
+  const more = Object.entries(omitted).flatMap(([what, number]) =>
+    number > 0 ? [html`, ${count(number, `omitted.${what}`)} more ${what}`] : [],
+  );
+  return html`<p class="note">Collected by ${replicaLink(replica, accountPath(account))}: ${age}. That replica shows the details${more}.</p>`;
 }
 
 function lastHandOver({ lastHandOver: last }: Replicas, now: number): Html {

@@ -1,4 +1,4 @@
-import type { AccountView } from '../api/account.ts';
+import type { AccountView, AnyAccountView } from '../api/account.ts';
 import { figure } from './charts.ts';
 import { nextStep, type Round } from './data-state.ts';
 import { ago, at, bytes, count, lasting } from './format.ts';
@@ -37,7 +37,7 @@ function failure(round: Round, index: number, root: string): Html {
 }
 
 /** How current each number is, and why one is not. */
-export function rounds(view: AccountView, { root }: PageContext): Html {
+export function rounds(view: AnyAccountView, { root }: PageContext): Html {
   const now = Date.parse(view.now);
   const columns: Column<Round>[] = [
     {

@@ -85,7 +85,7 @@ export function apiRoutes(served: Served): Router {
       answer(NO_QUERY, async (_query, { params: { name } }) => {
         // Nothing is read for a name that is not configured.
         if (!served.accounts.includes(name)) return undefined;
-        await served.replicas?.look(name);
+        await served.replicas?.refresh();
         return served.account(name);
       }),
     )

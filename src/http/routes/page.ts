@@ -109,7 +109,7 @@ export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Route
         const { name } = request.params;
         // Nothing is read for a name that is not configured.
         const isConfigured = served.accounts.includes(name);
-        if (isConfigured) await served.replicas?.look(name);
+        if (isConfigured) await served.replicas?.refresh();
         const view = isConfigured ? served.account(name) : undefined;
         await (view ? send(response, accountPage(view, contextOf(request, '../'))) : noAccount(request, response));
       }),

@@ -48,12 +48,12 @@ export function statusRoutes(served: Served): Router {
   return Router()
     .all(Object.keys(PROBES), (request, response) => answerProbe(request, response))
     .get('/api/v1/alerts', async (_request, response) => {
-      await served.replicas?.look();
+      await served.replicas?.refresh();
       response.json(served.alerts());
     })
     .get('/api/v1/status', async (_request, response) => {
       const { version, clock } = served;
-      await served.replicas?.look();
+      await served.replicas?.refresh();
       response.json({ version, now: new Date(clock.now()).toISOString(), accounts: served.status() });
     })
     .get('/api/v1/sd', (request, response) => {

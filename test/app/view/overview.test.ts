@@ -3,7 +3,7 @@ import type { Viewed } from '../../../src/app/view/account.ts';
 import { type All, overview } from '../../../src/app/view/overview.ts';
 import { createRows, type KeptRows, type Row } from '../../../src/app/view/overview-rows.ts';
 import { Overview, OverviewQuery } from '../../../src/http/api/overview.ts';
-import type { Problem } from '../../../src/http/api/parts.ts';
+import { NOT_SHARED, type Problem } from '../../../src/http/api/parts.ts';
 import { createAccountMeter } from '../../../src/metrics/own.ts';
 import { complete, dlqFacts, selection } from '../../support/shown-facts.ts';
 import { loadedFrom } from '../../support/view-scene.ts';
@@ -39,8 +39,7 @@ function row(account: string, more: Partial<Row['row']> = {}, problems: Problem[
       waiting: null,
       inFlight: null,
       labels: {},
-      replica: null,
-      asOf: null,
+      ...NOT_SHARED,
       ...more,
     },
   };

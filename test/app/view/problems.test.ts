@@ -208,17 +208,17 @@ describe('the agent beside other replicas', () => {
     isAway: false,
   };
   it.each<[string, Partial<Parameters<typeof unheldProblems>[0]>, string | undefined]>([
-    ['told a moment ago', {}, undefined],
+    ['reported a moment ago', {}, undefined],
     [
-      'told long ago',
+      'reported long ago',
       { age: 125_000 },
-      'http://two:10922 holds it and has told nothing of it for 2 min; what is shown is of 11:57:55 UTC.',
+      'http://two:10922 holds it and has reported nothing for 2 min; what is shown is of 11:57:55 UTC.',
     ],
     ['held, and not told yet', { age: undefined, waitedFor: 100_000 }, undefined],
     [
       'held, and never told',
       { age: undefined, waitedFor: 130_000 },
-      'http://two:10922 holds it and has told nothing of it for 2 min; nothing is known of it.',
+      'http://two:10922 holds it and has reported nothing for 2 min; nothing is known of it.',
     ],
     ['in a hand-over', { holder: undefined, unheldFor: 15_000 }, undefined],
     ['held by none', { holder: undefined, unheldFor: 15_001 }, 'none holds it; what is shown is of 11:59:20 UTC.'],

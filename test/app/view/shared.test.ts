@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import type { Runtime } from '../../../src/app/runtime.ts';
-import { AccountView } from '../../../src/http/api/account.ts';
+import { STATUS_KEY } from '../../../src/app/view/status-row.ts';
+import { AccountView, ReducedAccountView } from '../../../src/http/api/account.ts';
 import { AgentView } from '../../../src/http/api/agent.ts';
 import { AutoCancelView } from '../../../src/http/api/auto-cancel.ts';
 import { Overview, OverviewQuery } from '../../../src/http/api/overview.ts';
@@ -21,9 +22,9 @@ const rowOf = async (runtime: Runtime, account: string) => {
   if (!row) throw new Error(`there is no row of ${account}`);
   return row;
 };
-async function viewOf({ served }: Runtime, account: string): Promise<AccountView> {
-  await served.replicas?.look(account);
-  return AccountView.parse(served.account(account));
+async function viewOf({ served }: Runtime, account: string): Promise<ReducedAccountView> {
+  await served.replicas?.refresh();
+  return ReducedAccountView.parse(served.account(account));
 }
 
 /** Both have read what they hold, and each knows that of the other. */
@@ -40,22 +41,32 @@ async function startKnown(config: object = {}): Promise<TwoReplicas> {
 describe('accounts that another replica holds', () => {
   it('are shown with the numbers of the holder, as of when, and by whom', async () => {
     const { one, two, clock, until } = await startKnown();
-    const [own, told] = await until(async () => {
+    const [own, reported] = await until(async () => {
       const own = await rowOf(one, 'alpha');
-      const told = await rowOf(two, 'alpha');
-      expect(told.dataAt).toBe(own.dataAt);
-      return [own, told];
+      const reported = await rowOf(two, 'alpha');
+      expect(reported.dataAt).toBe(own.dataAt);
+      return [own, reported];
     }, 1);
-    expect(own).toMatchObject({ replica: 'http://one.invalid', asOf: null });
-    const { asOf, ...rest } = told;
+    expect(own).toMatchObject({ replica: 'http://one.invalid', holder: 'one', asOf: null });
+    const { asOf, ...rest } = reported;
     expect(rest).toEqual({ ...own, asOf: undefined });
     const age = clock.now() - Date.parse(asOf ?? '');
     expect(age).toBeGreaterThanOrEqual(0);
-    expect(age).toBeLessThanOrEqual(60_000);
-    const whole = await viewOf(two, 'alpha');
-    expect(whole).toMatchObject({ account: 'alpha', replica: 'http://one.invalid', state: 'ok', up: true });
-    expect(whole.deadLetters.newestEntries).toHaveLength(7);
-    expect(whole.now).toBe(new Date(clock.now()).toISOString());
+    // A save every 15 s, and a read every 5 s.
+    expect(age).toBeLessThanOrEqual(25_000);
+    const reduced = await viewOf(two, 'alpha');
+    expect(reduced).toMatchObject({
+      ...{ complete: false, account: 'alpha', replica: 'http://one.invalid', holder: 'one', state: 'ok', up: true },
+      deadLetters: { enabled: true, data: 'fresh', messages: 7, oldestEntered: own.oldestEntered },
+      flowControl: { enabled: true, data: 'fresh', waiting: own.waiting },
+      events: { enabled: true, data: 'fresh', inFlight: own.inFlight },
+      omitted: { problems: 0, alerts: 0 },
+    });
+    expect(reduced.now).toBe(new Date(clock.now()).toISOString());
+    expect(reduced.rounds.map(({ round, state }) => [round, state])).toContainEqual(['full', 'ok']);
+    const complete = AccountView.parse(one.served.account('alpha'));
+    expect(complete).toMatchObject({ complete: true, holder: 'one', asOf: null });
+    expect(complete.deadLetters.newestEntries).toHaveLength(7);
   });
 
   it('count in what is said of all', async () => {
@@ -79,7 +90,7 @@ describe('accounts that another replica holds', () => {
     };
     const { two, clock, until } = await startKnown({ alerts });
     await until(async () => {
-      await two.served.replicas?.look();
+      await two.served.replicas?.refresh();
       const firing = two.served.alerts().filter(({ state }) => state === 'firing');
       expect(firing.map(({ labels }) => labels.account).sort()).toEqual(['alpha', 'beta']);
       expect((await overviewOf(two)).alertsFiring).toBe(2);
@@ -154,9 +165,8 @@ describe('accounts that another replica holds', () => {
     const { two, shared, clock, until } = await startKnown({ autoCancel: AUTO_CANCEL });
     shared.isAway = true;
     await until(async () => expect((await overviewOf(two)).problems[0]).toMatchObject({ kind: 'database_away' }));
-    // Its page was never asked for before.
     expect(await viewOf(two, 'alpha')).toMatchObject({
-      deadLetters: { enabled: true, data: 'not_read' },
+      deadLetters: { enabled: true, messages: 7 },
       events: { enabled: true },
       flowControl: { enabled: true },
     });
@@ -173,33 +183,37 @@ describe('accounts that another replica holds', () => {
 
   it.each([
     ['damaged', '{'],
-    ['of a newer version', JSON.stringify({ version: 2, at: 1, by: 'one', body: {} })],
-    ['hostile', JSON.stringify({ version: 1, at: 1, by: 'one', body: { row: { account: '<script>' } } })],
-    ['packed badly', JSON.stringify({ version: 1, at: 1, by: 'one', deflated: 'AAAA' })],
-  ])('are called not readable where what was told is %s', async (_, value) => {
+    ['of a newer version', JSON.stringify({ version: 2, at: 1 })],
+    ['hostile', JSON.stringify({ version: 1, at: 1, row: { account: '<script>' } })],
+  ])('are called not readable if their status row is %s', async (_, value) => {
     const { two, shared, until } = await startKnown();
     await until(async () => {
-      await shared.rows.commit(
-        'alpha',
-        ['view/summary', 'view/account'].map(key => ({ key, value })),
-      );
+      await shared.rows.commit('alpha', [{ key: STATUS_KEY, value }]);
       expect(await rowOf(two, 'alpha')).toMatchObject({ state: 'warning', worst: { kind: 'not_shown' } });
     }, 1);
-    expect(await viewOf(two, 'alpha')).toMatchObject({ account: 'alpha', problems: [{ kind: 'not_shown' }] });
+    expect(await viewOf(two, 'alpha')).toMatchObject({
+      ...{ account: 'alpha', problems: [{ kind: 'not_shown' }], rounds: [], asOf: null },
+      deadLetters: { enabled: true, data: 'not_read', messages: null },
+    });
     expect(await rowOf(two, 'beta')).toMatchObject({ state: 'ok' });
   });
 
-  it('show auto-cancel, its journal and why', async () => {
-    const { two } = await startKnown({ autoCancel: AUTO_CANCEL });
-    const view = AutoCancelView.parse(await two.served.autoCancel(undefined));
-    expect(view.accounts.map(({ account, asOf }) => [account, asOf === null])).toEqual([
-      ['beta', true],
-      ['alpha', false],
-    ]);
+  it('show brakes and counts of auto-cancel and the journal, but no candidates', async () => {
+    const { emulator, two, until } = await startKnown({ autoCancel: AUTO_CANCEL });
+    emulator.state.addDlqEntry({ failureCallbackInfo: { state: 'CALLBACK_INPROGRESS' } } as never);
+    const view = await until(async () => {
+      const view = AutoCancelView.parse(await two.served.autoCancel(undefined));
+      expect(
+        view.accounts.map(({ account, holder, asOf, tracked }) => [account, holder, asOf === null, tracked]),
+      ).toEqual([
+        ['beta', 'two', true, 1],
+        ['alpha', 'one', false, 1],
+      ]);
+      return view;
+    }, 60);
+    expect(view.tracked).toBe(2);
+    expect(view.candidates.map(({ account }) => account)).toEqual(['beta']);
     expect(view.rules).toMatchObject([{ name: 'r', mode: 'plan', candidates: 0 }]);
-    expect(
-      await two.served.explain('1-0', undefined, { isSentOn: false, signal: new AbortController().signal }),
-    ).toEqual([]);
     expect(await two.served.journal(0)).toEqual([]);
   });
 });
@@ -233,8 +247,14 @@ describe('an explanation of an account that another replica holds', () => {
     const { explain, requests, two } = await startPeer(response => response.end('[]'));
     expect(await explain(true)).toEqual([]);
     expect(await two.served.explain('1-0', 'beta', { isSentOn: false, signal: never })).toEqual([]);
-    expect(await two.served.explain('unknown', undefined, { isSentOn: false, signal: never })).toEqual([]);
     expect(requests).toEqual([]);
+  });
+
+  it('is requested once from each other replica if no account is named', async () => {
+    const { requests, two } = await startPeer(response => response.end('[{"account":"alpha"}]'));
+    const explain = () => two.served.explain('1-0', undefined, { isSentOn: false, signal: never });
+    expect(await explain()).toEqual([{ account: 'alpha' }]);
+    expect(requests.map(({ url }) => url)).toEqual(['/api/v1/explain?id=1-0&sentOn=1']);
   });
 
   it('is requested four times concurrently at most', async () => {

@@ -17,7 +17,7 @@ const round = (name: string, dataAt: number | undefined, more: Partial<RoundStat
 });
 
 const truth = (collector: string, rounds: readonly RoundStatus[], withdrawn = false) =>
-  truthOf({ account: 'a', up: true, collectors: [{ collector, withdrawn, rounds }] }, collector);
+  truthOf({ collectors: [{ collector, withdrawn, rounds }] }, collector);
 
 it.each([
   ['a quiet round keeps the numbers of the last walk current', [round('new', 900), round('full', 300)], 'fresh', 900],

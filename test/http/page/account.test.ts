@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { AccountView } from '../../../src/http/api/account.ts';
+import { AccountView, ReducedAccountView } from '../../../src/http/api/account.ts';
 import { accountPage } from '../../../src/http/page/account.ts';
 import { factPaths, pageValues, valueAt, wrongValues } from '../../support/page-values.ts';
 import { context, part, read, strange } from './context.ts';
-import { account, hostile, LONG, round, unread, withdrawn } from './fixtures/account.ts';
+import { account, hostile, LONG, reduced, round, unread, withdrawn } from './fixtures/account.ts';
 
 const page = (view: AccountView) => accountPage(view, { ...context, root: '../' }).text;
 
@@ -154,11 +154,10 @@ it('does not say that nothing waits on a key beside what waits', () => {
 
 describe('the page of an account, where replicas share the store', () => {
   const own = 'http://watch-0.watch.svc:10922';
-  const shown = (held: Pick<AccountView, 'replica' | 'asOf'>, databaseAway?: number) =>
-    accountPage({ ...account, ...held }, { ...context, root: '../', replica: own, databaseAway }).text;
-  const told = new Date(context.now - 40_000).toISOString();
+  const shown = (more: Partial<ReducedAccountView>, databaseAway?: number) =>
+    accountPage({ ...reduced, ...more }, { ...context, root: '../', replica: own, databaseAway }).text;
+  const told = reduced.asOf;
   it.each<[string, string | null, string | null]>([
-    ['Collected by this replica.', own, null],
     ['Collected by watch-1:10922 : what is shown is as of 40 s ago .', 'http://watch-1:10922/', told],
     ['Collected by watch-1:10922 : nothing is known of it yet.', 'http://watch-1:10922/', null],
     ['No replica collects this account now: what is shown is as of 40 s ago .', null, told],
@@ -166,13 +165,26 @@ describe('the page of an account, where replicas share the store', () => {
   ])('says %s', (words, replica, asOf) => {
     const text = shown({ replica, asOf });
     expect(read(text)).toContain(words);
-    expect(wrongValues(text, { ...account, replica, asOf })).toEqual([]);
+    expect(wrongValues(text, { ...reduced, replica, asOf })).toEqual([]);
   });
 
-  it('says where this replica could not get what the holder has read', () => {
-    const deadLetters = { ...account.deadLetters, data: 'not_read' as const };
-    const { text } = accountPage({ ...account, replica: 'http://watch-1:10922/', asOf: told, deadLetters }, context);
-    expect(read(text)).toContain('This replica does not have the numbers: — stands for them. Last read at');
+  it('names this replica as the one that collects the account', () => {
+    const held = { ...account, replica: own, holder: 'zero' };
+    const text = read(accountPage(held, { ...context, root: '../', replica: own }).text);
+    expect(text).toContain('Collected by this replica.');
+  });
+
+  it('shows all numbers of the status row and the charts, without the sections of the holder', () => {
+    expect(ReducedAccountView.parse(reduced)).toEqual(reduced);
+    const text = shown({ omitted: { problems: 3, alerts: 21 } });
+    const paths = new Set(pageValues(text).map(({ path }) => path));
+    const missing = factPaths(reduced).filter(path => !paths.has(path) && !LEFT_OUT.test(path));
+    expect(missing.filter(path => valueAt(reduced, path) !== 0)).toEqual([]);
+    expect(read(text)).toContain('That replica shows the details, 3 more problems, 21 more alerts.');
+    const charts = (page: string) => [...page.matchAll(/id="(chart-[^"]+)"/g)].map(([, id]) => id);
+    expect(charts(text)).toEqual(charts(page(account)).filter(id => id !== 'chart-calls'));
+    for (const id of ['schedules', 'calls']) expect(text).not.toContain(`#${id}`);
+    expect(read(text)).not.toMatch(/no flow-control keys|The queue is empty/);
   });
 
   it('leads to the page of the holder, and to nothing else than a page', () => {
@@ -183,7 +195,7 @@ describe('the page of an account, where replicas share the store', () => {
   });
 
   it('says since when the database is away', () => {
-    const text = shown({ replica: own, asOf: null }, context.now);
+    const text = shown({}, context.now);
     expect(read(text)).toContain(
       'database away since 2026-11-22 10:15:12 UTC: counters stand still, and auto-cancel cancels nothing.',
     );

@@ -95,7 +95,7 @@ describe('the page', () => {
     expect(page(TROUBLED)).not.toMatch(/data-path=""|undefined|NaN|\[object/);
   });
 
-  it('says which replica holds an account, and as of when it told of it', () => {
+  it('names the replica that holds an account and the age of its report', () => {
     const told = (seconds: number) => new Date(NOW - seconds * 1000).toISOString();
     const [one, two] = ['http://watch-0.watch.svc:10922', 'http://watch-1.watch.svc:10922'];
     const rows = [
@@ -110,9 +110,9 @@ describe('the page', () => {
     const text = read(ofOne(view));
     expect(text).toContain('2 replicas');
     expect(text).toContain('watch-0.watch.svc:10922 this one');
-    expect(text).toContain('watch-1.watch.svc:10922 told 40 s ago');
-    expect(text).toContain('none told 5 min ago');
-    expect(text).toContain('none nothing told');
+    expect(text).toContain('watch-1.watch.svc:10922 reported 40 s ago');
+    expect(text).toContain('none reported 5 min ago');
+    expect(text).toContain('none nothing reported');
     expect(read(page(overview(rows)))).not.toContain('watch-0');
     for (const { path, value } of pageValues(ofOne(view)))
       expect([path, value]).toEqual([path, String(at(view, path) ?? '')]);

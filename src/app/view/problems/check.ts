@@ -1,5 +1,5 @@
 import type { AccountView } from '../../../http/api/account.ts';
-import type { DataState, PROBLEM_KINDS, Problem } from '../../../http/api/parts.ts';
+import type { DataState, FromReplica, PROBLEM_KINDS, Problem } from '../../../http/api/parts.ts';
 import type { Objectives } from '../../../metrics/objectives.ts';
 import type { AccountMeter } from '../../../metrics/own.ts';
 import type { Growth } from '../../../metrics/thresholds.ts';
@@ -9,7 +9,7 @@ import type { ProblemLog } from '../problem-log.ts';
 import type { Recent } from '../recent.ts';
 
 /** What is shown of an account, as far as problems are judged on it. */
-export type ShownAccount = Omit<AccountView, 'problems' | 'alerts' | 'state' | 'replica' | 'asOf'>;
+export type ShownAccount = Omit<AccountView, 'complete' | 'problems' | 'alerts' | 'state' | keyof FromReplica>;
 
 /** What is known of an account at one moment. */
 export interface Moment {

@@ -31,7 +31,7 @@ export const problemsReference = () =>
     'Of two checks of the same kind, for the same key, schedule or collector, only the first that finds something is said.',
     tableOf(ACCOUNT_CHECKS),
     '## Of an account that another replica holds',
-    'Beside those that its holder tells of. Only where replicas share the store.',
+    'In addition to those that its holder reports. Only if replicas share the store.',
     tableOf(REPLICA_CHECKS),
     '## Of the agent',
     'Those are kept in memory: after a restart they are there since then.',

@@ -2,7 +2,7 @@ import { UNCOLLECTED } from '../../../metrics/thresholds.ts';
 import type { Check } from './check.ts';
 import { clockTime, lasting } from './words.ts';
 
-/** What is known of an account that this replica does not hold. */
+/** An account that this replica does not hold. */
 export interface Unheld {
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
@@ -10,7 +10,7 @@ export interface Unheld {
   readonly holder: string | undefined;
   /** For how many milliseconds no replica has held it; 0 while one does. */
   readonly unheldFor: number;
-  /** How old what was told of it is, milliseconds; undefined: nothing was, since this replica first asked `waitedFor` ago. */
+  /** Age of its status row, milliseconds; undefined: there was none since this replica began to read `waitedFor` ago. */
   readonly age: number | undefined;
   readonly waitedFor: number;
   /** Of the store, milliseconds. */
@@ -19,7 +19,7 @@ export interface Unheld {
   readonly isAway: boolean;
 }
 
-/** Milliseconds after which a holder that tells nothing is no holder: it tells twice a minute. */
+/** Milliseconds without a report after which a holder does not count: it reports every 15 seconds. */
 const SILENT = UNCOLLECTED * 1000;
 
 /** Of accounts that this replica does not hold. */
@@ -28,7 +28,7 @@ export const REPLICAS: readonly Check<Unheld>[] = [
     kind: 'account_uncollected',
     severity: 'critical',
     runbook: 'DeliveryAccountUncollected',
-    when: 'replicas share the store, and for longer than the lease time none has held the account, or the one that holds it has told nothing of it for two minutes',
+    when: 'replicas share the store, and for longer than the lease time none has held the account, or the one that holds it has reported nothing for two minutes',
     check({ now, holder, unheldFor, age, waitedFor, leaseTime, isAway }) {
       if (isAway) return [];
       const last = age === undefined ? 'nothing is known of it' : `what is shown is of ${clockTime(now - age, now)}`;
@@ -39,7 +39,7 @@ export const REPLICAS: readonly Check<Unheld>[] = [
       }
       const silent = age ?? waitedFor;
       if (silent <= SILENT) return [];
-      const text = `Not collected by any replica: ${holder} holds it and has told nothing of it for ${lasting(silent / 1000)}; ${last}.`;
+      const text = `Not collected by any replica: ${holder} holds it and has reported nothing for ${lasting(silent / 1000)}; ${last}.`;
       return [{ since: now - silent, text }];
     },
   },
