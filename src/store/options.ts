@@ -57,7 +57,7 @@ export const storeOptions = z
     lease: Duration.refine(ms => ms >= LEASE.least && ms <= LEASE.most, { error: LEASE.error })
       .prefault('15s')
       .describe(
-        'How long a replica holds its accounts without renewing, for `postgres`: after it died, others take them over by then. From 5s to 5m.',
+        'How long a replica holds its accounts without renewing, for `postgres`. Other replicas take over the accounts of a killed one within this time and a fifth of it. From 5s to 5m.',
       ),
     history: historyOptions.prefault({}).describe('Samples of each account, for the page and for alert conditions.'),
   })
