@@ -12,7 +12,7 @@ import { emulateEmpty } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
 import { newFolder } from '../support/folder.ts';
 import { createManualClock } from '../support/manual-clock.ts';
-import { valueAt } from '../support/page-values.ts';
+import { factsOf } from '../support/page-values.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
 import { exposedValue, shownNumbers } from '../support/view-families.ts';
 import { loadedFrom } from '../support/view-scene.ts';
@@ -63,8 +63,8 @@ async function untilRead({ clock }: Scene, url: string, step = 1000): Promise<vo
   await eventually(async () => {
     await clock.advance(step);
     const view = await getJson(`${url}/api/v1/accounts/acme`);
-    const data = ['deadLetters', 'events', 'flowControl'].map(section => valueAt(view, `${section}.data`));
-    expect(data).toEqual(['fresh', 'fresh', 'fresh']);
+    const fresh = { data: 'fresh' };
+    expect(view).toMatchObject({ deadLetters: fresh, events: fresh, flowControl: fresh });
   });
 }
 
@@ -105,6 +105,9 @@ const approving = (webConfigFile: string, folder: string) => ({
 });
 
 /** Where each page's numbers come from. */
+/** The size of the queue on the page of an account. */
+const DEAD_LETTERS = '#dead-letters .tile:first-child .big data';
+
 const PAGES = {
   '/': '/api/v1/overview',
   '/accounts/acme': '/api/v1/accounts/acme',
@@ -140,10 +143,10 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
       const answer = await getJson(url + route);
       const shown = await wide.values();
       expect(shown.length, path).toBeGreaterThan(3);
-      const right = shown.map(({ path }) => ({ path, value: String(valueAt(answer, path) ?? '') }));
-      expect(shown.filter(({ path }) => path !== 'residentBytes')).toEqual(
-        right.filter(({ path }) => path !== 'residentBytes'),
-      );
+      const known = new Set(['', ...factsOf(answer).values()]);
+      const foreign = shown.filter(value => !known.has(value));
+      // The memory of the agent changes between the two requests.
+      expect(foreign.slice(path === '/agent' ? 1 : 0), path).toEqual([]);
       await expectSound(wide);
       await wide.close();
       const narrow = await open(url + path, { width: 360, colorScheme: 'dark' });
@@ -178,7 +181,7 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
     expect(await page.getByRole('link', { name: 'other' }).count()).toBe(0);
     await page.getByRole('link', { name: 'acme' }).last().click();
     await page.waitForURL(/accounts\/acme/);
-    expect(await page.locator('[data-path="deadLetters.messages"]').first().getAttribute('value')).toBe('5');
+    expect(await page.locator(DEAD_LETTERS).first().getAttribute('value')).toBe('5');
   });
 
   it('show each kind of trouble as what it is', async () => {
@@ -251,7 +254,7 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
     scene.emulator.state.addDlqEntry({ enteredAt: scene.clock.now() });
     await eventually(async () => {
       await scene.clock.advance(15_000);
-      expect(await page.locator('[data-path="deadLetters.messages"]').first().getAttribute('value')).toBe('6');
+      expect(await page.locator(DEAD_LETTERS).first().getAttribute('value')).toBe('6');
     });
     expect(await page.evaluate('window.isTheSame')).toBe(true);
     // Nor is a chart drawn anew.

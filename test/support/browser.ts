@@ -16,10 +16,9 @@ const OVERFLOWING = `(() => {
   const isWide = each => each.getBoundingClientRect().right > clientWidth + 1;
   return [...document.body.querySelectorAll('*')].filter(isWide).map(each => each.outerHTML.slice(0, 200));
 })()`;
-const VALUES = `[...document.querySelectorAll('[data-path]')].map(each => ({
-  path: each.dataset.path,
-  value: each.getAttribute('value') ?? each.getAttribute('datetime') ?? '',
-}))`;
+const VALUES = `[...document.querySelectorAll('main data, main time')].map(
+  each => each.getAttribute('value') ?? each.getAttribute('datetime') ?? '',
+)`;
 
 /** A page of a real browser, and what must not happen on it. */
 export interface Visited {
@@ -32,8 +31,8 @@ export interface Visited {
   accessibilityFaults(): Promise<string[]>;
   /** Elements that are wider than the page, as text. */
   overflowing(): Promise<string[]>;
-  /** What the elements with `data-path` say: the path, and the value for programs. */
-  values(): Promise<{ path: string; value: string }[]>;
+  /** Values for programs of all numbers and times; `''` if unknown. */
+  values(): Promise<string[]>;
   /** It goes with the test at the latest; until then it follows each change. */
   close(): Promise<void>;
 }

@@ -1,45 +1,40 @@
-/** A value on a page, as attributes of its element have it: `''` where it is not known. */
-export interface PageValue {
-  /** Where the answer of the page's API route has it, such as `rows.0.deadLetters`. */
-  readonly path: string;
-  readonly value: string;
-}
-
-const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" };
-const unescaped = (text: string) => text.replace(/&(amp|lt|gt|quot|#39);/g, (_, name: string) => ENTITIES[name] ?? '');
-
-/** All values of a page: `<data value="…" data-path="…">` and `<time datetime="…" data-path="…">`, as our own pages write them. */
-export function pageValues(page: string): PageValue[] {
-  const found = page.matchAll(/<(?:data value|time datetime)="([^"]*)" data-path="([^"]*)"/g);
-  return [...found].map(([, value = '', path = '']) => ({ path: unescaped(path), value: unescaped(value) }));
-}
-
-/** What an answer has at a path: null, too, of what is in something that is null. Keys of records may have dots in them. */
-export function valueAt(answer: unknown, path: string): unknown {
-  for (let end = path.length; end > 0; end = path.lastIndexOf('.', end - 1)) {
-    const key = path.slice(0, end);
-    if (!Object.hasOwn(Object(answer), key)) continue;
-    const found: unknown = Object(answer)[key];
-    return end === path.length || found === null ? found : valueAt(found, path.slice(end + 1));
-  }
-  return undefined;
-}
-
-/** Values of a page that are not what the answer has at their path, a line each. */
-export function wrongValues(page: string, answer: unknown): string[] {
-  return pageValues(page).flatMap(({ path, value }) => {
-    const right = valueAt(answer, path);
-    if (right === undefined) return [`${path}: the answer has none, the page ${JSON.stringify(value)}`];
-    const written = right === null ? '' : String(right);
-    return written === value ? [] : [`${path}: the answer has ${written}, the page ${JSON.stringify(value)}`];
-  });
+/** Values for programs in the main part of a page: `<data value="…">` and `<time datetime="…">`; `''` if unknown. */
+export function pageValues(page: string): string[] {
+  const main = page.split('<main').at(-1) ?? '';
+  return [...main.matchAll(/<(?:data value|time datetime)="([^"]*)"/g)].map(([, value = '']) => value);
 }
 
 const TIME = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;
+const isTime = (value: unknown) => typeof value === 'string' && TIME.test(value);
 
-/** Paths of all numbers and times in an answer that are known. */
-export function factPaths(answer: unknown, before: readonly string[] = []): string[] {
-  if (typeof answer === 'number' || (typeof answer === 'string' && TIME.test(answer))) return [before.join('.')];
-  if (typeof answer !== 'object' || answer === null) return [];
-  return Object.entries(answer).flatMap(([key, value]) => factPaths(value, [...before, key]));
+/** The known numbers and times of an API response, by path. */
+export function factsOf(response: unknown, before: readonly string[] = []): Map<string, string> {
+  if (typeof response === 'number' || isTime(response)) return new Map([[before.join('.'), String(response)]]);
+  if (typeof response !== 'object' || response === null) return new Map();
+  return new Map(Object.entries(response).flatMap(([key, value]) => [...factsOf(value, [...before, key])]));
+}
+
+/** Values of a page that the response does not contain. */
+export function foreignValues(page: string, response: unknown): string[] {
+  const known = new Set(['', ...factsOf(response).values()]);
+  return pageValues(page).filter(value => !known.has(value));
+}
+
+/** Paths of numbers other than 0, and of times, that a page does not show. Needs a response of `distinct` to be exact. */
+export function unshownFacts(page: string, response: unknown): string[] {
+  const shown = new Set(pageValues(page));
+  return [...factsOf(response)].flatMap(([path, value]) => (value === '0' || shown.has(value) ? [] : [path]));
+}
+
+/** The response with slightly other times and numbers, 0 excepted, so that no two are equal. */
+export function distinct<T>(response: T): T {
+  let step = 0;
+  const next = (value: unknown): unknown => {
+    if (isTime(value)) return new Date(Date.parse(value as string) + ++step).toISOString();
+    if (typeof value === 'number') return value === 0 ? 0 : value + ++step / 100_000;
+    if (Array.isArray(value)) return value.map(next);
+    if (typeof value !== 'object' || value === null) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, next(each)]));
+  };
+  return next(response) as T;
 }

@@ -177,7 +177,7 @@ const isItem = (value: unknown): value is Item => typeof value === 'object' && v
 
 /** A value of the view, and the samples that it is made of. */
 export interface ShownNumber {
-  /** As in `data-path`: `flowControl.rows.0.waiting`. */
+  /** `flowControl.rows.0.waiting` */
   readonly path: string;
   readonly value: unknown;
   readonly name: string;

@@ -12,7 +12,7 @@ function verdict({ problems, version, rounds }: AgentView): Html {
   const sentence = problems.length === 0 ? 'All right' : plural(problems.length, 'problem');
   return html`<div class="verdict ${state}">
 <h1 class="state ${state}" aria-live="polite"><span>The agent — ${sentence}</span></h1>
-<p>delivery-watch ${version} · ${count(rounds.total, 'rounds.total')} rounds, ${count(rounds.failing, 'rounds.failing')} failing, ${count(rounds.stale, 'rounds.stale')} stale</p>
+<p>delivery-watch ${version} · ${count(rounds.total)} rounds, ${count(rounds.failing)} failing, ${count(rounds.stale)} stale</p>
 </div>
 `;
 }
@@ -21,7 +21,7 @@ function lastReload({ lastReload, now }: AgentView): Html {
   if (lastReload === null) return html`<p class="soft">It was not reloaded since the agent started.</p>`;
   const clock = Date.parse(now);
   const { changed, faults } = lastReload;
-  const when = html`${at(lastReload.at, 'lastReload.at', clock)}, ${ago(lastReload.at, 'lastReload.at', clock)}`;
+  const when = html`${at(lastReload.at, clock)}, ${ago(lastReload.at, clock)}`;
   if (faults.length > 0) {
     const places = faults.map(({ file, line, column, message }) => {
       const place = [file, line, column].filter(part => part !== undefined).join(':');
@@ -44,7 +44,7 @@ function configuration(view: AgentView): Html {
   return section(
     'configuration',
     'Configuration',
-    html`<dl class="facts"><dt>file</dt><dd class="mono">${named(config.file)}</dd><dt>hash</dt><dd class="mono">${config.hash}</dd><dt>in use since</dt><dd>${at(config.loadedAt, 'config.loadedAt', clock)}, ${ago(config.loadedAt, 'config.loadedAt', clock)}</dd></dl>
+    html`<dl class="facts"><dt>file</dt><dd class="mono">${named(config.file)}</dd><dt>hash</dt><dd class="mono">${config.hash}</dd><dt>in use since</dt><dd>${at(config.loadedAt, clock)}, ${ago(config.loadedAt, clock)}</dd></dl>
 ${lastReload(view)}
 <details id="yaml"><summary>The configuration in use, with every default; secrets are redacted</summary>
 <pre class="file" tabindex="0" role="region" aria-label="The configuration in use">${config.yaml}</pre></details>`,
@@ -57,12 +57,8 @@ function store({ store: of }: AgentView): Html {
     'Store',
     html`<div class="panel">${tiles(
       tile('Kind', html`${of.kind}`, of.path !== null && html`<span class="mono">${named(of.path)}</span>`),
-      tile('Size', bytes(of.bytes, 'store.bytes')),
-      tile(
-        'History kept',
-        lasting(of.historyKeepSeconds, 'store.historyKeepSeconds'),
-        html`in at most ${bytes(of.historyMaxBytes, 'store.historyMaxBytes')}`,
-      ),
+      tile('Size', bytes(of.bytes)),
+      tile('History kept', lasting(of.historyKeepSeconds), html`in at most ${bytes(of.historyMaxBytes)}`),
     )}</div>`,
   );
 }
@@ -75,10 +71,9 @@ function notifiers({ notifiers }: AgentView): Html {
     ...outcomes.map(outcome => ({
       head: outcome.replaceAll('_', ' '),
       isNumber: true,
-      cell: (row: AgentView['notifiers'][number], index: number) => {
-        const number = row.outcomes[outcome];
-        return number === undefined ? name(null) : count(number, `notifiers.${index}.outcomes.${outcome}`);
-      },
+      // An outcome may have the name of something that every object has.
+      cell: ({ outcomes }: AgentView['notifiers'][number]) =>
+        Object.hasOwn(outcomes, outcome) ? count(outcomes[outcome] ?? null) : name(null),
     })),
   ];
   const none = html`<p class="soft">None is configured (<code>alerts.notifiers</code>).</p>`;
@@ -96,8 +91,8 @@ function process_(view: AgentView): Html {
     'Process',
     html`<div class="panel">${tiles(
       tile('Version', html`${view.version}`, html`Node.js ${view.node}`),
-      tile('Started', ago(view.startedAt, 'startedAt', clock), at(view.startedAt, 'startedAt', clock)),
-      tile('Memory', bytes(view.residentBytes, 'residentBytes'), 'resident'),
+      tile('Started', ago(view.startedAt, clock), at(view.startedAt, clock)),
+      tile('Memory', bytes(view.residentBytes), 'resident'),
       tile('Operations by HTTP', html`${view.lifecycle ? 'allowed' : 'off'}`, html`<code>server.lifecycle</code>`),
     )}</div>`,
   );
@@ -119,7 +114,7 @@ export function agentPage(view: AgentView, context: PageContext): Html {
   );
   const body = html`<section id="state" data-live aria-label="State">
 ${verdict(view)}
-${view.problems.length > 0 && html`<h2>Problems</h2>\n${problemList(view.problems, 'problems', context, { withAccount: false })}`}
+${view.problems.length > 0 && html`<h2>Problems</h2>\n${problemList(view.problems, context, { withAccount: false })}`}
 </section>
 ${process_(view)}${replicas(view)}${configuration(view)}${store(view)}${notifiers(view)}
 <h2>More</h2>

@@ -35,47 +35,42 @@ function verdict(view: AutoCancelView): Html {
   const stuck = view.accounts.reduce((sum, { candidates }) => sum + candidates, 0);
   return html`<div class="verdict ${look}">
 <h1 class="state ${look}" aria-live="polite"><span>Auto-cancel — ${sentence}</span></h1>
-<p>${grouped(stuck)} stuck · ${count(view.tracked, 'tracked')} tracked</p>
+<p>${grouped(stuck)} stuck · ${count(view.tracked)} tracked</p>
 </div>
 ${view.stopFile.present && html`<p class="note warning"><span class="tag open">stop file</span> Remove <code>${named(view.stopFile.path)}</code> to allow cancels again.</p>`}`;
 }
 
-function breakers({ breakers }: Brakes, path: string, now: number): Html {
-  const open = breakers.map((breaker, index) => ({ ...breaker, index })).filter(breaker => breaker.open);
+function breakers({ breakers }: Brakes, now: number): Html {
+  const open = breakers.filter(breaker => breaker.open);
   if (open.length === 0) return html`all closed`;
   return html`${open.map(
-    ({ breaker, since, reason, index }) =>
-      html`<span class="tag open">${breaker} open</span> since ${ago(since, `${path}.breakers.${index}.since`, now)}${reason !== null && html`: ${named(reason)}`}
+    ({ breaker, since, reason }) =>
+      html`<span class="tag open">${breaker} open</span> since ${ago(since, now)}${reason !== null && html`: ${named(reason)}`}
 <small>When it is understood: <code>delivery-watch auto-cancel reset-breaker ${breaker} --reason TEXT --config FILE</code></small>`,
   )}`;
 }
 
 function brakes(view: AutoCancelView, context: PageContext): Html {
   const now = Date.parse(view.now);
-  const path = (index: number) => `accounts.${index}`;
   const columns: Column<Brakes>[] = [
     {
       head: 'account',
-      cell: (row, index) =>
-        html`${accountLink(row.account, context)}${row.asOf !== null && html` <small>reported ${ago(row.asOf, `${path(index)}.asOf`, now)}</small>`}`,
+      cell: row =>
+        html`${accountLink(row.account, context)}${row.asOf !== null && html` <small>reported ${ago(row.asOf, now)}</small>`}`,
     },
     {
       head: 'pause',
       isWide: true,
-      cell: ({ paused }, index) =>
+      cell: ({ paused }) =>
         paused === null
           ? html`no`
-          : html`<span class="tag warning">paused</span> by ${named(paused.by)} since ${at(paused.at, `${path(index)}.paused.at`, now)}, ${ago(paused.at, `${path(index)}.paused.at`, now)}: ${named(paused.reason)}`,
+          : html`<span class="tag warning">paused</span> by ${named(paused.by)} since ${at(paused.at, now)}, ${ago(paused.at, now)}: ${named(paused.reason)}`,
     },
-    { head: 'breakers', isWide: true, cell: (row, index) => breakers(row, path(index), now) },
-    { head: 'stuck', isNumber: true, cell: (row, index) => count(row.candidates, `${path(index)}.candidates`) },
-    { head: 'tracked', isNumber: true, cell: (row, index) => count(row.tracked, `${path(index)}.tracked`) },
-    { head: 'unresolved', isNumber: true, cell: (row, index) => count(row.unresolved, `${path(index)}.unresolved`) },
-    {
-      head: 'cancels left',
-      isNumber: true,
-      cell: (row, index) => count(row.budgetRemaining, `${path(index)}.budgetRemaining`),
-    },
+    { head: 'breakers', isWide: true, cell: row => breakers(row, now) },
+    { head: 'stuck', isNumber: true, cell: row => count(row.candidates) },
+    { head: 'tracked', isNumber: true, cell: row => count(row.tracked) },
+    { head: 'unresolved', isNumber: true, cell: row => count(row.unresolved) },
+    { head: 'cancels left', isNumber: true, cell: row => count(row.budgetRemaining) },
   ];
   const isPaused = view.accounts.some(({ paused }) => paused !== null);
   const isRunning = view.accounts.some(({ paused }) => paused === null);
@@ -96,12 +91,8 @@ function rules({ rules }: AutoCancelView): Html {
     { head: 'rule', cell: row => name(row.name) },
     { head: 'mode', cell: row => html`<span class="tag plain">${row.mode}</span>` },
     { head: 'last day', cell: row => lastDay(row.expires) },
-    { head: 'stuck', isNumber: true, cell: (row, index) => count(row.candidates, `rules.${index}.candidates`) },
-    {
-      head: 'cancels left this hour',
-      isNumber: true,
-      cell: (row, index) => count(row.budgetRemaining, `rules.${index}.budgetRemaining`),
-    },
+    { head: 'stuck', isNumber: true, cell: row => count(row.candidates) },
+    { head: 'cancels left this hour', isNumber: true, cell: row => count(row.budgetRemaining) },
   ];
   const none = html`<p class="soft">None is configured (<code>autoCancel.rules</code>).</p>`;
   return section(
@@ -116,11 +107,7 @@ function rules({ rules }: AutoCancelView): Html {
 function journal({ journal, now }: AutoCancelView, context: PageContext): Html {
   const clock = Date.parse(now);
   const columns: Column<AutoCancelView['journal'][number]>[] = [
-    {
-      head: 'when',
-      cell: (row, index) =>
-        html`${at(row.at, `journal.${index}.at`, clock)}<small>${ago(row.at, `journal.${index}.at`, clock)}</small>`,
-    },
+    { head: 'when', cell: row => html`${at(row.at, clock)}<small>${ago(row.at, clock)}</small>` },
     { head: 'account', cell: row => accountLink(row.account, context) },
     { head: 'step', cell: row => row.step.replaceAll('_', ' ') },
     { head: 'what', isWide: true, cell: row => named(row.text) },

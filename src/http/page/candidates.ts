@@ -40,7 +40,7 @@ ${predicates.length > 0 && table('What the rule asks, and what was found', COLUM
 }
 
 /** Which callback it is: also what is shown before it is cancelled. */
-function facts(of: Candidate, path: string, now: number): Html {
+function facts(of: Candidate, now: number): Html {
   const { account, dlqId, messageId, url, workflowUrl, owner, action } = of;
   const rows: readonly (readonly [string, Html])[] = [
     ['account', named(account)],
@@ -51,9 +51,9 @@ function facts(of: Candidate, path: string, now: number): Html {
     ['rule', owner === null ? html`none` : html`${named(owner.rule)} (${owner.mode})`],
     [
       'in progress since',
-      html`${at(of.firstSeenAt, `${path}.firstSeenAt`, now)}, ${ago(of.firstSeenAt, `${path}.firstSeenAt`, now)}, in ${count(of.snapshots, `${path}.snapshots`)} complete walks`,
+      html`${at(of.firstSeenAt, now)}, ${ago(of.firstSeenAt, now)}, in ${count(of.snapshots)} complete walks`,
     ],
-    ['last seen', ago(of.lastSeenAt, `${path}.lastSeenAt`, now)],
+    ['last seen', ago(of.lastSeenAt, now)],
     ['action', html`<span class="mono">${name(action)}</span>`],
   ];
   return html`<dl class="facts" data-about>${rows.map(([what, value]) => html`<dt>${what}</dt><dd>${value}</dd>`)}</dl>`;
@@ -61,7 +61,6 @@ function facts(of: Candidate, path: string, now: number): Html {
 
 function candidate(of: Candidate, index: number, now: number, context: PageContext): Html {
   const { findings, held, heldText, attempts, outcome, action, owner, mayApprove } = of;
-  const path = `candidates.${index}`;
   const [first] = findings;
   const [look, word] = VERDICTS[first?.verdict ?? 'no_match'];
   const id = of.dlqId ?? of.messageId;
@@ -69,12 +68,12 @@ function candidate(of: Candidate, index: number, now: number, context: PageConte
   return html`<li class="item ${look === 'warning' ? look : 'unknown'}" data-key="${key}">
 <span class="state ${look}">${word}</span>
 <div><p class="item-head">${accountLink(of.account, context)}<span class="mono">${name(id)}</span>${owner !== null && html`<span class="tag plain">${owner.mode}</span>`}</p>
-<p class="soft">${name(of.url)} · first seen in progress ${ago(of.firstSeenAt, `${path}.firstSeenAt`, now)}${first && first.reason !== first.verdict && html` · because of <code>${named(first.reason)}</code>`}</p>
+<p class="soft">${name(of.url)} · first seen in progress ${ago(of.firstSeenAt, now)}${first && first.reason !== first.verdict && html` · because of <code>${named(first.reason)}</code>`}</p>
 ${held !== null && html`<p>${heldText ?? 'Not cancelled now:'} <code class="soft">${held}</code></p>`}
-${attempts > 0 && html`<p>${count(attempts, `${path}.attempts`)} attempted; ${outcome === null ? 'no final outcome yet' : `outcome: ${outcome}`}.</p>`}
+${attempts > 0 && html`<p>${count(attempts)} attempted; ${outcome === null ? 'no final outcome yet' : `outcome: ${outcome}`}.</p>`}
 ${mayApprove && action !== null && html`<div class="commands">${buttonFor({ kind: 'approve', action }, context)}</div>`}
 <details data-key="${key}"><summary>Evidence</summary>
-${facts(of, path, now)}
+${facts(of, now)}
 ${findings.length === 0 ? html`<p>No rule matches it: it is never cancelled.</p>` : findings.map((each, place) => finding(each, place, owner?.mode))}
 </details></div>
 </li>

@@ -31,12 +31,12 @@ export function nextStep(round: Round, root: string): Html {
 
 const OLD: readonly Round['state'][] = ['withdrawn', 'stale', 'failing', 'partial', 'not_read'];
 
-/** Which round of a collector its data is judged by: the worst. */
-function worstOf(rounds: readonly Round[], collector: string): number | undefined {
-  const own = rounds.map((round, index) => ({ ...round, index })).filter(round => round.collector === collector);
+/** The round that explains the state of a collector's data: the worst. */
+function worstOf(rounds: readonly Round[], collector: string): Round | undefined {
+  const own = rounds.filter(round => round.collector === collector);
   const place = ({ state }: Round) => (OLD.includes(state) ? OLD.indexOf(state) : OLD.length);
   const why = ({ failure }: Round) => (failure === null ? 1 : 0);
-  return own.sort((one, other) => place(one) - place(other) || why(one) - why(other))[0]?.index;
+  return own.sort((one, other) => place(one) - place(other) || why(one) - why(other))[0];
 }
 
 const WORDS: Readonly<Record<Exclude<DataState, 'fresh'>, string>> = {
@@ -54,12 +54,9 @@ interface Asked {
 /** Why numbers of a section are old or missing: once, at its head. Empty while they are true. */
 export function dataNote({ enabled, data }: Asked, collector: string, view: AnyAccountView, root: string): Html {
   if (!enabled || data === 'fresh') return html``;
-  const index = worstOf(view.rounds, collector);
-  const round = index === undefined ? undefined : view.rounds[index];
+  const round = worstOf(view.rounds, collector);
   const now = Date.parse(view.now);
-  const since =
-    round?.dataAt &&
-    html` Last read at ${at(round.dataAt, `rounds.${index}.dataAt`, now)}, ${ago(round.dataAt, `rounds.${index}.dataAt`, now)}.`;
+  const since = round?.dataAt && html` Last read at ${at(round.dataAt, now)}, ${ago(round.dataAt, now)}.`;
   const refused = view.calls?.tokenRejected === true && ' Why: the service refuses the token.';
   const why = round?.failure ? html` Why: ${name(round.failure.message)}. ${nextStep(round, root)}` : refused;
   const tone = data === 'withdrawn' ? 'critical' : 'warning';

@@ -10,8 +10,6 @@ import { type Column, name, section, share, table, tile, tiles } from './tile.ts
 type DeadLetters = AccountView['deadLetters'];
 type Entry = DeadLetters['newestEntries'][number];
 
-const P = 'deadLetters';
-
 /** What a breakdown's dimension is called. */
 const DIMENSIONS: Readonly<Record<string, string>> = {
   urlHost: 'host',
@@ -34,10 +32,10 @@ export function labelValue(value: string): Html {
   return words === undefined ? name(value) : html`<span class="soft">${words}</span>`;
 }
 
-const leftBy = (of: DeadLetters['left'], path: string) =>
+const leftBy = (of: DeadLetters['left']) =>
   of === null
     ? name(null)
-    : html`${count(of.expired, `${path}.expired`)} expired · ${count(of.removed, `${path}.removed`)} removed · ${count(of.unknown, `${path}.unknown`)} unknown`;
+    : html`${count(of.expired)} expired · ${count(of.removed)} removed · ${count(of.unknown)} unknown`;
 
 /** A response status; 0: the destination did not answer. */
 const statusValue = (value: string): Html =>
@@ -49,10 +47,10 @@ const since = (iso: string | null, now: number) => (iso === null ? null : Math.m
 type Numbers = Pick<DeadLetters, 'messages' | 'change' | 'oldestEntered'>;
 
 const sizeTile = ({ messages, change: of }: Numbers) =>
-  tile('Dead letters', count(messages, `${P}.messages`), of !== null && change(of, `${P}.change`));
+  tile('Dead letters', count(messages), of !== null && change(of));
 
 const enteredTile = ({ oldestEntered }: Numbers, now: number, ...more: readonly (Html | false)[]) =>
-  tile('Oldest entered', ago(oldestEntered, `${P}.oldestEntered`, now), ...more);
+  tile('Oldest entered', ago(oldestEntered, now), ...more);
 
 function numbers(of: DeadLetters, now: number): readonly (Html | false)[] {
   const { messages, most, retentionSeconds } = of;
@@ -66,12 +64,12 @@ function numbers(of: DeadLetters, now: number): readonly (Html | false)[] {
       of,
       now,
       share(waited, retentionSeconds, 'Of the time that dead letters are kept', true),
-      retentionSeconds !== null && html`kept for ${lasting(retentionSeconds, `${P}.retentionSeconds`)}`,
-      of.oldest !== null && html`message of ${ago(of.oldest, `${P}.oldest`, now)}`,
+      retentionSeconds !== null && html`kept for ${lasting(retentionSeconds)}`,
+      of.oldest !== null && html`message of ${ago(of.oldest, now)}`,
     ),
     tile(
       isDue ? 'Next one was to expire' : 'Next one expires',
-      ago(of.nextExpiry, `${P}.nextExpiry`, now),
+      ago(of.nextExpiry, now),
       retentionSeconds === null && html`not known without <code>retention.dlq</code>`,
     ),
     most !== null &&
@@ -79,43 +77,39 @@ function numbers(of: DeadLetters, now: number): readonly (Html | false)[] {
         'Of what the plan allows',
         html`${used || '—'}`,
         share(messages, most, 'Of what the plan allows', true),
-        html`of ${count(most, `${P}.most`)}`,
+        html`of ${count(most)}`,
       ),
     tile(
       'Entered',
-      count(of.entered, `${P}.entered`),
+      count(of.entered),
       'since the first start',
-      of.newest !== null && html`newest message: ${ago(of.newest, `${P}.newest`, now)}`,
+      of.newest !== null && html`newest message: ${ago(of.newest, now)}`,
     ),
-    tile('Left', left === null ? name(null) : html`${grouped(left)}`, of.left !== null && leftBy(of.left, `${P}.left`)),
+    tile('Left', left === null ? name(null) : html`${grouped(left)}`, of.left !== null && leftBy(of.left)),
   ];
 }
 
 function breakdowns({ breakdowns, messages }: DeadLetters): Html[] {
-  return breakdowns.map(({ dimension, values, beyondCap }, place) => {
-    const path = `${P}.breakdowns.${place}.values`;
+  return breakdowns.map(({ dimension, values, beyondCap }) => {
     const sum = messages ?? values.reduce((sum, { messages }) => sum + messages, 0);
     const columns: Column<(typeof values)[number]>[] = [
       {
         head: dimensionWords(dimension),
         cell: ({ value }) => (/status/i.test(dimension) ? statusValue(value) : labelValue(value)),
       },
-      { head: 'dead letters', isNumber: true, cell: (row, index) => count(row.messages, `${path}.${index}.messages`) },
+      { head: 'dead letters', isNumber: true, cell: row => count(row.messages) },
       {
         head: 'share',
         cell: row => html`${share(row.messages, sum, 'Share')} ${sum > 0 ? percent(row.messages / sum) : ''}`,
       },
     ];
-    const more =
-      beyondCap > 0 &&
-      html`<p class="soft">${count(beyondCap, `${P}.breakdowns.${place}.beyondCap`)} more values are summed in (all others).</p>`;
+    const more = beyondCap > 0 && html`<p class="soft">${count(beyondCap)} more values are summed in (all others).</p>`;
     const none = html`<p class="soft">By ${dimensionWords(dimension)}: nothing to show.</p>`;
     return html`<div>${values.length === 0 ? none : table(`By ${dimensionWords(dimension)}`, columns, values, { most: 10, isNarrow: true })}${more}</div>`;
   });
 }
 
 function kinds({ kinds }: DeadLetters): Html {
-  const path = `${P}.kinds`;
   const columns: Column<(typeof kinds.largest)[number]>[] = [
     {
       head: 'destination',
@@ -123,14 +117,10 @@ function kinds({ kinds }: DeadLetters): Html {
         html`${labelValue(urlHost)} ${route === '' ? '' : labelValue(route)}<small class="mono">kind ${named(id)}</small>`,
     },
     { head: 'status', cell: ({ responseStatus }) => statusValue(responseStatus) },
-    {
-      head: 'dead letters',
-      isNumber: true,
-      cell: (row, index) => count(row.messages, `${path}.largest.${index}.messages`),
-    },
+    { head: 'dead letters', isNumber: true, cell: row => count(row.messages) },
     { head: 'example', cell: ({ sample }) => html`<span class="mono">${name(sample)}</span>` },
   ];
-  const rest = html`<p class="soft">A kind is a host, route, status and class of error. ${count(kinds.count, `${path}.count`)} now; ${count(kinds.appeared, `${path}.appeared`)} appeared and ${count(kinds.returned, `${path}.returned`)} came back since the agent’s first start${kinds.others > 0 && html`; ${count(kinds.others, `${path}.others`)} dead letters are of kinds beyond these`}.</p>`;
+  const rest = html`<p class="soft">A kind is a host, route, status and class of error. ${count(kinds.count)} now; ${count(kinds.appeared)} appeared and ${count(kinds.returned)} came back since the agent’s first start${kinds.others > 0 && html`; ${count(kinds.others)} dead letters are of kinds beyond these`}.</p>`;
   return html`<h3>Kinds of dead letters</h3>${kinds.largest.length > 0 && table('The largest kinds', columns, kinds.largest, { most: 10 })}${rest}`;
 }
 
@@ -138,15 +128,12 @@ function callbacks(of: DeadLetters, now: number, root: string): Html {
   if (of.callbacks === null) {
     return html`<h3>Failure callbacks</h3><p class="soft">Not known: the service does not report their state, or the queue is not read.</p>`;
   }
-  const states = Object.entries(of.callbacks).map(([state, number]) =>
-    tile(state.replaceAll('_', ' '), count(number, `${P}.callbacks.${state}`)),
-  );
+  const states = Object.entries(of.callbacks).map(([state, number]) => tile(state.replaceAll('_', ' '), count(number)));
   return html`<h3>Failure callbacks</h3><div class="panel">${tiles(
     tile(
       'Seem stuck',
-      count(of.suspected, `${P}.suspected`),
-      of.oldestInProgress !== null &&
-        html`longest in progress: ${ago(of.oldestInProgress, `${P}.oldestInProgress`, now)}`,
+      count(of.suspected),
+      of.oldestInProgress !== null && html`longest in progress: ${ago(of.oldestInProgress, now)}`,
       html`<a href="${root}auto-cancel">Auto-cancel</a>`,
     ),
     ...states,
@@ -155,7 +142,6 @@ function callbacks(of: DeadLetters, now: number, root: string): Html {
 
 function filters({ filters }: DeadLetters, now: number): Html {
   if (filters.length === 0) return html``;
-  const path = (index: number) => `${P}.filters.${index}`;
   return table(
     'Filters',
     [
@@ -164,10 +150,10 @@ function filters({ filters }: DeadLetters, now: number): Html {
         cell: row =>
           html`${name(row.name)}${row.failure !== null && html`<small>${name(row.failure.message)}</small>`}${row.proven === false && html`<small>rows do not report every field of match</small>`}`,
       },
-      { head: 'dead letters', isNumber: true, cell: (row, index) => count(row.messages, `${path(index)}.messages`) },
-      { head: 'oldest entered', cell: (row, index) => ago(row.oldestEntered, `${path(index)}.oldestEntered`, now) },
-      { head: 'entered', isNumber: true, cell: (row, index) => count(row.entered, `${path(index)}.entered`) },
-      { head: 'left', isWide: true, cell: (row, index) => leftBy(row.left, `${path(index)}.left`) },
+      { head: 'dead letters', isNumber: true, cell: row => count(row.messages) },
+      { head: 'oldest entered', cell: row => ago(row.oldestEntered, now) },
+      { head: 'entered', isNumber: true, cell: row => count(row.entered) },
+      { head: 'left', isWide: true, cell: row => leftBy(row.left) },
     ],
     filters,
   );
@@ -179,14 +165,13 @@ function origin({ queue, topic, schedule, label }: Entry): Html {
   return html`<small>${parts.map(([what, value], index) => html`${index > 0 && ' · '}${what} ${name(value)}`)}</small>`;
 }
 
-function status({ responseStatus, callbackState }: Entry, path: string): Html {
+function status({ responseStatus, callbackState }: Entry): Html {
   const written = responseStatus === 0 ? 'no answer' : (responseStatus ?? '—');
-  return html`<data value="${responseStatus}" data-path="${path}.responseStatus">${written}</data>${callbackState !== null && html`<small>callback ${callbackState.replaceAll('_', ' ')}</small>`}`;
+  return html`<data value="${responseStatus}">${written}</data>${callbackState !== null && html`<small>callback ${callbackState.replaceAll('_', ' ')}</small>`}`;
 }
 
-function entries(caption: string, rows: readonly Entry[], list: string, now: number): Html {
+function entries(caption: string, rows: readonly Entry[], now: number): Html {
   if (rows.length === 0) return html``;
-  const path = (index: number) => `${P}.${list}.${index}`;
   const columns: Column<Entry>[] = [
     {
       head: 'id',
@@ -198,9 +183,9 @@ function entries(caption: string, rows: readonly Entry[], list: string, now: num
       isWide: true,
       cell: row => html`${row.method && `${row.method} `}${name(row.url)}${origin(row)}`,
     },
-    { head: 'status', cell: (row, index) => status(row, path(index)) },
-    { head: 'entered', cell: (row, index) => ago(row.enteredAt, `${path(index)}.enteredAt`, now) },
-    { head: 'created', cell: (row, index) => ago(row.createdAt, `${path(index)}.createdAt`, now) },
+    { head: 'status', cell: status },
+    { head: 'entered', cell: row => ago(row.enteredAt, now) },
+    { head: 'created', cell: row => ago(row.createdAt, now) },
   ];
   return table(caption, columns, rows);
 }
@@ -209,8 +194,8 @@ const details = (of: DeadLetters, now: number, root: string): Html =>
   html`${of.messages !== 0 && html`<div class="grid tables">${breakdowns(of)}</div>${kinds(of)}`}
 ${filters(of, now)}
 ${callbacks(of, now, root)}
-${entries('The ten that entered last', of.newestEntries, 'newestEntries', now)}
-${entries('The ten that have been there longest', of.longestEntries, 'longestEntries', now)}`;
+${entries('The ten that entered last', of.newestEntries, now)}
+${entries('The ten that have been there longest', of.longestEntries, now)}`;
 
 /** The dead-letter queue of an account. */
 export function deadLetters(view: AnyAccountView, { root }: PageContext): Html {

@@ -8,57 +8,51 @@ import { name, section, table, tile, tiles } from './tile.ts';
 
 type Events = AccountView['events'];
 
-const P = 'events';
-
 /** `≤ 5 s`: the upper bound of the bucket that a quantile is in. */
-function bound(of: NonNullable<Events['lastHour']>['timeToDeliver'][number], path: string, delivered: number): Html {
+function bound(of: NonNullable<Events['lastHour']>['timeToDeliver'][number], delivered: number): Html {
   const words =
     of.atMostSeconds !== null ? '≤ ' : delivered > 0 && html`<span class="soft">longer than measured</span>`;
-  return html`${words}${(of.atMostSeconds !== null || delivered === 0) && lasting(of.atMostSeconds, `${path}.atMostSeconds`)}`;
+  return html`${words}${(of.atMostSeconds !== null || delivered === 0) && lasting(of.atMostSeconds)}`;
 }
 
 function timeToDeliver({ timeToDeliver: of, delivered }: NonNullable<Events['lastHour']>): Html | false {
   const last = of.findIndex(({ quantile }) => quantile === 0.95);
   const main = of[last < 0 ? of.length - 1 : last];
   if (main === undefined) return false;
-  const path = (index: number) => `${P}.lastHour.timeToDeliver.${index}`;
-  const word = (quantile: number, index: number) =>
-    html`<data value="${quantile}" data-path="${path(index)}.quantile">p${grouped(quantile * 100)}</data>`;
-  const others = of.map((each, index) =>
-    each === main
-      ? ''
-      : html`<dd class="soft">${word(each.quantile, index)} ${bound(each, path(index), delivered)}</dd>`,
+  const word = (quantile: number) => html`<data value="${quantile}">p${grouped(quantile * 100)}</data>`;
+  const others = of.filter(each => each !== main);
+  return tile(
+    html`Time to deliver, ${word(main.quantile)}`,
+    bound(main, delivered),
+    ...others.map(each => html`${word(each.quantile)} ${bound(each, delivered)}`),
   );
-  const place = of.indexOf(main);
-  return html`<div class="tile"><dt>Time to deliver, ${word(main.quantile, place)}</dt><dd class="big">${bound(main, path(place), delivered)}</dd>${others}</div>`;
 }
 
 /** The last hour, against what the user has set. */
 function lastHour({ lastHour: of, objectives }: Events): readonly (Html | false)[] {
-  const objective = html`objective ${ratio(objectives.delivered, `${P}.objectives.delivered`)}`;
+  const objective = html`objective ${ratio(objectives.delivered)}`;
   if (of === null) return [tile('Delivered in the last hour', name(null), 'not known', objective)];
-  const path = `${P}.lastHour`;
   const isMissed = of.deliveredRatio !== null && of.deliveredRatio < objectives.delivered;
-  const over = span(of.overSeconds, `${path}.overSeconds`);
+  const over = span(of.overSeconds);
   return [
     tile(
       'Delivered',
-      ratio(of.deliveredRatio, `${path}.deliveredRatio`),
+      ratio(of.deliveredRatio),
       html`of what ended in ${over}`,
       isMissed ? html`<span class="state warning"><span>below the ${objective}</span></span>` : objective,
     ),
     tile(
       'Messages delivered',
-      count(of.delivered, `${path}.delivered`),
-      html`${count(of.failed, `${path}.failed`)} failed`,
-      html`${count(of.cancelled, `${path}.cancelled`)} cancelled`,
+      count(of.delivered),
+      html`${count(of.failed)} failed`,
+      html`${count(of.cancelled)} cancelled`,
     ),
     timeToDeliver(of),
     tile(
       'Became overdue',
-      count(of.overdue, `${path}.overdue`),
-      html`not delivered within ${lasting(objectives.onTimeWithinSeconds, `${P}.objectives.onTimeWithinSeconds`)}`,
-      html`objective ${ratio(objectives.onTime, `${P}.objectives.onTime`)} on time`,
+      count(of.overdue),
+      html`not delivered within ${lasting(objectives.onTimeWithinSeconds)}`,
+      html`objective ${ratio(objectives.onTime)} on time`,
     ),
   ];
 }
@@ -66,19 +60,14 @@ function lastHour({ lastHour: of, objectives }: Events): readonly (Html | false)
 function numbers(of: Events, now: number): Html {
   const states = Object.entries(of.recent ?? {});
   const recent = states.map(
-    ([state, number]) =>
-      html`<span>${state.replaceAll('_', ' ')} <b>${count(number, `${P}.recent.${state}`)}</b></span> `,
+    ([state, number]) => html`<span>${state.replaceAll('_', ' ')} <b>${count(number)}</b></span> `,
   );
   return html`<div class="panel">${tiles(
     ...lastHour(of),
-    tile(
-      'In flight',
-      count(of.inFlight, `${P}.inFlight`),
-      of.oldestInFlight !== null && html`oldest: ${ago(of.oldestInFlight, `${P}.oldestInFlight`, now)}`,
-    ),
-    tile('Newest event', ago(of.newest, `${P}.newest`, now)),
+    tile('In flight', count(of.inFlight), of.oldestInFlight !== null && html`oldest: ${ago(of.oldestInFlight, now)}`),
+    tile('Newest event', ago(of.newest, now)),
   )}
-${states.length > 0 && html`<p class="counts"><span class="soft">Events of the last ${lasting(of.windowSeconds, `${P}.windowSeconds`)}:</span> ${recent}</p>`}</div>`;
+${states.length > 0 && html`<p class="counts"><span class="soft">Events of the last ${lasting(of.windowSeconds)}:</span> ${recent}</p>`}</div>`;
 }
 
 /** The numbers that the overview has, too. */
@@ -86,23 +75,21 @@ const summary = ({ inFlight, lastHour }: ReducedAccountView['events']): Html =>
   html`<div class="panel">${tiles(
     tile(
       'Delivered',
-      ratio(lastHour?.deliveredRatio ?? null, `${P}.lastHour.deliveredRatio`),
-      lastHour !== null &&
-        html`of ${count(lastHour.finished, `${P}.lastHour.finished`)} that ended in ${span(lastHour.overSeconds, `${P}.lastHour.overSeconds`)}`,
+      ratio(lastHour?.deliveredRatio ?? null),
+      lastHour !== null && html`of ${count(lastHour.finished)} that ended in ${span(lastHour.overSeconds)}`,
     ),
-    tile('In flight', count(inFlight, `${P}.inFlight`)),
+    tile('In flight', count(inFlight)),
   )}</div>`;
 
 function destinations({ destinations }: Events): Html {
   if (destinations.length === 0) return html``;
-  const path = (index: number) => `${P}.destinations.${index}`;
   return table(
     'Destinations, since the first start',
     [
       { head: 'destination', cell: row => name(row.destination) },
-      { head: 'failed', isNumber: true, cell: (row, index) => count(row.failed, `${path(index)}.failed`) },
-      { head: 'delivered', isNumber: true, cell: (row, index) => count(row.delivered, `${path(index)}.delivered`) },
-      { head: 'cancelled', isNumber: true, cell: (row, index) => count(row.cancelled, `${path(index)}.cancelled`) },
+      { head: 'failed', isNumber: true, cell: row => count(row.failed) },
+      { head: 'delivered', isNumber: true, cell: row => count(row.delivered) },
+      { head: 'cancelled', isNumber: true, cell: row => count(row.cancelled) },
       {
         head: 'delivered share',
         isNumber: true,
@@ -120,14 +107,14 @@ function destinations({ destinations }: Events): Html {
 const CLASSES: Readonly<Record<string, string>> = { none: 'no answer' };
 
 function attempts(of: Events): Html {
-  const attempts = of.attempts.map((row, place) => ({ ...row, place })).filter(row => row.count > 0);
+  const attempts = of.attempts.filter(row => row.count > 0);
   if (attempts.length === 0) return html``;
   return table(
     'Attempts, since the first start',
     [
       { head: 'result', cell: row => row.result.replaceAll('_', ' ') },
       { head: 'status', cell: row => CLASSES[row.statusClass] ?? row.statusClass },
-      { head: 'attempts', isNumber: true, cell: row => count(row.count, `${P}.attempts.${row.place}.count`) },
+      { head: 'attempts', isNumber: true, cell: row => count(row.count) },
     ],
     attempts,
     { most: 10 },
@@ -136,15 +123,13 @@ function attempts(of: Events): Html {
 
 /** What was counted since the first start: of states, outcomes, and of what the log did to the agent. */
 function totals(of: Events, now: number): Html {
-  const counted = (record: Readonly<Record<string, number>>, path: string) =>
-    Object.entries(record).map(
-      ([key, number]) => html`<dt>${key.replaceAll('_', ' ')}</dt><dd>${count(number, `${P}.${path}.${key}`)}</dd>`,
-    );
+  const counted = (record: Readonly<Record<string, number>>) =>
+    Object.entries(record).map(([key, number]) => html`<dt>${key.replaceAll('_', ' ')}</dt><dd>${count(number)}</dd>`);
   return html`<details id="event-totals"><summary>All counters since the first start</summary>
-<p class="soft">The event log was read without a gap since ${ago(of.since, `${P}.since`, now)}.</p>
-<div class="grid"><div><h3>Messages ended</h3><dl class="facts">${counted(of.finished, 'finished')}<dt>overdue</dt><dd>${count(of.overdue, `${P}.overdue`)}</dd></dl></div>
-<div><h3>Events</h3><dl class="facts">${counted(of.total, 'total')}</dl></div>
-<div><h3>The log</h3><dl class="facts"><dt>gaps</dt><dd>${count(of.gaps, `${P}.gaps`)}</dd><dt>late events</dt><dd>${count(of.late, `${P}.late`)}</dd><dt>duplicates</dt><dd>${count(of.duplicates, `${P}.duplicates`)}</dd></dl></div></div>
+<p class="soft">The event log was read without a gap since ${ago(of.since, now)}.</p>
+<div class="grid"><div><h3>Messages ended</h3><dl class="facts">${counted(of.finished)}<dt>overdue</dt><dd>${count(of.overdue)}</dd></dl></div>
+<div><h3>Events</h3><dl class="facts">${counted(of.total)}</dl></div>
+<div><h3>The log</h3><dl class="facts"><dt>gaps</dt><dd>${count(of.gaps)}</dd><dt>late events</dt><dd>${count(of.late)}</dd><dt>duplicates</dt><dd>${count(of.duplicates)}</dd></dl></div></div>
 </details>`;
 }
 

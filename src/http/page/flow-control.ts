@@ -3,7 +3,7 @@ import type { AccountView, AnyAccountView } from '../api/account.ts';
 import { figure } from './charts.ts';
 import { dataNote, notEnabled } from './data-state.ts';
 import { labelValue } from './dead-letters.ts';
-import { at, change, count, lasting, percent } from './format.ts';
+import { at, change, count, lasting, ratio } from './format.ts';
 import { type Html, html } from './html.ts';
 import type { PageContext } from './layout.ts';
 import { type Column, section, share, table, tile, tiles } from './tile.ts';
@@ -11,19 +11,16 @@ import { type Column, section, share, table, tile, tiles } from './tile.ts';
 type FlowControl = AccountView['flowControl'];
 type Row = FlowControl['rows'][number];
 
-const P = 'flowControl';
-
 /** How much of parallelism and of rate a key uses, where the service says. */
-function used(row: Row, path: string): Html {
+function used(row: Row): Html {
   const { parallelismLimit, parallelismInUse, rateLimit, rateUsed, ratePeriodSeconds, saturation } = row;
   if (saturation === null) return html`<span class="none">—</span>`;
   const parts = [
-    parallelismLimit !== null &&
-      html`<small>${count(parallelismInUse, `${path}.parallelismInUse`)} of ${count(parallelismLimit, `${path}.parallelismLimit`)} at once</small>`,
+    parallelismLimit !== null && html`<small>${count(parallelismInUse)} of ${count(parallelismLimit)} at once</small>`,
     rateLimit !== null &&
-      html`<small>${count(rateUsed, `${path}.rateUsed`)} of ${count(rateLimit, `${path}.rateLimit`)} in ${lasting(ratePeriodSeconds, `${path}.ratePeriodSeconds`)}</small>`,
+      html`<small>${count(rateUsed)} of ${count(rateLimit)} in ${lasting(ratePeriodSeconds)}</small>`,
   ];
-  return html`${share(saturation, 1, 'Saturation')} <data value="${saturation}" data-path="${path}.saturation">${percent(saturation)}</data>${parts}`;
+  return html`${share(saturation, 1, 'Saturation')} ${ratio(saturation)}${parts}`;
 }
 
 function pausedWords({ paused, waiting }: Row): Html {
@@ -66,35 +63,32 @@ const REASONS: Readonly<Record<FlowReason, string>> = {
 };
 
 /** What a key does, why, and since when. */
-function stateOf({ state, stateReason, stateSince, ghostSlots, waiting }: Row, path: string, now: number): Html {
+function stateOf({ state, stateReason, stateSince, ghostSlots, waiting }: Row, now: number): Html {
   if (state === null) return html`<span class="none">—</span>`;
   const look = LOOKS[state];
   const word = look === undefined ? html`${STATES[state]}` : html`<span class="tag ${look}">${STATES[state]}</span>`;
-  const slots = ghostSlots !== null && ghostSlots > 0 && html` ${count(ghostSlots, `${path}.ghostSlots`)}`;
+  const slots = ghostSlots !== null && ghostSlots > 0 && html` ${count(ghostSlots)}`;
   // A state stays for some reads more, until another has lasted; then messages may wait.
   const isPast = stateReason === 'nothing_waits' && waiting > 0;
   const words = stateReason === null || isPast ? '' : REASONS[stateReason];
   const why = words !== '' && html`<small>${words}</small>`;
-  return html`${word}${slots}${why}${stateSince !== null && html`<small>since ${at(stateSince, `${path}.stateSince`, now)}</small>`}`;
+  return html`${word}${slots}${why}${stateSince !== null && html`<small>since ${at(stateSince, now)}</small>`}`;
 }
 
-function drain(row: Row, path: string): Html {
+function drain(row: Row): Html {
   if (row.waiting === 0) return html`empty`;
-  if (row.drainSeconds !== null) return lasting(row.drainSeconds, `${path}.drainSeconds`);
+  if (row.drainSeconds !== null) return lasting(row.drainSeconds);
   return row.change === null ? html`<span class="none">—</span>` : html`does not shrink`;
 }
 
 const COLUMNS: readonly Column<Row>[] = [
   { head: 'key', cell: row => labelValue(row.key) },
-  { head: 'waiting', isNumber: true, cell: (row, index) => count(row.waiting, `${P}.rows.${index}.waiting`) },
-  { head: 'change', isNumber: true, cell: (row, index) => change(row.change, `${P}.rows.${index}.change`) },
-  { head: 'time to drain', isNumber: true, cell: (row, index) => drain(row, `${P}.rows.${index}`) },
+  { head: 'waiting', isNumber: true, cell: row => count(row.waiting) },
+  { head: 'change', isNumber: true, cell: row => change(row.change) },
+  { head: 'time to drain', isNumber: true, cell: drain },
 ];
-const stateColumn = (now: number): Column<Row> => ({
-  head: 'state',
-  cell: (row, index) => stateOf(row, `${P}.rows.${index}`, now),
-});
-const IN_USE: Column<Row> = { head: 'in use', isWide: true, cell: (row, index) => used(row, `${P}.rows.${index}`) };
+const stateColumn = (now: number): Column<Row> => ({ head: 'state', cell: row => stateOf(row, now) });
+const IN_USE: Column<Row> = { head: 'in use', isWide: true, cell: used };
 const PAUSED: Column<Row> = { head: 'paused', cell: pausedWords };
 
 /** The keys. What the service reports of none of them is said once. */
@@ -111,9 +105,8 @@ ${missing.length > 0 && html`<p class="soft">The service does not report ${missi
 const keyTiles = ({ keys, beyondCap, beyondCapWaiting, rows }: FlowControl) => [
   tile(
     'Keys',
-    count(keys, `${P}.keys`),
-    beyondCap > 0 &&
-      html`${count(beyondCap, `${P}.beyondCap`)} beyond the limit of series, with ${count(beyondCapWaiting, `${P}.beyondCapWaiting`)} waiting`,
+    count(keys),
+    beyondCap > 0 && html`${count(beyondCap)} beyond the limit of series, with ${count(beyondCapWaiting)} waiting`,
   ),
   rows.some(({ paused }) => paused !== null) &&
     tile('Paused keys', html`${rows.filter(({ paused }) => paused === true).length}`, `of the ${rows.length} shown`),
@@ -132,7 +125,7 @@ export function flowControl(view: AnyAccountView, { root }: PageContext): Html {
     title,
     html`${dataNote(of, 'flow_control', view, root)}
 <div class="panel">${tiles(
-      tile('Waiting', count(of.waiting, `${P}.waiting`), 'messages and steps, on all keys'),
+      tile('Waiting', count(of.waiting), 'messages and steps, on all keys'),
       ...(whole ? keyTiles(whole) : []),
     )}</div>
 ${figure({

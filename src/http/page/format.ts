@@ -1,19 +1,12 @@
 import { age, duration, toMinute } from './assets/age.js';
-import { Html, html } from './html.ts';
+import { type Html, html } from './html.ts';
 
-/**
- * How values are written on pages. Each carries what the API says beside what people read: `path` is where the value stands in the
- * answer of the page's API route, such as `rows.0.deadLetters`. null: not known.
- */
+/** Values on pages: the exact value of the API as an attribute, and text for people. null: unknown. */
 
-const NOT_KNOWN = html`<span class="none" aria-hidden="true">—</span><span class="hidden">not known</span>`;
+const UNKNOWN = html`<data value=""><span class="none" aria-hidden="true">—</span><span class="hidden">not known</span></data>`;
 
-const notKnown = (path: string) => html`<data value="" data-path="${path}">${NOT_KNOWN}</data>`;
-
-function value(of: number | null, path: string, write: (value: number) => string): Html {
-  if (of === null) return notKnown(path);
-  return html`<data value="${String(of)}" data-path="${path}">${write(of)}</data>`;
-}
+const value = (of: number | null, write: (value: number) => string): Html =>
+  of === null ? UNKNOWN : html`<data value="${of}">${write(of)}</data>`;
 
 /** `12,345`; at most two decimals. */
 export function grouped(number: number): string {
@@ -22,7 +15,7 @@ export function grouped(number: number): string {
   return fraction === undefined ? text : `${text}.${fraction}`;
 }
 
-/** A share in percent. It is all only where nothing is missing, and none only where there is nothing. */
+/** A share in percent, rounded so that only 0 is `0 %` and only 1 is `100 %`. */
 export function percent(ratio: number): string {
   if (ratio > 0 && ratio < 0.0001) return '< 0.01 %';
   // To a millionth of the last digit: 0.29 times 10,000 is less than 2,900.
@@ -40,44 +33,40 @@ export function bytesText(bytes: number): string {
 }
 
 /** A number of things: `12,345`. */
-export const count = (of: number | null, path: string) => value(of, path, grouped);
+export const count = (of: number | null) => value(of, grouped);
 /** A share from 0 to 1: `99.2 %`. */
-export const ratio = (of: number | null, path: string) => value(of, path, percent);
-export const bytes = (of: number | null, path: string) => value(of, path, bytesText);
+export const ratio = (of: number | null) => value(of, percent);
+export const bytes = (of: number | null) => value(of, bytesText);
 /** Seconds: `3 h 12 min`. */
-export const lasting = (of: number | null, path: string) => value(of, path, duration);
+export const lasting = (of: number | null) => value(of, duration);
 
-/** The time that something is counted over: `13 min`. Samples are a minute apart, so an hour of them is about an hour. */
-export const span = (of: number | null, path: string) =>
-  value(of, path, seconds => duration(Math.abs(seconds - HOUR) < 120 ? HOUR : toMinute(seconds)));
+/** The window of a number (s): `13 min`. Samples are a minute apart, so an hour may be a little shorter or longer. */
+export const span = (of: number | null) =>
+  value(of, seconds => duration(Math.abs(seconds - HOUR) < 120 ? HOUR : toMinute(seconds)));
 
-/** What a number changed by, and in which time: `+12 in 1 h`. */
-export function change(of: { readonly by: number; readonly overSeconds: number } | null, path: string): Html {
-  if (of === null) return notKnown(`${path}.by`);
+/** A change and its window: `+12 in 1 h`. */
+export function change(of: { readonly by: number; readonly overSeconds: number } | null): Html {
+  if (of === null) return UNKNOWN;
   const look = of.by > 0 ? 'up' : of.by < 0 ? 'down' : 'same';
-  const by = value(of.by, `${path}.by`, number => (number > 0 ? `+${grouped(number)}` : grouped(number)));
-  return html`<span class="change ${look}">${by} <small>in ${span(of.overSeconds, `${path}.overSeconds`)}</small></span>`;
+  const by = value(of.by, number => (number > 0 ? `+${grouped(number)}` : grouped(number)));
+  return html`<span class="change ${look}">${by} <small>in ${span(of.overSeconds)}</small></span>`;
 }
 
 /** `2026-11-22 10:03:12 UTC` */
 export const utc = (iso: string) => `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
 
-function time(iso: string | null, path: string, ago: boolean, write: (iso: string) => string): Html {
-  if (iso === null) return notKnown(path);
-  const more = ago ? new Html(' data-ago') : '';
-  return html`<time datetime="${iso}" data-path="${path}" title="${utc(iso)}"${more}>${write(iso)}</time>`;
+/** An age: `3 h 12 min ago`. The client script updates it. `now`: milliseconds since the Unix epoch. */
+export const ago = (iso: string | null, now: number): Html =>
+  iso === null
+    ? UNKNOWN
+    : html`<time datetime="${iso}" title="${utc(iso)}" data-ago>${age(Date.parse(iso), now)}</time>`;
+
+/** A time of the day, with its date unless that is the day of `now`: `10:03 UTC`. */
+export function at(iso: string | null, now: number): Html {
+  if (iso === null) return UNKNOWN;
+  const isToday = iso.slice(0, 10) === new Date(now).toISOString().slice(0, 10);
+  return html`<time datetime="${iso}" title="${utc(iso)}">${isToday ? '' : `${iso.slice(0, 10)} `}${iso.slice(11, 16)} UTC</time>`;
 }
-
-/** How long ago: `3 h 12 min ago`. The page keeps it true. `now`: milliseconds since the Unix epoch. */
-export const ago = (iso: string | null, path: string, now: number) =>
-  time(iso, path, true, text => age(Date.parse(text), now));
-
-/** A time of the day, with its date where that is another day than `now`: `10:03 UTC`. */
-export const at = (iso: string | null, path: string, now: number) =>
-  time(iso, path, false, text => {
-    const isToday = text.slice(0, 10) === new Date(now).toISOString().slice(0, 10);
-    return `${isToday ? '' : `${text.slice(0, 10)} `}${text.slice(11, 16)} UTC`;
-  });
 
 /** `3 problems`, `1 problem`. */
 export const plural = (number: number, one: string, many = `${one}s`) =>

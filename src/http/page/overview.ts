@@ -64,8 +64,7 @@ export function verdictOf(view: Overview): string {
 }
 
 /** A number on the page, and of what. */
-const things = (number: number | null, path: string, one: string) =>
-  html`${count(number, path)} ${number === 1 ? one : `${one}s`}`;
+const things = (number: number | null, one: string) => html`${count(number)} ${number === 1 ? one : `${one}s`}`;
 
 function verdict(view: Overview, { now }: PageContext): Html {
   const { accounts, deadLetters, alertsFiring, replicas } = view;
@@ -73,7 +72,7 @@ function verdict(view: Overview, { now }: PageContext): Html {
   const since = state === 'critical' || state === 'warning' ? newestOf(view.problems, now) : '';
   return html`<div class="verdict ${state}">
 <h1 class="state ${state}" aria-live="polite"><span>${verdictOf(view)}${since}</span></h1>
-<p>${count(accounts.up, 'accounts.up')} of ${things(accounts.total, 'accounts.total', 'account')} up · ${things(deadLetters, 'deadLetters', 'dead letter')} · ${things(alertsFiring, 'alertsFiring', 'alert')} firing${replicas !== null && html` · ${things(replicas, 'replicas', 'replica')}`}</p>
+<p>${count(accounts.up)} of ${things(accounts.total, 'account')} up · ${things(deadLetters, 'dead letter')} · ${things(alertsFiring, 'alert')} firing${replicas !== null && html` · ${things(replicas, 'replica')}`}</p>
 </div>
 `;
 }
@@ -88,9 +87,9 @@ function troubles(view: Overview, context: PageContext, faults: readonly ReloadF
     const place = [file, line, column].filter(part => part !== undefined).join(':');
     return html`<li class="item warning" data-key="${place} ${message}">${stateMark('warning', 'refused')}<p class="item-head mono">${place}</p><p class="item-text">${message}</p></li>\n`;
   });
-  return html`${problems.length > 0 && html`<h2>${problems[0]?.severity === 'info' ? 'Worth knowing' : 'Problems'}</h2>\n${problemList(problems, 'problems', context)}\n${rest(problems.length, problemsTotal, 'problem')}`}
+  return html`${problems.length > 0 && html`<h2>${problems[0]?.severity === 'info' ? 'Worth knowing' : 'Problems'}</h2>\n${problemList(problems, context)}\n${rest(problems.length, problemsTotal, 'problem')}`}
 ${faults.length > 0 && html`<h2>The new configuration was refused; the one before is in use</h2>\n<ul class="items">\n${places}</ul>\n`}
-${alerts.length > 0 && html`<h2>Firing alerts</h2>\n${alertList(alerts, 'alerts', context)}\n${rest(alerts.length, alertsFiring, 'alert')}`}`;
+${alerts.length > 0 && html`<h2>Firing alerts</h2>\n${alertList(alerts, context)}\n${rest(alerts.length, alertsFiring, 'alert')}`}`;
 }
 
 /** The address of the same page with another part of the query; what is as by default is left out. */
@@ -140,26 +139,22 @@ function head(query: OverviewQuery, isSorted: boolean, isShared: boolean): Html 
 }
 
 /** Of the messages that ended in the last hour, or since recording began. */
-function delivered(row: AccountRow, path: string): Html {
-  if (row.finished === null) return ratio(row.delivered, `${path}.delivered`);
+function delivered(row: AccountRow): Html {
+  if (row.finished === null) return ratio(row.delivered);
   if (row.finished.by === 0) return html`<span class="soft">none ended</span>`;
   const isShort = row.finished.overSeconds < 3480;
-  return html`${ratio(row.delivered, `${path}.delivered`)} <small>of ${count(row.finished.by, `${path}.finished.by`)}${isShort && html` in ${span(row.finished.overSeconds, `${path}.finished.overSeconds`)}`}</small>`;
+  return html`${ratio(row.delivered)} <small>of ${count(row.finished.by)}${isShort && html` in ${span(row.finished.overSeconds)}`}</small>`;
 }
 
 /** Which replica holds it, and as of when it is shown. */
-function replicaCell({ replica, asOf }: AccountRow, path: string, { now, replica: own }: PageContext): Html {
-  const age =
-    asOf === null
-      ? html` <small>nothing reported</small>`
-      : html` <small>reported ${ago(asOf, `${path}.asOf`, now)}</small>`;
+function replicaCell({ replica, asOf }: AccountRow, { now, replica: own }: PageContext): Html {
+  const age = asOf === null ? html` <small>nothing reported</small>` : html` <small>reported ${ago(asOf, now)}</small>`;
   if (replica === null) return html`<span class="tag down">none</span>${age}`;
   return html`${replicaLink(replica)}${asOf === null && replica === own ? html` <small>this one</small>` : age}`;
 }
 
-function accountRow(row: AccountRow, index: number, context: PageContext, isShared: boolean): Html {
+function accountRow(row: AccountRow, context: PageContext, isShared: boolean): Html {
   const { now } = context;
-  const path = `rows.${index}`;
   const labels = Object.entries(row.labels).map(([name, value]) => `${name}=${value}`);
   const others = row.problems - 1;
   const worst =
@@ -169,14 +164,14 @@ function accountRow(row: AccountRow, index: number, context: PageContext, isShar
   return html`<tr role="row" data-key="${row.account}">
 <td role="cell" class="corner">${stateMark(row.state)}</td>
 <th role="rowheader" scope="row" class="full">${accountLink(row.account, context)}${labels.length > 0 && html` <small>${named(labels.join(' '))}</small>`}${worst}</th>
-<td role="cell" class="num" data-label="Dead letters">${count(row.deadLetters, `${path}.deadLetters`)}${shown && html` <small>${change(row.deadLettersChange, `${path}.deadLettersChange`)}</small>`}</td>
-<td role="cell" class="num" data-label="Oldest">${row.deadLetters === 0 ? html`<span class="soft">none</span>` : ago(row.oldestEntered, `${path}.oldestEntered`, now)}</td>
-<td role="cell" class="num" data-label="Delivered, 1 h">${delivered(row, path)}</td>
-<td role="cell" class="num" data-label="Waiting">${count(row.waiting, `${path}.waiting`)}</td>
-<td role="cell" class="num" data-label="Data as of">${dataTag(row.data)} <small>${ago(row.dataAt, `${path}.dataAt`, now)}</small></td>${
+<td role="cell" class="num" data-label="Dead letters">${count(row.deadLetters)}${shown && html` <small>${change(row.deadLettersChange)}</small>`}</td>
+<td role="cell" class="num" data-label="Oldest">${row.deadLetters === 0 ? html`<span class="soft">none</span>` : ago(row.oldestEntered, now)}</td>
+<td role="cell" class="num" data-label="Delivered, 1 h">${delivered(row)}</td>
+<td role="cell" class="num" data-label="Waiting">${count(row.waiting)}</td>
+<td role="cell" class="num" data-label="Data as of">${dataTag(row.data)} <small>${ago(row.dataAt, now)}</small></td>${
     isShared &&
     html`
-<td role="cell" data-label="Replica">${replicaCell(row, path, context)}</td>`
+<td role="cell" data-label="Replica">${replicaCell(row, context)}</td>`
   }
 </tr>
 `;
@@ -199,7 +194,7 @@ function accounts(view: Overview, query: OverviewQuery, context: PageContext): H
   return html`<div class="wide"><table role="table" class="cards"><caption class="hidden">Accounts, by ${SORT_WORDS[query.sort]}</caption>
 ${head(query, several, replicas !== null)}
 <tbody role="rowgroup">
-${rows.map((row, index) => accountRow(row, index, context, replicas !== null))}</tbody></table></div>
+${rows.map(row => accountRow(row, context, replicas !== null))}</tbody></table></div>
 ${(pages > 1 || matching < accounts.total) && pager(view, query)}`;
 }
 

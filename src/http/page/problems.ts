@@ -82,34 +82,30 @@ export const named = (text: string) => html`<bdi class="name">${text}</bdi>`;
 export const accountLink = (account: string, { root }: PageContext) =>
   html`<a href="${root + accountPath(account)}">${named(account)}</a>`;
 
-/**
- * The newest problem that is more than a remark, and its start. An old one must not hide that another has begun.
- * `problems`: a list of that name in the API's response.
- */
+/** The newest problem above `info`, and its start: an old problem must not hide a new one. */
 export function newestOf(problems: readonly Problem[], now: number): Html {
-  const known = problems.flatMap(({ kind, severity, since }, index) =>
-    severity === 'info' || since === null ? [] : [{ kind, since, index }],
+  const known = problems.flatMap(({ kind, severity, since }) =>
+    severity === 'info' || since === null ? [] : [{ kind, since }],
   );
   const [newest] = known.sort((one, other) => Date.parse(other.since) - Date.parse(one.since));
   if (newest === undefined) return html``;
   const what = problems.length > 1 && `newest: ${KINDS[newest.kind][0]} `;
-  return html` <span class="since">— ${what}since ${at(newest.since, `problems.${newest.index}.since`, now)}</span>`;
+  return html` <span class="since">— ${what}since ${at(newest.since, now)}</span>`;
 }
 
 const more = (when: Html | '', runbook: Html | undefined) =>
   html`<div class="item-more">${when && html`<span>${when}</span>`}${runbook}</div>`;
 
-/** Problems in their order. `path`: of the list in the answer of the API. Those of an account's own page need no link to it. */
+/** Problems in their order. On the page of their account they need no link to it. */
 export function problemList(
   problems: readonly Problem[],
-  path: string,
   context: PageContext,
   { withAccount = true }: { readonly withAccount?: boolean } = {},
 ): Html {
   const { root, now } = context;
   const place = (account: string | null) =>
     account === null ? html`<a href="${root}agent">the agent</a>` : accountLink(account, context);
-  const items = problems.map(({ account, kind, severity, subject, since, text, runbook }, index) => {
+  const items = problems.map(({ account, kind, severity, subject, since, text, runbook }) => {
     const link =
       runbook === null
         ? undefined
@@ -118,7 +114,7 @@ export function problemList(
 ${stateMark(severity)}
 <p class="item-head">${withAccount ? place(account) : ''}${subject === null ? '' : named(subject)}${kindTag(kind)}</p>
 <p class="item-text">${text}</p>
-${more(since === null ? '' : html`began ${ago(since, `${path}.${index}.since`, now)}`, link)}
+${more(since === null ? '' : html`began ${ago(since, now)}`, link)}
 </li>
 `;
   });
@@ -142,14 +138,13 @@ const silence = ({ silencedBy }: Alert): Html | undefined =>
 const isSeverity = (text: string | undefined): text is Problem['severity'] =>
   text === 'critical' || text === 'warning' || text === 'info';
 
-/** Alerts in their order; `path` as above. */
+/** Alerts in their order. */
 export function alertList(
   alerts: readonly Alert[],
-  path: string,
   context: PageContext,
   { withAccount = true }: { readonly withAccount?: boolean } = {},
 ): Html {
-  const items = alerts.map((alert, index) => {
+  const items = alerts.map(alert => {
     const { labels, annotations, state, startsAt, endsAt } = alert;
     const { alertname = '', account, severity, ...others } = labels;
     const look = state === 'firing' ? (isSeverity(severity) ? severity : 'warning') : 'info';
@@ -158,8 +153,8 @@ export function alertList(
     const of = Object.entries(others).map(
       ([name, value]) => html`<span class="mono soft">${name}=${named(value)}</span>`,
     );
-    const [word, time, field] = state === 'resolved' ? ['ended', endsAt, 'endsAt'] : ['began', startsAt, 'startsAt'];
-    const when = time && html`${word} ${ago(time, `${path}.${index}.${field}`, context.now)}`;
+    const [word, time] = state === 'resolved' ? ['ended', endsAt] : ['began', startsAt];
+    const when = time && html`${word} ${ago(time, context.now)}`;
     return html`<li class="item ${look}" data-key="${JSON.stringify(Object.entries(labels))}">
 ${stateMark(look, state)}
 <p class="item-head">${named(alertname)}${account !== undefined && withAccount ? accountLink(account, context) : ''}${of}${silence(alert)}</p>

@@ -25,18 +25,12 @@ export function heldNote(view: AnyAccountView, { now, replica: own }: PageContex
   if (own === undefined) return false;
   if (view.complete) return html`<p class="soft about">Collected by this replica.</p>`;
   const { account, replica, asOf, omitted } = view;
-  const age = asOf === null ? html`nothing is known of it yet` : html`what is shown is as of ${ago(asOf, 'asOf', now)}`;
+  const age = asOf === null ? html`nothing is known of it yet` : html`what is shown is as of ${ago(asOf, now)}`;
   if (replica === null) return html`<p class="note">No replica collects this account now: ${age}.</p>`;
   const more = Object.entries(omitted).flatMap(([what, number]) =>
-    number > 0 ? [html`, ${count(number, `omitted.${what}`)} more ${what}`] : [],
+    number > 0 ? [html`, ${count(number)} more ${what}`] : [],
   );
   return html`<p class="note">Collected by ${replicaLink(replica, accountPath(account))}: ${age}. That replica shows the details${more}.</p>`;
-}
-
-function lastHandOver({ lastHandOver: last }: Replicas, now: number): Html {
-  if (!last) return html`<span class="soft">none yet</span>`;
-  const path = 'replicas.lastHandOver.at';
-  return html`${ago(last.at, path, now)}`;
 }
 
 const listed = (names: readonly string[]) =>
@@ -60,12 +54,8 @@ export function replicas({ replicas: of, now }: AgentView): Html | false {
         html`${replicaLink(url, 'agent')}${id === of.self && html` <span class="tag plain">this one</span>`}`,
     },
     { head: 'id', cell: ({ id }) => html`<span class="mono">${name(id)}</span>` },
-    { head: 'runs since', cell: ({ since }, index) => ago(since, `replicas.list.${index}.since`, clock) },
-    {
-      head: 'accounts',
-      isNumber: true,
-      cell: ({ accounts }, index) => count(accounts, `replicas.list.${index}.accounts`),
-    },
+    { head: 'runs since', cell: ({ since }) => ago(since, clock) },
+    { head: 'accounts', isNumber: true, cell: ({ accounts }) => count(accounts) },
   ];
   const held = of.list.find(({ id }) => id === of.self)?.accounts;
   const all = Object.keys(of.holders).length + of.unheld.length;
@@ -73,19 +63,19 @@ export function replicas({ replicas: of, now }: AgentView): Html | false {
     'replicas',
     'Replicas',
     html`<div class="panel">${tiles(
-      tile(
-        'Replicas',
-        html`${grouped(of.list.length)}`,
-        html`lease of ${lasting(of.leaseSeconds, 'replicas.leaseSeconds')}`,
-      ),
+      tile('Replicas', html`${grouped(of.list.length)}`, html`lease of ${lasting(of.leaseSeconds)}`),
       tile('Accounts here', html`${grouped(held ?? 0)}`, `of ${plural(all, 'account')}`),
       tile('Without a replica', html`${grouped(of.unheld.length)}`, of.unheld.length > 0 && listed(of.unheld)),
       tile(
         'Database',
         html`${of.databaseAway === null ? 'answers' : 'away'}`,
-        of.databaseAway !== null && html`since ${at(of.databaseAway, 'replicas.databaseAway', clock)}`,
+        of.databaseAway !== null && html`since ${at(of.databaseAway, clock)}`,
       ),
-      tile('Last hand-over', lastHandOver(of, clock), moved(of)),
+      tile(
+        'Last hand-over',
+        of.lastHandOver ? ago(of.lastHandOver.at, clock) : html`<span class="soft">none yet</span>`,
+        moved(of),
+      ),
     )}</div>
 ${of.list.length > 0 && table('Replicas that run', columns, of.list)}`,
   );

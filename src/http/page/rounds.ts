@@ -27,11 +27,9 @@ const STATES: Readonly<Record<Round['state'], readonly [look: string, word: stri
   not_read: ['tag unread', 'not read'],
 };
 
-function failure(round: Round, index: number, root: string): Html {
+function failure(round: Round, root: string): Html {
   const { failure, consecutiveFailures } = round;
-  const times =
-    consecutiveFailures > 0 &&
-    html`<small>${count(consecutiveFailures, `rounds.${index}.consecutiveFailures`)} in a row</small>`;
+  const times = consecutiveFailures > 0 && html`<small>${count(consecutiveFailures)} in a row</small>`;
   if (failure === null) return html`${times || '—'}`;
   return html`<b>${failure.reason.replaceAll('_', ' ')}</b>: ${name(failure.message)}${times}<small>${nextStep(round, root)}</small>`;
 }
@@ -45,18 +43,14 @@ export function rounds(view: AnyAccountView, { root }: PageContext): Html {
       cell: ({ collector, round }) =>
         html`${ROUNDS[`${collector} ${round}`] ?? `${collector} ${round}`}<small class="mono">${collector} ${round}</small>`,
     },
-    {
-      head: 'state',
-      cell: ({ state }) => html`<span class="${STATES[state][0]}">${STATES[state][1]}</span>`,
-    },
+    { head: 'state', cell: ({ state }) => html`<span class="${STATES[state][0]}">${STATES[state][1]}</span>` },
     {
       head: 'read at',
-      cell: ({ dataAt }, index) =>
-        html`${at(dataAt, `rounds.${index}.dataAt`, now)}${dataAt !== null && html`<small>${ago(dataAt, `rounds.${index}.dataAt`, now)}</small>`}`,
+      cell: ({ dataAt }) => html`${at(dataAt, now)}${dataAt !== null && html`<small>${ago(dataAt, now)}</small>`}`,
     },
-    { head: 'every', isNumber: true, cell: (row, index) => lasting(row.everySeconds, `rounds.${index}.everySeconds`) },
-    { head: 'took', isNumber: true, cell: (row, index) => lasting(row.tookSeconds, `rounds.${index}.tookSeconds`) },
-    { head: 'last failure', isWide: true, cell: (row, index) => failure(row, index, root) },
+    { head: 'every', isNumber: true, cell: row => lasting(row.everySeconds) },
+    { head: 'took', isNumber: true, cell: row => lasting(row.tookSeconds) },
+    { head: 'last failure', isWide: true, cell: row => failure(row, root) },
   ];
   const body =
     view.rounds.length === 0
@@ -76,19 +70,18 @@ const SCHEDULE_STATES = {
 /** Whether what should start at certain times did. */
 export function schedules(view: AccountView): Html {
   const now = Date.parse(view.now);
-  const path = (index: number) => `schedules.${index}`;
   const columns: Column<AccountView['schedules'][number]>[] = [
     { head: 'schedule', cell: row => name(row.name) },
     {
       head: 'state',
       cell: ({ state }) => html`<span class="state ${SCHEDULE_STATES[state][0]}">${SCHEDULE_STATES[state][1]}</span>`,
     },
-    { head: 'next', cell: (row, index) => ago(row.next, `${path(index)}.next`, now) },
-    { head: 'started', cell: (row, index) => ago(row.lastStarted, `${path(index)}.lastStarted`, now) },
-    { head: 'delivered', cell: (row, index) => ago(row.lastDelivered, `${path(index)}.lastDelivered`, now) },
-    { head: 'failed', cell: (row, index) => ago(row.lastFailed, `${path(index)}.lastFailed`, now) },
-    { head: 'missed', isNumber: true, cell: (row, index) => count(row.missed, `${path(index)}.missed`) },
-    { head: 'late', isNumber: true, cell: (row, index) => count(row.late, `${path(index)}.late`) },
+    { head: 'next', cell: row => ago(row.next, now) },
+    { head: 'started', cell: row => ago(row.lastStarted, now) },
+    { head: 'delivered', cell: row => ago(row.lastDelivered, now) },
+    { head: 'failed', cell: row => ago(row.lastFailed, now) },
+    { head: 'missed', isNumber: true, cell: row => count(row.missed) },
+    { head: 'late', isNumber: true, cell: row => count(row.late) },
   ];
   const body =
     view.schedules.length === 0
@@ -103,10 +96,8 @@ export function calls({ calls: of }: AccountView): Html {
   const outcomes = [...new Set(of.requests.filter(each => each.count > 0).map(({ outcome }) => outcome))];
   const shown = outcomes.length > 0 ? outcomes : ['ok'];
   const cell = (endpoint: string, outcome: string) => {
-    const index = of.requests.findIndex(each => each.endpoint === endpoint && each.outcome === outcome);
-    return index < 0
-      ? html`<span class="none">—</span>`
-      : count(of.requests[index]?.count ?? null, `calls.requests.${index}.count`);
+    const found = of.requests.find(each => each.endpoint === endpoint && each.outcome === outcome);
+    return found ? count(found.count) : name(null);
   };
   const columns: Column<string>[] = [
     { head: 'endpoint', cell: endpoint => endpoint.replaceAll('_', ' ') },
@@ -124,12 +115,12 @@ export function calls({ calls: of }: AccountView): Html {
 <div class="panel">${tiles(
       tile(
         'Left of today’s budget',
-        count(of.budgetRemaining, 'calls.budgetRemaining'),
+        count(of.budgetRemaining),
         share(of.budgetRemaining, of.budgetPerDay, 'Left of today’s budget'),
-        html`of ${count(of.budgetPerDay, 'calls.budgetPerDay')} a day`,
+        html`of ${count(of.budgetPerDay)} a day`,
       ),
-      tile('Waited for the budget', lasting(of.waitedSeconds, 'calls.waitedSeconds'), 'since the first start'),
-      tile('Received', bytes(of.bytes, 'calls.bytes'), 'since the first start'),
+      tile('Waited for the budget', lasting(of.waitedSeconds), 'since the first start'),
+      tile('Received', bytes(of.bytes), 'since the first start'),
     )}</div>
 ${figure({
   id: 'calls',

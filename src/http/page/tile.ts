@@ -6,8 +6,8 @@ type Content = Html | string | false | undefined;
 const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** A number, what it is of, and what there is to say of it. */
-export const tile = (what: string, value: Html, ...more: readonly Content[]): Html =>
-  html`<div class="tile"><dt>${capital(what)}</dt><dd class="big">${value}</dd>${more.map(each => each && html`<dd class="soft">${each}</dd>`)}</div>`;
+export const tile = (what: string | Html, value: Html, ...more: readonly Content[]): Html =>
+  html`<div class="tile"><dt>${typeof what === 'string' ? capital(what) : what}</dt><dd class="big">${value}</dd>${more.map(each => each && html`<dd class="soft">${each}</dd>`)}</div>`;
 
 export const tiles = (...each: readonly (Html | false)[]): Html => html`<dl class="tiles">${each}</dl>`;
 
@@ -33,7 +33,7 @@ export interface Column<Row> {
   readonly isNumber?: boolean;
   /** Has a line of its own where a row is shown as a card. */
   readonly isWide?: boolean;
-  readonly cell: (row: Row, index: number) => Html | string;
+  readonly cell: (row: Row) => Html | string;
 }
 
 interface TableOptions {
@@ -57,18 +57,16 @@ export function table<Row>(
     column =>
       html`<th role="columnheader" scope="col"${column.isNumber && attribute('class', 'num')}>${capital(column.head)}</th>`,
   );
-  const cell = (row: Row, index: number) => (column: Column<Row>, place: number) =>
+  const cell = (row: Row) => (column: Column<Row>, place: number) =>
     place === 0
-      ? html`<th role="rowheader" scope="row" class="full">${column.cell(row, index)}</th>`
-      : html`<td role="cell" data-label="${capital(column.head)}"${look(column)}>${column.cell(row, index)}</td>`;
-  const body = (from: number, to: number) =>
-    rows.slice(from, to).map((row, index) => html`<tr role="row">${columns.map(cell(row, from + index))}</tr>\n`);
-  const of = (caption: Html, from: number, to: number) =>
+      ? html`<th role="rowheader" scope="row" class="full">${column.cell(row)}</th>`
+      : html`<td role="cell" data-label="${capital(column.head)}"${look(column)}>${column.cell(row)}</td>`;
+  const of = (caption: Html, rows: readonly Row[]) =>
     html`<div class="wide"><table role="table"${attribute('class', isNarrow ? '' : 'cards')}>${caption}<thead role="rowgroup"><tr role="row">${heads}</tr></thead><tbody role="rowgroup">
-${body(from, to)}</tbody></table></div>`;
-  const first = of(html`<caption>${caption}</caption>`, 0, most);
+${rows.map(row => html`<tr role="row">${columns.map(cell(row))}</tr>\n`)}</tbody></table></div>`;
+  const first = of(html`<caption>${caption}</caption>`, rows.slice(0, most));
   if (rows.length <= most) return first;
   const more = `${rows.length - most} more`;
-  const rest = of(html`<caption class="hidden">${caption}: ${more}</caption>`, most, rows.length);
+  const rest = of(html`<caption class="hidden">${caption}: ${more}</caption>`, rows.slice(most));
   return html`${first}<details id="more-${caption.toLowerCase().replace(/[^a-z]+/g, '-')}"><summary>${more}</summary>${rest}</details>`;
 }

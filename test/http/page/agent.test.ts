@@ -1,26 +1,25 @@
 import { describe, expect, it } from 'vitest';
 import { AgentView } from '../../../src/http/api/agent.ts';
 import { agentPage } from '../../../src/http/page/agent.ts';
-import { factPaths, pageValues, valueAt, wrongValues } from '../../support/page-values.ts';
+import { distinct, foreignValues, unshownFacts } from '../../support/page-values.ts';
 import { context, part, read, strange } from './context.ts';
 import { agent, hostileAgent, sharedAgent } from './fixtures/agent.ts';
 
 const page = (view: AgentView) => agentPage(view, context).text;
 
 describe('the page of the agent', () => {
-  it.each(Object.entries({ agent, hostileAgent, sharedAgent }))('has values of the API alone: %s', (_, view) => {
+  it.each(Object.entries({ agent, hostileAgent, sharedAgent }))('has only values of the API: %s', (_, view) => {
     expect(AgentView.parse(view)).toEqual(view);
-    expect(wrongValues(page(view), view)).toEqual([]);
-    expect(page(view)).not.toMatch(/data-path=""|undefined|NaN|\[object/);
+    for (const each of [view, distinct(view)]) expect(foreignValues(page(each), each)).toEqual([]);
+    expect(page(view)).not.toMatch(/undefined|NaN|\[object/);
     expect(strange(page(view))).toEqual([]);
   });
 
   it('has all numbers and times of the API, and places of faults', () => {
-    const shown = new Set(pageValues(page(agent)).map(({ path }) => path));
-    const missing = factPaths(agent).filter(path => !shown.has(path) && !/^now$|^lastReload\.faults/.test(path));
-    expect(missing.filter(path => valueAt(agent, path) !== 0)).toEqual([]);
-    const shared = new Set(pageValues(page(sharedAgent)).map(({ path }) => path));
-    expect(factPaths(sharedAgent.replicas, ['replicas']).filter(path => !shared.has(path))).toEqual([]);
+    for (const view of [distinct(agent), distinct(sharedAgent)]) {
+      const missing = unshownFacts(page(view), view);
+      expect(missing.filter(path => !/^now$|^lastReload\.faults/.test(path))).toEqual([]);
+    }
     expect(read(part(page(agent), 'configuration'))).toContain(
       'refused /etc/delivery-watch/config.yaml:12:5 unknown key &quot;tokn&quot;',
     );
