@@ -2,11 +2,10 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { generatedFiles } from '../mixin/generated.ts';
 import { version } from '../src/app/version.ts';
-import { problemsReference } from '../src/app/view/problems/reference.ts';
 import { withStages } from '../src/auto-cancel/reference.ts';
 import { configJsonSchema, type JsonSchema, withoutNull } from '../src/config/json-schema.ts';
-import { openApi } from '../src/http/openapi.ts';
-import { withRoutes } from '../src/http/reference.ts';
+import { openApi, withRoutes } from './openapi.ts';
+import { problemsReference } from './problems.ts';
 
 /**
  * Writes the files of this repository that are derived from the code; with `--check` writes nothing and fails when one

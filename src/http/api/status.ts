@@ -52,9 +52,3 @@ export type ShownStatus = z.output<typeof ShownStatus>;
 
 /** GET /api/v1/status */
 export const Status = z.object({ version: z.string(), now: Time, accounts: z.array(ShownStatus) });
-
-/** GET /api/v1/sd: targets as Prometheus’ HTTP service discovery takes them. */
-export const Targets = z.array(z.object({ targets: z.array(z.string()), labels: z.record(z.string(), z.string()) }));
-
-/** What an answer says that is no success. */
-export const Failure = z.object({ error: z.string().describe('One sentence: what is wrong, and what is allowed.') });

@@ -1,19 +1,19 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { type Html, html } from './html.ts';
 
-/** `docs/runbooks/` of the package (chunks are one folder below its root) or of the sources. */
-const folder = () => {
-  const packaged = new URL('../docs/runbooks/', import.meta.url);
-  return existsSync(packaged) ? packaged : new URL('../../../docs/runbooks/', import.meta.url);
-};
+/** `docs/` of the package (chunks are one folder below its root) or of the sources. */
+function documents(): URL {
+  const packaged = new URL('../docs/', import.meta.url);
+  return existsSync(packaged) ? packaged : new URL('../../../docs/', import.meta.url);
+}
 
-/** The text of a runbook, as Markdown; undefined where there is none of that name. */
+export const readDocument = (path: string): string => readFileSync(new URL(path, documents()), 'utf8');
+
+/** The text of a runbook, as Markdown; undefined if there is none of that name. */
 export function readRunbook(name: string): string | undefined {
-  const place = folder();
   const file = name.endsWith('.md') ? name : `${name}.md`;
-  // Names come from a list: none of them leads elsewhere.
-  if (!readdirSync(place).includes(file)) return undefined;
-  return readFileSync(new URL(file, place), 'utf8');
+  // Only listed names: none of them leads elsewhere.
+  return readdirSync(new URL('runbooks/', documents())).includes(file) ? readDocument(`runbooks/${file}`) : undefined;
 }
 
 /** Code and links in a line. Other runbooks are linked; other documentation, which the agent does not serve, is only named. */

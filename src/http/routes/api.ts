@@ -4,6 +4,7 @@ import { createSerially } from '../../kit/serially.ts';
 import { AutoCancelQuery } from '../api/auto-cancel.ts';
 import { HistoryQuery } from '../api/history.ts';
 import { OverviewQuery } from '../api/overview.ts';
+import { readDocument } from '../page/runbooks.ts';
 import type { Served } from '../served.ts';
 import { onlyAllow, READ } from './methods.ts';
 
@@ -57,7 +58,6 @@ function refusePath(error: unknown, _request: Request, response: Response, next:
 export function apiRoutes(served: Served): Router {
   // A response may hold thousands of rows: concurrent ones would take all memory.
   const serially = createSerially();
-  let document: Promise<unknown> | undefined;
 
   /** Answers with what `find` gives for a good query; undefined: there is no such account. */
   const answer =
@@ -107,11 +107,7 @@ export function apiRoutes(served: Served): Router {
     )
     .get(
       '/api/v1/openapi.json',
-      answer(NO_QUERY, () => {
-        // Made when it is asked for: no other request needs it.
-        document ??= import('../openapi.ts').then(({ openApi }) => openApi(served.version));
-        return document;
-      }),
+      answer(NO_QUERY, () => JSON.parse(readDocument('openapi.json'))),
     )
     .all(PATHS, onlyAllow(READ))
     .use(refusePath);

@@ -1,15 +1,24 @@
 import { z } from 'zod';
-import { AccountView, AnyAccountView, DeadLetter, ReducedAccountView } from './api/account.ts';
-import { AgentView, Fault } from './api/agent.ts';
-import { AutoCancelQuery, AutoCancelView, Candidate, Finding } from './api/auto-cancel.ts';
-import { Approval, Approved, NotReloaded, Reason, Reloaded, Stopped } from './api/commands.ts';
-import { HistoryQuery, HistoryView } from './api/history.ts';
-import { Explanation, JournalEntry } from './api/journal.ts';
-import { AccountRow, Overview, OverviewQuery } from './api/overview.ts';
-import { Account, Alert, Change, DataState, Problem, State, Time } from './api/parts.ts';
-import { Failure, Status, Targets } from './api/status.ts';
+import { AccountView, AnyAccountView, DeadLetter, ReducedAccountView } from '../src/http/api/account.ts';
+import { AgentView, Fault } from '../src/http/api/agent.ts';
+import { AutoCancelQuery, AutoCancelView, Candidate, Finding } from '../src/http/api/auto-cancel.ts';
+import { Approval, Reason } from '../src/http/api/commands.ts';
+import { HistoryQuery, HistoryView } from '../src/http/api/history.ts';
+import { AccountRow, Overview, OverviewQuery } from '../src/http/api/overview.ts';
+import { Account, Alert, Change, DataState, Problem, State, Time } from '../src/http/api/parts.ts';
+import { Status } from '../src/http/api/status.ts';
+import {
+  Approved,
+  Explanation,
+  Failure,
+  JournalEntry,
+  NotReloaded,
+  Reloaded,
+  Stopped,
+  Targets,
+} from './api-schemas.ts';
 
-/** The description of all that the port answers but for pages and metrics: OpenAPI 3.1, from the schemas that the answers have. */
+/** Describes all routes of the port except pages and metrics: OpenAPI 3.1, derived from the schemas of the responses. */
 
 /** Schemas that have a name in the document. */
 const COMPONENTS = {
@@ -53,7 +62,7 @@ interface Answer {
   readonly text?: string;
 }
 
-export interface Route {
+interface Route {
   readonly method: 'get' | 'post';
   readonly path: string;
   readonly says: string;
@@ -74,7 +83,7 @@ const REFUSED = {
 const BODY = { 400: failure('The body is not as described.'), 413: failure('The body is too large.'), ...REFUSED };
 const NOT_DONE = failure('Why it was not done.');
 
-export const ROUTES: readonly Route[] = [
+const ROUTES: readonly Route[] = [
   {
     method: 'get',
     path: '/api/v1/overview',
@@ -279,4 +288,34 @@ export function openApi(version: string): Json {
     paths,
     components: { schemas: componentSchemas() },
   };
+}
+
+const [BEGIN, END] = ['<!-- routes: generated from scripts/openapi.ts -->\n', '\n<!-- end of routes -->'];
+
+const code = (text: string) => `\`${text}\``;
+
+function parameterCell({ query, body }: Route): string {
+  if (body) return `body: ${code(body)}`;
+  return Object.entries(query?.shape ?? {})
+    .map(([name, { description = '' }]) => `${code(name)} ${description}`.trim())
+    .join('<br>');
+}
+
+function answersOf({ answers }: Route): string {
+  return Object.entries(answers)
+    .map(([status, { json, list, text }]) => `${status} ${list ? `list of ${code(list)}` : code(json ?? text ?? '')}`)
+    .join('<br>');
+}
+
+/** Returns the text of docs/api.md with the current table of routes. Throws if its marks are missing. */
+export function withRoutes(text: string): string {
+  const rows = ROUTES.map(route => {
+    const { method, path, says } = route;
+    return `| ${code(`${method.toUpperCase()} ${path}`)} | ${says} | ${parameterCell(route)} | ${answersOf(route)} |`;
+  });
+  const table = ['| route | what it is | query | answers |', '|---|---|---|---|', ...rows].join('\n');
+  const [before, rest] = text.split(BEGIN);
+  const after = rest?.slice(rest.indexOf(END));
+  if (after === undefined || !after.startsWith(END)) throw new Error('docs/api.md has no marks for its routes');
+  return `${before}${BEGIN}${table}${after}`;
 }

@@ -1,7 +1,10 @@
 import { z } from 'zod';
-import { BREAKERS, FINAL_OUTCOMES } from '../../model/journal.ts';
-import { Finding, Predicate } from './auto-cancel.ts';
-import { Num } from './parts.ts';
+import { Fault } from '../src/http/api/agent.ts';
+import { Finding, Predicate } from '../src/http/api/auto-cancel.ts';
+import { Num } from '../src/http/api/parts.ts';
+import { BREAKERS, FINAL_OUTCOMES } from '../src/model/journal.ts';
+
+/** Schemas of responses whose types are not derived from them: only their description needs them. */
 
 const EpochMilliseconds = Num.describe('Milliseconds since the Unix epoch.');
 
@@ -103,3 +106,29 @@ export const JournalEntry = z.discriminatedUnion('step', [
     order: z.string(),
   }),
 ]);
+
+/** POST /-/reload */
+export const Reloaded = z.object({ changed: z.array(z.string()).describe('By the words of the configuration.') });
+export const NotReloaded = z.object({ faults: z.array(Fault) });
+
+/** POST /api/v1/auto-cancel/approve */
+export const Approved = z.object({ account: z.string(), action: z.string(), rule: z.string() });
+
+/** POST /api/v1/auto-cancel/pause and resume */
+export const Stopped = z.object({
+  accounts: z.array(z.string()),
+  before: z
+    .object({
+      at: Num.describe('Milliseconds since the Unix epoch.'),
+      by: z.string().optional(),
+      reason: z.string(),
+    })
+    .optional()
+    .describe('The pause that lasted; absent: there was none.'),
+});
+
+/** GET /api/v1/sd: targets as Prometheus’ HTTP service discovery takes them. */
+export const Targets = z.array(z.object({ targets: z.array(z.string()), labels: z.record(z.string(), z.string()) }));
+
+/** What an answer says that is no success. */
+export const Failure = z.object({ error: z.string().describe('One sentence: what is wrong, and what is allowed.') });

@@ -1,5 +1,5 @@
-import { ACCOUNT_CHECKS, AGENT_CHECKS, REPLICA_CHECKS } from '../problems.ts';
-import type { Check } from './check.ts';
+import type { Check } from '../src/app/view/problems/check.ts';
+import { ACCOUNT_CHECKS, AGENT_CHECKS, REPLICA_CHECKS } from '../src/app/view/problems.ts';
 
 function tableOf(checks: readonly Omit<Check<never>, 'check'>[]): string {
   const rows = checks.map(({ kind, severity, when, runbook }) => {
