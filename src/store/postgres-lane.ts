@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Change } from '../model/change.ts';
 import { isUndone } from './errors.ts';
 import type { PostgresDatabase } from './postgres-database.ts';
-import { escapeText, textArray } from './postgres-text.ts';
+import { escapeText } from './postgres-text.ts';
 import type { Guard } from './store.ts';
 
 /** What a commit asks of the leases. */
@@ -105,11 +105,11 @@ function gather(commits: readonly Commit[]) {
   });
   const [held, changed] = [[...holdings.values()], [...changes.values()]];
   const values = [
-    textArray(held.map(({ account }) => escapeText(account))),
+    held.map(({ account }) => escapeText(account)),
     held.map(({ epoch }) => epoch ?? null),
     changed.map(({ number }) => number),
-    textArray(changed.map(({ key }) => key)),
-    textArray(changed.map(({ value }) => value)),
+    changed.map(({ key }) => key),
+    changed.map(({ value }) => value),
   ];
   return { numbers, values };
 }
