@@ -10,11 +10,12 @@ export { askedSpan, stuckAfter } from './stuck-when.ts';
 const count = z.int().min(0).max(1_000_000);
 const percent = z.number().min(0).max(100);
 
-const MOMENT = z.iso.datetime({ offset: true });
-
 /** The midnight (UTC) that ends a day, or a moment, in milliseconds since the Unix epoch. */
 const end = z.union(
-  [z.iso.date().transform(day => Date.parse(day) + 86_400_000), MOMENT.transform(text => Date.parse(text))],
+  [
+    z.iso.date().transform(day => Date.parse(day) + 86_400_000),
+    z.iso.datetime({ offset: true }).transform(text => Date.parse(text)),
+  ],
   { error: "must be a day such as 2027-06-30 or a time such as '2027-06-30T18:00:00Z'" },
 );
 

@@ -1,14 +1,9 @@
 import type { z } from 'zod';
 import type { LogBatch } from '../kit/log.ts';
 import type { Families, SamplesOf } from '../metrics/family.ts';
+import type { Change } from '../model/change.ts';
 import type { FailedFilter, Idle } from '../model/status.ts';
 import type { Priority, Reader } from '../upstream/api.ts';
-
-/** A row that must survive: `null` deletes. Keys are the collector's own; the runner puts its name before them. */
-export interface Row {
-  readonly key: string;
-  readonly value: string | null;
-}
 
 export interface ObserveContext<Memory, Walk> {
   readonly api: Reader;
@@ -46,8 +41,8 @@ export interface Folded<Facts, Memory> {
    * be undefined; counters and histograms are shown of any.
    */
   readonly facts: Facts | undefined;
-  /** Rows to commit before the counters and histograms among the facts are shown. */
-  readonly changes: readonly Row[];
+  /** Rows to commit before the counters and histograms among the facts are shown. The runner puts the collector's name before keys. */
+  readonly changes: readonly Change[];
   /** Warnings to log once the rows are committed. */
   readonly log?: LogBatch | undefined;
 }

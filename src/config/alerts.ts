@@ -11,7 +11,7 @@ import { formatDuration } from '../kit/duration.ts';
 import { accountFamilies } from '../metrics/account-families.ts';
 import type { Family } from '../metrics/family.ts';
 import { accountMayAct } from './auto-cancel.ts';
-import type { Known, Tell } from './faults.ts';
+import { type Known, noSuchName, type Tell } from './faults.ts';
 import { neverIs, neverShown } from './label-values.ts';
 import type { Config } from './schema.ts';
 
@@ -105,8 +105,7 @@ function checkSelector(
   if (wrong) tell.fault([...path, 'metric'], wrong);
   for (const name of labels.account ?? []) {
     if (known.accounts.includes(name)) continue;
-    const message = `there is no account called ${name}; there are: ${known.accounts.join(', ')}`;
-    tell.fault([...path, 'labels', 'account'], message);
+    tell.fault([...path, 'labels', 'account'], noSuchName('account', name, known.accounts));
   }
   const family = alertFamilies.get(metric)?.family;
   if (!family || wrong) return;
@@ -204,8 +203,7 @@ function checkSilences({ alerts }: Config, now: number, known: Known, tell: Tell
     ] as const) {
       for (const name of match[label] ?? []) {
         if (names.includes(name) || name === '') continue;
-        const there = names.length === 0 ? '' : `; there are: ${names.join(', ')}`;
-        tell.fault([...path, 'match', label], `there is no ${what} called ${name}${there}`);
+        tell.fault([...path, 'match', label], noSuchName(what, name, names));
       }
     }
     if (until !== null && until <= now) {

@@ -1,5 +1,5 @@
 import { type AutoCancelOptions, type Rule, rulesFor } from '../auto-cancel/options.ts';
-import type { Known, Tell } from './faults.ts';
+import { type Known, noSuchName, type Tell } from './faults.ts';
 import type { Config } from './schema.ts';
 
 /** Rules that may ever send something for an account. */
@@ -16,8 +16,7 @@ export function checkAutoCancel({ autoCancel, store, accounts }: Config, known: 
   const names = (path: readonly PropertyKey[], used: readonly string[], known: readonly string[], what: string) => {
     for (const [number, name] of used.entries()) {
       if (known.includes(name)) continue;
-      const there = known.length === 0 ? '' : `; there are: ${known.join(', ')}`;
-      tell.fault([...path, number], `there is no ${what} called ${name}${there}`);
+      tell.fault([...path, number], noSuchName(what, name, known));
     }
   };
   names(['autoCancel', 'pauseWhileAlerts'], autoCancel.pauseWhileAlerts, known.alerts, 'alert');

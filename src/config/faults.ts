@@ -58,6 +58,11 @@ export interface Known {
   readonly notifiers: readonly string[];
 }
 
+/** The message for a name that nothing of this kind has. `existing`: the names that there are. */
+export function noSuchName(kind: string, name: string, existing: readonly string[]): string {
+  return `there is no ${kind} called ${name}${existing.length === 0 ? '' : `; there are: ${existing.join(', ')}`}`;
+}
+
 const KINDS: Readonly<Record<string, string>> = {
   string: 'text',
   number: 'a number',

@@ -1,20 +1,12 @@
 import { z } from 'zod';
 import { autoCancelOptions, autoCancelRules } from '../auto-cancel/options.ts';
+import { moment } from '../kit/cron.ts';
 import { Duration, parseDuration } from '../kit/duration.ts';
 import { ConfigError, type Fault, formatPath, toFaults } from './faults.ts';
 import { allowedKeys, type JsonSchema } from './json-schema.ts';
 import { readText } from './load.ts';
 import { valueAt } from './parse-all.ts';
 import { readYaml } from './yaml-file.ts';
-
-const MOMENT = z.iso.datetime({ offset: true });
-const moment = z
-  .string()
-  .refine(text => MOMENT.safeParse(text).success, {
-    error: "must be a time such as '2027-01-01T00:00:00Z'",
-    abort: true,
-  })
-  .transform(text => Date.parse(text));
 
 /** Milliseconds after the case's start, or since the Unix epoch. */
 const when = z.string({ error: "must be text such as '+49h'" }).transform((text, context) => {

@@ -1,7 +1,7 @@
 import { type Schedule, schedulesOf } from '../collectors/index.ts';
 import { createOccurrences } from '../kit/cron.ts';
 import { formatDuration } from '../kit/duration.ts';
-import type { Known, Tell } from './faults.ts';
+import { type Known, noSuchName, type Tell } from './faults.ts';
 import type { Config } from './schema.ts';
 
 /** Starts that may be expected, and not judged, at the same time. */
@@ -53,8 +53,7 @@ export function checkSchedules({ schedules, accounts }: Config, known: Known, te
     checkTimes(schedule, path, tell);
     for (const [number, name] of (schedule.accounts ?? []).entries()) {
       if (known.accounts.includes(name)) continue;
-      const message = `there is no account called ${name}; there are: ${known.accounts.join(', ')}`;
-      tell.fault([...path, 'accounts', number], message);
+      tell.fault([...path, 'accounts', number], noSuchName('account', name, known.accounts));
     }
     checkRoute(schedule, accounts, [...path, 'match', 'route'], tell);
     // Which accounts are meant is not known.

@@ -1,14 +1,5 @@
 import { z } from 'zod';
-import { Secret } from './secret.ts';
-
-/** Address of an OTLP/HTTP receiver, without the path of a signal. */
-export const otlpUrl = z.string().refine(
-  text => {
-    const url = URL.parse(text);
-    return url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password && !/[?#\s]/.test(text);
-  },
-  { error: 'must be an http or https address without user, query or fragment' },
-);
+import { type Env, Secret } from './secret.ts';
 
 /** Hidden at once: most of what is sent along is a key. Undici and Node.js refuse anything else in a header. */
 const headerValue = z.union(
@@ -30,8 +21,6 @@ export const otlpHeaders = z
   .describe(
     'Headers of the export requests, such as an API key: `{ env: NAME }` or the value itself. Sent only to `endpoint`, never to an address from the environment.',
   );
-
-type Env = Readonly<Record<string, string | undefined>>;
 
 export type OtlpSignal = 'traces' | 'metrics';
 

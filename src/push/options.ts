@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { Duration } from '../kit/duration.ts';
-import { otlpHeaders, otlpUrl } from '../kit/otlp-receiver.ts';
+import { httpUrl } from '../kit/http-url.ts';
+import { otlpHeaders } from '../kit/otlp-receiver.ts';
 
-const endpoint = otlpUrl.default('http://localhost:4318');
+const endpoint = httpUrl.default('http://localhost:4318');
 
 /** The section `push`: what is sent to an OTLP receiver, for setups in which nothing scrapes. */
 export const pushOptions = z.strictObject({

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { otlpHeaders, otlpUrl } from '../kit/otlp-receiver.ts';
+import { httpUrl } from '../kit/http-url.ts';
+import { otlpHeaders } from '../kit/otlp-receiver.ts';
 
 export const logOptions = z.strictObject({
   level: z
@@ -27,7 +28,7 @@ export const tracingOptions = z.strictObject({
     .boolean()
     .default(false)
     .describe('Whether spans are created and exported: one trace per round. See docs/tracing.md.'),
-  endpoint: otlpUrl
+  endpoint: httpUrl
     .default('http://localhost:4318')
     .describe(
       'OTLP/HTTP endpoint for spans, without `/v1/traces`. `OTEL_*` environment variables override this section.',

@@ -1,16 +1,9 @@
 import { z } from 'zod';
 import { Duration } from '../kit/duration.ts';
+import { httpUrl } from '../kit/http-url.ts';
 import { type Env, Secret, secret } from '../kit/secret.ts';
 import { LABEL_NAME } from '../kit/text.ts';
 import { ACCOUNT_LIMITS, type AccountLimit, type AccountLimits } from '../model/account.ts';
-
-const httpUrl = z.string().refine(
-  text => {
-    const url = URL.parse(text);
-    return url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password && !/[?#\s]/.test(text);
-  },
-  { error: 'must be an http or https address without user, query or fragment' },
-);
 
 /** The place in an address where the region stands. */
 const REGION = '{region}';

@@ -1,7 +1,7 @@
 import { hash64 } from '../../kit/hash.ts';
 import type { CallbackFacts, CallbackSighting } from '../../model/callback.ts';
+import type { Change } from '../../model/change.ts';
 import type { DlqEntry } from '../../model/message.ts';
-import type { Row } from '../collector.ts';
 import { createRoster } from './roster.ts';
 
 export interface TrackerOptions {
@@ -25,7 +25,7 @@ export interface CallbackTracker {
   /** Whether the last complete walk found the state of any failure callback, in progress or not. */
   reportsStates(): boolean;
   /** The rows that changed since the last call. */
-  takeChanges(): Row[];
+  takeChanges(): Change[];
 }
 
 /** A walk that is under way. Nothing is known of it before it has ended. */

@@ -1,5 +1,5 @@
 import { hashedId } from '../../kit/hash.ts';
-import type { Row } from '../collector.ts';
+import type { Change } from '../../model/change.ts';
 import type { Groups } from './groups.ts';
 
 /** Which kinds of dead letters there were, across restarts. */
@@ -15,7 +15,7 @@ export interface GroupHistory {
    */
   judge(groups: Groups, at: number): void;
   /** The rows that changed since the last call. */
-  takeChanges(): Row[];
+  takeChanges(): Change[];
 }
 
 /** A kind of which there was no entry for so long, and is one again, has returned. Milliseconds. */

@@ -1,7 +1,8 @@
 import { hash64 } from '../../kit/hash.ts';
+import type { Change } from '../../model/change.ts';
 import { createReportedFields, type DlqQuery, type ReportedFields } from '../../upstream/api.ts';
 import type { Members } from '../cap.ts';
-import type { Implausible, Row } from '../collector.ts';
+import type { Implausible } from '../collector.ts';
 import type { Routes } from '../routes.ts';
 import type { Breakdown, Dimension } from './aggregate.ts';
 import { type CallbackTracker, createTracker, isTrackerRow, type TrackerOptions } from './callbacks.ts';
@@ -136,8 +137,8 @@ export function restoreMemory(
 }
 
 /** The rows that changed since the last call, as they are now. */
-export function takeChanges(memory: Memory): Row[] {
-  const changes: Row[] = memory.orphans.map(key => ({ key, value: null }));
+export function takeChanges(memory: Memory): Change[] {
+  const changes: Change[] = memory.orphans.map(key => ({ key, value: null }));
   changes.push(...memory.callbacks.takeChanges(), ...memory.groups.takeChanges());
   memory.orphans = [];
   for (const selection of [memory.all, ...memory.filters]) {

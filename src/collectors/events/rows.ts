@@ -1,5 +1,5 @@
 import { createAttemptLedger } from '../../flow-audit/attempts.ts';
-import type { Row } from '../collector.ts';
+import type { Change } from '../../model/change.ts';
 import type { Routes } from '../routes.ts';
 import {
   createDestinations,
@@ -181,7 +181,7 @@ function openRow(open: OpenMessage | undefined): string | null {
 }
 
 /** The rows that were touched since the last call, as they are now. */
-export function takeChanges(memory: Memory): Row[] {
+export function takeChanges(memory: Memory): Change[] {
   const { touched, touchedOpen, open } = memory;
   const changes = [...touched].map(key => ({ key, value: rowOf(memory, key) }));
   for (const message of touchedOpen) {

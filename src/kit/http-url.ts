@@ -1,0 +1,10 @@
+import { z } from 'zod';
+
+/** A configuration value: base address to which paths are appended. */
+export const httpUrl = z.string().refine(
+  text => {
+    const url = URL.parse(text);
+    return url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password && !/[?#\s]/.test(text);
+  },
+  { error: 'must be an http or https address without user, query or fragment' },
+);
