@@ -42,12 +42,10 @@ const TIMES = [0.001, 0.01, 0.1, 1, 10, 60, 600, 3600, 21_600, 86_400, 604_800];
 /** Options of uPlot for what `chart` has drawn; colours are those of its legend, which the style sheet gives. */
 export function options(chart, { times, lines }) {
   const { spec, plot, marks, ends } = chart;
-  const style = getComputedStyle(plot);
-  const colour = name => () => getComputedStyle(plot).getPropertyValue(name).trim() || 'gray';
   const axis = {
-    stroke: colour('--chart-text'),
-    font: `12px ${style.fontFamily}`,
-    grid: { stroke: colour('--chart-grid'), width: 1 },
+    stroke: () => getComputedStyle(plot).color,
+    font: `12px ${getComputedStyle(plot).fontFamily}`,
+    grid: { stroke: () => getComputedStyle(plot).borderTopColor, width: 1 },
     ticks: { show: false },
   };
   const isTime = spec.unit === 'seconds';
