@@ -2,10 +2,11 @@ import type { Clock } from '../kit/clock.ts';
 import type { Format, Scope } from '../model/exposition.ts';
 import type { AccountStatus } from '../model/status.ts';
 import type { AnyAccountView } from './api/account.ts';
-import type { AgentView } from './api/agent.ts';
+import type { AgentView, Fault } from './api/agent.ts';
 import type { AutoCancelView } from './api/auto-cancel.ts';
 import type { HistoryQuery, HistoryView } from './api/history.ts';
 import type { Overview, OverviewQuery } from './api/overview.ts';
+import type { Alert } from './api/parts.ts';
 import type { PeerKey } from './peer.ts';
 
 /** What the page and the API show, as its schemas in api/ say. Numbers are those of the exposition at the same moment. */
@@ -98,24 +99,5 @@ export type CommandAnswer =
 /** What a reload has changed, by the words of the configuration; or why the configuration can't be used, with places in it. */
 export type ReloadAnswer = { readonly changed: readonly string[] } | { readonly faults: readonly ReloadFault[] };
 
-export interface ReloadFault {
-  readonly file: string;
-  readonly line?: number;
-  readonly column?: number;
-  readonly message: string;
-}
-
-/** An alert, as JSON. */
-export interface ShownAlert {
-  readonly state: 'pending' | 'firing' | 'resolved';
-  /** `alertname` and `account` included. */
-  readonly labels: Readonly<Record<string, string>>;
-  readonly annotations: Readonly<Record<string, string>>;
-  /** By which it was last judged true. */
-  readonly value: number;
-  /** Why it is silenced, while it is. */
-  readonly silencedBy?: string | undefined;
-  /** Times, as ISO 8601. */
-  readonly startsAt?: string | undefined;
-  readonly endsAt?: string | undefined;
-}
+export type ReloadFault = Fault;
+export type ShownAlert = Readonly<Alert>;

@@ -151,12 +151,5 @@ export function judgedAccount(viewed: Viewed, now: number, detail: Detail = 'who
 /** The same as the API shows it. `alerts`: of this account. */
 export function accountView(viewed: Viewed, alerts: readonly ShownAlert[], now: number): AccountView {
   const { view, problems, state } = judgedAccount(viewed, now);
-  return { complete: true, ...view, ...NOT_SHARED, state, problems, alerts: alerts.map(toAlert) };
+  return { complete: true, ...view, ...NOT_SHARED, state, problems, alerts: [...alerts] };
 }
-
-/** As the schema has it, which may be written to. */
-export const toAlert = ({ labels, annotations, ...alert }: ShownAlert) => ({
-  ...alert,
-  labels: { ...labels },
-  annotations: { ...annotations },
-});

@@ -2,7 +2,7 @@ import type { Overview, OverviewQuery } from '../../http/api/overview.ts';
 import { type Problem, STATES, type State } from '../../http/api/parts.ts';
 import type { ShownAlert } from '../../http/served.ts';
 import { recordOf } from '../../kit/record.ts';
-import { stateOf, toAlert } from './account.ts';
+import { stateOf } from './account.ts';
 import type { Row } from './overview-rows.ts';
 import { byWeight } from './problems.ts';
 import { isoTime, orNull, sum } from './values.ts';
@@ -91,7 +91,7 @@ export function overview({ rows, alerts, agentProblems, version, replicas, now }
     deadLetters: known.length === 0 ? null : sum(known),
     problems: problems.slice(0, MOST_LISTED),
     problemsTotal: agentProblems.length + sum(rows.map(({ row }) => row.problems)),
-    alerts: firing.slice(0, MOST_LISTED).map(toAlert),
+    alerts: firing.slice(0, MOST_LISTED),
     alertsFiring: firing.length + sum(rows.map(({ omittedFiring = 0 }) => omittedFiring)),
     matching: matching.length,
     page,

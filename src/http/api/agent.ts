@@ -9,6 +9,8 @@ export const Fault = z.object({
   message: z.string(),
 });
 
+export type Fault = z.output<typeof Fault>;
+
 export const AgentView = z.object({
   now: Time,
   version: z.string(),

@@ -110,6 +110,7 @@ export const Alert = z.object({
   startsAt: Time.optional(),
   endsAt: Time.optional(),
 });
+export type Alert = z.output<typeof Alert>;
 
 /** Change of a number over a time that may be shorter than asked for, as the history begins later. */
 export const Change = z.object({ by: Num, overSeconds: Seconds });

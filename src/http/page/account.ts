@@ -6,7 +6,7 @@ import { flowControl } from './flow-control.ts';
 import { plural } from './format.ts';
 import { type Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
-import { alertList, named, newestOf, problemList, STATE_WORDS } from './problems.ts';
+import { alertList, named, newestOf, problemList, STATE_WORDS, verdict } from './problems.ts';
 import { databaseNote, heldNote } from './replicas.ts';
 import { calls, rounds, schedules } from './rounds.ts';
 
@@ -21,16 +21,16 @@ const PLACES = {
 } as const;
 
 /** Whether the account is all right, and what is wrong first. */
-function verdict({ account, state, problems, alerts, up }: AnyAccountView, { now }: PageContext): Html {
+function head({ account, state, problems, alerts, up }: AnyAccountView, { now }: PageContext): Html {
   const firing = alerts.filter(alert => alert.state === 'firing').length;
   const since = state === 'critical' || state === 'warning' ? newestOf(problems, now) : '';
   const calm = firing > 0 ? `${plural(firing, 'alert')} firing.` : 'Nothing is wrong.';
   const quiet = state === 'unknown' ? 'Nothing was read yet.' : up ? calm : 'The last reading failed.';
-  return html`<div class="verdict ${state}">
-<h1 class="state ${state}" aria-live="polite"><span>${named(account)}: ${STATE_WORDS[state]}${since}</span></h1>
-<p>${problems.length > 0 ? `${plural(problems.length, 'problem')} · ${plural(firing, 'alert')} firing` : quiet}</p>
-</div>
-`;
+  return verdict(
+    state,
+    html`${named(account)}: ${STATE_WORDS[state]}${since}`,
+    problems.length > 0 ? `${plural(problems.length, 'problem')} · ${plural(firing, 'alert')} firing` : quiet,
+  );
 }
 
 function about({ baseUrl, region, plan, labels }: AnyAccountView): Html {
@@ -44,7 +44,7 @@ export function accountPage(view: AnyAccountView, context: PageContext): Html {
   const places = Object.entries(PLACES).filter(([id]) => view.complete || (id !== 'schedules' && id !== 'calls'));
   const links = places.map(([id, word]) => html`<a href="#${id}">${word}</a> `);
   const body = html`<section id="state" data-live aria-label="State">
-${verdict(view, context)}${about(view)}${heldNote(view, context)}${databaseNote(context)}
+${head(view, context)}${about(view)}${heldNote(view, context)}${databaseNote(context)}
 ${problems.length > 0 && html`<h2>${problems[0]?.severity === 'info' ? 'Worth knowing' : 'Problems'}</h2>\n${problemList(problems, context, { withAccount: false })}`}
 ${alerts.length > 0 && html`<h2>Alerts</h2>\n${alertList(alerts, context, { withAccount: false })}`}
 </section>

@@ -2,19 +2,19 @@ import type { AgentView } from '../api/agent.ts';
 import { ago, at, bytes, count, lasting, plural } from './format.ts';
 import { type Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
-import { named, problemList } from './problems.ts';
+import { faultList, named, problemList, verdict } from './problems.ts';
 import { replicas } from './replicas.ts';
 import { type Column, name, section, table, tile, tiles } from './tile.ts';
 
-function verdict({ problems, version, rounds }: AgentView): Html {
+function head({ problems, version, rounds }: AgentView): Html {
   const look = problems[0]?.severity ?? 'ok';
   const state = look === 'info' ? 'ok' : look;
   const sentence = problems.length === 0 ? 'All right' : plural(problems.length, 'problem');
-  return html`<div class="verdict ${state}">
-<h1 class="state ${state}" aria-live="polite"><span>The agent — ${sentence}</span></h1>
-<p>delivery-watch ${version} · ${count(rounds.total)} rounds, ${count(rounds.failing)} failing, ${count(rounds.stale)} stale</p>
-</div>
-`;
+  return verdict(
+    state,
+    html`The agent — ${sentence}`,
+    html`delivery-watch ${version} · ${count(rounds.total)} rounds, ${count(rounds.failing)} failing, ${count(rounds.stale)} stale`,
+  );
 }
 
 function lastReload({ lastReload, now }: AgentView): Html {
@@ -23,13 +23,7 @@ function lastReload({ lastReload, now }: AgentView): Html {
   const { changed, faults } = lastReload;
   const when = html`${at(lastReload.at, clock)}, ${ago(lastReload.at, clock)}`;
   if (faults.length > 0) {
-    const places = faults.map(({ file, line, column, message }) => {
-      const place = [file, line, column].filter(part => part !== undefined).join(':');
-      return html`<li class="item warning"><span class="state warning">refused</span><p class="item-head mono">${named(place)}</p><p class="item-text">${named(message)}</p></li>\n`;
-    });
-    return html`<h3>The last reload was refused; the configuration before it is in use</h3><p class="soft">${when}</p>
-<ul class="items">
-${places}</ul>`;
+    return html`<h3>The last reload was refused; the configuration before it is in use</h3><p class="soft">${when}</p>\n${faultList(faults)}`;
   }
   const what =
     changed.length === 0
@@ -113,7 +107,7 @@ export function agentPage(view: AgentView, context: PageContext): Html {
     ([path, what]) => html`<dt><a href="${context.root + path}">/${path}</a></dt><dd>${what}</dd>`,
   );
   const body = html`<section id="state" data-live aria-label="State">
-${verdict(view)}
+${head(view)}
 ${view.problems.length > 0 && html`<h2>Problems</h2>\n${problemList(view.problems, context, { withAccount: false })}`}
 </section>
 ${process_(view)}${replicas(view)}${configuration(view)}${store(view)}${notifiers(view)}

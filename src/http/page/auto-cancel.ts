@@ -4,7 +4,7 @@ import { buttonFor, commandDialog, noButtons } from './commands.ts';
 import { ago, at, count, grouped, plural } from './format.ts';
 import { type Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
-import { accountLink, named } from './problems.ts';
+import { accountLink, named, verdict } from './problems.ts';
 import { databaseNote } from './replicas.ts';
 import { type Column, name, section, table } from './tile.ts';
 
@@ -30,14 +30,11 @@ function modeOf({ mode, rules, stopFile, accounts }: AutoCancelView): readonly [
   return ['ok', 'Cancels what its rules call stuck'];
 }
 
-function verdict(view: AutoCancelView): Html {
+function head(view: AutoCancelView): Html {
   const [look, sentence] = modeOf(view);
   const stuck = view.accounts.reduce((sum, { candidates }) => sum + candidates, 0);
-  return html`<div class="verdict ${look}">
-<h1 class="state ${look}" aria-live="polite"><span>Auto-cancel — ${sentence}</span></h1>
-<p>${grouped(stuck)} stuck · ${count(view.tracked)} tracked</p>
-</div>
-${view.stopFile.present && html`<p class="note warning"><span class="tag open">stop file</span> Remove <code>${named(view.stopFile.path)}</code> to allow cancels again.</p>`}`;
+  const line = html`${grouped(stuck)} stuck · ${count(view.tracked)} tracked`;
+  return html`${verdict(look, html`Auto-cancel — ${sentence}`, line)}${view.stopFile.present && html`<p class="note warning"><span class="tag open">stop file</span> Remove <code>${named(view.stopFile.path)}</code> to allow cancels again.</p>`}`;
 }
 
 function breakers({ breakers }: Brakes, now: number): Html {
@@ -130,7 +127,7 @@ function journal({ journal, now }: AutoCancelView, context: PageContext): Html {
 export function autoCancelPage(view: AutoCancelView, context: PageContext): Html {
   const stuck: readonly Candidate[] = view.candidates;
   const body = html`<section id="state" data-live aria-label="State">
-${verdict(view)}${databaseNote(context)}
+${head(view)}${databaseNote(context)}
 </section>
 <p id="command-answer" class="note" role="status" hidden></p>
 ${view.mode !== 'off' && noButtons(context)}

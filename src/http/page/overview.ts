@@ -8,12 +8,14 @@ import {
   accountLink,
   alertList,
   dataTag,
+  faultList,
   kindTag,
   named,
   newestOf,
   problemList,
   STATE_WORDS,
   stateMark,
+  verdict,
 } from './problems.ts';
 import { replicaLink } from './replicas.ts';
 
@@ -66,15 +68,15 @@ export function verdictOf(view: Overview): string {
 /** A number on the page, and of what. */
 const things = (number: number | null, one: string) => html`${count(number)} ${number === 1 ? one : `${one}s`}`;
 
-function verdict(view: Overview, { now }: PageContext): Html {
+function head(view: Overview, { now }: PageContext): Html {
   const { accounts, deadLetters, alertsFiring, replicas } = view;
   const state = view.state === 'ok' && (isAlarmed(view) || downOf(view) > 0) ? 'warning' : view.state;
   const since = state === 'critical' || state === 'warning' ? newestOf(view.problems, now) : '';
-  return html`<div class="verdict ${state}">
-<h1 class="state ${state}" aria-live="polite"><span>${verdictOf(view)}${since}</span></h1>
-<p>${count(accounts.up)} of ${things(accounts.total, 'account')} up · ${things(deadLetters, 'dead letter')} · ${things(alertsFiring, 'alert')} firing${replicas !== null && html` · ${things(replicas, 'replica')}`}</p>
-</div>
-`;
+  return verdict(
+    state,
+    html`${verdictOf(view)}${since}`,
+    html`${count(accounts.up)} of ${things(accounts.total, 'account')} up · ${things(deadLetters, 'dead letter')} · ${things(alertsFiring, 'alert')} firing${replicas !== null && html` · ${things(replicas, 'replica')}`}`,
+  );
 }
 
 /** The first of more. */
@@ -83,12 +85,8 @@ const rest = (shown: number, total: number, what: string) =>
 
 function troubles(view: Overview, context: PageContext, faults: readonly ReloadFault[]): Html {
   const { problems, problemsTotal, alerts, alertsFiring } = view;
-  const places = faults.map(({ file, line, column, message }) => {
-    const place = [file, line, column].filter(part => part !== undefined).join(':');
-    return html`<li class="item warning" data-key="${place} ${message}">${stateMark('warning', 'refused')}<p class="item-head mono">${place}</p><p class="item-text">${message}</p></li>\n`;
-  });
   return html`${problems.length > 0 && html`<h2>${problems[0]?.severity === 'info' ? 'Worth knowing' : 'Problems'}</h2>\n${problemList(problems, context)}\n${rest(problems.length, problemsTotal, 'problem')}`}
-${faults.length > 0 && html`<h2>The new configuration was refused; the one before is in use</h2>\n<ul class="items">\n${places}</ul>\n`}
+${faults.length > 0 && html`<h2>The new configuration was refused; the one before is in use</h2>\n${faultList(faults)}`}
 ${alerts.length > 0 && html`<h2>Firing alerts</h2>\n${alertList(alerts, context)}\n${rest(alerts.length, alertsFiring, 'alert')}`}`;
 }
 
@@ -117,7 +115,7 @@ ${per === 100 ? '' : html`<input type="hidden" name="per" value="${per}">`}<butt
 `;
 }
 
-function head(query: OverviewQuery, isSorted: boolean, isShared: boolean): Html {
+function tableHead(query: OverviewQuery, isSorted: boolean, isShared: boolean): Html {
   const cell = (word: string, look: string, sort?: Sort) => {
     const order =
       isSorted && sort === query.sort
@@ -192,7 +190,7 @@ function accounts(view: Overview, query: OverviewQuery, context: PageContext): H
   if (matching === 0 || rows.length === 0)
     return html`<p class="panel">No account is like that. <a href="./">Show all</a></p>`;
   return html`<div class="wide"><table role="table" class="cards"><caption class="hidden">Accounts, by ${SORT_WORDS[query.sort]}</caption>
-${head(query, several, replicas !== null)}
+${tableHead(query, several, replicas !== null)}
 <tbody role="rowgroup">
 ${rows.map(row => accountRow(row, context, replicas !== null))}</tbody></table></div>
 ${(pages > 1 || matching < accounts.total) && pager(view, query)}`;
@@ -202,7 +200,7 @@ ${(pages > 1 || matching < accounts.total) && pager(view, query)}`;
 export function overviewPage(view: Overview, context: PageContext, { query, faults }: OverviewAsk): Html {
   const several = view.accounts.total > 1;
   const body = html`<section id="state" data-live aria-label="State">
-${verdict(view, context)}${troubles(view, context, faults)}
+${head(view, context)}${troubles(view, context, faults)}
 </section>
 <h2 id="accounts-head">${several ? 'Accounts' : 'Account'}</h2>
 ${several && filter(query, view.accounts)}<section id="accounts" data-live aria-labelledby="accounts-head">

@@ -1,5 +1,5 @@
-import type { z } from 'zod';
-import type { Alert as AlertSchema, DataState, Problem, State } from '../api/parts.ts';
+import type { Fault } from '../api/agent.ts';
+import type { Alert, DataState, Problem, State } from '../api/parts.ts';
 import { ago, at } from './format.ts';
 import { type Html, html } from './html.ts';
 import { accountPath, type PageContext, runbookPath } from './layout.ts';
@@ -93,6 +93,23 @@ export function newestOf(problems: readonly Problem[], now: number): Html {
   return html` <span class="since">— ${what}since ${at(newest.since, now)}</span>`;
 }
 
+/** The first line of a page. `look`: a state. */
+export const verdict = (look: string, sentence: Html, more: Html | string): Html =>
+  html`<div class="verdict ${look}">
+<h1 class="state ${look}" aria-live="polite"><span>${sentence}</span></h1>
+<p>${more}</p>
+</div>
+`;
+
+/** Why a configuration was refused. */
+export function faultList(faults: readonly Fault[]): Html {
+  const items = faults.map(({ file, line, column, message }) => {
+    const place = [file, line, column].filter(part => part !== undefined).join(':');
+    return html`<li class="item warning" data-key="${place} ${message}">${stateMark('warning', 'refused')}<p class="item-head mono">${named(place)}</p><p class="item-text">${named(message)}</p></li>\n`;
+  });
+  return html`<ul class="items">\n${items}</ul>\n`;
+}
+
 const more = (when: Html | '', runbook: Html | undefined) =>
   html`<div class="item-more">${when && html`<span>${when}</span>`}${runbook}</div>`;
 
@@ -121,8 +138,6 @@ ${more(since === null ? '' : html`began ${ago(since, now)}`, link)}
   return html`<ol class="items">
 ${items}</ol>`;
 }
-
-type Alert = z.output<typeof AlertSchema>;
 
 /** An address as a link may have it: no script can hide in it. */
 const webUrl = (text: string | undefined) => {
