@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { appended, boundOf, drawn, gapsOf, increases, stacked } from '../../../src/http/page/assets/chart-data.js';
+import { boundOf, drawn, gapsOf, increases, stacked } from '../../../src/http/page/assets/chart-data.js';
 
 const NOW = '2026-11-22T10:00:00.000Z';
 type Values = (number | null)[];
@@ -165,25 +165,5 @@ describe('what is drawn', () => {
       [1, null, 3],
       [3, 5, null],
     ]);
-  });
-});
-
-describe('later samples', () => {
-  it('go after those that there are, and what is too old goes', () => {
-    const before = view([0, 60, 120], series('a', {}, [1, 2, 3]), series('gone', {}, [9, 9, 9]));
-    const more = view([120, 180], series('a', {}, [3, 4]), series('new', {}, [null, 7]));
-    const { times, series: found } = appended(before, more, 60);
-    expect(times).toEqual([60, 120, 180]);
-    expect(found).toEqual([
-      series('a', {}, [2, 3, 4]),
-      series('gone', {}, [9, 9, null]),
-      series('new', {}, [null, null, 7]),
-    ]);
-  });
-  it('may be none, and may come after nothing', () => {
-    const some = view([60], series('a', {}, [1]));
-    expect(appended(some, view([60], series('a', {}, [1])), 0).times).toEqual([60]);
-    expect(appended(view([]), some, 0).series).toEqual(some.series);
-    expect(appended(some, view([]), 100).times).toEqual([]);
   });
 });

@@ -18,41 +18,6 @@ const MOST_BARS = 100;
 /** A step between samples that is longer than this many of those around it is a gap: nothing was recorded. */
 const GAP = 2.5;
 
-/** @param {Series} series */
-const keyOf = ({ family, labels }) => JSON.stringify([family, Object.entries(labels).sort()]);
-
-/**
- * `view` with what `more` has after it, and without what is before `from`.
- * @param {HistoryView} view
- * @param {HistoryView} more
- * @param {number} from
- * @returns {HistoryView}
- */
-export function appended(view, more, from) {
-  const last = view.times.at(-1) ?? Number.NEGATIVE_INFINITY;
-  const [start, next] = [view.times.findIndex(at => at >= from), more.times.findIndex(at => at > last)];
-  const old = start < 0 ? [] : view.times.slice(start);
-  const fresh = next < 0 ? [] : more.times.slice(next);
-  /** @param {HistoryView} of */
-  const byKey = of => new Map(of.series.map(series => [keyOf(series), series]));
-  const [before, after] = [byKey(view), byKey(more)];
-  /**
-   * @param {Series | undefined} series
-   * @param {number} begin
-   * @param {number[]} times
-   */
-  const valuesOf = (series, begin, times) => series?.values.slice(begin) ?? times.map(() => null);
-  const series = [...new Map([...before, ...after])].map(([key, { family, labels }]) => ({
-    family,
-    labels,
-    values: [
-      ...(old.length ? valuesOf(before.get(key), start, old) : []),
-      ...(fresh.length ? valuesOf(after.get(key), next, fresh) : []),
-    ],
-  }));
-  return { ...more, times: [...old, ...fresh], series };
-}
-
 /**
  * Whether nothing was recorded between a sample and the one before it.
  * @param {number[]} times

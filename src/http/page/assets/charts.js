@@ -1,11 +1,11 @@
 import { age } from './age.js';
-import { appended, drawn, stacked } from './chart-data.js';
+import { drawn, stacked } from './chart-data.js';
 import { HEIGHT, HOUR, options, whenWords, words } from './chart-options.js';
 
 /** Draws each `<figure data-chart="{…}">` (see chart-data.js) below a `data-history` with the address of the account's history. */
 
 const REFRESH_MS = 60_000;
-/** What one request may ask for: of 48 h, a sample in five minutes. */
+/** Samples that a request may return: of 48 h, one in five minutes. */
 const POINTS = 576;
 
 /** A new element; what is set to undefined is left out. */
@@ -149,11 +149,9 @@ function watch(root) {
   const buttons = [...root.querySelectorAll('button[data-hours]')];
   const note = root.querySelector('.chart-note');
   let hours = 48;
-  let view;
-  let readAt = 0;
   let reading;
 
-  function draw() {
+  function draw(view) {
     const to = Date.parse(view.now) / 1000;
     const from = Math.max(to - hours * HOUR, Math.min(view.times[0] ?? to, to - 300));
     for (const chart of charts) chart.draw(view, [from, to]);
@@ -166,17 +164,10 @@ function watch(root) {
     reading?.abort();
     reading = new AbortController();
     const { signal } = reading;
-    const since = (performance.now() - readAt) / 60_000;
-    // Later samples alone, unless the page was asleep for long.
-    const isMore = view !== undefined && since < 30;
-    const over = isMore ? `${Math.ceil(since) + 15}m` : `${hours}h`;
     try {
-      const answer = await fetch(`${root.dataset.history}?${families}&over=${over}&points=${POINTS}`, { signal });
-      if (!answer.ok) throw new Error(`the agent answered ${answer.status}`);
-      const more = await answer.json();
-      view = isMore ? appended(view, more, Date.parse(more.now) / 1000 - hours * HOUR) : more;
-      readAt = performance.now();
-      draw();
+      const response = await fetch(`${root.dataset.history}?${families}&over=${hours}h&points=${POINTS}`, { signal });
+      if (!response.ok) throw new Error(`the agent answered ${response.status}`);
+      draw(await response.json());
     } catch (error) {
       if (!signal.aborted)
         note.textContent = `The history can’t be read (${error.message}): the next try is in a minute.`;
@@ -185,7 +176,6 @@ function watch(root) {
 
   function choose(chosen) {
     hours = chosen;
-    view = undefined;
     for (const button of buttons) button.setAttribute('aria-pressed', String(Number(button.dataset.hours) === hours));
     read();
   }
