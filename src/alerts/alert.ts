@@ -16,7 +16,6 @@ export interface Alert {
   readonly silencedBy?: string | undefined;
 }
 
-/** What one evaluation of all rules came to. */
 export interface Evaluated {
   /** By fingerprint. */
   readonly alerts: ReadonlyMap<string, Alert>;
@@ -26,7 +25,6 @@ export interface Evaluated {
   readonly beyondCap: ReadonlyMap<string, number>;
 }
 
-/** Whether its beginning was sent. */
 export const wasSent = (alert: Alert | undefined) =>
   alert !== undefined && alert.state.phase !== 'pending' && !alert.isHeldBack;
 

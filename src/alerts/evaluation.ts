@@ -44,7 +44,6 @@ export function defaultSummary({ annotations, when }: AlertRule, labels: Labels,
 export interface EvaluationDeps {
   readonly alerts: Pick<AccountAlerts, 'account' | 'current' | 'update'>;
   readonly rules: readonly AlertRule[];
-  /** What a rule's condition says now. */
   judge(rule: AlertRule): AlertJudgement;
   /** Whether it may be that its condition holds though it does not seem so: of the alert with these labels, or of any. */
   isDoubtful(rule: AlertRule, labels?: Labels): boolean;
@@ -70,7 +69,6 @@ const withoutEmpty = (labels: Labels) =>
 /** Maximum number of alerts of a rule in one account, recently resolved ones included: bounds memory and rows. */
 export const MAX_ALERTS = 100;
 
-/** A series for which a condition holds, as an alert. */
 type Candidate = Omit<Alert, 'state'> & Pick<Holding, 'heldFor'>;
 
 /** Gives a function that judges every rule of an account and updates its alerts. It never rejects. */
@@ -147,7 +145,6 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
     };
   }
 
-  /** Alerts of rules that are no longer configured are resolved. */
   function resolveRemoved({ alerts }: Evaluated): [string, Alert][] {
     const moment = { holds: false, now: clock.now(), monotonic: clock.monotonic() };
     return [...alerts].flatMap(([fingerprint, alert]): [string, Alert][] => {

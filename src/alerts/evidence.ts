@@ -3,7 +3,6 @@ import { createHistory, type History, type Known } from './history.ts';
 import type { AlertEvidence, Series } from './judge.ts';
 import { type AlertCondition, type Selector, selectorsOf } from './options.ts';
 
-/** What one account shows, and how true it is. */
 export interface AlertFacts {
   /** Series of a family as they are exposed; undefined while its data is stale, withdrawn, or not read yet. */
   series(metric: string): readonly Series[] | undefined;
@@ -64,7 +63,6 @@ export function createHistories(): Histories {
   };
 }
 
-/** Text that equal windows share. */
 const windowId = ({ metric, labels }: Selector, over: number) => JSON.stringify([metric, labels, over]);
 
 /** What an account's facts say now, and the histories of those series that conditions look back on. */

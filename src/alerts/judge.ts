@@ -9,14 +9,11 @@ export interface Series {
   readonly staleFor?: number | undefined;
 }
 
-/** The first value that a window has of a series. */
 export interface FirstValue {
   readonly value: number;
-  /** It was there when the window began. */
   readonly isAtStart: boolean;
 }
 
-/** What is known of one account. */
 export interface AlertEvidence {
   /** Milliseconds since the Unix epoch. */
   readonly now: number;

@@ -7,7 +7,6 @@ export interface Notice {
   readonly labels: Labels;
   readonly annotations: Labels;
   readonly startsAt: number;
-  /** When it was resolved. */
   readonly endsAt?: number | undefined;
   /** Milliseconds after which a notice ends by itself; its end is not sent. */
   readonly lasts?: number | undefined;
@@ -37,5 +36,4 @@ export function sorted(labels: Labels): [string, string][] {
   return Object.entries(labels).sort(([a], [b]) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
 }
 
-/** A time as Alertmanager reads it. */
 export const timeText = (at: number) => new Date(at).toISOString();

@@ -67,7 +67,6 @@ type Kind = keyof typeof kinds;
 /** One condition. Times: milliseconds. */
 export type AlertCondition = { [K in Kind]: { readonly kind: K } & z.output<(typeof kinds)[K]> }[Kind];
 
-/** What an alert is about: exactly one of the kinds. */
 export const alertCondition = z
   .strictObject(kinds)
   .partial()
@@ -81,7 +80,6 @@ export const alertCondition = z
 /** The family that says of each round whether its data is stale. */
 const DATA_STALE = 'delivery_collector_data_stale';
 
-/** The series that a condition with one selector is about. */
 export function selectorOf(condition: Exclude<AlertCondition, { kind: 'ratio' }>): Selector {
   if (condition.kind !== 'stale') return condition;
   const { collector, round } = condition;
@@ -89,7 +87,6 @@ export function selectorOf(condition: Exclude<AlertCondition, { kind: 'ratio' }>
   return { metric: DATA_STALE, labels: { collector: [collector], ...ofRound } };
 }
 
-/** Every series that a condition needs. */
 export function selectorsOf(condition: AlertCondition): readonly Selector[] {
   return condition.kind === 'ratio' ? [condition.part, condition.whole] : [selectorOf(condition)];
 }
@@ -140,7 +137,6 @@ export const alertRule = z.strictObject({
 /** Times: milliseconds. */
 export type AlertRule = z.output<typeof alertRule>;
 
-/** An annotation of one alert. */
 export function expand(text: string, labels: Readonly<Record<string, string>>, value: number): string {
   return text.replaceAll(PLACEHOLDER, (_whole, label?: string) =>
     label === undefined ? String(value) : (labels[label] ?? ''),

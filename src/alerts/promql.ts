@@ -55,7 +55,6 @@ export const highestOf = (expr: string, labels: readonly string[] = []) => `max 
 /** The lowest of the replicas, of a vector with labels of its own. */
 export const lowestOf = (expr: string, labels: readonly string[] = []) => `min ${by(labels)} (${expr})`;
 
-/** The accounts of a vector. */
 export const accountsOf = (expr: string) => `group ${by([])} (${expr})`;
 
 export type VectorOf = (selector: string) => string;
@@ -98,7 +97,6 @@ export const PARTIAL = {
 /** Values of alerts that are held: their data can't be judged, or it can and gives no sign of an end. */
 export const HELD = { unread: -1, notOver: -2 } as const;
 
-/** What an alert is beside its expression. */
 interface Held {
   readonly name: string;
   readonly expr: string;
@@ -142,11 +140,9 @@ export function heldExpression(held: Held): string {
   ].join('\nor\n');
 }
 
-/** What rules need to know of the metrics. */
 export interface Metrics {
   /** `delivery_up`. */
   readonly up: Family;
-  /** A family that conditions may name. */
   family(metric: string): Family;
   /** Collectors whose data a condition judges. */
   collectorsOf(condition: AlertCondition): readonly string[];
@@ -192,7 +188,6 @@ const labelsOf = (condition: AlertCondition, { family }: Metrics): readonly stri
 const unlessEmpty = <K extends string>(key: K, value: object) =>
   Object.keys(value).length === 0 ? {} : { [key]: value };
 
-/** What every alerting rule has, whatever else. */
 interface AlertingRule {
   readonly alert: string;
   readonly expr: string;

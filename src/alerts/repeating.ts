@@ -11,7 +11,6 @@ export interface RepeatingDeps {
   readonly notices: () => readonly Notice[] | Promise<readonly Notice[]>;
   readonly notifications: Counter<'notifier' | 'outcome'>;
   readonly clock: Clock;
-  /** A number from 0 up to 1. */
   readonly random: () => number;
   readonly log: Log;
 }

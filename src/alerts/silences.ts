@@ -4,7 +4,6 @@ import type { SilenceOptions } from './options.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Which alerts are not to be sent now. */
 export interface Silences {
   /** Why an alert with these labels is silenced now; undefined when it is not. */
   reasonFor(labels: Labels): string | undefined;

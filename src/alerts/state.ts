@@ -28,7 +28,6 @@ export interface Durations {
   readonly keepFiringFor: number;
 }
 
-/** One evaluation. */
 export interface Evaluation {
   readonly holds: boolean | 'unknown';
   /** For how many milliseconds it is known to have held, where evaluations are not all that tells. */

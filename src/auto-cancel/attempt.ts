@@ -15,14 +15,11 @@ export interface AttemptDeps {
   readonly journal: Journal;
   readonly moments: Moments;
   readonly brake: Pick<Brake, 'guard' | 'read'>;
-  /** For the final check. */
   readonly lastReader: Reader;
   readonly writer: Writer;
   readonly clock: Clock;
   readonly log: Log;
-  /** Hash of the rules. */
   readonly policy: string;
-  /** This one, where replicas share the store. */
   readonly replica?: string | undefined;
 }
 

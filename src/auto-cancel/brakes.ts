@@ -40,14 +40,12 @@ export function tripped(
 
 const countSince = (uses: readonly Use[], from: number) => uses.filter(({ at }) => at > from).length;
 
-/** How many cancels the limits of hour and day leave. */
 export function actionsLeft(options: AutoCancelOptions, state: JournalState, now: number): number {
   const uses = state.uses.filter(({ isPlan }) => !isPlan);
   const { perHour, perDay } = options.limits;
   return Math.max(0, Math.min(perHour - countSince(uses, now - HOUR), perDay - countSince(uses, now - DAY)));
 }
 
-/** How many the rule's own limit of the hour leaves. */
 export function ruleActionsLeft({ name, limits }: Judged['rule'], state: JournalState, now: number): number {
   const uses = state.uses.filter(use => !use.isPlan && use.rule === name);
   return Math.max(0, limits.perHour - countSince(uses, now - HOUR));

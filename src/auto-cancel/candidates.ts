@@ -26,7 +26,6 @@ function targetOf(account: string, id: string | undefined, { entry, episode }: C
 
 interface JudgeContext {
   readonly account: string;
-  /** Whose rules are those for the account. */
   readonly options: AutoCancelOptions;
   /** By the clock of what ends, and by the wall clock; milliseconds since the Unix epoch. */
   readonly latest: number;

@@ -20,13 +20,9 @@ export interface DecideDeps extends MomentsDeps {
   readonly lookUps: EventLookUps;
   readonly settling: Settling;
   readonly decisions: DecisionLog;
-  /** Kept up to date. */
   readonly lastRun: LastRun;
-  /** For the final check right before a cancel. */
   readonly lastReader: Reader;
-  /** Undefined where no rule may act: nothing can be sent then. */
   readonly writer: Writer | undefined;
-  /** This one, where replicas share the store. */
   readonly replica?: string | undefined;
 }
 
@@ -112,7 +108,6 @@ export function createDecider(deps: DecideDeps): Decider {
     logOpened(breaker, reason);
   }
 
-  /** Opens the breaker that past cancels trip. */
   async function checkCancels(): Promise<void> {
     const found = tripped(options.breaker, state, elapsed());
     if (found) await openBreaker(found.breaker, found.reason);
@@ -151,7 +146,6 @@ export function createDecider(deps: DecideDeps): Decider {
     return own !== undefined && judged.mode !== 'plan' && (judged.mode !== 'approve' || isApproved(own, latest()));
   }
 
-  /** Plans or cancels one that no stage keeps back. */
   async function act(judged: Judged, signal: AbortSignal): Promise<void> {
     const { action, mode, rule, target, finding } = judged;
     const open = state.actions.get(action);

@@ -9,9 +9,7 @@ import type { Judged } from './judge.ts';
 
 /** Reports what was decided about each failure callback, once for each change, as a log line, a span and a count. */
 export interface DecisionLog {
-  /** Nothing is done about it, for this reason. */
   skipped(judged: Judged, reason: string): void;
-  /** An action has ended. */
   ended(action: ActionRef, outcome: FinalOutcome): void;
   /**
    * Why the walks can't be acted upon now; undefined when they can. Logged when it lasts: without a new walk nothing is
@@ -20,7 +18,6 @@ export interface DecisionLog {
   stale(reason: string | undefined): void;
   /** Callbacks that are no longer tracked are reported again should they come back. */
   forgetAllBut(actions: ReadonlySet<string>): void;
-  /** Decisions to do nothing, since this process began. */
   skips(): AutoCancelNumbers['skips'];
 }
 

@@ -25,9 +25,7 @@ export interface Explanation {
   readonly findings: readonly Finding[];
   /** Why nothing is done now although it is stuck, as one word; undefined when something would be. */
   readonly held: string | undefined;
-  /** The pause of auto-cancel; undefined while there is none. */
   readonly paused: Pause | undefined;
-  /** What has been done. */
   readonly attempts: number;
   readonly outcome: FinalOutcome | 'open' | undefined;
   /** It waits for the approval of an operator, which would count. */
@@ -38,9 +36,7 @@ interface ExplainDeps {
   readonly account: string;
   readonly journal: Journal;
   readonly paused: Pause | undefined;
-  /** What the stages say now. */
   skipReason(judged: Judged): string | undefined;
-  /** Whether an approval of this action would count now. */
   mayApprove(action: Action): boolean;
 }
 

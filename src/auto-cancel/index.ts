@@ -22,7 +22,6 @@ import { createSettling } from './settle.ts';
 import { skipReason, staleReason } from './stages.ts';
 import { waitsForApproval } from './waits.ts';
 
-/** What the journal says of an account's rules, for its metrics. */
 function journalNumbers(
   options: AutoCancelOptions,
   state: JournalState,
@@ -88,7 +87,6 @@ export interface AutoCancelDeps extends Omit<MomentsDeps, 'journal'> {
   readonly tracer: Tracer;
 }
 
-/** A failure callback that is tracked. */
 export interface Tracked {
   readonly isStuck: boolean;
   explain(): Explanation;
@@ -113,7 +111,6 @@ export interface AutoCancel {
   explain(id: string): Explanation | undefined;
   /** Every callback that is tracked, each judged as it is taken. */
   tracked(): Iterable<Tracked>;
-  /** For metrics. */
   numbers(): AutoCancelNumbers;
 }
 

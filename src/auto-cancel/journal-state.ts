@@ -24,7 +24,6 @@ export interface Action {
   /** Until when it may be approved; undefined when it waits for no approval. */
   readonly approvalUntil: number | undefined;
   readonly approvedBy: string | undefined;
-  /** A plan was written of it. */
   readonly isPlanned: boolean;
   readonly attempts: readonly Attempt[];
   /** An intent without an end: nothing more is sent before that is settled. */
@@ -33,7 +32,6 @@ export interface Action {
   readonly ended: FinalOutcome | undefined;
 }
 
-/** What names an action in lines and logs. */
 export type ActionRef = Pick<Extract<JournalEntry, { step: 'ended' }>, 'action' | 'rule' | 'mode' | 'target'>;
 
 export const refOf = ({ id, rule, mode, target }: Action): ActionRef => ({ action: id, rule, mode, target });
@@ -124,7 +122,6 @@ export function endOf({ actions, closed }: JournalState, id: string): FinalOutco
   return found && finalOutcome(found);
 }
 
-/** Whether a plan of an action was written. */
 export const isPlanned = ({ actions, closed }: JournalState, id: string): boolean =>
   actions.get(id)?.isPlanned ?? closed.get(id)?.outcome === 'planned';
 

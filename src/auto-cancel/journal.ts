@@ -5,7 +5,6 @@ import type { JournalEntry } from '../model/journal.ts';
 import { type Guard, isGuardFailed, type Store } from '../store/store.ts';
 import { emptyJournal, foldEntry, type JournalState, prune } from './journal-state.ts';
 
-/** What else belongs to the transaction of an append. */
 interface Conditions {
   readonly changes?: readonly Change[];
   readonly guard?: Guard;
@@ -40,7 +39,6 @@ export interface StoredLines {
   blocks(): AsyncIterator<readonly JournalEntry[]>;
 }
 
-/** What the outbox takes together with lines. */
 type NoticesOf = (entries: readonly JournalEntry[]) => readonly Posting[];
 
 const PREFIX = 'auto-cancel/journal/';

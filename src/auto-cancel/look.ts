@@ -129,7 +129,6 @@ export async function lookForEvents(
   }
 }
 
-/** The state of a callback as a look found it. */
 export function stateOf(entry: DlqEntry | undefined): CallbackState | 'unreported' | 'gone' {
   return entry ? (entry.callbackState ?? 'unreported') : 'gone';
 }

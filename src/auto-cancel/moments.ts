@@ -12,11 +12,9 @@ import type { AccountMoment, CallbackMoment, Lease, WalkView } from './stages.ts
 export interface MomentsDeps {
   readonly account: string;
   readonly options: AutoCancelOptions;
-  /** Hash of the rules. */
   readonly policy: string;
   readonly journal: Journal;
   readonly brake: Brake;
-  /** What the board shows now. */
   walk(): WalkView;
   /** Whether the stop file is there, or may be. */
   isStopped(): boolean;

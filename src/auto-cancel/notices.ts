@@ -12,7 +12,6 @@ function isNotified(entry: JournalEntry): entry is Notified {
   return entry.step === 'marked' || entry.step === 'awaiting_approval' || entry.step === 'ended';
 }
 
-/** The decision as the name of an alert, and as a sentence. */
 function wordsOf(entry: Notified): { readonly name: string; readonly summary: string } {
   const { account } = entry.target;
   if (entry.step !== 'ended') {

@@ -33,7 +33,6 @@ const denied = z
 /** From the most cautious to the least. */
 export const MODES = ['plan', 'approve', 'enforce'] as const;
 
-/** What acting needs of a rule. */
 const actingRule = z.strictObject({
   name: z
     .string()
@@ -132,7 +131,6 @@ function checkEvidence(
   }
 }
 
-/** What judging needs of a rule. */
 export const judgingRule = judgingShape.superRefine(checkEvidence);
 
 /** A rule as far as judging goes. Times: milliseconds. */
@@ -167,7 +165,6 @@ const rule = actingRule.safeExtend(judgingRule.shape).superRefine((rule, context
 
 export const autoCancelRules = z.array(rule).superRefine(uniqueNames);
 
-/** The section `autoCancel`. */
 export const autoCancelOptions = z.strictObject({
   mode: z
     .enum(['off', 'plan', 'enforce'], { error: 'must be off, plan or enforce' })
@@ -238,6 +235,5 @@ export type Rule = Parsed['rules'][number];
 export type AutoCancelOptions = Omit<Parsed, 'rules'> & { readonly rules: readonly Rule[] };
 export type Mode = Rule['mode'];
 
-/** The rules that are for an account. */
 export const rulesFor = ({ rules }: Pick<AutoCancelOptions, 'rules'>, account: string): readonly Rule[] =>
   rules.filter(({ accounts }) => accounts?.includes(account) ?? true);

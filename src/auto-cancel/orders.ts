@@ -51,7 +51,6 @@ export interface OrdersDeps {
   readonly store: Pick<Store, 'scan' | 'commit'>;
   /** Accounts that this process holds. */
   accounts(): readonly OrderAccount[];
-  /** Whether the configuration has an account of this name. */
   isConfigured(account: string): boolean;
   readonly clock: Pick<Clock, 'now'>;
   readonly log: Log;
@@ -135,7 +134,6 @@ export function createOrders({ store, accounts, isConfigured, clock, log }: Orde
   };
 }
 
-/** An order that was written. */
 export interface Placed {
   readonly id: string;
   readonly account: string;

@@ -10,7 +10,6 @@ const MOST_REMEMBERED = 2 ** 22;
 export interface Pattern {
   /** Undefined: the text is too long to be tried. */
   matches(text: string): boolean | undefined;
-  /** As it was written. */
   toString(): string;
   toJSON(): string;
 }

@@ -6,7 +6,6 @@ const ASKED = { decide: 'before the intent', send: 'at the request' } as const;
 
 const code = (words: readonly string[]) => words.map(word => `\`${word}\``).join(', ');
 
-/** Reasons that say the same are said once. */
 function textOf(because: (typeof STAGES)[number]['because']): string {
   const texts = Map.groupBy(Object.keys(because), reason => because[reason]);
   if (texts.size === 1) return [...texts.keys()].join();

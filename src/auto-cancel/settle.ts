@@ -12,7 +12,6 @@ export interface SettleDeps {
   readonly reader: Reader;
   readonly decisions: Pick<DecisionLog, 'ended'>;
   readonly clock: Pick<Clock, 'monotonic'>;
-  /** The time for lines of the journal. */
   stamp(): number;
 }
 
@@ -24,7 +23,6 @@ export interface Settling {
   mayRetry(action: string): boolean;
   /** Gives up those that may be attempted once more, and whose episode is not among `judged`: it is over, so what is in progress now is another run. */
   giveUpLost(judged: ReadonlySet<string>): Promise<void>;
-  /** Ends an action for good. */
   end(action: Action, outcome: FinalOutcome, reason: string): Promise<void>;
 }
 

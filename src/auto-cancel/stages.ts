@@ -20,11 +20,9 @@ export interface WalkView {
   readonly eventsAreFresh: boolean;
 }
 
-/** The brake as of its last read. */
 interface BrakeView {
   /** Undefined while auto-cancel runs. */
   readonly pause: object | undefined;
-  /** Whether the last read succeeded. */
   readonly isKnown: boolean;
 }
 
@@ -46,7 +44,6 @@ export interface AccountMoment {
   readonly walkAt: number | undefined;
   /** Complete walks of this process that must have ended before anything is done. */
   readonly walksNeeded: number;
-  /** Whether the stop file is there, or may be. */
   readonly isStopped: boolean;
   readonly alerts: ReadonlyMap<string, 'firing' | 'unknown'>;
   /** Difference between the wall clock and the service's clock (ms), or undefined if it is unknown. */
@@ -57,7 +54,6 @@ export interface AccountMoment {
   readonly time: { readonly wall: number; readonly elapsed: number; readonly latest: number };
 }
 
-/** What the final check right before a cancel found. */
 export interface LastLook {
   readonly state: CallbackState | 'unreported' | 'gone';
   readonly callbackMessageId: string | undefined;
@@ -65,7 +61,6 @@ export interface LastLook {
   readonly silence: Silence | undefined;
 }
 
-/** And of one callback in it. */
 export interface CallbackMoment extends AccountMoment {
   readonly walkAt: number;
   readonly judged: Judged;
@@ -129,7 +124,6 @@ const walkStage: AccountStage = {
   },
 };
 
-/** What holds for all callbacks of an account. */
 export const ACCOUNT_STAGES: readonly AccountStage[] = [
   {
     name: 'leader',
@@ -331,7 +325,6 @@ const DECIDE_STAGES = STAGES.filter(({ asked }) => asked.includes('decide'));
 
 /** Why the walk that is decided upon can't be relied on. */
 export const staleReason = (moment: AccountMoment) => walkStage.check(moment);
-/** Why this callback is left alone. */
 export const skipReason = (moment: CallbackMoment) => firstReason(DECIDE_STAGES, moment);
 /** Why a request whose intent is written must not be sent. */
 export const abortReason = (moment: CallbackMoment) => firstReason(SEND_STAGES, moment);

@@ -60,7 +60,6 @@ export function detailOf(line: JournalEntry): string {
   }
 }
 
-/** What comes before the detail. */
 const STEPS: Readonly<Record<JournalEntry['step'], string>> = {
   marked: 'It seems stuck and waits',
   awaiting_approval: 'It is stuck and waits for approval',
@@ -76,7 +75,6 @@ const STEPS: Readonly<Record<JournalEntry['step'], string>> = {
   order_refused: 'An order was refused:',
 };
 
-/** A line of the journal as one sentence, for people. */
 export function sentenceOf(line: JournalEntry): string {
   const detail = line.step === 'ended' ? `${ENDED[line.outcome]} (${line.reason})` : detailOf(line);
   return printable(`${STEPS[line.step]} ${detail}`.replace(/\.?$/, '.'));

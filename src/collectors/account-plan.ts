@@ -3,7 +3,6 @@ import { type Family, gauge } from '../metrics/family.ts';
 import { ACCOUNT_LIMITS, type AccountLimit, type AccountLimits, type RecordedAccount } from '../model/account.ts';
 import { type Collector, type CollectorKind, Implausible, type Rounds } from './collector.ts';
 
-/** What is known of the account's plan. */
 export interface PlanFacts {
   /** Undefined when no record was ever seen. */
   readonly record: RecordedAccount | undefined;
@@ -41,7 +40,6 @@ const WHAT: Readonly<Record<AccountLimit, string>> = {
   request_timeout_seconds: 'Maximum duration of a delivery',
 };
 
-/** The family of one limit. */
 export const limitFamily = (limit: AccountLimit): Family<never> =>
   gauge(
     `delivery_account_max_${limit}`,

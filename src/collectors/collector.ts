@@ -47,7 +47,6 @@ export interface Folded<Facts, Memory> {
   readonly log?: LogBatch | undefined;
 }
 
-/** One cadence of a collector. */
 export interface Cadence {
   /** Milliseconds between two starts. */
   readonly every: number;
@@ -61,13 +60,11 @@ export interface Cadence {
   readonly perDay?: (one: Cost, rounds: number) => Cost;
 }
 
-/** Requests, and bytes of their answers. */
 export interface Cost {
   readonly requests: number;
   readonly bytes: number;
 }
 
-/** Cadences by round name. */
 export type Rounds = Readonly<Record<string, Cadence>>;
 
 /** What is always true of a collector, whatever account it watches. */
@@ -93,7 +90,6 @@ export interface ConfiguredKind<Options = unknown, Facts = unknown, F extends Fa
   create(options: Options, services: Services): Collector<Facts>;
 }
 
-/** Spells out a collector's types from its parts. */
 export const defineKind = <Options, Facts, F extends Families, Services>(
   kind: ConfiguredKind<Options, Facts, F, Services>,
 ) => kind;
@@ -127,5 +123,4 @@ export class Implausible extends Error {
   readonly reason = 'invalid_response';
 }
 
-/** The most pages that one step reads. */
 export const PAGES_A_STEP = 10;

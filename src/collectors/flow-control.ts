@@ -50,7 +50,6 @@ export interface FlowControlServices {
   readonly now?: (() => number) | undefined;
 }
 
-/** What is shown of an account's keys. */
 export interface FlowControlFacts extends KeyFacts {
   /** By key, as of the last list; undefined where keys are not judged. */
   readonly audited: ReadonlyMap<string, AuditedKey> | undefined;
@@ -59,7 +58,6 @@ export interface FlowControlFacts extends KeyFacts {
 interface Memory {
   /** The keys within the cap in the last rounds. */
   readonly members: Members;
-  /** What the last list said. */
   readonly list: FlowControlFacts | undefined;
   /** Keys that it did not list and that stayed as they were, and in how many lists, one after the other. */
   readonly kept: ReadonlyMap<string, number>;

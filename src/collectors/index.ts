@@ -1,4 +1,3 @@
-/** The door of this room. */
 import { z } from 'zod';
 import { FLOW_REASONS, FLOW_STATES } from '../model/flow-state.ts';
 import { CALLBACK_STATES, EVENT_STATES, OUTCOMES } from '../model/message.ts';
@@ -24,7 +23,6 @@ const familiesOptions = z.strictObject({
     ),
 });
 
-/** What of the collectors is configured: the section `collect`. */
 export const collectOptions = z.strictObject({
   flowControl: flowControl.options.prefault({}),
   dlq: dlq.options.prefault({}),
@@ -57,7 +55,6 @@ export function createCollectors(collect: CollectOptions, services: Services): C
   return enabledKinds(collect).map(({ kind, options }) => kind.create(options, all));
 }
 
-/** Whether these sections enable any collector. */
 export const isAnyEnabled = (collect: CollectOptions): boolean => enabledKinds(collect).length > 0;
 
 /** Cadences of the collectors that these sections enable, by their names. */

@@ -2,7 +2,6 @@ import { createGlob } from '../kit/glob.ts';
 import type { FlowControlEntry } from '../model/message.ts';
 import { chooseRanked, createRanking, type Members, OTHER } from './cap.ts';
 
-/** What is known of an account's flow-control keys. */
 export interface KeyFacts {
   /** Distinct keys that the service lists; undefined before it has. */
   readonly keys: number | undefined;
@@ -21,7 +20,6 @@ export interface ReadList {
   readonly kept: ReadonlyMap<string, number>;
   /** Whether it lists a key that is watched, or one that stays as it was. */
   has(key: string): boolean;
-  /** Every row could be read. */
   readonly isWhole: boolean;
 }
 
@@ -39,10 +37,8 @@ interface Selection {
   readonly watch: readonly string[];
 }
 
-/** What was known before. */
 interface Before {
   readonly members: Members;
-  /** The keys that are shown. */
   readonly shown: readonly FlowControlEntry[];
   /** How many lists a key has already stayed as it was without being listed. */
   timesKept(key: string): number;
@@ -51,7 +47,6 @@ interface Before {
 /** A key that is not listed stays as it was in no more lists than this: as long as any data is shown that can't be read. */
 const LONGEST_KEPT = 20;
 
-/** Which keys a configuration shows. */
 function keyFilter({ include, exclude }: Selection): (key: string) => boolean {
   const [included, excluded] = [include.map(createGlob), exclude.map(createGlob)];
   return key =>

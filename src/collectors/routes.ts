@@ -43,7 +43,6 @@ const route = z
     });
   });
 
-/** The section `routes`. */
 export const routesOption = z
   .array(route)
   .max(MOST_ROUTES)

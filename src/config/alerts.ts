@@ -21,7 +21,6 @@ export interface KnownFamily {
   readonly collector: string | undefined;
 }
 
-/** Every gauge and counter of an account, by name. */
 export const alertFamilies: ReadonlyMap<string, KnownFamily> = new Map(
   [
     ...dataSources.flatMap(({ name, families }) =>
@@ -35,7 +34,6 @@ export const alertFamilies: ReadonlyMap<string, KnownFamily> = new Map(
 
 type Path = readonly PropertyKey[];
 
-/** What a check needs beside what it is about. */
 interface Checking {
   readonly config: Config;
   readonly known: Known;
@@ -46,7 +44,6 @@ interface Checking {
 export const isDeciding = (collector: string, round: string): boolean =>
   !dataSources.find(({ name }) => name === collector)?.auxiliary?.includes(round);
 
-/** Rounds that a collector has in any account. */
 function roundsOf(name: string, accounts: Config['accounts']): readonly string[] {
   const rounds = accounts.flatMap(({ collect }) => Object.keys(roundsOfAccount(collect).get(name) ?? {}));
   return [...new Set(rounds)];

@@ -11,7 +11,6 @@ type Accounts = Config['accounts'];
 /** Rules, dashboards and service discovery take its absence for an agent that is down, and 0 for data that cannot be trusted. */
 const NEEDED = 'delivery_up';
 
-/** Names of all families about an account. */
 const NAMES: readonly string[] = [
   ...dataSources.flatMap(({ families }) => Object.values(families).map(({ name }) => name)),
   ...accountFamilyNames,
@@ -61,7 +60,6 @@ export function checkExcludedFamilies(config: Config, tell: Tell): void {
   }
 }
 
-/** Names of the families that an account excludes. */
 export function excludedFamilies({ collect }: Accounts[number]): string[] {
   const excluded = collect.families.exclude.map(createGlob);
   return NAMES.filter(name => excluded.some(matches => matches(name)));

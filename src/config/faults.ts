@@ -10,7 +10,6 @@ export interface Place {
   readonly column: number;
 }
 
-/** One fault of a configuration, with its place. */
 export interface Fault extends Place {
   /** Key path such as `accounts[0].token`; empty for the whole file. */
   readonly path: string;
@@ -32,7 +31,6 @@ export function formatPath(path: readonly PropertyKey[]): string {
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly faults: readonly Fault[];
-  /** What would have been warned of. */
   readonly warnings: readonly Fault[];
 
   constructor(faults: readonly Fault[], warnings: readonly Fault[] = []) {

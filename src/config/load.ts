@@ -56,7 +56,6 @@ interface Gathered {
   readonly faults: Fault[];
   readonly warnings: Fault[];
   readonly hash: string;
-  /** Whether all of it could be read. */
   readonly isWhole: boolean;
   /** Whether what is missing at a path may stand there, where the file is no YAML, or can't be read. */
   mayBeThere(path: Path): boolean;
@@ -229,7 +228,6 @@ export function parseConfig(text: string, file: string, env?: Env, now = systemC
 /** What is needed to speak with an agent through its store, and to read what it left there. */
 export interface StoreSettings {
   readonly store: StoreOptions;
-  /** Names of the accounts, as they stand there. */
   readonly accounts: readonly string[];
 }
 

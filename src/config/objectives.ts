@@ -6,7 +6,6 @@ const ratio = z
   .gt(0, { error: 'must be above 0' })
   .lt(1, { error: 'must be below 1: an objective of 1 leaves no error budget' });
 
-/** The section `objectives`. */
 export const objectivesOptions = z.strictObject({
   delivered: ratio
     .default(0.99)

@@ -79,7 +79,6 @@ function plain(value: unknown, schema: JsonSchema | undefined, key?: string): un
   return typeof kind === 'string' && choice ? sectionOf({ [kind]: rest }, choice) : sectionOf(value, schema);
 }
 
-/** What differs from what is inherited. */
 function overrides(own: Section, base: Section): Section {
   return Object.fromEntries(
     Object.entries(own).flatMap(([key, value]) => {

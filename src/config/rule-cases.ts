@@ -75,7 +75,6 @@ export interface RuleCase extends Omit<CaseFile, 'start' | 'snapshots' | 'events
   /** Undefined: the event log is not read. */
   readonly events: readonly { readonly messageId: string; readonly at: number }[] | undefined;
   readonly expect: readonly (Omit<CaseFile['expect'][number], 'at'> & { readonly at: number })[];
-  /** A fault of the file at `path`. */
   fault(path: readonly PropertyKey[], message: string): Fault;
 }
 

@@ -31,7 +31,6 @@ const notifier = z
     error: 'must have exactly one of alertmanager, webhook',
   });
 
-/** The section `alerts`: rules, and notifiers. */
 const alertsOptions = z.strictObject({
   enabled: z
     .boolean()
@@ -124,7 +123,6 @@ export const Config = ConfigInput.transform((config, context) => {
 
 export type Config = z.output<typeof Config>;
 
-/** The field without its default. */
 function bare(field: z.core.$ZodType): z.core.$ZodType {
   return field instanceof z.ZodDefault || field instanceof z.ZodPrefault ? bare(field.unwrap()) : field;
 }

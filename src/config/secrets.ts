@@ -44,7 +44,6 @@ function realPath(file: string): string {
   }
 }
 
-/** A setting of the configuration that is a secret. */
 export interface SecretUse {
   readonly path: Path;
   readonly setting: SecretSetting;
@@ -107,7 +106,6 @@ function proxiesOf({ upstream, accounts }: Config) {
   ];
 }
 
-/** Secrets that are written in the configuration itself. */
 export function writtenSecrets(config: Config): Written[] {
   const byEnv = '{ env: NAME } keeps it out';
   return [

@@ -33,7 +33,6 @@ const tlsServerConfig = z.strictObject({
   curve_preferences: names(CURVES).optional(),
 });
 
-/** What a header may hold. */
 const headerText = z.string().regex(/^[\t\x20-\x7e]*$/, { error: 'must be visible ASCII characters and blanks' });
 const oneOf = (...values: string[]) =>
   z.enum(['', ...values], { error: `must be ${values.join(' or ')}, or blank for no such header` });
@@ -133,7 +132,6 @@ function createFiles() {
 
 const byPlace = (a: Fault, b: Fault) => a.line - b.line || a.column - b.column;
 
-/** Warns of what works and should be otherwise. */
 function checkUsers(
   users: Readonly<Record<string, string>>,
   hasTls: boolean,

@@ -35,7 +35,6 @@ const PROTOCOLS = { TLS12: 'TLSv1.2', TLS13: 'TLSv1.3' } as const;
 type Version = (typeof VERSIONS)[number];
 type Named = 'cert' | 'key' | 'client_ca';
 
-/** The section tls_server_config, as its schema leaves it. */
 interface TlsSection extends Readonly<Partial<Record<Named | `${Named}_file`, string | undefined>>> {
   readonly client_auth_type: WebTls['clientAuth'];
   readonly client_allowed_sans?: readonly string[] | undefined;

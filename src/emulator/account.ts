@@ -30,11 +30,8 @@ export interface AccountParts extends Omit<WorldOptions, 'dialect'> {
   readonly credentials: Credentials;
   readonly realClock: Clock;
   readonly closing: AbortSignal;
-  /** How many accounts the emulator has. */
   readonly accounts: number;
-  /** What differs from the usual dialect. */
   readonly dialect: Partial<Dialect>;
-  /** Faults from the start. */
   readonly faults: readonly FaultSeed[];
 }
 

@@ -12,7 +12,6 @@ export interface DlqSeed extends MessageSeed {
   readonly responseBody?: string;
 }
 
-/** A dead letter of a failed workflow run to add. */
 export interface FailedRunSeed extends DlqSeed {
   readonly workflowRunId?: string;
   readonly workflowUrl?: string;
@@ -20,7 +19,6 @@ export interface FailedRunSeed extends DlqSeed {
   readonly workflowCreatedAt?: number;
   /** CALLBACK_INPROGRESS when left out; null when the workflow has no failure function. */
   readonly callbackState?: CallbackState | null;
-  /** Of the callback. */
   readonly callbackRetries?: number;
   /** What the last attempt of the callback was answered. */
   readonly callbackStatus?: number;

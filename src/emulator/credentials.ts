@@ -2,7 +2,6 @@ import { randomBytes, randomUUID } from 'node:crypto';
 
 const secret = () => randomBytes(18).toString('base64url');
 
-/** The secrets of one account. */
 export class Credentials {
   readonly accountId = randomUUID();
   /** For Basic authentication at the account-management address; resets leave it as it is. */
@@ -13,7 +12,6 @@ export class Credentials {
   password = secret();
   /** With which receivers check signatures. */
   signingKeys = { current: `sig_${secret()}`, next: `sig_${secret()}` };
-  /** Resets of the token, and rotations of the signing keys. */
   resets = 0;
   keyRotations = 0;
 
@@ -39,7 +37,6 @@ export class Credentials {
     this.resets++;
   }
 
-  /** The next signing key becomes the current one. */
   rotateKeys(): void {
     this.signingKeys = { current: this.signingKeys.next, next: `sig_${secret()}` };
     this.keyRotations++;

@@ -114,7 +114,6 @@ export class LogView {
     return time => this.#gaps.some(({ from, to }) => time >= from && time < to);
   }
 
-  /** Whether events are written. */
   get on(): boolean {
     return this.#gaps.at(-1)?.to !== Number.POSITIVE_INFINITY;
   }

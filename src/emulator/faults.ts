@@ -53,12 +53,10 @@ export function readFault(text: string): FaultSeed {
   return readFaults(Object.fromEntries(pairs))[0] as FaultSeed;
 }
 
-/** One line for each field of a fault. */
 export function faultHelp(): string[] {
   return Object.entries(FaultSeed.shape).map(([name, field]) => `${name}\n      ${field.description}`);
 }
 
-/** A fault, and the number of requests that it struck. */
 interface ActiveFault {
   readonly fault: FaultSeed;
   struck: number;
@@ -68,7 +66,6 @@ interface ActiveFault {
 export interface Faults {
   /** Adds a fault; gives a function that removes it. */
   add(fault: FaultSeed): () => void;
-  /** These and no others. */
   replace(faults: readonly FaultSeed[]): void;
   clear(): void;
   list(): readonly Readonly<ActiveFault>[];

@@ -30,7 +30,6 @@ interface Key {
 /** Limits of a key, as messages have them. */
 export type Limits = Pick<Fields, 'parallelism' | 'rate' | 'period'>;
 
-/** What there is to know of a flow-control key. */
 export interface KeyDetail {
   readonly waiting: number;
   /** Deliveries under way, messages that keep their slots until their retry, and slots that are taken though nothing has them. */
@@ -134,7 +133,6 @@ export class FlowControl {
     return this.#change(name, { leaksLeft });
   }
 
-  /** Forgets every key and all that waits. */
   clear(): void {
     this.#keys.clear();
   }

@@ -48,7 +48,6 @@ function wholeNumber(parameters: URLSearchParams, name: string): number | undefi
   return Number(text);
 }
 
-/** Reads count, order, fromDate, toDate and cursor. */
 export function pageRequest(
   parameters: URLSearchParams,
   defaults: ListDefaults,

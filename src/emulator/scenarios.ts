@@ -6,7 +6,6 @@ import type { FaultSeed } from './faults.ts';
  * the emulator starts, and is below zero for the time before that.
  */
 export interface Scenario {
-  /** One line of help. */
   readonly description: string;
   /**
    * Shipped alerts that fire within eight hours (stuck callbacks: within two days) if the agent knows schedules and
@@ -31,7 +30,6 @@ export interface Scenario {
   readonly runFailsEveryMs?: number;
   /** The time up to which events are listed when it is `now`; both count from the emulator's start. Never goes back. */
   listedUntil?(now: number): number;
-  /** How the service answers, where that is not as usual. */
   readonly dialect?: Partial<Dialect>;
   /** The fault of every request now; `now` counts from the emulator's start. */
   fault?(now: number): FaultSeed | undefined;
@@ -62,7 +60,6 @@ const DLQ_GROWTH = [
   'DeliveryScheduleLate',
 ];
 
-/** Every scenario, by the name to ask for it. */
 export const scenarios: Readonly<Record<string, Scenario>> = {
   steady: {
     description: 'a service in good health: few messages fail, and operators clear the dead letters now and then',

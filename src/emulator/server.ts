@@ -45,9 +45,7 @@ export interface EmulatorOptions {
   readonly logRetention?: number;
   /** Milliseconds for which dead letters are kept; default three days. */
   readonly dlqRetention?: number;
-  /** What differs from the usual dialect. */
   readonly dialect?: Partial<Dialect>;
-  /** Faults of every account from the start. */
   readonly faults?: readonly FaultSeed[];
 }
 

@@ -30,11 +30,9 @@ type Place = readonly [entry: DlqEntry, position: Position];
  * tests it counts row by row, without the code that answers requests.
  */
 export class EmulatorState {
-  /** How it answers; may be changed at any time. */
   readonly dialect: Dialect;
   /** What of the event log is listed. Rows and counts that tests ask for show all of it. */
   readonly logView: LogView;
-  /** Requests so far. */
   readonly tally = new Tally();
   readonly #world: World;
   readonly #setWaitlists = new Map<string, number>();
@@ -71,7 +69,6 @@ export class EmulatorState {
     return keys;
   }
 
-  /** Waitlist sizes by flow-control key. */
   waitlists(): Map<string, number> {
     return new Map([...this.keys()].map(([key, { waiting }]) => [key, waiting]));
   }
@@ -86,7 +83,6 @@ export class EmulatorState {
     return Object.fromEntries(this.tally.cancels);
   }
 
-  /** How many dead letters there are, or how many match. */
   countDlq(match?: (row: DlqRow) => boolean): number {
     let matching = 0;
     this.#eachDeadLetter((entry, position) => {
@@ -95,7 +91,6 @@ export class EmulatorState {
     return matching;
   }
 
-  /** How many failure callbacks there are by state. */
   countCallbacks(): Record<CallbackState, number> {
     const counts = recordOf(CALLBACK_STATES, () => 0);
     this.current().workflows.forEach(entry => {

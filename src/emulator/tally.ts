@@ -1,7 +1,6 @@
 /** What became of a request to cancel a failure callback, or to run it again. */
 export type Verdict = 'done' | 'refused' | 'unknown';
 
-/** A request to cancel a failure callback. */
 export interface CancelCall {
   /** When it came, emulated milliseconds since the Unix epoch. */
   readonly at: number;
@@ -14,7 +13,6 @@ export interface CancelCall {
 /** Requests to cancel that are remembered one by one. */
 const MOST_CALLS = 1000;
 
-/** What was asked of the emulator, for tests to look at. */
 export class Tally {
   /** Requests by endpoint, such as `GET /v2/dlq`; unknown paths count as `other`. */
   readonly calls = new Map<string, number>();

@@ -76,7 +76,6 @@ export class Timeline<T extends object> {
     if (!inOrder) this.#sort();
   }
 
-  /** The row at exactly this place. */
   get({ time, seq }: Position): T | undefined {
     const index = this.#indexOf(time, seq);
     return this.#times[index] === time && this.#seqs[index] === seq ? this.#values[index] : undefined;
@@ -101,7 +100,6 @@ export class Timeline<T extends object> {
     this.#compactIfSparse();
   }
 
-  /** Takes the tombstones away, in O(n). */
   compact(): void {
     let kept = 0;
     for (let index = this.#head; index < this.#times.length; index++) {

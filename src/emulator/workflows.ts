@@ -18,7 +18,6 @@ export interface WorkflowParts {
   readonly attended: boolean;
   /** Whether they do so within hours, and callbacks seldom fail. */
   readonly isTidy: boolean;
-  /** Milliseconds that an entry is kept. */
   readonly retentionMs: number;
 }
 
@@ -29,7 +28,6 @@ const FIRST_SEQ = 1_000_000_000;
 const LOOKED_AT_AFTER_MS = 10 * 3_600_000;
 const TIDY_AFTER_MS = 2 * 3_600_000;
 
-/** How the callback of a run fares. */
 interface Course {
   readonly random: Random;
   readonly workflow: Workflow;
@@ -57,7 +55,6 @@ export class Workflows {
     this.#planFailure();
   }
 
-  /** Lets everything happen until `now`. */
   advanceTo(now: number): void {
     const forgotten = now - this.#parts.retentionMs;
     if (this.#agenda.now < forgotten) {

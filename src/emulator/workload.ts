@@ -19,13 +19,11 @@ export interface WorkloadParts {
   readonly expire: (now: number) => void;
   /** Nothing arrives, and no operator clears dead letters. */
   readonly isIdle: boolean;
-  /** Where messages go; default: the usual ones. */
   readonly destinations?: readonly Destination[] | undefined;
 }
 
 /** Publishers, destinations and operators, all driven by one seed: what happens until a time does not depend on how often it is asked for. */
 export interface Workload {
-  /** Lets everything happen until `now`. */
   advanceTo(now: number): void;
   readonly flow: FlowControl;
   /** Publishes a message with these fields and gives its id. Unlike all else it changes what the seed would make happen next. */

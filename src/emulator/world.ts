@@ -25,9 +25,7 @@ export interface WorldOptions {
   readonly logRetention?: number | undefined;
   /** Milliseconds for which dead letters are kept; default: DLQ_RETENTION_MS. */
   readonly dlqRetention?: number | undefined;
-  /** Where messages go; default: the usual ones. */
   readonly destinations?: readonly Destination[] | undefined;
-  /** Default: the usual one. */
   readonly dialect?: Dialect;
 }
 

@@ -13,7 +13,6 @@ export interface AttemptEvent {
   readonly flowKey?: string | undefined;
 }
 
-/** How many at a time. */
 export interface Extent {
   readonly most: number;
   readonly fewest: number;

@@ -4,7 +4,6 @@ import type { Attempts } from './attempts.ts';
 import { addSample, clear, compare, createWatched, forget, type Watched } from './evidence.ts';
 import { judge, type Moment, type Verdict } from './judge.ts';
 
-/** A key as it is shown. */
 export interface AuditedKey extends Verdict {
   /** When the state began, milliseconds since the Unix epoch. */
   readonly since: number;
@@ -31,7 +30,6 @@ export interface Audit {
 }
 
 interface Known extends Watched {
-  /** As it was read last. */
   last: FlowControlEntry | undefined;
   shown: AuditedKey | undefined;
   /** A state that is to be shown when it lasts. */
@@ -82,7 +80,6 @@ export function createAudit(isForced: boolean, stored?: string): Audit {
   let readAt = 0;
   let saved = { at: Number.NEGATIVE_INFINITY, row: stored };
   let movedAt = 0;
-  /** Of the last while. */
   const reads: { readonly from: number; readonly to: number; readonly isMove: boolean }[] = [];
   let heardTo = 0;
 

@@ -2,7 +2,6 @@ import type { FlowControlEntry } from '../model/message.ts';
 import type { Attempts } from './attempts.ts';
 import { LONGEST_WAIT } from './waits.ts';
 
-/** One read of a key. */
 export interface Sample extends FlowControlEntry {
   /** When it was asked for, and when it was answered, milliseconds since the Unix epoch. */
   readonly from: number;
@@ -55,7 +54,6 @@ export const createWatched = (knownFrom: number, isNew: boolean): Watched => ({
   proven: 0,
 });
 
-/** Nothing of it is in use. */
 export function clear(watched: Watched): void {
   watched.samples.length = 0;
   watched.run = undefined;

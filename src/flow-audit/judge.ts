@@ -12,7 +12,6 @@ export interface Verdict {
   readonly drainsIn: number | undefined;
 }
 
-/** What a key is judged by, beside its reads. */
 export interface Moment {
   /** Milliseconds since the Unix epoch. */
   readonly now: number;

@@ -17,7 +17,6 @@ export function backoffDelay({ first, longest }: Backoff, attempt: number, rando
 
 /** When something that failed may be tried again. */
 export interface Retry {
-  /** Failures since the last success. */
   readonly failures: number;
   /** Whether the wait since the last failure is over. */
   isDue(): boolean;

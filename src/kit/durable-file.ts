@@ -113,7 +113,6 @@ export interface ReservedFile {
   append(bytes: Buffer): void;
   /** Cuts the file to what was written and syncs it: what was written also outlasts a power cut now. */
   complete(): void;
-  /** Removes it. */
   discard(): void;
 }
 

@@ -1,4 +1,3 @@
-/** A line that is logged later. */
 export interface LogLine {
   readonly fields: object;
   readonly message: string;

@@ -1,3 +1,2 @@
-/** An object with a value for each of these keys. */
 export const recordOf = <K extends string, V>(keys: readonly K[], make: (key: K, index: number) => V) =>
   Object.fromEntries(keys.map((key, index) => [key, make(key, index)])) as Record<K, V>;

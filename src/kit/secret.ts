@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { inspect } from 'node:util';
 import { z } from 'zod';
 
-/** Variables of the environment. */
 export type Env = Readonly<Record<string, string | undefined>>;
 
 const REDACTED = '<secret>';

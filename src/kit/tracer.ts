@@ -1,6 +1,5 @@
 export type SpanAttributes = Readonly<Record<string, string | number | boolean>>;
 
-/** One unit of work that a trace shows. */
 export interface Span {
   set(attributes: SpanAttributes): void;
   /** Marks it failed. `reason`: a closed word, for an error's text may quote what it met. */

@@ -13,7 +13,6 @@ export const accountFamilies: readonly Family[] = [
   ...Object.values(autoCancelFamilies),
 ];
 
-/** Names of all families about an account that no collector owns. */
 export const accountFamilyNames: readonly string[] = [
   ...accountFamilies,
   accountInfoFamily([]),

@@ -40,7 +40,6 @@ function stateOf({ state: { phase }, silencedBy }: CountedAlert): State | undefi
   return silencedBy === undefined ? 'firing' : 'silenced';
 }
 
-/** How many alerts of each rule there are in an account. */
 export function alertsSource(
   account: string,
   rules: readonly { readonly name: string }[],
@@ -75,9 +74,7 @@ export interface NotificationCount {
   readonly count: number;
 }
 
-/** Notifications since the process began. */
 export interface NotificationsCounter extends Counter<'notifier' | 'outcome'> {
-  /** Counts of these notifiers. */
   countsOf(notifiers: readonly string[]): readonly NotificationCount[];
   /** What is counted of these notifiers; every outcome of each starts at 0. */
   sourceOf(notifiers: readonly string[]): Source;

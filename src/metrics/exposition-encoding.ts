@@ -13,7 +13,6 @@ export interface Part {
 export interface Encoding {
   /** Of the strings that the others give. */
   readonly charset: Charset;
-  /** In their order. */
   parts(family: Family): readonly Part[];
   /** What stands before the samples of a family. */
   header(family: Family, format: Format): string;
@@ -23,6 +22,5 @@ export interface Encoding {
   samples(part: Part, account: string | undefined, format: Format): (samples: readonly Sample[]) => string;
   /** Whether these samples read otherwise in OpenMetrics than in text. */
   hasExemplars(family: Family, samples: readonly Sample[]): boolean;
-  /** What stands after everything. */
   end(format: Format): string;
 }

@@ -133,7 +133,6 @@ function nativeOf({ value: count, whole }: Sample): NativeHistogram | undefined 
   return native && isComplete(native, count) ? native : undefined;
 }
 
-/** What both kinds of buckets in a message share. */
 const histogramBytes = (count: number, sum: number, buckets: string, since: number | undefined) =>
   METRIC.histogram +
   sized(HISTOGRAM.count + varint(count) + HISTOGRAM.sum + double(sum) + buckets + created(HISTOGRAM.created, since));

@@ -38,13 +38,11 @@ export interface Sample<L extends string = string> {
   readonly whole?: WholeHistogram;
 }
 
-/** A histogram as it is kept, with its upper bounds. */
 export interface WholeHistogram {
   readonly bounds: readonly number[];
   readonly state: Readonly<HistogramState>;
 }
 
-/** A trace that shows how one value came about. */
 export interface Exemplar {
   /** 32 hexadecimal digits. */
   readonly traceId: string;

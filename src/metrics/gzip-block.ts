@@ -33,7 +33,6 @@ export function gzipBlock(text: string, charset: 'utf8' | 'latin1'): GzipBlock {
   };
 }
 
-/** The text of a block, as bytes. */
 export function inflateBlock(block: GzipBlock): Buffer {
   const chunkSize = Math.max(constants.Z_MIN_CHUNK, block.length);
   return inflateRawSync(block.deflated, { finishFlush: constants.Z_SYNC_FLUSH, chunkSize });

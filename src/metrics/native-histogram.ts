@@ -70,7 +70,6 @@ function halve(native: NativeHistogram): void {
   native.populated = counts.filter(count => count > 0).length;
 }
 
-/** Adds one value. */
 export function observeNative(native: NativeHistogram, value: number): void {
   if (native.later) native.later.sum += value;
   if (value <= ZERO_THRESHOLD) {
@@ -92,7 +91,6 @@ export function observeNative(native: NativeHistogram, value: number): void {
   while (native.populated > MOST) halve(native);
 }
 
-/** How many values there are. */
 export const totalOf = ({ zero, counts }: Pick<NativeHistogram, 'zero' | 'counts'>): number =>
   counts.reduce((sum, count) => sum + count, zero);
 

@@ -116,9 +116,7 @@ interface KeptSeries<L extends string> {
 /** A counter whose series are kept here and written by our own exposition. */
 export interface KeptCounter<L extends string> extends Counter<L> {
   samples(): readonly (Sample<L> & KeptSeries<L>)[];
-  /** The sum of all series. */
   total(): number;
-  /** Sums by the values of a label. */
   totalsBy(label: L): ReadonlyMap<string, number>;
   readonly series: Map<string, KeptSeries<L>>;
 }
@@ -167,7 +165,6 @@ export interface AccountMeter {
   readonly listsMissing: KeptCounter<'collector'>;
   /** Of it, and of those that it shares series with. */
   readonly changes: { count: number };
-  /** Rises with every change. */
   revision(): number;
   /** Requests counted, however they ended, and the bytes of their answers. */
   spent(): { readonly requests: number; readonly bytes: number };

@@ -18,7 +18,6 @@ export const pushFamilies = {
 const REQUEST_OUTCOMES = ['accepted', 'refused', 'failed'];
 const ITEM_OUTCOMES = ['exported', 'rejected', 'dropped'];
 
-/** Counters of what this process has pushed. */
 export interface PushMeter {
   readonly requests: KeptCounter<'outcome'>;
   readonly items: KeptCounter<'outcome'>;

@@ -51,7 +51,6 @@ interface Shared {
   readonly replicas: readonly unknown[];
 }
 
-/** What this process has done about leases. */
 export interface LeaseMeter {
   renewed(outcome: (typeof OUTCOMES)[number], seconds: number): void;
   handedOver(reason: (typeof REASONS)[number], accounts: number): void;

@@ -31,7 +31,6 @@ export interface AccountRecord {
   readonly dlqRetentionSeconds?: number | undefined;
 }
 
-/** The record that a token reset has brought. */
 export interface RecordedAccount extends AccountRecord {
   /** When it was brought, milliseconds since the Unix epoch. */
   readonly resetAt: number;

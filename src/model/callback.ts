@@ -27,9 +27,7 @@ export interface Silence {
   readonly askedAt: number;
 }
 
-/** What complete walks know of failure callbacks. */
 export interface CallbackFacts {
-  /** When the last complete walk began. */
   readonly at: number;
   /** Complete walks that ended since this process began. */
   readonly walks: number;

@@ -1,7 +1,6 @@
 /** Whether something that a rule asks holds. `unknown`: there is no evidence for it. */
 export type Holds = true | false | 'unknown';
 
-/** One predicate of a rule, judged of one thing. */
 export interface Predicate {
   /** As it is called in the configuration: `match.label`, `stuckWhen.inProgressFor`. */
   readonly name: string;
@@ -15,7 +14,6 @@ export interface Predicate {
 /** What a rule says of a sighting. Only `stuck` may be acted upon. */
 export type Verdict = 'stuck' | 'not_stuck' | 'unknown' | 'no_match';
 
-/** A rule's judgement of one failure callback. */
 export interface Finding {
   readonly rule: string;
   readonly verdict: Verdict;

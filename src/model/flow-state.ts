@@ -1,4 +1,3 @@
-/** What a flow-control key does. */
 export const FLOW_STATES = ['ok', 'throttled', 'paused', 'draining', 'starved', 'ghost_slots', 'unknown'] as const;
 export type FlowState = (typeof FLOW_STATES)[number];
 

@@ -121,7 +121,6 @@ export type StopStep =
       /** The action or the breaker. */
       readonly about: string;
       readonly by: string;
-      /** Why it was refused. */
       readonly reason: string;
       readonly order: string;
     };
@@ -135,7 +134,6 @@ export type JournalEntry = { readonly at: number } & (
   | ({ readonly action?: undefined } & StopStep)
 );
 
-/** What metrics show of auto-cancel in an account. */
 export interface AutoCancelNumbers {
   /** Stuck callbacks at the last decision, by rule. */
   readonly candidates: ReadonlyMap<string, number>;
@@ -152,7 +150,6 @@ export interface AutoCancelNumbers {
     readonly rule: string;
     readonly reason: string;
     readonly count: number;
-    /** As of actions. */
     readonly since: number;
   }[];
   readonly breakers: ReadonlyMap<string, boolean>;

@@ -2,7 +2,6 @@ import { hashedId } from '../kit/hash.ts';
 import { boundText } from '../kit/text.ts';
 import type { EventState } from './message.ts';
 
-/** Longest id of a message in a trace. */
 const LONGEST_ID = 200;
 
 export const boundId = (messageId: string) => boundText(messageId, LONGEST_ID);

@@ -29,7 +29,6 @@ export const EVENT_SEQUENCE: readonly EventState[] = [
   'unknown',
 ];
 
-/** How a message ends. */
 export const OUTCOMES = ['delivered', 'failed', 'cancelled'] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
@@ -64,7 +63,6 @@ export interface EventDetail {
   readonly traceparent: string | undefined;
 }
 
-/** How the failure callback of a failed workflow stands. */
 export const CALLBACK_STATES = ['in_progress', 'success', 'fail', 'canceled', 'unknown'] as const;
 export type CallbackState = (typeof CALLBACK_STATES)[number];
 

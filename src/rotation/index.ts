@@ -14,11 +14,9 @@ export { RotationError } from './rotation-error.ts';
 export type { CheckedAccount, ResetAccount, RotationDeps } from './setup.ts';
 
 export interface RotateDeps extends RotationDeps {
-  /** Asks the operator. */
   confirm(question: string): Promise<boolean>;
   /** Runs `work` so that no signal that can be caught ends it. */
   uninterrupted<T>(work: () => Promise<T>): Promise<T>;
-  /** Prints a line. */
   say(line: string): void;
 }
 

@@ -3,9 +3,7 @@ import { behindLinks, replaceFile } from '../kit/durable-file.ts';
 import { type Env, faultOfSecret, type Secret, type SecretSetting, toToken } from '../kit/secret.ts';
 import { codeOf, RotationError } from './rotation-error.ts';
 
-/** Where the configuration has a secret from. */
 export interface SecretPlace {
-  /** As it may stand in a sentence. */
   readonly name: string;
   /** The file as configured, and behind all links; undefined when it is in none. */
   readonly file: { readonly path: string; readonly real: string } | undefined;

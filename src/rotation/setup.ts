@@ -25,7 +25,6 @@ export interface PlanFile {
   write(record: RecordedAccount): Promise<void>;
 }
 
-/** An account whose token is looked at. */
 export interface CheckedAccount {
   readonly name: string;
   readonly token: SecretSetting;
@@ -35,12 +34,10 @@ export interface CheckedAccount {
   readonly planFile: PlanFile;
 }
 
-/** An account whose token is reset. */
 export interface ResetAccount extends CheckedAccount {
   readonly actionToken: SecretSetting | null;
   readonly management: {
     readonly baseUrl: string;
-    /** Path of the token reset. */
     readonly path: string;
     readonly username: string;
     readonly password: SecretSetting;
@@ -67,7 +64,6 @@ export interface TokenSetup {
   readonly planFile: PlanFile;
 }
 
-/** All that resetting takes. */
 export interface RotationSetup extends TokenSetup {
   readonly out: string | undefined;
   readonly managementUrl: string;

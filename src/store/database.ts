@@ -51,7 +51,6 @@ const SETTINGS = `
   PRAGMA journal_size_limit = 16777216;
 `;
 
-/** Bytes of a file; undefined when there is none. */
 function sizeOf(path: string): number | undefined {
   return statSync(path, { throwIfNoEntry: false })?.size;
 }

@@ -60,7 +60,6 @@ export class StoreError extends Error {
   }
 }
 
-/** Whether another replica has the account now. */
 export const isNotHeld = (error: unknown): boolean => error instanceof StoreError && error.reason === 'not_held';
 
 /** Whether the store certainly wrote nothing. After any other error of a commit its changes may be written, or be so later. */

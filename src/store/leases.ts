@@ -30,7 +30,6 @@ interface Lease {
   readonly epoch: string;
 }
 
-/** A renewal that succeeded. */
 interface Renewal {
   /** Milliseconds of this process's clock, just before it was sent. */
   readonly asked: number;

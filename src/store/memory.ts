@@ -2,7 +2,6 @@ import { checkChanges, checkText } from './changes.ts';
 import { StoreError } from './errors.ts';
 import { NO_ACCOUNT, type Store } from './store.ts';
 
-/** A store that lasts as long as the process. */
 export function createMemoryStore(): Store {
   const accounts = new Map<string, Map<string, string>>();
   let closed = false;

@@ -12,13 +12,11 @@ type Which = Pick<StoreOptions, 'kind' | 'path'> & Partial<Pick<StoreOptions, 'u
 
 /** What a store needs that is no setting. Needed for kind postgres alone. */
 export interface StoreDeps {
-  /** Where `{ env: NAME }` is looked up. */
   readonly env?: Env;
   /** This process as a replica, which holds accounts; without it only what is of no account can be written. */
   readonly replica?: ReplicaDeps;
 }
 
-/** What leases need. */
 export interface ReplicaDeps {
   /** Where this replica answers, as others reach it. */
   readonly url: string;

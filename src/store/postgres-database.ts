@@ -15,7 +15,6 @@ export type Row = Readonly<Record<string, unknown>>;
  */
 export type Use = 'read' | 'write' | 'lease';
 
-/** A PostgreSQL database, reached through few connections. */
 export interface PostgresDatabase {
   /** `host:port/database`, for messages. */
   readonly subject: string;

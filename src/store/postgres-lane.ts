@@ -5,7 +5,6 @@ import type { PostgresDatabase } from './postgres-database.ts';
 import { escapeText } from './postgres-text.ts';
 import type { Guard } from './store.ts';
 
-/** What a commit asks of the leases. */
 export interface Fence {
   /** The epoch under which this process holds an account, a number of 64 bits; undefined where it does not hold it. */
   epochOf(account: string): string | undefined;
@@ -29,7 +28,6 @@ export interface Commit {
 
 export type Written = 'written' | 'not_held' | 'guard_failed';
 
-/** Commits one after the other. */
 export interface Lane {
   /** Writes all of them in one transaction, except those of accounts that are not held. Rejects with StoreError. */
   write(commits: readonly Commit[]): Promise<readonly Written[]>;

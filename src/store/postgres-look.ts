@@ -2,9 +2,7 @@ import { StoreError } from './errors.ts';
 import { createPostgresDatabase, type PostgresDeps, type PostgresSettings } from './postgres-database.ts';
 import { requireSchema } from './postgres-schema.ts';
 
-/** What a PostgreSQL says of itself and of those who share it. */
 export interface PostgresLook {
-  /** `host:port/database`, for messages. */
   readonly subject: string;
   /** Undefined where there is none yet, and this role may create it. */
   readonly version: number | undefined;

@@ -10,7 +10,6 @@ export interface Address {
   readonly database: string;
   readonly user: string | undefined;
   readonly password: string | undefined;
-  /** False: without TLS. */
   readonly ssl: false | ConnectionOptions;
 }
 

@@ -26,7 +26,6 @@ function laneOf(account: string): number {
   return sum % LANES;
 }
 
-/** What the leases of this process give the store. */
 export interface Leases {
   readonly fence: Fence;
   readonly replicas?: Replicas;
@@ -138,9 +137,7 @@ const ROW_WEIGHT = 200;
 const weigh = (changes: readonly Change[]) =>
   changes.reduce((sum, { key, value }) => sum + ROW_WEIGHT + key.length + (value?.length ?? 0), 0);
 
-/** What an agent needs beside what every process needs. */
 export interface ReplicaDeps extends PostgresDeps {
-  /** Makes the leases of this process. */
   leasesOf?(database: PostgresDatabase): Leases;
 }
 

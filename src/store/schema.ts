@@ -41,7 +41,6 @@ export function requireSchema(db: DatabaseSync, path: string): void {
   if (pragma(db, 'user_version') === 0) throw new StoreError('missing', path, 'the file is empty');
 }
 
-/** Creates the table in an empty file. */
 export function createSchema(db: DatabaseSync): void {
   if (pragma(db, 'user_version') === VERSION) return;
   transaction(db, () => {

@@ -1,4 +1,3 @@
-/** A replica that runs. */
 export interface Member {
   readonly id: string;
   /** What it has configured: it can hold nothing else. */

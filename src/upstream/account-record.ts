@@ -31,7 +31,6 @@ const FIELDS: Readonly<Record<AccountLimit, string>> = {
 
 const Row = z.looseObject({ token: z.string() });
 
-/** What a reset has brought. */
 export interface AccountAnswer {
   readonly token: Secret;
   /** The later form of the record has none. */

@@ -32,7 +32,6 @@ export type { Writer } from './writer.ts';
 /** `source: workflow` asks for failed workflow runs alone; few services know it, and some list those nowhere else. */
 export type DlqListQuery = DlqQuery & { readonly source?: 'workflow' };
 
-/** Query parameters that narrow the event list. */
 export interface EventQuery {
   /** Milliseconds since the Unix epoch, both inclusive. */
   readonly fromDate?: number;
@@ -90,7 +89,6 @@ interface ReaderDeps {
   readonly sizes: PageSizes;
   readonly call: Call;
   readonly priority: Priority;
-  /** Default: found out. */
   readonly eventsPath?: ListPath;
   /** Path of a single flow-control key, which stands in it as `{flowControlKey}`. */
   readonly flowControlKeyPath: string;

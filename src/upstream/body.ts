@@ -5,9 +5,7 @@ import { unlessAborted } from '../kit/clock.ts';
 import { createTurns } from '../kit/turns.ts';
 import { UpstreamError } from './errors.ts';
 
-/** How much of a response body is read. */
 export interface BodyBounds {
-  /** The request, for messages. */
   readonly what: string;
   /** Maximum size, compressed and decompressed (bytes). */
   readonly largest: number;

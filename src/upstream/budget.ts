@@ -102,7 +102,6 @@ export function createBudget(
     );
   }
 
-  /** Index of the next to start. */
   function first(): number {
     let best = 0;
     let bestTurn = Number.POSITIVE_INFINITY;

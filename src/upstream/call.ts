@@ -16,7 +16,6 @@ export type Priority = (typeof PRIORITIES)[number];
 /** One whole segment of a path that no server, proxy or library could take for another. */
 const SANE_ID = /^[A-Za-z0-9_-]{1,200}$/;
 
-/** Whether an id can be sent. */
 export const isSaneId = (id: string) => SANE_ID.test(id);
 
 export interface Request {
@@ -50,7 +49,6 @@ export interface RequestTime {
 
 export interface Answer {
   readonly status: number;
-  /** The parsed JSON body. */
   readonly body: unknown;
   /** Milliseconds that the service asks to send nothing more. */
   readonly wait: number | undefined;

@@ -36,7 +36,6 @@ export interface ClientDeps {
   readonly onTokenRejected: (rejected: boolean) => void;
 }
 
-/** One account's way to the service. */
 export interface Client {
   at(priority: Priority): Reader;
 }

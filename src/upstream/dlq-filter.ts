@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import type { DlqEntry } from '../model/message.ts';
 
-/** Query parameters that narrow the DLQ list. */
 export const DLQ_FILTERS = [
   'messageId',
   'url',
@@ -86,7 +85,6 @@ const parametersOf = (match: DlqQuery) => Object.keys(match) as DlqFilter[];
 
 /** Fields that rows of an account carry, by the parameter that is compared with them. */
 export interface ReportedFields {
-  /** Adds the fields that any of these rows carries. */
   add(rows: readonly DlqEntry[]): void;
   has(parameter: DlqFilter): boolean;
 }
@@ -120,7 +118,6 @@ const FINDINGS: Readonly<Record<'other case' | 'prefix' | 'differs', (parameter:
   differs: parameter => `the service ignores the parameter ${parameter}`,
 };
 
-/** Compares the rows of a filter with its `match`. */
 interface FilterProof {
   /** `rejected`: rows that could not be read. */
   add(rows: readonly DlqEntry[], rejected?: number): void;

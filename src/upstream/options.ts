@@ -5,14 +5,12 @@ import { type Env, Secret, secret } from '../kit/secret.ts';
 import { LABEL_NAME } from '../kit/text.ts';
 import { ACCOUNT_LIMITS, type AccountLimit, type AccountLimits } from '../model/account.ts';
 
-/** The place in an address where the region stands. */
 const REGION = '{region}';
 
 const regionalUrl = z.string().refine(text => httpUrl.safeParse(text.replace(REGION, 'region')).success, {
   error: 'must be an http or https address without user, query or fragment, which may hold {region}',
 });
 
-/** Whether text is the address of a proxy. */
 const isProxy = (text: string) => /^https?:$/.test(URL.parse(text)?.protocol ?? '');
 const NO_PROXY_ADDRESS = 'must be an http or https address';
 
@@ -87,7 +85,6 @@ const budgetOptions = z.strictObject({
     ),
 });
 
-/** What one account may cost. */
 export type BudgetOptions = z.output<typeof budgetOptions>;
 
 const KEY = '{flowControlKey}';
@@ -235,7 +232,6 @@ export const accountOptions = z
     }
   });
 
-/** Where an account's operations are found. */
 export function addressesOf({ baseUrl, regionalBaseUrl, region }: z.output<typeof accountOptions>): {
   base: string;
   regional: string;

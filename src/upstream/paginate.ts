@@ -7,7 +7,6 @@ export interface Page<Row> {
   readonly rejected: number;
 }
 
-/** A page of a list that goes on, or not. */
 export interface ListPage<Row> extends Page<Row> {
   readonly isLast: boolean;
 }
@@ -48,7 +47,6 @@ export async function* paginate<Row>(
   throw new UpstreamError('invalid_response', `${what}: no end after ${MOST_PAGES} pages`);
 }
 
-/** Where a list is found. */
 export interface ListPath {
   /** The path, or the one that is asked first. */
   readonly latest: string;

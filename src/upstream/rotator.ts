@@ -36,7 +36,6 @@ export interface Rotator {
   reset(keep: (bytes: Buffer) => void): Promise<ResetEnd>;
 }
 
-/** How a service is reached. */
 export interface Connection {
   readonly dispatcher: Dispatcher;
   /** Milliseconds for a whole request, connecting included. */

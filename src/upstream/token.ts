@@ -11,7 +11,6 @@ export interface TokenSource {
   beingReplacedSince?(): Promise<number | undefined>;
 }
 
-/** Always the same token. */
 export const fixedToken =
   (token: Secret): TokenSource =>
   async () =>

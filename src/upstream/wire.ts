@@ -204,7 +204,6 @@ export function toDeliveryEvent(row: unknown): DeliveryEvent | undefined {
   };
 }
 
-/** An event with what traces need. */
 export function toDetailedEvent(row: unknown): DeliveryEvent | undefined {
   const event = toDeliveryEvent(row);
   if (!event) return undefined;
@@ -241,7 +240,6 @@ export function toFlowControlEntry(row: unknown): FlowControlEntry | undefined {
   };
 }
 
-/** The rows of a list answer, as they came, and where it goes on. */
 export interface RawPage {
   readonly rows: readonly unknown[];
   readonly cursor: string | undefined;

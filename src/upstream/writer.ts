@@ -36,7 +36,6 @@ const LARGEST_BODY = 64 * 1024;
 
 type Head = Parameters<NonNullable<Dispatcher.DispatchHandler['onResponseStart']>>[2];
 
-/** One exchange on the wire. */
 interface Exchange {
   /** A byte of the request may have left. */
   readonly isSent: boolean;

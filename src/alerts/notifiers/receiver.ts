@@ -3,7 +3,6 @@ import type { Tracer } from '../../kit/tracer.ts';
 import type { Group, Grouping } from '../group.ts';
 import type { Notice } from '../notice.ts';
 
-/** What a receiver said. */
 export interface Reply {
   readonly status: number;
   /** Header `Retry-After`, as it came. */
@@ -18,7 +17,6 @@ export type Post = (
   request: { readonly headers: Readonly<Record<string, string>>; readonly body: string; readonly signal: AbortSignal },
 ) => Promise<Reply>;
 
-/** What came of sending. */
 export type Answer =
   | { readonly kind: 'accepted' }
   /** The content was not understood, and would not be the next time. */
@@ -28,7 +26,6 @@ export type Answer =
 
 /** One address that alerts are sent to. */
 export interface Receiver {
-  /** Name of the notifier that it belongs to. */
   readonly notifier: string;
   /** Which of the notifier's addresses it is: the first is 0. */
   readonly member: number;
@@ -40,7 +37,6 @@ export interface Receiver {
   send(notices: readonly Notice[], signal: AbortSignal, group?: Group): Promise<Answer>;
 }
 
-/** What every kind of notifier needs. */
 export interface NotifierDeps {
   readonly notifier: string;
   readonly post: Post;
@@ -53,7 +49,6 @@ export interface NotifierDeps {
 /** How sending ended, counted for each notice and address. `failed`: it is tried again. `dropped`: it is not. */
 export const OUTCOMES = ['sent', 'failed', 'dropped'] as const;
 
-/** What an answer means by itself. */
 export interface Meaning {
   /** Of the statuses, those that mean that the content was not understood. */
   isRefusal(status: number): boolean;

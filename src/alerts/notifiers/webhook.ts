@@ -19,7 +19,6 @@ const NO_END = '0001-01-01T00:00:00Z';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** What all have in common. */
 function common([first = {}, ...others]: readonly Labels[]): Labels {
   const shared = Object.entries(first).filter(([name, value]) => others.every(each => each[name] === value));
   return Object.fromEntries(shared);

@@ -29,7 +29,6 @@ const LONGEST = 200;
 /** Maximum number of distinct values; more would be a hostile service's. */
 const MOST_VALUES = 10_000;
 
-/** What a selection is broken down by. */
 export interface Breakdown {
   readonly dimensions: readonly Dimension[];
   readonly routes: Routes;

@@ -24,7 +24,6 @@ export interface CallbackTracker {
   facts(): CallbackFacts | undefined;
   /** Whether the last complete walk found the state of any failure callback, in progress or not. */
   reportsStates(): boolean;
-  /** The rows that changed since the last call. */
   takeChanges(): Change[];
 }
 
@@ -56,13 +55,11 @@ const LONGEST_ID = 512;
 const WALK = 'callbacks';
 const KEYS = `${WALK}/`;
 
-/** Whether a stored row is the tracker's. */
 export const isTrackerRow = (key: string) => key === WALK || key.startsWith(KEYS);
 
 /** One run of a callback, written once. It is seen by every walk from its first to the last, so those need no counting. */
 interface Episode {
   readonly firstSeenAt: number;
-  /** Number of the walk that saw it first. */
   readonly firstWalk: number;
   /** Stands for what must stay as it is: whether the state is reported, and the callback's message. */
   readonly run: string;

@@ -96,9 +96,7 @@ export interface DlqServices {
   readonly retention?: number | undefined;
   /** Milliseconds after which sizes of a filter that can't be read are withdrawn; default: 30 minutes. */
   readonly withdrawFiltersAfter?: number | undefined;
-  /** Default: no routes. */
   readonly routes?: Routes | undefined;
-  /** Whether new entries are logged; default: no. */
   readonly isLogged?: boolean | undefined;
   /** Without it, callbacks that are reported in progress are tracked, and none is suspected. */
   readonly callbacks?: CallbackOptions | undefined;

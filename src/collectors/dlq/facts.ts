@@ -25,13 +25,11 @@ export interface SelectionFacts {
   readonly isContradicted: boolean;
 }
 
-/** Kinds of dead letters. */
 export interface GroupFacts {
   /** Undefined until the queue was read completely by this process. */
   readonly count: number | undefined;
   /** The kinds with the most messages, the largest first. */
   readonly largest: readonly Readonly<Group>[];
-  /** Messages of all others. */
   readonly others: number;
   readonly appeared: number;
   readonly returned: number;
@@ -43,7 +41,6 @@ export interface GroupFacts {
 export interface DlqFacts {
   readonly selections: ReadonlyMap<string, SelectionFacts>;
   readonly breakdowns: ReadonlyMap<Dimension, ReadonlyMap<string, number>>;
-  /** Values beyond the cap. */
   readonly beyondCap: ReadonlyMap<Dimension, number>;
   /** Failure callbacks by state; undefined when no entry has one. */
   readonly callbacks: Readonly<Record<CallbackState, number>> | undefined;
@@ -117,10 +114,8 @@ export function chooseValues({ all, members }: Memory, most: number): Memory['me
   return new Map(values);
 }
 
-/** Kinds that have a series of their own. */
 const MOST_GROUPS_SHOWN = 50;
 
-/** Which kinds of dead letters have series. */
 export function chooseGroups({ all, groupMembers }: Memory): Members {
   const sizes = [...(all.shown?.groups?.byKey.values() ?? [])].map(({ id, messages }) => [id, messages] as const);
   return chooseMembers(new Map(sizes), groupMembers, MOST_GROUPS_SHOWN);

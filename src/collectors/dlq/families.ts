@@ -33,7 +33,6 @@ export const breakdownFamilies = {
 
 const KIND = 'the same host and route, HTTP status and class of error';
 
-/** What is shown of kinds of dead letters. */
 export const groupFamilies = {
   groups: gauge(
     'delivery_dlq_groups',
@@ -54,7 +53,6 @@ export const groupFamilies = {
   ),
 } as const;
 
-/** What is shown of each named filter. */
 export const filterFamilies = {
   filterMessages: gauge(
     'delivery_dlq_filter_messages',

@@ -14,7 +14,6 @@ export interface GroupHistory {
    * epoch. The first time nothing is new: it is what was there before anything was counted.
    */
   judge(groups: Groups, at: number): void;
-  /** The rows that changed since the last call. */
   takeChanges(): Change[];
 }
 

@@ -28,7 +28,6 @@ export interface Groups {
   isFull: boolean;
 }
 
-/** Where an entry's message went. */
 export interface Place {
   /** Undefined where the entry has none, or it is no address. */
   readonly address: URL | undefined;
@@ -65,7 +64,6 @@ function placeNames({ address, routes }: Place): { urlHost: string; route: strin
   };
 }
 
-/** Adds an entry to the kind that it is of. */
 export function addToGroups(groups: Groups, entry: DlqEntry, place: Place): void {
   const { byKey } = groups;
   const { urlHost, route } = placeNames(place);

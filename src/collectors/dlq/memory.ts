@@ -20,21 +20,16 @@ export interface Memory {
   readonly reported: ReportedFields;
   /** What `fromDate` means to the service, as far as it has shown. */
   meaning: Meaning | undefined;
-  /** What complete walks saw of failure callbacks. */
   readonly callbacks: CallbackTracker;
-  /** Which kinds of dead letters there were. */
   readonly groups: GroupHistory;
   /** Complete walks for which failed workflow runs are not asked for by themselves: the service did not know the question. */
   unasked: number;
-  /** Entries that only a complete walk found. */
   foundByRescan: number;
   /** When the last look for new entries that came to an end began, milliseconds since the Unix epoch. */
   lookedAt: number | undefined;
   /** Why reads for new entries wait for a complete walk: the last one found more than it may read. */
   tooMuchNew: Implausible | undefined;
-  /** Values of each dimension that have series. */
   members: ReadonlyMap<Dimension, Members>;
-  /** Kinds of dead letters that have series. */
   groupMembers: Members;
   /** The queue's own row is to be written with the next commit. */
   isTouched: boolean;
@@ -50,7 +45,6 @@ interface MemoryOptions {
 interface MemoryServices {
   readonly callbacks: TrackerOptions;
   readonly routes: Routes;
-  /** Whether new entries are logged. */
   readonly isLogged: boolean;
 }
 
@@ -104,7 +98,6 @@ function restoreSelection(
   };
 }
 
-/** Memory from its rows. */
 export function restoreMemory(
   rows: ReadonlyMap<string, string>,
   { filters, breakdowns }: MemoryOptions,

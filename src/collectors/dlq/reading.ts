@@ -28,7 +28,6 @@ export interface Reading {
   isProven(filter: Selection): boolean;
 }
 
-/** What a request threw. */
 export interface Failure {
   readonly error: unknown;
 }
@@ -41,7 +40,6 @@ export const toFailure =
     throw error;
   };
 
-/** Whether the service is why a read failed. */
 const isOfService = (error: unknown, { aborted }: AbortSignal) =>
   error instanceof Error && 'reason' in error && !aborted;
 

@@ -37,7 +37,6 @@ const CHUNK = 4096;
 const SMALLEST = 64;
 /** Numbers of 32 bits that an entry has in a chunk: its hash, low half first, and seconds since the Unix epoch. */
 const WIDTH = 3;
-/** Bits of a mark. */
 const [SEEN, NEW] = [1, 2];
 
 interface Chunk {

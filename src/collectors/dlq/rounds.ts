@@ -129,7 +129,6 @@ export async function readStep(walk: Walk, { all, filters }: Memory): Promise<St
   return step([], chunks <= CHUNKS_A_STEP);
 }
 
-/** Folds the pages of one step of a round. */
 export function foldStep(
   memory: Memory,
   walk: Walk,

@@ -63,7 +63,6 @@ export function failFilter(filter: Selection, id: WalkId, error: unknown, now: n
   filter.failure = { name, reason, message, isContradicted, since: Math.min(failure?.since ?? now, now) };
 }
 
-/** Notes that a complete read of a selection succeeded. */
 export function clearFailure(selection: Selection): void {
   selection.isTouched ||= selection.isContradicted;
   selection.isContradicted = false;

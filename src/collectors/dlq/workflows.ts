@@ -15,11 +15,9 @@ export interface WorkflowReading {
   isWorthwhile: boolean;
 }
 
-/** What one step read of them. */
 export interface WorkflowRead {
   readonly rows: readonly DlqEntry[];
   readonly isLast: boolean;
-  /** Rows that could not be read. */
   readonly rejected: number;
   /** The service does not know the question. */
   readonly isUnknown?: boolean;

@@ -44,9 +44,7 @@ const CHECK_EVERY = 60_000;
 /** How long a total that may be resumed is kept, milliseconds. */
 const KEPT = 30 * IDLE_AFTER;
 
-/** What was counted for one destination. */
 export interface Counted {
-  /** Key of its row. */
   readonly row: string;
   readonly tally: DestinationTally;
   /** When it was heard of last, milliseconds since the Unix epoch. */
@@ -73,7 +71,6 @@ export interface Destinations {
   stored(name: string): StoredTally | undefined;
 }
 
-/** `since`: as in `Counted`. */
 export interface ShownTally extends DestinationTally {
   readonly since?: number | undefined;
 }
@@ -82,7 +79,6 @@ export interface StoredTally extends ShownTally {
   readonly heard: number;
 }
 
-/** Maximum number of distinct names. */
 const MOST_BEYOND = 10_000;
 
 /** `stored`: rows from before this process. `isNative`: histograms of new destinations have native buckets. */

@@ -23,9 +23,7 @@ export interface EventsServices {
   readonly backfill?: number | undefined;
   /** Milliseconds after its due time at which a message that has not ended is late. */
   readonly onTimeWithin?: number | undefined;
-  /** The account's. */
   readonly schedules?: readonly Schedule[] | undefined;
-  /** Default: no routes. */
   readonly routes?: Routes | undefined;
   /** Undefined where messages are not traced. */
   readonly traces?: TraceOptions | undefined;
@@ -44,7 +42,6 @@ export interface EventsFacts {
   readonly since: number | undefined;
   readonly log: LogTally;
   readonly destinations: ReadonlyMap<string, ShownTally>;
-  /** By name. */
   readonly schedules: ReadonlyMap<string, ScheduleFacts>;
   /** Destinations that were met beyond the cap. */
   readonly beyondCap: number;

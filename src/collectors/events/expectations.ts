@@ -49,7 +49,6 @@ export interface Timetable {
   expectUntil(time: number, allowance: Allowance): boolean;
   /** As `expectUntil`, for an event of that time: what is not allowed before it is never judged. */
   expectFor(time: number, allowance: Allowance): boolean;
-  /** A message was created. */
   started(at: number): boolean;
   /** One that was created at `createdAt`, as far as that is known, was delivered. */
   delivered(at: number, createdAt: number | undefined): boolean;

@@ -9,7 +9,6 @@ import type { Schedules } from './schedules.ts';
 import { countEvent, type LogTally } from './tally.ts';
 import type { Traces } from './traces.ts';
 
-/** A message that has not ended. */
 export interface OpenMessage {
   /** Undefined when it began before the log was read. */
   readonly createdAt: number | undefined;
@@ -19,7 +18,6 @@ export interface OpenMessage {
   activeAt: number | undefined;
   attempts: number;
   overdue: boolean;
-  /** Its row is in the store. */
   isStored: boolean;
 }
 
@@ -27,7 +25,6 @@ export interface OpenMessage {
 export interface Checkpoint {
   /** Events until here are history: they happened before anything was counted. */
   floor: number;
-  /** Time of the newest event ever seen. */
   newest: number | undefined;
   /** Every identity after this is remembered. Older events are indistinguishable from new ones and are not read again. */
   dedupeFrom: number;
@@ -56,7 +53,6 @@ export interface Checkpoint {
   destination: string;
 }
 
-/** Of an account whose log is read for the first time. */
 export function firstCheckpoint(now: number, from: number, destination: string): Checkpoint {
   return {
     floor: now,
@@ -81,7 +77,6 @@ export interface Gauges {
   readonly newest: number | undefined;
   readonly inFlight: number;
   readonly oldestInFlight: number | undefined;
-  /** Messages in flight past their on-time target. */
   readonly overdue: number;
 }
 
@@ -121,7 +116,6 @@ export interface Memory {
   readonly traces: Traces | undefined;
   /** Attempts by flow-control key; undefined where flow control is not audited. */
   readonly attempts: AttemptLedger | undefined;
-  /** When the checkpoint was committed last. */
   savedAt: number;
   /** Keys of rows to write with the next commit. */
   readonly touched: Set<string>;
@@ -131,14 +125,12 @@ export interface Memory {
 
 export const MINUTE = 60_000;
 
-/** Counts an event, and the attempt that it ends. */
 export function count({ destinations, touched }: Memory, { destination, state, statusClass, time }: KeptEvent): void {
   const { row, tally } = destinations.of(destination, time);
   countEvent(tally, state, statusClass);
   touched.add(row);
 }
 
-/** Forgets a message. */
 export function close({ open, touchedOpen }: Memory, message: bigint, known: OpenMessage): void {
   open.delete(message);
   // Most begin and end between two commits, and never have a row.

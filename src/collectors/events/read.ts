@@ -24,7 +24,6 @@ export interface RangeRead {
   readonly rows: Map<bigint, DeliveryEvent> | undefined;
   /** Identities of rows that said the same as another of the range. */
   readonly twice: bigint[];
-  /** Rows that could not be read. */
   rejected: number;
   /** Pages that had anything of the range: a service may ignore what was asked for, and cutting would not help. */
   pages: number;

@@ -1,7 +1,6 @@
 import { recordOf } from '../../kit/record.ts';
 import { EVENT_STATES, type EventState } from '../../model/message.ts';
 
-/** Events of the last while by state. */
 export interface Recent {
   /** `state`: index in EVENT_STATES; `time`: milliseconds. */
   add(state: number, time: number): void;
@@ -19,7 +18,6 @@ export function createRecent(): Recent {
   let counts = new Map<number, number>();
   /** Milliseconds of a key. */
   let slice = 1;
-  /** Of all events by state. */
   const sums: number[] = Array(EVENT_STATES.length).fill(0);
 
   const increase = (time: number, state: number, by: number) => {

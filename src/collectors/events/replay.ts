@@ -24,16 +24,13 @@ export interface ReplayStep {
 export interface Replay {
   /** One step a minute, and one at the end of the range. To be read once. Rejects with the reader's error. */
   readonly steps: AsyncIterable<ReplayStep>;
-  /** Progress of the reading. */
   readonly found: ReplayFound;
 }
 
 export interface ReplayFound {
   readTo: number;
   events: number;
-  /** Time of the oldest listed event. */
   oldest: number | undefined;
-  /** Unreadable rows. */
   rejected: number;
 }
 

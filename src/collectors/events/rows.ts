@@ -50,7 +50,6 @@ function writeCheckpoint({ dedupeFrom, watermark, lastFollowed, ...rest }: Check
 interface MemoryOptions {
   readonly destination: DestinationOption;
   readonly maxDestinations: number;
-  /** Default: they are not shown. */
   readonly destinationHistograms?: boolean;
 }
 
@@ -58,11 +57,9 @@ interface MemoryServices {
   readonly routes: Routes;
   readonly schedules?: readonly Schedule[] | undefined;
   readonly traces?: TraceOptions | undefined;
-  /** Whether attempts are followed by flow-control key. */
   readonly isAudited?: boolean | undefined;
 }
 
-/** Memory from its rows. */
 export function restoreMemory(
   rows: ReadonlyMap<string, string>,
   { destination: option, maxDestinations, destinationHistograms = false }: MemoryOptions,

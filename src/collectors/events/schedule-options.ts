@@ -47,9 +47,7 @@ const schedule = z.strictObject({
 /** What is to start, and when. Times: milliseconds. */
 export type Schedule = z.output<typeof schedule>;
 
-/** Those that an account has. */
 export const schedulesOf = (schedules: readonly Schedule[], account: string): readonly Schedule[] =>
   schedules.filter(({ accounts }) => accounts?.includes(account) ?? true);
 
-/** The section `schedules`. */
 export const schedulesOptions = z.array(schedule).max(200, { error: 'must have at most 200 schedules' });

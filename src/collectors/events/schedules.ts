@@ -8,7 +8,6 @@ import { MATCH_KEYS, type MatchKey, type Schedule } from './schedule-options.ts'
 
 /** What is shown of one schedule. Times: milliseconds since the Unix epoch. */
 export interface ScheduleFacts extends Readonly<Omit<ScheduleState, 'open' | 'expectedTo'>> {
-  /** When the next start is expected. */
   readonly next: number | undefined;
 }
 
@@ -53,7 +52,6 @@ function open(schedule: Schedule, row: string | undefined): One {
   return { id, schedule, state, timetable: createTimetable(schedule, state) };
 }
 
-/** What an event says of each. */
 const readersOf = (routes: Routes): Readonly<Record<MatchKey, (event: DeliveryEvent) => string | undefined>> => ({
   scheduleId: ({ schedule }) => schedule,
   label: ({ label }) => label,
@@ -88,10 +86,8 @@ function createFinder(all: readonly One[], routes: Routes): Schedules['of'] {
 
 interface SchedulesOptions {
   readonly configured: readonly Schedule[];
-  /** Rows by the names of schedules. */
   readonly stored: ReadonlyMap<string, string>;
   readonly routes: Routes;
-  /** The row of this key is to be written. */
   readonly touch: (key: string) => void;
 }
 
@@ -208,7 +204,6 @@ export const scheduleFamilies = {
   ),
 };
 
-/** Samples by the keys of `scheduleFamilies`. */
 export function scheduleSamples(facts: ReadonlyMap<string, ScheduleFacts>) {
   const each = (value: (facts: ScheduleFacts) => number | undefined): Sample<'schedule'>[] =>
     [...facts].flatMap(([schedule, facts]) => {

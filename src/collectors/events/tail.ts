@@ -23,13 +23,10 @@ import { createRecent, type Recent } from './recent.ts';
 
 /** Times: milliseconds. */
 export interface TailOptions {
-  /** Window of recent events. */
   readonly window: number;
   /** Span that is read again, because the log is late. */
   readonly overlap: number;
-  /** History to read at the very first start. */
   readonly backfill: number;
-  /** Messages that are followed at a time. */
   readonly most: number;
   /** Milliseconds after its due time at which a message that has not ended is late. */
   readonly onTimeWithin: number;
@@ -43,11 +40,9 @@ export interface LogWalk {
   readonly until: number;
   readonly readBack: ReadBack;
   range: RangeRead;
-  /** Milliseconds of the next range. */
   span: number;
 }
 
-/** What folding needs to know of a walk. */
 type Walked = Omit<TailWalk, 'range'>;
 
 /** What is folded of a range. `events`: each once. */
@@ -129,7 +124,6 @@ export async function readTail(
   return undefined;
 }
 
-/** Folds a complete range into what is known. */
 export function foldTail(memory: Memory, walk: Walked, range: FoundRange, options: TailOptions): void {
   memory.checkpoint ??= firstCheckpoint(walk.until, range.from, memory.destinationOption);
   const { checkpoint, log, touched } = memory;

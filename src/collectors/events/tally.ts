@@ -31,20 +31,17 @@ export const BOUNDS = {
   attempts: [1, 2, 3, 4, 5, 6, 8],
 } as const;
 
-/** How long messages wait. */
 interface Waits {
   readonly timeToDeliver: HistogramState;
   readonly queueWait: HistogramState;
 }
 
-/** What only rises, of one destination. */
 export interface DestinationTally extends Waits {
   readonly events: Record<EventState, number>;
   readonly finished: Record<Outcome, number>;
   readonly answers: Record<Result, Record<StatusClass, number>>;
 }
 
-/** What only rises, of the whole log. */
 export interface LogTally extends Waits {
   readonly attempt: Record<Result, HistogramState>;
   readonly attempts: Record<Outcome, HistogramState>;

@@ -24,7 +24,6 @@ export interface TraceOptions {
   readonly account: string;
   /** Share of messages whose traces are kept although nothing was the matter with them. */
   readonly sampleRatio: number;
-  /** Bounded queue of the traces that wait for export. */
   readonly queue: TraceQueue;
 }
 

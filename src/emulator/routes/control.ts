@@ -10,7 +10,6 @@ export interface About {
   readonly description: string;
   readonly seed: number;
   readonly speed: number;
-  /** How many accounts the emulator has. */
   readonly accounts: number;
   /** The endpoints of the service that are emulated, such as `GET /v2/dlq`. */
   readonly endpoints: readonly string[];
@@ -96,7 +95,6 @@ function settings({ state, faults }: ControlParts): Setting[] {
   ];
 }
 
-/** A page that says what this is. */
 function showHome({ scenario, description, accounts, endpoints }: About, all: readonly Setting[]): RequestHandler {
   const text = [
     'Emulator of a hosted message-delivery service. Its messages are made up and never sent.',

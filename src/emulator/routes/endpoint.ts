@@ -4,12 +4,10 @@ import type { EmulatorState } from '../state.ts';
 /** Answers a request; `parameter` is that of the path, decoded, empty when it has none. */
 export type Answer = (state: EmulatorState, request: Request, response: Response, parameter: string) => void;
 
-/** One operation of the service. */
 export interface Endpoint {
   /** Such as `GET /v2/dlq/{dlqId}`. */
   readonly name: string;
   readonly method: string;
-  /** Of the path. */
   readonly pattern: RegExp;
   /** Bearer token of the data addresses, or the Basic authentication of the account-management address. */
   readonly login: 'bearer' | 'account';

@@ -50,7 +50,6 @@ export const pauseFlowControlKey: Answer = (state, _request, response, path) => 
   else response.status(400).json({ error: 'Flow Control key not found' });
 };
 
-/** Parallelism over all keys. */
 export const globalParallelism: Answer = (state, _request, response) => {
   const parallelismCount = [...state.keys().values()].reduce((sum, { running }) => sum + running, 0);
   response.json({ parallelismMax: 100, parallelismCount });
