@@ -1,8 +1,8 @@
 import { lengthOf } from './exposition-body.ts';
 import type { Encoding, Part } from './exposition-encoding.ts';
 import { unitOf } from './exposition-text.ts';
-import { type Exemplar, type Family, type FamilyType, roundSum, type Sample } from './family.ts';
-import { isComplete, type NativeHistogram, totalOf, ZERO_THRESHOLD } from './native-histogram.ts';
+import type { Exemplar, Family, FamilyType, Sample } from './family.ts';
+import { isComplete, type NativeHistogram, ZERO_THRESHOLD } from './native-histogram.ts';
 
 /*
  * io.prometheus.client.MetricFamily (prometheus/client_model, metrics.proto), one byte a character: such strings are joined,
@@ -133,25 +133,19 @@ function nativeOf({ value: count, whole }: Sample): NativeHistogram | undefined 
   return native && isComplete(native, count) ? native : undefined;
 }
 
-const histogramBytes = (count: number, sum: number, buckets: string, since: number | undefined) =>
+const histogramBytes = ({ value: count, since }: Sample, sum: number, buckets: string) =>
   METRIC.histogram +
   sized(HISTOGRAM.count + varint(count) + HISTOGRAM.sum + double(sum) + buckets + created(HISTOGRAM.created, since));
 
-/** A series of the message for those with native buckets. Buckets that began later than the classic ones stand alone. */
+/** A series of the message for those with native buckets. */
 function nativeSeries(last: Sample, buckets: readonly Sample[], sum: number): string | undefined {
   const native = nativeOf(last);
-  if (!native) return undefined;
-  const { later } = native;
-  if (later) return histogramBytes(totalOf(native), roundSum(later.sum), nativeBytes(native), later.since);
-  return histogramBytes(last.value, sum, buckets.map(bucketBytes).join('') + nativeBytes(native), last.since);
+  return native && histogramBytes(last, sum, buckets.map(bucketBytes).join('') + nativeBytes(native));
 }
 
 /** A series of the message for the others. */
-function classicSeries(last: Sample, buckets: readonly Sample[], sum: number): string | undefined {
-  const native = nativeOf(last);
-  if (native && !native.later) return undefined;
-  return histogramBytes(last.value, sum, buckets.map(bucketBytes).join(''), last.since);
-}
+const classicSeries = (last: Sample, buckets: readonly Sample[], sum: number): string | undefined =>
+  nativeOf(last) ? undefined : histogramBytes(last, sum, buckets.map(bucketBytes).join(''));
 
 function valueBytes(type: FamilyType, { value, since }: Sample): string {
   if (type === 'counter') return METRIC.counter + sized(VALUE + double(value) + created(COUNTER_CREATED, since));

@@ -1,6 +1,6 @@
 /** The door of this room: what a metric family is, and what its samples are. */
 
-import { createNative, isComplete, type NativeHistogram, observeNative } from './native-histogram.ts';
+import { createNative, type NativeHistogram, observeNative } from './native-histogram.ts';
 
 export type { NativeHistogram } from './native-histogram.ts';
 
@@ -104,7 +104,7 @@ export interface HistogramState {
   sum: number;
   /** The latest trace of each bucket, where there is one. */
   exemplars?: (Exemplar | null)[];
-  /** The same values in finer buckets, or those since it began. */
+  /** The same values in finer buckets. */
   readonly native?: NativeHistogram;
 }
 
@@ -114,12 +114,9 @@ export function createHistogram(bounds: readonly number[], isNative = true): His
   return isNative ? { ...classic, native: createNative() } : classic;
 }
 
-/** One from the store. Where native buckets would lack values, they begin anew at `since`, milliseconds since the Unix epoch. */
-export function withNative(stored: HistogramState, since: number): HistogramState {
-  const before = stored.counts.reduce((sum, count) => sum + count, 0);
-  if (stored.native && isComplete(stored.native, before)) return stored;
-  return { ...stored, native: createNative(before === 0 ? undefined : { since, before, sum: 0 }) };
-}
+/** A stored histogram with native buckets. One without them starts again: it was never shown. */
+export const withNative = (stored: HistogramState, bounds: readonly number[]): HistogramState =>
+  stored.native ? stored : createHistogram(bounds);
 
 /** A sum as it is shown: to a millionth, which adding up floating-point numbers would spoil. */
 export const roundSum = (sum: number): number => Math.round(sum * 1e6) / 1e6;

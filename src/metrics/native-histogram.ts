@@ -10,17 +10,6 @@ export interface NativeHistogram {
   readonly counts: number[];
   /** Buckets that have a value. */
   populated: number;
-  /** Only of one that began later than the classic buckets of the same histogram. */
-  readonly later?: Later;
-}
-
-interface Later {
-  /** Milliseconds since the Unix epoch. */
-  readonly since: number;
-  /** How many values came before. */
-  readonly before: number;
-  /** Of the values since. */
-  sum: number;
 }
 
 /** As client_golang's: zero itself, and what no clock can measure. */
@@ -39,10 +28,7 @@ const BOUNDS: readonly number[] = [
 /** Buckets with a value that a series has at most; then each pair becomes one. As client_golang and OpenTelemetry advise. */
 const MOST = 160;
 
-export function createNative(later?: Later): NativeHistogram {
-  const empty = { schema: FINEST, zero: 0, first: 0, counts: [], populated: 0 };
-  return later ? { ...empty, later } : empty;
-}
+export const createNative = (): NativeHistogram => ({ schema: FINEST, zero: 0, first: 0, counts: [], populated: 0 });
 
 /** Index of the bucket of twice the width that holds the bucket of index `index`. */
 const inPairs = (index: number) => Math.ceil(index / 2) + 0;
@@ -71,12 +57,11 @@ function halve(native: NativeHistogram): void {
 }
 
 export function observeNative(native: NativeHistogram, value: number): void {
-  if (native.later) native.later.sum += value;
   if (value <= ZERO_THRESHOLD) {
     native.zero += 1;
     return;
   }
-  // Has no bucket: the count of all values, which is compared before it is shown, is one short from now on.
+  // Has no bucket, so `isComplete` is false from now on.
   if (!Number.isFinite(value)) return;
   const { counts } = native;
   const index = indexOf(value, native.schema);
@@ -94,6 +79,5 @@ export function observeNative(native: NativeHistogram, value: number): void {
 export const totalOf = ({ zero, counts }: Pick<NativeHistogram, 'zero' | 'counts'>): number =>
   counts.reduce((sum, count) => sum + count, zero);
 
-/** Whether it has all values of a histogram with `count` of them, but for those before it began: a version that knew none may have counted alone. */
-export const isComplete = (native: NativeHistogram, count: number): boolean =>
-  totalOf(native) + (native.later?.before ?? 0) === count;
+/** Whether it has all values of a histogram with `count` values. */
+export const isComplete = (native: NativeHistogram, count: number): boolean => totalOf(native) === count;

@@ -69,8 +69,6 @@ export function restoreMemory(
   const checkpoint = row === undefined ? undefined : readCheckpoint(row);
   const log = rows.get('log');
   const isNative = option !== 'none' && destinationHistograms;
-  // What the store has was counted until then.
-  const nativeSince = checkpoint?.readTo ?? 0;
   // Names that were made from something else say nothing now.
   const isSameOption = checkpoint?.destination === option;
   const destinations = new Map<string, StoredTally>();
@@ -85,7 +83,7 @@ export function restoreMemory(
     const [, kind = '', name = ''] = /^(\w+)\/?(.*)$/s.exec(key) ?? [];
     if (kind === 'destination' && name.startsWith(`${option}/`)) {
       const tally = JSON.parse(value) as StoredTally;
-      const waits = isNative ? waitsWithNative(tally, nativeSince) : {};
+      const waits = isNative ? waitsWithNative(tally) : {};
       destinations.set(name.slice(option.length + 1), { ...tally, ...waits });
     } else if (kind === 'open') {
       const [createdAt, dueAt, activeAt, attempts, overdue] = JSON.parse(value) as StoredOpen;

@@ -88,10 +88,10 @@ export function createLogTally(): LogTally {
   };
 }
 
-/** Waits from the store, with native buckets. They begin at `since`, milliseconds since the Unix epoch, where there are none. */
-export const waitsWithNative = ({ timeToDeliver, queueWait }: Waits, since: number): Waits => ({
-  timeToDeliver: withNative(timeToDeliver, since),
-  queueWait: withNative(queueWait, since),
+/** Stored waits, with native buckets. */
+export const waitsWithNative = ({ timeToDeliver, queueWait }: Waits): Waits => ({
+  timeToDeliver: withNative(timeToDeliver, BOUNDS.timeToDeliver),
+  queueWait: withNative(queueWait, BOUNDS.queueWait),
 });
 
 /** A time in milliseconds as a histogram has it; two clocks may make it negative, which is none. */
