@@ -49,7 +49,7 @@ function judged<M extends { readonly now: number }>(
 ): Problem[] {
   const problems = new Map<string, Problem>();
   for (const { kind, severity, runbook, check } of checks) {
-    for (const found of check(moment)) {
+    for (const found of [check(moment)].flat()) {
       const subject = found.subject ?? null;
       const key = JSON.stringify([kind, subject]);
       if (problems.has(key)) continue;

@@ -8,9 +8,12 @@ type Round = AccountView['rounds'][number];
 
 const AUXILIARY = new Map(dataSources.map(({ name, auxiliary = [] }) => [name, auxiliary]));
 
-/** Rounds that gauges depend on. */
+/** Whether no gauge depends on a round. */
+export const isAuxiliary = ({ collector, round }: Pick<Round, 'collector' | 'round'>): boolean =>
+  AUXILIARY.get(collector)?.includes(round) ?? false;
+
 const mainRounds = ({ collector, rounds }: CollectorStatus) =>
-  rounds.filter(({ round }) => !AUXILIARY.get(collector)?.includes(round));
+  rounds.filter(({ round }) => !isAuxiliary({ collector, round }));
 
 function stateOf({ stale, success, complete, idle, dataAt }: RoundStatus, withdrawn: boolean): Round['state'] {
   if (stale) return withdrawn ? 'withdrawn' : 'stale';

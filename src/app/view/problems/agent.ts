@@ -54,11 +54,9 @@ export const AGENT: readonly Check<AgentMoment>[] = [
     check({ statuses }) {
       const blind = statuses.filter(isBlind).length;
       if (blind < 3 || blind <= statuses.length / 2) return [];
-      return [
-        {
-          text: `${count(blind)} of the ${count(statuses.length)} accounts can’t be read: the service is down, or the network path to it.`,
-        },
-      ];
+      return {
+        text: `${count(blind)} of the ${count(statuses.length)} accounts can’t be read: the service is down, or the network path to it.`,
+      };
     },
   },
   {
@@ -69,12 +67,10 @@ export const AGENT: readonly Check<AgentMoment>[] = [
     check: ({ databaseAway }) =>
       databaseAway === undefined
         ? []
-        : [
-            {
-              since: databaseAway,
-              text: 'The database is away: counters stand still, and auto-cancel cancels nothing. Accounts of other replicas are shown as they were before.',
-            },
-          ],
+        : {
+            since: databaseAway,
+            text: 'The database is away: counters stand still, and auto-cancel cancels nothing. Accounts of other replicas are shown as they were before.',
+          },
   },
   {
     kind: 'store_failing',
@@ -87,11 +83,9 @@ export const AGENT: readonly Check<AgentMoment>[] = [
       const failures = statuses.flatMap(unstored);
       const [first] = failures;
       if (!first) return [];
-      return [
-        {
-          text: `${plural(failures.length, 'round')} can’t store what was read, so counters stand still: ${first.message}.`,
-        },
-      ];
+      return {
+        text: `${plural(failures.length, 'round')} can’t store what was read, so counters stand still: ${first.message}.`,
+      };
     },
   },
   {
@@ -103,12 +97,10 @@ export const AGENT: readonly Check<AgentMoment>[] = [
       [...outcomesBy(notifications)].flatMap(([notifier, { sent, failed }]) =>
         sent > 0 || failed === 0
           ? []
-          : [
-              {
-                subject: notifier,
-                text: `${plural(failed, 'notification')} to ${notifier} failed in the last 15 minutes, and none was delivered.`,
-              },
-            ],
+          : {
+              subject: notifier,
+              text: `${plural(failed, 'notification')} to ${notifier} failed in the last 15 minutes, and none was delivered.`,
+            },
       ),
   },
   {
@@ -118,7 +110,7 @@ export const AGENT: readonly Check<AgentMoment>[] = [
     when: 'for a minute the OTLP receiver has not accepted all pushed metrics',
     check: ({ pushTrouble, now }) =>
       pushTrouble && now - pushTrouble.since >= PUSH_FAILING
-        ? [{ since: pushTrouble.since, text: `The OTLP receiver does not accept metrics: ${pushTrouble.reason}.` }]
+        ? { since: pushTrouble.since, text: `The OTLP receiver does not accept metrics: ${pushTrouble.reason}.` }
         : [],
   },
   {
@@ -130,12 +122,10 @@ export const AGENT: readonly Check<AgentMoment>[] = [
       const [first, ...others] = lastReload?.faults ?? [];
       if (!first) return [];
       const more = others.length === 0 ? '' : ` (and ${plural(others.length, 'other fault')})`;
-      return [
-        {
-          since: lastReload?.at,
-          text: `The changed configuration was refused, and the one before is in use: ${first.message}${more}.`,
-        },
-      ];
+      return {
+        since: lastReload?.at,
+        text: `The changed configuration was refused, and the one before is in use: ${first.message}${more}.`,
+      };
     },
   },
 ];

@@ -13,9 +13,11 @@ export const AUTO_CANCEL: readonly AccountCheck[] = [
       [...(autoCancel?.unresolved ?? [])].flatMap(([rule, since]) => {
         const age = (now - since) / 1000;
         if (age <= UNRESOLVED) return [];
-        return [
-          { subject: rule, since, text: `A cancel by the rule ${rule} has had no known outcome for ${lasting(age)}.` },
-        ];
+        return {
+          subject: rule,
+          since,
+          text: `A cancel by the rule ${rule} has had no known outcome for ${lasting(age)}.`,
+        };
       }),
   },
   {
@@ -26,12 +28,10 @@ export const AUTO_CANCEL: readonly AccountCheck[] = [
     check: ({ autoCancel }) =>
       [...(autoCancel?.breakers ?? [])].flatMap(([breaker, isOpen]) =>
         isOpen
-          ? [
-              {
-                subject: breaker,
-                text: `The breaker ${breaker} is open: nothing is cancelled until an operator resets it.`,
-              },
-            ]
+          ? {
+              subject: breaker,
+              text: `The breaker ${breaker} is open: nothing is cancelled until an operator resets it.`,
+            }
           : [],
       ),
   },
@@ -41,8 +41,6 @@ export const AUTO_CANCEL: readonly AccountCheck[] = [
     runbook: null,
     when: 'an operator has paused auto-cancel',
     check: ({ autoCancel }) =>
-      autoCancel?.isPaused
-        ? [{ text: 'Auto-cancel is paused: nothing is cancelled until an operator resumes it.' }]
-        : [],
+      autoCancel?.isPaused ? { text: 'Auto-cancel is paused: nothing is cancelled until an operator resumes it.' } : [],
   },
 ];

@@ -47,8 +47,8 @@ interface Described {
   readonly when: string;
 }
 
-/** One thing that can be wrong. Pure. A check judges nothing from what is not known, and nothing but itself from stale data. */
-export type Check<M> = Described & { check(moment: M): readonly Found[] };
+/** One possible problem. Pure. A check does not evaluate missing data; only checks of staleness evaluate stale data. */
+export type Check<M> = Described & { check(moment: M): Found | readonly Found[] };
 export type AccountCheck = Check<Moment>;
 
 /** Milliseconds. */

@@ -71,9 +71,9 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
       const news = came
         ? `${plural(came.by, 'dead letter')} entered ${within(came.overSeconds)}; the queue grew`
         : 'The dead-letter queue grew';
-      return [
-        { text: `${news} by ${count(grown.by)} to ${count(messages)} ${within(grown.overSeconds)}${most(queue)}.` },
-      ];
+      return {
+        text: `${news} by ${count(grown.by)} to ${count(messages)} ${within(grown.overSeconds)}${most(queue)}.`,
+      };
     }),
   },
   {
@@ -85,12 +85,10 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
       const [entered, expiry] = [msOf(oldestEntered), msOf(nextExpiry)];
       if (entered === undefined || expiry === undefined || retentionSeconds === null || left === null) return [];
       if (now - entered <= DLQ_EXPIRING * retentionSeconds * 1000 || left.removed < left.expired) return [];
-      return [
-        {
-          since: entered + DLQ_EXPIRING * retentionSeconds * 1000,
-          text: `The longest-queued dead letter expires ${expiry > now ? `in ${lasting((expiry - now) / 1000)}, ` : ''}at ${clockTime(expiry, now)}.`,
-        },
-      ];
+      return {
+        since: entered + DLQ_EXPIRING * retentionSeconds * 1000,
+        text: `The longest-queued dead letter expires ${expiry > now ? `in ${lasting((expiry - now) / 1000)}, ` : ''}at ${clockTime(expiry, now)}.`,
+      };
     }),
   },
   {
@@ -102,12 +100,10 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
       const entered = msOf(queue.oldestEntered);
       if (entered === undefined || now - entered <= dlqMaxAge) return [];
       const size = queue.messages === null ? '' : ` of ${count(queue.messages)}`;
-      return [
-        {
-          since: entered + dlqMaxAge,
-          text: `The longest-queued${size} dead letters has been there for ${lasting((now - entered) / 1000)} (objective: ${lasting(dlqMaxAge / 1000)})${most(queue)}.`,
-        },
-      ];
+      return {
+        since: entered + dlqMaxAge,
+        text: `The longest-queued${size} dead letters has been there for ${lasting((now - entered) / 1000)} (objective: ${lasting(dlqMaxAge / 1000)})${most(queue)}.`,
+      };
     }),
   },
   {
@@ -117,11 +113,9 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
     when: 'the queue uses more than 80 % of what the plan allows',
     check: queue((_moment, { messages, most }) => {
       if (messages === null || most === null || messages <= DLQ_FULL * most) return [];
-      return [
-        {
-          text: `The dead-letter queue holds ${count(messages)} of the ${count(most)} messages that the plan allows (${share(messages / most)}).`,
-        },
-      ];
+      return {
+        text: `The dead-letter queue holds ${count(messages)} of the ${count(most)} messages that the plan allows (${share(messages / most)}).`,
+      };
     }),
   },
   {
@@ -135,9 +129,10 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
       const since = msOf(oldestInProgress);
       const oldest = since === undefined ? '' : `, the oldest for ${lasting((moment.now - since) / 1000)}`;
       const by = rule === undefined ? '' : ` by the rule ${rule}`;
-      return [
-        { since, text: `${plural(number, 'failure callback seems', 'failure callbacks seem')} stuck${by}${oldest}.` },
-      ];
+      return {
+        since,
+        text: `${plural(number, 'failure callback seems', 'failure callbacks seem')} stuck${by}${oldest}.`,
+      };
     }),
   },
   {
@@ -148,11 +143,9 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
     check: queue((_moment, { callbacks }) => {
       const [failed, succeeded] = [callbacks?.fail ?? 0, callbacks?.success ?? 0];
       if (failed === 0 || failed <= CALLBACKS_FAILED * succeeded) return [];
-      return [
-        {
-          text: `${count(failed)} of the ${count(failed + succeeded)} failure callbacks that ended failed: these workflows were not told.`,
-        },
-      ];
+      return {
+        text: `${count(failed)} of the ${count(failed + succeeded)} failure callbacks that ended failed: these workflows were not told.`,
+      };
     }),
   },
 ];

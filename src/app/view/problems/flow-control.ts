@@ -63,7 +63,7 @@ const keys = (check: (moment: Moment, row: Row) => Omit<Found, 'subject'> | unde
   if (!isCurrent(data)) return [];
   return rows.flatMap(row => {
     const found = row.waiting > 0 ? check(moment, row) : undefined;
-    return found ? [{ ...found, subject: row.key }] : [];
+    return found ? { ...found, subject: row.key } : [];
   });
 };
 
@@ -96,9 +96,7 @@ export const WAITLISTS: readonly AccountCheck[] = [
     check: ({ view: { flowControl } }) =>
       isCurrent(flowControl.data)
         ? flowControl.rows.flatMap(row =>
-            row.ghostSlots === null || row.ghostSlots === 0
-              ? []
-              : [{ subject: row.key, ...ghosts(row, row.ghostSlots) }],
+            row.ghostSlots === null || row.ghostSlots === 0 ? [] : { subject: row.key, ...ghosts(row, row.ghostSlots) },
           )
         : [],
   },

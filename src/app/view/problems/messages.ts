@@ -55,11 +55,9 @@ function failing({ times, short }: typeof FAST | typeof SLOW) {
     const found = burns(moment, 'failed', times, short);
     if (!found) return [];
     const { bad, all, ratio, allowed, overSeconds } = found;
-    return [
-      {
-        text: `${count(bad)} of the ${count(all)} messages that ended ${within(overSeconds)} failed: ${share(ratio)}, where the objective allows ${share(allowed)}.`,
-      },
-    ];
+    return {
+      text: `${count(bad)} of the ${count(all)} messages that ended ${within(overSeconds)} failed: ${share(ratio)}, where the objective allows ${share(allowed)}.`,
+    };
   });
 }
 
@@ -69,11 +67,9 @@ function late({ times, short }: typeof FAST | typeof SLOW) {
     if (!found) return [];
     const { bad, all, allowed, overSeconds } = found;
     const target = lasting(objectives.onTimeWithinSeconds);
-    return [
-      {
-        text: `${plural(bad, 'message')} missed the target of ${target} ${within(overSeconds)}, ${count(all)} ended; the objective allows ${share(allowed)} to be late.`,
-      },
-    ];
+    return {
+      text: `${plural(bad, 'message')} missed the target of ${target} ${within(overSeconds)}, ${count(all)} ended; the objective allows ${share(allowed)} to be late.`,
+    };
   });
 }
 
@@ -147,11 +143,9 @@ export const MESSAGES: readonly AccountCheck[] = [
       const found = ended(moment, 'overdue', 30 * MINUTE);
       // Of a shorter time it says little that nothing has ended.
       if (!found || found.overSeconds < 29 * 60 || found.bad < FEWEST_BAD || found.all > 0) return [];
-      return [
-        {
-          text: `${count(found.bad)} messages became overdue ${within(found.overSeconds)}, and none was delivered or failed.`,
-        },
-      ];
+      return {
+        text: `${count(found.bad)} messages became overdue ${within(found.overSeconds)}, and none was delivered or failed.`,
+      };
     }),
   },
   {
@@ -163,11 +157,9 @@ export const MESSAGES: readonly AccountCheck[] = [
       const [retries, attempts] = [riseOf(moment, 'retry', 15 * MINUTE), riseOf(moment, 'active', 15 * MINUTE)];
       if (!retries || !attempts || attempts.by <= RETRIES.fewest || retries.by <= RETRIES.share * attempts.by)
         return [];
-      return [
-        {
-          text: `${count(retries.by)} of the ${count(attempts.by)} delivery attempts ${within(attempts.overSeconds)} led to a retry (${share(retries.by / attempts.by)}).`,
-        },
-      ];
+      return {
+        text: `${count(retries.by)} of the ${count(attempts.by)} delivery attempts ${within(attempts.overSeconds)} led to a retry (${share(retries.by / attempts.by)}).`,
+      };
     }),
   },
   {
@@ -179,7 +171,7 @@ export const MESSAGES: readonly AccountCheck[] = [
       const lag = lagOf(moment.view);
       if (lag === undefined || lag <= LOG_BEHIND || !isMoving(moment)) return [];
       const text = `The event log is ${lasting(lag)} behind, although messages move: numbers of messages lag.`;
-      return [{ since: msOf(newest), text }];
+      return { since: msOf(newest), text };
     }),
   },
   {
@@ -192,7 +184,7 @@ export const MESSAGES: readonly AccountCheck[] = [
       if (lag === undefined || !lately || lately.by === 0 || (inFlight ?? 0) === 0) return [];
       if (lag <= Math.max(FIRST_LAG, (USUAL_TIMES * lately.overSeconds) / lately.by)) return [];
       const text = `The event log is ${lasting(lag)} behind, after ${count(lately.by)} events ${within(lately.overSeconds)}.`;
-      return [{ since: msOf(newest), text }];
+      return { since: msOf(newest), text };
     }),
   },
   {
@@ -203,11 +195,9 @@ export const MESSAGES: readonly AccountCheck[] = [
     check: log((moment, events) => {
       const rise = moment.changes.rise(gaps.name, events.gaps, HOUR);
       if (!rise || rise.by === 0) return [];
-      return [
-        {
-          text: `${plural(rise.by, 'gap')} in the event log ${within(rise.overSeconds)}: counters of events are too low.`,
-        },
-      ];
+      return {
+        text: `${plural(rise.by, 'gap')} in the event log ${within(rise.overSeconds)}: counters of events are too low.`,
+      };
     }),
   },
 ];

@@ -1,9 +1,9 @@
-import { dataSources } from '../../../collectors/index.ts';
 import type { Family } from '../../../metrics/family.ts';
 import { type KeptCounter, ownFamilies } from '../../../metrics/own.ts';
 import { BLIND_FOR, LISTS_MISSING, RATE_LIMITED, REQUESTS_KEPT, REQUESTS_LAST } from '../../../metrics/thresholds.ts';
 import { serviceErrorIn } from '../../../upstream/errors.ts';
 import { seriesName } from '../recent.ts';
+import { isAuxiliary } from '../truth.ts';
 import { sum } from '../values.ts';
 import {
   type AccountCheck,
@@ -28,9 +28,6 @@ const DATA: Readonly<Record<string, string>> = {
   flow_control: 'Flow-control keys',
 };
 const dataOf = (collector: string) => DATA[collector] ?? collector;
-
-const AUXILIARY = new Map(dataSources.map(({ name, auxiliary = [] }) => [name, auxiliary]));
-const isAuxiliary = ({ collector, round }: Round) => AUXILIARY.get(collector)?.includes(round) ?? false;
 
 /** Rounds that ask the service: the account's record is a file of the agent's own. */
 const asking = ({ rounds }: ShownAccount) => rounds.filter(({ collector }) => collector !== 'account');
@@ -119,7 +116,7 @@ function staleData(moment: Moment, kind: 'data_stale' | 'data_withdrawn', state:
     const age = since === undefined ? Number.POSITIVE_INFINITY : now - since;
     const young = age < BLIND_FOR * 1000 ? ({ severity: 'warning' } as const) : {};
     const text = `${dataOf(collector)} ${read}${gone}${why === undefined ? '' : `: ${why}`}.`;
-    return [{ subject: collector, since, ...young, text }];
+    return { subject: collector, since, ...young, text };
   });
 }
 
@@ -127,7 +124,7 @@ function staleData(moment: Moment, kind: 'data_stale' | 'data_withdrawn', state:
 const risen = <L extends string>({ changes }: Moment, family: Family<L>, counter: KeptCounter<L>, label: L) =>
   [...counter.totalsBy(label)].flatMap(([value, total]) => {
     const rise = changes.rise(seriesName(family.name, { [label]: value }), total, QUARTER);
-    return rise ? [{ value, ...rise }] : [];
+    return rise ? { value, ...rise } : [];
   });
 
 /** Reasons that often pass before a filter is read again. */
@@ -146,7 +143,7 @@ export const READING: readonly AccountCheck[] = [
       const rejected = asking(view).filter(({ failure }) => failure?.reason === 'unauthorized');
       const [why] = rejected.flatMap(round => serviceError(round) ?? []);
       const status = why === undefined ? '401' : `401: ${why}`;
-      return [{ since: lastRead(view), text: `The service refuses the token (${status}); ${ofShown(moment)}.` }];
+      return { since: lastRead(view), text: `The service refuses the token (${status}); ${ofShown(moment)}.` };
     },
   },
   {
@@ -161,9 +158,11 @@ export const READING: readonly AccountCheck[] = [
       const since = lastRead(view);
       const lasts = since === undefined ? seenFor(moment, 'service_unavailable', null) : now - since;
       const young = lasts < BLIND_FOR * 1000 ? ({ severity: 'warning' } as const) : {};
-      return [
-        { since, ...young, text: `${say(lasts < 1000 ? '' : ` for ${lasting(lasts / 1000)}`)}; ${ofShown(moment)}.` },
-      ];
+      return {
+        since,
+        ...young,
+        text: `${say(lasts < 1000 ? '' : ` for ${lasting(lasts / 1000)}`)}; ${ofShown(moment)}.`,
+      };
     },
   },
   {
@@ -209,11 +208,9 @@ export const READING: readonly AccountCheck[] = [
       const limited = outcomes.find(({ value }) => value === 'rate_limited');
       const all = sum(outcomes.map(({ by }) => by));
       if (!limited || limited.by < RATE_LIMITED.fewest || limited.by <= RATE_LIMITED.share * all) return [];
-      return [
-        {
-          text: `${count(limited.by)} of the ${count(all)} requests in ${lasting(limited.overSeconds)} got 429 (${share(limited.by / all)}).`,
-        },
-      ];
+      return {
+        text: `${count(limited.by)} of the ${count(all)} requests in ${lasting(limited.overSeconds)} got 429 (${share(limited.by / all)}).`,
+      };
     },
   },
   {
@@ -225,11 +222,9 @@ export const READING: readonly AccountCheck[] = [
       const { budgetRemaining: left, budgetPerDay: all } = calls;
       const dayLeft = 1 - (now % 86_400_000) / 86_400_000;
       if (left === null || all === 0 || left / all - REQUESTS_KEPT >= REQUESTS_LAST * dayLeft) return [];
-      return [
-        {
-          text: `${count(left)} of the ${count(all)} requests of today are left until 00:00 UTC: rounds wait for them.`,
-        },
-      ];
+      return {
+        text: `${count(left)} of the ${count(all)} requests of today are left until 00:00 UTC: rounds wait for them.`,
+      };
     },
   },
   {
@@ -242,12 +237,10 @@ export const READING: readonly AccountCheck[] = [
         ({ value: collector, by, overSeconds }) =>
           by === 0
             ? []
-            : [
-                {
-                  subject: collector,
-                  text: `${plural(by, 'row')} of ${collector} could not be read in ${lasting(overSeconds)}: what is shown is incomplete, and nothing counts as gone.`,
-                },
-              ],
+            : {
+                subject: collector,
+                text: `${plural(by, 'row')} of ${collector} could not be read in ${lasting(overSeconds)}: what is shown is incomplete, and nothing counts as gone.`,
+              },
       ),
   },
   {
@@ -268,7 +261,7 @@ export const READING: readonly AccountCheck[] = [
               : messages === null
                 ? 'its size is unknown'
                 : `its size is of ${since === undefined ? 'before' : clockTime(since, now)}`;
-            return [{ subject: name, since, text: `The filter ${name} fails: ${failure.message}; ${shown}.` }];
+            return { subject: name, since, text: `The filter ${name} fails: ${failure.message}; ${shown}.` };
           })
         : [],
   },
@@ -282,12 +275,10 @@ export const READING: readonly AccountCheck[] = [
         ({ value: collector, by, overSeconds }) =>
           by < LISTS_MISSING
             ? []
-            : [
-                {
-                  subject: collector,
-                  text: `${plural(by, 'answer')} to ${collector} in ${lasting(overSeconds)} had no readable list; what was read before is shown.`,
-                },
-              ],
+            : {
+                subject: collector,
+                text: `${plural(by, 'answer')} to ${collector} in ${lasting(overSeconds)} had no readable list; what was read before is shown.`,
+              },
       ),
   },
 ];

@@ -35,12 +35,12 @@ export const REPLICAS: readonly Check<Unheld>[] = [
       if (holder === undefined) {
         if (unheldFor <= leaseTime) return [];
         const since = now - Math.max(unheldFor, age ?? 0);
-        return [{ since, text: `Not collected by any replica: none holds it; ${last}.` }];
+        return { since, text: `Not collected by any replica: none holds it; ${last}.` };
       }
       const silent = age ?? waitedFor;
       if (silent <= SILENT) return [];
       const text = `Not collected by any replica: ${holder} holds it and has reported nothing for ${lasting(silent / 1000)}; ${last}.`;
-      return [{ since: now - silent, text }];
+      return { since: now - silent, text };
     },
   },
 ];

@@ -43,7 +43,7 @@ const schedules =
     isCurrent(moment.view.events.data)
       ? moment.view.schedules.flatMap(schedule => {
           const found = check(moment, schedule);
-          return found ? [{ ...found, subject: schedule.name }] : [];
+          return found ? { ...found, subject: schedule.name } : [];
         })
       : [];
 
