@@ -13,7 +13,6 @@ export interface PageContext {
   readonly lifecycle: boolean;
   /** Who asks, where the port knows. */
   readonly caller: string | undefined;
-  readonly externalUrl: string | null;
   /** URL of this replica, where replicas share the store. */
   readonly replica?: string | undefined;
   /** Since when the database that replicas share does not answer, milliseconds since the Unix epoch. */

@@ -34,8 +34,6 @@ const HEADERS: Readonly<Record<string, string>> = {
   'X-Frame-Options': 'DENY',
 };
 
-const PATHS = ['/', '/accounts/:name', '/auto-cancel', '/agent', '/runbooks/:name', '/assets/:hash/:name'];
-
 const YEAR = 31_536_000;
 
 const compress = promisify(gzip);
@@ -67,18 +65,13 @@ const missing = (what: Html, context: PageContext) =>
     body: html`<div class="verdict unknown"><h1>Not found</h1><p>${what}</p></div><p><a href="${context.root || './'}">All accounts</a></p>`,
   });
 
-/** The pages, and what they are made of: `/`, `/accounts/NAME`, `/auto-cancel`, `/agent`, `/runbooks/NAME`, `/assets/HASH/FILE`. */
+/** The pages, their assets and the runbooks. */
 export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Router {
   const assets = createAssets();
-  // A response may hold thousands of rows: concurrent ones would take all memory.
+  // A response may have thousands of rows: concurrent ones would exhaust the memory.
   const serially = createSerially();
-  /** A page of a thousand rows, with all that it is made of, is some megabytes: a crowd of them must not be. */
-  const inTurn =
-    <P>(answer: (request: Request<P>, response: Response) => Promise<void>) =>
-    (request: Request<P>, response: Response) =>
-      serially(async () => {
-        if (!response.destroyed) await answer(request, response);
-      });
+  // With a slash at the end, relative links would be of another folder.
+  const router = Router({ strict: true });
   const contextOf = (request: IncomingMessage, root: PageContext['root']): PageContext => ({
     root,
     assets: assets.folder(),
@@ -86,68 +79,70 @@ export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Route
     now: served.clock.now(),
     lifecycle: isOn(),
     caller: callerOf(request),
-    externalUrl: served.externalUrl,
     replica: served.replicas?.self.url,
     databaseAway: served.replicas?.awaySince(),
   });
+
+  function add(
+    path: string,
+    handle: (request: Request<{ name: string; hash: string }>, response: Response) => unknown,
+  ) {
+    router.route(path).get(handle).all(onlyAllow(READ));
+  }
+
+  /** Adds a page. `root`: from the page to the root of the port. `make` returns undefined for an unknown name. */
+  function addPage(
+    path: string,
+    root: PageContext['root'],
+    make: (context: PageContext, request: Request<{ name: string }>) => Promise<Html | undefined>,
+  ): void {
+    add(path, (request, response) =>
+      serially(async () => {
+        if (response.destroyed) return;
+        const page = await make(contextOf(request, root), request);
+        await (page ? send(response, page) : noAccount(request, response));
+      }),
+    );
+  }
+
   const noAccount = (request: IncomingMessage, response: Response) =>
     send(response, missing(html`No account of that name is configured.`, contextOf(request, '../')), 404);
 
-  // With a slash at the end, relative links would be of another folder.
-  return Router({ strict: true })
-    .get(
-      '/',
-      inTurn(async (request, response) => {
-        const query = queryOf(request.query);
-        const view = await served.overview(query);
-        await send(response, overviewPage(view, contextOf(request, ''), { query, faults: served.reloadFaults() }));
-      }),
-    )
-    .get(
-      '/accounts/:name',
-      inTurn(async (request: Request<{ name: string }>, response) => {
-        const { name } = request.params;
-        // Nothing is read for a name that is not configured.
-        const isConfigured = served.accounts.includes(name);
-        if (isConfigured) await served.replicas?.refresh();
-        const view = isConfigured ? served.account(name) : undefined;
-        await (view ? send(response, accountPage(view, contextOf(request, '../'))) : noAccount(request, response));
-      }),
-    )
-    .get(
-      '/auto-cancel',
-      inTurn(async (request, response) =>
-        send(response, autoCancelPage(await served.autoCancel(undefined), contextOf(request, ''))),
-      ),
-    )
-    .get(
-      '/agent',
-      inTurn(async (request, response) => send(response, agentPage(await served.agent(), contextOf(request, '')))),
-    )
-    .get('/runbooks/:name', (request, response) => {
-      const { name } = request.params;
-      const context = contextOf(request, '../');
-      const text = readRunbook(name);
-      if (text === undefined) return send(response, missing(html`There is no runbook of that name.`, context), 404);
-      return send(response, layout({ title: name, context, nav: 'overview', body: runbookHtml(text) }));
-    })
-    .get('/assets/:hash/:name', (request, response) => {
-      const { hash, name } = request.params;
-      const asset = assets.find(name);
-      if (!asset) {
-        response.status(404).type('text').send('not found\n');
-        return;
-      }
-      // The page of another replica, or of the version before, gets what there is, but must not keep it.
-      const isSame = assets.folder() === `assets/${hash}/`;
-      response.setHeader('Cache-Control', isSame ? `max-age=${YEAR}, immutable` : 'no-store');
-      response.writeHead(200, { 'Content-Type': asset.type, 'Content-Length': asset.body.length });
-      response.end(asset.body);
-    })
-    .all(PATHS, onlyAllow(READ))
-    .use((error: unknown, request: Request, response: Response, next: NextFunction) => {
-      // What can't be decoded names nothing.
-      if (error instanceof URIError) return noAccount(request, response);
-      next(error);
-    });
+  addPage('/', '', async (context, request) => {
+    const query = queryOf(request.query);
+    return overviewPage(await served.overview(query), context, { query, faults: served.reloadFaults() });
+  });
+  addPage('/accounts/:name', '../', async (context, { params: { name } }) => {
+    if (!served.accounts.includes(name)) return undefined;
+    await served.replicas?.refresh();
+    const view = served.account(name);
+    return view && accountPage(view, context);
+  });
+  addPage('/auto-cancel', '', async context => autoCancelPage(await served.autoCancel(undefined), context));
+  addPage('/agent', '', async context => agentPage(await served.agent(), context));
+  add('/runbooks/:name', (request, response) => {
+    const { name } = request.params;
+    const context = contextOf(request, '../');
+    const text = readRunbook(name);
+    if (text === undefined) return send(response, missing(html`There is no runbook of that name.`, context), 404);
+    return send(response, layout({ title: name, context, nav: 'overview', body: runbookHtml(text) }));
+  });
+  add('/assets/:hash/:name', (request, response) => {
+    const { hash, name } = request.params;
+    const asset = assets.find(name);
+    if (!asset) {
+      response.status(404).type('text').send('not found\n');
+      return;
+    }
+    // Pages of another replica or of another version get this file, but must not cache it under their address.
+    const isSame = assets.folder() === `assets/${hash}/`;
+    response.setHeader('Cache-Control', isSame ? `max-age=${YEAR}, immutable` : 'no-store');
+    response.writeHead(200, { 'Content-Type': asset.type, 'Content-Length': asset.body.length });
+    response.end(asset.body);
+  });
+  return router.use((error: unknown, request: Request, response: Response, next: NextFunction) => {
+    // A path that cannot be decoded names nothing.
+    if (error instanceof URIError) return noAccount(request, response);
+    next(error);
+  });
 }

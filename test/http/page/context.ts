@@ -8,7 +8,6 @@ export const context: PageContext = {
   now: NOW,
   lifecycle: false,
   caller: undefined,
-  externalUrl: null,
 };
 
 /** What people read: no markup, entities as they are written. */

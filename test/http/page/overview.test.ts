@@ -13,7 +13,6 @@ const context: PageContext = {
   now: NOW,
   lifecycle: false,
   caller: undefined,
-  externalUrl: null,
 };
 
 const page = (view: Overview, query: Partial<OverviewQuery> = {}, faults: OverviewAsk['faults'] = []) =>
