@@ -6,7 +6,7 @@ import { labelValue } from './dead-letters.ts';
 import { at, change, count, lasting, ratio } from './format.ts';
 import { type Html, html } from './html.ts';
 import type { PageContext } from './layout.ts';
-import { type Column, section, share, table, tile, tiles } from './tile.ts';
+import { type Column, name, section, share, table, tile, tiles } from './tile.ts';
 
 type FlowControl = AccountView['flowControl'];
 type Row = FlowControl['rows'][number];
@@ -14,7 +14,7 @@ type Row = FlowControl['rows'][number];
 /** How much of parallelism and of rate a key uses, where the service says. */
 function used(row: Row): Html {
   const { parallelismLimit, parallelismInUse, rateLimit, rateUsed, ratePeriodSeconds, saturation } = row;
-  if (saturation === null) return html`<span class="none">—</span>`;
+  if (saturation === null) return name(null);
   const parts = [
     parallelismLimit !== null && html`<small>${count(parallelismInUse)} of ${count(parallelismLimit)} at once</small>`,
     rateLimit !== null &&
@@ -24,20 +24,11 @@ function used(row: Row): Html {
 }
 
 function pausedWords({ paused, waiting }: Row): Html {
-  if (paused === null) return html`<span class="none">—</span>`;
+  if (paused === null) return name(null);
   if (!paused) return html`no`;
   return html`<span class="tag ${waiting > 0 ? 'warning' : 'plain'}">paused</span>`;
 }
 
-const STATES: Readonly<Record<FlowState, string>> = {
-  ok: 'ok',
-  throttled: 'throttled',
-  paused: 'paused',
-  draining: 'draining',
-  starved: 'starved',
-  ghost_slots: 'ghost slots',
-  unknown: 'unknown',
-};
 const LOOKS: Readonly<Partial<Record<FlowState, string>>> = { ghost_slots: 'warning', starved: 'warning' };
 
 /** What a state is told by, in a few words. */
@@ -64,9 +55,10 @@ const REASONS: Readonly<Record<FlowReason, string>> = {
 
 /** What a key does, why, and since when. */
 function stateOf({ state, stateReason, stateSince, ghostSlots, waiting }: Row, now: number): Html {
-  if (state === null) return html`<span class="none">—</span>`;
+  if (state === null) return name(null);
   const look = LOOKS[state];
-  const word = look === undefined ? html`${STATES[state]}` : html`<span class="tag ${look}">${STATES[state]}</span>`;
+  const title = state.replaceAll('_', ' ');
+  const word = look === undefined ? title : html`<span class="tag ${look}">${title}</span>`;
   const slots = ghostSlots !== null && ghostSlots > 0 && html` ${count(ghostSlots)}`;
   // A state stays for some reads more, until another has lasted; then messages may wait.
   const isPast = stateReason === 'nothing_waits' && waiting > 0;
@@ -78,7 +70,7 @@ function stateOf({ state, stateReason, stateSince, ghostSlots, waiting }: Row, n
 function drain(row: Row): Html {
   if (row.waiting === 0) return html`empty`;
   if (row.drainSeconds !== null) return lasting(row.drainSeconds);
-  return row.change === null ? html`<span class="none">—</span>` : html`does not shrink`;
+  return row.change === null ? name(null) : html`does not shrink`;
 }
 
 const COLUMNS: readonly Column<Row>[] = [

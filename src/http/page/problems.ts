@@ -29,51 +29,37 @@ const DATA_TAGS: Readonly<Record<DataState, Html | undefined>> = {
 /** What keeps a number from being the whole truth; nothing where it is. */
 export const dataTag = (state: DataState) => DATA_TAGS[state];
 
-/** What each kind of problem is called in two words, and its look if that is more specific than its severity. */
-const KINDS: Readonly<Record<Problem['kind'], readonly [words: string, look?: string]>> = {
-  token_rejected: ['token refused', 'refused'],
-  service_unavailable: ['service down', 'down'],
-  data_withdrawn: ['data withdrawn', 'withdrawn'],
-  data_stale: ['data stale', 'stale'],
-  rows_unreadable: ['data incomplete', 'partial'],
-  breaker_open: ['breaker open', 'open'],
-  rate_limited: ['rate limited'],
-  budget_low: ['call budget low'],
-  event_log_behind: ['event log behind'],
-  event_log_gap: ['event log gap'],
-  dlq_growing: ['dead letters growing'],
-  dlq_old: ['dead letters old'],
-  dlq_expiring: ['dead letters expiring'],
-  dlq_nearly_full: ['queue nearly full'],
-  callbacks_stuck: ['callbacks stuck'],
-  messages_failing: ['messages failing'],
-  messages_late: ['messages late'],
-  waitlist_growing: ['waitlist growing'],
-  ghost_slots: ['ghost slots'],
-  paused_with_backlog: ['paused with backlog'],
-  schedule_missed: ['schedule missed'],
-  schedule_late: ['schedule late'],
-  auto_cancel_paused: ['auto-cancel paused'],
-  cancel_unresolved: ['cancel unresolved'],
-  notifications_failing: ['notifications failing'],
-  push_failing: ['push failing'],
-  store_failing: ['store failing'],
-  callbacks_failing: ['callbacks failing'],
-  deliveries_stalled: ['deliveries stalled'],
-  lists_missing: ['lists missing'],
-  filter_failing: ['filter failing'],
-  retries_high: ['many retries'],
-  waitlist_stalled: ['waitlist stalled'],
-  reload_refused: ['reload refused'],
-  account_uncollected: ['not collected', 'down'],
-  database_away: ['database away', 'down'],
-  not_shown: ['cannot be shown'],
+/** Names of kinds of problems that differ from their API names. */
+const KIND_WORDS: Readonly<Partial<Record<Problem['kind'], string>>> = {
+  token_rejected: 'token refused',
+  service_unavailable: 'service down',
+  rows_unreadable: 'data incomplete',
+  budget_low: 'call budget low',
+  dlq_growing: 'dead letters growing',
+  dlq_old: 'dead letters old',
+  dlq_expiring: 'dead letters expiring',
+  dlq_nearly_full: 'queue nearly full',
+  auto_cancel_paused: 'auto-cancel paused',
+  retries_high: 'many retries',
+  account_uncollected: 'not collected',
+  not_shown: 'cannot be shown',
 };
 
-export function kindTag(kind: Problem['kind']): Html {
-  const [words, look = ''] = KINDS[kind];
-  return tag(words, look);
-}
+const kindWords = (kind: Problem['kind']) => KIND_WORDS[kind] ?? kind.replaceAll('_', ' ');
+
+/** Looks of kinds that are more specific than their severity. */
+const KIND_LOOKS: Readonly<Partial<Record<Problem['kind'], string>>> = {
+  token_rejected: 'refused',
+  service_unavailable: 'down',
+  data_withdrawn: 'withdrawn',
+  data_stale: 'stale',
+  rows_unreadable: 'partial',
+  breaker_open: 'open',
+  account_uncollected: 'down',
+  database_away: 'down',
+};
+
+export const kindTag = (kind: Problem['kind']) => tag(kindWords(kind), KIND_LOOKS[kind] ?? '');
 
 /** What others have named, as a unit: its direction of writing ends with it. */
 export const named = (text: string) => html`<bdi class="name">${text}</bdi>`;
@@ -89,7 +75,7 @@ export function newestOf(problems: readonly Problem[], now: number): Html {
   );
   const [newest] = known.sort((one, other) => Date.parse(other.since) - Date.parse(one.since));
   if (newest === undefined) return html``;
-  const what = problems.length > 1 && `newest: ${KINDS[newest.kind][0]} `;
+  const what = problems.length > 1 && `newest: ${kindWords(newest.kind)} `;
   return html` <span class="since">— ${what}since ${at(newest.since, now)}</span>`;
 }
 
