@@ -1,7 +1,6 @@
 import { request } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
 import { parseListen, serverOptions } from '../../src/http/options.ts';
-import { negotiateFormat } from '../../src/http/routes/metrics.ts';
 import { type HttpServer, type Served, type ServerSettings, startHttpServer } from '../../src/http/server.ts';
 import { systemClock } from '../../src/kit/clock.ts';
 import type { AccountStatus, RoundStatus } from '../../src/model/status.ts';
@@ -319,81 +318,6 @@ describe('other settings', () => {
     await server.apply(HOST);
     await expect(fetch(probes)).rejects.toThrow();
   });
-});
-
-describe('content negotiation', () => {
-  it.each([
-    [undefined, 'text'],
-    ['', 'text'],
-    ['*/*', 'text'],
-    ['text/html', 'text'],
-    ['text/plain;version=0.0.4', 'text'],
-    ['application/openmetrics-text', 'openmetrics'],
-    // Prometheus 2.42
-    [
-      'application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1',
-      'openmetrics',
-    ],
-    // Prometheus 3
-    [
-      'application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,text/plain;version=0.0.4;q=0.2,*/*;q=0.1',
-      'openmetrics',
-    ],
-    [
-      'application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.6,text/plain;version=0.0.4;q=0.3,application/openmetrics-text;version=1.0.0;q=0.2',
-      'protobuf',
-    ],
-    [
-      'application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=text;q=0.6,text/plain;version=0.0.4;q=0.3,application/openmetrics-text;version=1.0.0;q=0.2',
-      'text',
-    ],
-    // Prometheus 2.42, 2.53 and 3 with native histograms
-    [
-      'application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited,application/openmetrics-text;version=1.0.0;q=0.8,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1',
-      'protobuf',
-    ],
-    [
-      'application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.5,application/openmetrics-text;version=1.0.0;q=0.4,application/openmetrics-text;version=0.0.1;q=0.3,text/plain;version=0.0.4;q=0.2,*/*;q=0.1',
-      'protobuf',
-    ],
-    [
-      'application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.6,application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,text/plain;version=0.0.4;q=0.2,*/*;q=0.1',
-      'protobuf',
-    ],
-    [
-      'application/openmetrics-text;version=1.0.0,application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited',
-      'openmetrics',
-    ],
-    [
-      'Application/VND.google.protobuf ; Encoding="delimited" ; Proto="io.prometheus.client.MetricFamily" ; Q=0.2',
-      'protobuf',
-    ],
-    // Another message, another framing, or neither named
-    ['application/vnd.google.protobuf;proto=io.prometheus.client.Metric;encoding=delimited', 'text'],
-    ['application/vnd.google.protobuf;proto=IO.Prometheus.Client.MetricFamily;encoding=delimited', 'text'],
-    ['application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=text', 'text'],
-    ['application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=compact-text', 'text'],
-    ['application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily', 'text'],
-    ['application/vnd.google.protobuf;encoding=delimited', 'text'],
-    ['application/vnd.google.protobuf', 'text'],
-    ['application/*', 'text'],
-    [
-      'application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0,application/openmetrics-text;q=0.1',
-      'openmetrics',
-    ],
-    ['application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=-1', 'text'],
-    ['application/vnd.google.protobuf;proto;encoding;;=;q=;,;,=,"', 'text'],
-    ['application/vnd.google.protobuf;proto==io.prometheus.client.MetricFamily;encoding=delimited', 'text'],
-    [`${'application/vnd.google.protobuf;'.repeat(200)},application/openmetrics-text`, 'openmetrics'],
-    ['__proto__;__proto__=1;constructor=delimited', 'text'],
-    ['application/openmetrics-text;version=0.0.1', 'text'],
-    ['application/openmetrics-text;version=2.0.0;q=0.9,text/plain;q=0.1', 'text'],
-    ['application/openmetrics-text;q=0', 'text'],
-    ['application/openmetrics-text;q=x', 'text'],
-    ['text/plain, application/openmetrics-text', 'text'],
-    ['application/openmetrics-text; version="1.0.0"', 'openmetrics'],
-    ['APPLICATION/OPENMETRICS-TEXT ; VERSION=1.0.0', 'openmetrics'],
-  ])('%s → %s', (accept, format) => expect(negotiateFormat(accept)).toBe(format));
 });
 
 describe('listen addresses', () => {
