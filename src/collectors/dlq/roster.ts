@@ -127,57 +127,26 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()): R
     if (size * 2 > table.length) index();
   }
 
-  /** Frees a slot and moves those behind it that would no longer be found. */
-  function free(slot: number): void {
-    const mask = table.length - 1;
-    let hole = slot;
-    for (let next = (hole + 1) & mask; table[next] !== 0; next = (next + 1) & mask) {
-      const { words, at } = wordsAt(table[next] as number);
-      const home = (words[at] as number) & mask;
-      // Whether `home` lies cyclically in (hole, next]: then it can stay.
-      const stays = hole <= next ? home > hole && home <= next : home > hole || home <= next;
-      if (stays) continue;
-      table[hole] = table[next] as number;
-      hole = next;
-    }
-    table[hole] = 0;
-  }
-
-  /** `isRebuilt`: the table is rebuilt afterwards. */
-  function removeAt(number: number, chunk: Chunk, index: number, isRebuilt: boolean): void {
-    const { words, marks } = chunk;
-    const at = index * WIDTH;
-    if (!isRebuilt) free(slotOf(words[at] as number, words[at + 1] as number));
-    chunk.count -= 1;
-    size -= 1;
-    const last = chunk.count * WIDTH;
-    if (chunk.count !== index) {
-      const slot = isRebuilt ? undefined : slotOf(words[last] as number, words[last + 1] as number);
-      words.copyWithin(at, last, last + WIDTH);
-      marks[index] = marks[chunk.count] as number;
-      if (slot !== undefined) table[slot] = number * CHUNK + index + 1;
-    }
-    if (chunk.count === 0) chunks.delete(number);
-  }
-
-  /** Takes out the entries with such a mark. */
-  function removeWhere(isGone: (mark: number) => boolean, onRemoved: (number: number, seconds: number) => void): void {
-    let gone = 0;
-    for (const { marks, count } of chunks.values()) {
-      for (let at = 0; at < count; at += 1) if (isGone(marks[at] as number)) gone += 1;
-    }
-    if (gone === 0) return;
-    // Where many go, it is cheaper to find places for those that stay than to close the gaps one by one.
-    const isRebuilt = gone * 4 > size;
-    for (const [number, chunk] of [...chunks]) {
+  /** Removes the entries with such a mark. The table is rebuilt once for all of them. */
+  function removeWhere(
+    isRemoved: (mark: number) => boolean,
+    onRemoved?: (chunk: number, seconds: number) => void,
+  ): void {
+    const before = size;
+    for (const [number, chunk] of chunks) {
+      const { words, marks } = chunk;
       for (let at = chunk.count - 1; at >= 0; at -= 1) {
-        if (!isGone(chunk.marks[at] as number)) continue;
-        const seconds = chunk.words[at * WIDTH + 2] as number;
-        removeAt(number, chunk, at, isRebuilt);
-        onRemoved(number, seconds);
+        if (!isRemoved(marks[at] as number)) continue;
+        onRemoved?.(number, words[at * WIDTH + 2] as number);
+        chunk.count -= 1;
+        size -= 1;
+        // The last entry fills the gap.
+        words.copyWithin(at * WIDTH, chunk.count * WIDTH, (chunk.count + 1) * WIDTH);
+        marks[at] = marks[chunk.count] as number;
       }
+      if (chunk.count === 0) chunks.delete(number);
     }
-    if (isRebuilt) index();
+    if (size < before) index();
   }
 
   for (const [number, text] of stored) {
@@ -255,11 +224,7 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()): R
       return kept;
     },
     dropNewcomers() {
-      if (newcomers > 0)
-        removeWhere(
-          mark => (mark & NEW) !== 0,
-          () => undefined,
-        );
+      if (newcomers > 0) removeWhere(mark => (mark & NEW) !== 0);
       newcomers = 0;
       fresh.clear();
     },

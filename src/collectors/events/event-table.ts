@@ -55,12 +55,8 @@ export function createEventTable(events: readonly KeptEvent[]): EventTable {
   };
 }
 
-/** The event at an index, as it was put in, but for the class of its status, which is not kept. */
-export function eventAt(
-  { hashes, times, marks, destinations, schedules }: EventTable,
-  index: number,
-  statusClass = 0,
-): KeptEvent {
+/** The event at an index, as it was put in, except the class of its status, which is not kept. */
+export function eventAt({ hashes, times, marks, destinations, schedules }: EventTable, index: number): KeptEvent {
   const mark = marks[index] as number;
   return {
     identity: hashes[index * 2] as bigint,
@@ -70,7 +66,7 @@ export function eventAt(
     dueAt: times[index * 2 + 1] as number,
     destination: destinations[Math.floor(mark / STATES)] as string,
     schedules: schedules?.get(index),
-    statusClass,
+    statusClass: 0,
   };
 }
 

@@ -43,13 +43,6 @@ export interface LogWalk {
   span: number;
 }
 
-type Walked = Omit<TailWalk, 'range'>;
-
-/** What is folded of a range. `events`: each once. */
-export interface FoundRange extends Pick<RangeRead, 'from' | 'to' | 'rows' | 'twice' | 'rejected'> {
-  readonly events: { readonly size: number; values(): Iterable<KeptEvent> };
-}
-
 /** A read of the log from where the last one ended until now. */
 export interface TailWalk extends LogWalk {
   /** The newest event that was known when the read began. */
@@ -124,7 +117,7 @@ export async function readTail(
   return undefined;
 }
 
-export function foldTail(memory: Memory, walk: Walked, range: FoundRange, options: TailOptions): void {
+export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, options: TailOptions): void {
   memory.checkpoint ??= firstCheckpoint(walk.until, range.from, memory.destinationOption);
   const { checkpoint, log, touched } = memory;
   const isLast = range.to >= walk.until;
@@ -219,7 +212,7 @@ function noticeClock(checkpoint: Checkpoint, until: number, overlap: number): vo
 }
 
 /** Where rows can't be read, no schedule is judged. Those of the read before are known as long as no other joins them. */
-function noticeUnreadable(memory: Memory, { from, to, rejected }: FoundRange): void {
+function noticeUnreadable(memory: Memory, { from, to, rejected }: RangeRead): void {
   const { unreadable } = memory;
   if (rejected > (unreadable?.from === from ? unreadable.rows : 0)) memory.schedules.markUnread({ from, to });
   memory.unreadable = { from, rows: rejected };
@@ -234,7 +227,7 @@ const SURELY_KEPT = 3_600_000;
  * gone unread. The first range that lists anything decides. An empty answer proves nothing, but of that time no schedule is
  * judged.
  */
-function lookForHole(memory: Memory, checkpoint: Checkpoint, walk: Walked, range: FoundRange, isLast: boolean): void {
+function lookForHole(memory: Memory, checkpoint: Checkpoint, walk: TailWalk, range: RangeRead, isLast: boolean): void {
   const { before } = walk;
   const isFound = range.events.size > 0;
   if (!before || !(isFound || isLast)) return;
@@ -258,9 +251,9 @@ function lookForHole(memory: Memory, checkpoint: Checkpoint, walk: Walked, range
 function countFresh(
   memory: Memory,
   checkpoint: Checkpoint,
-  walk: Walked,
+  walk: TailWalk,
   fresh: readonly KeptEvent[],
-  range: FoundRange,
+  range: RangeRead,
   options: TailOptions,
 ): void {
   const { log, touched } = memory;
@@ -292,7 +285,7 @@ function countFresh(
 function endRead(
   memory: Memory,
   checkpoint: Checkpoint,
-  { until, refill, span, readBack }: Walked,
+  { until, refill, span, readBack }: TailWalk,
   overlap: number,
 ): void {
   if (refill) memory.recent = refill;
