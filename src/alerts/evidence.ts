@@ -31,19 +31,13 @@ export function windowsOf(condition: AlertCondition): { readonly selector: Selec
 }
 
 /** The histories of an account's series, as they are needed: they outlast the rules that look back on them. */
-export interface Histories {
-  of(selector: Selector, over: number): History;
-  /** Fills those that are new with what is known from before. Rejects with StoreError, and then tries no more. */
-  restore(past: Past): Promise<void>;
-  /** Forgets those that none of the conditions needs. */
-  keep(conditions: readonly AlertCondition[]): void;
-}
+export type Histories = ReturnType<typeof createHistories>;
 
-export function createHistories(): Histories {
+export function createHistories() {
   const known = new Map<string, History>();
   let fresh: { readonly selector: Selector; readonly over: number; readonly history: History }[] = [];
   return {
-    of(selector, over) {
+    of(selector: Selector, over: number): History {
       const id = windowId(selector, over);
       const before = known.get(id);
       const history = before ?? createHistory(over, selector.metric.endsWith('_total'));
@@ -51,12 +45,14 @@ export function createHistories(): Histories {
       if (!before) fresh.push({ selector, over, history });
       return history;
     },
-    async restore(past) {
+    /** Fills those that are new with what is known from before. Rejects with StoreError, and then tries no more. */
+    async restore(past: Past): Promise<void> {
       const all = fresh;
       fresh = [];
       for (const { selector, over, history } of all) history.restore(await past(selector, over));
     },
-    keep(conditions) {
+    /** Forgets those that none of the conditions needs. */
+    keep(conditions: readonly AlertCondition[]): void {
       const needed = new Set(conditions.flatMap(windowsOf).map(({ selector, over }) => windowId(selector, over)));
       for (const id of known.keys()) if (!needed.has(id)) known.delete(id);
     },

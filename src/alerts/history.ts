@@ -8,17 +8,7 @@ export interface Known {
 }
 
 /** Series of one kind as they were, over a window that moves on. In memory: it starts empty with the process, or from `restore`. */
-export interface History {
-  /** Takes what is known at `at` (monotonic, milliseconds), by key; undefined: nothing is. */
-  record(at: number, values: ReadonlyMap<string, number> | undefined): void;
-  /** Takes what an earlier process knew, ascending, before anything else; times are on this process's monotonic clock. */
-  restore(past: readonly Known[]): void;
-  /**
-   * The first value of each series in the window that ends at `at`, and whether the window began with it; undefined while the
-   * window was not watched from its begin on, and where nothing was known then.
-   */
-  firsts(at: number): ReadonlyMap<string, FirstValue> | undefined;
-}
+export type History = ReturnType<typeof createHistory>;
 
 /** Times that are kept of a window, at most: a longer one is not kept more exactly. */
 const POINTS = 120;
@@ -41,7 +31,7 @@ interface Point {
  * `over`: length of the window in milliseconds. Takes no more than some 150 times the memory of the series themselves. `isCounter`:
  * a value that falls began again at 0, and what was before it counts on from there.
  */
-export function createHistory(over: number, isCounter = false): History {
+export function createHistory(over: number, isCounter = false) {
   const points: Point[] = [];
   const apart = over / POINTS;
   const mayBeLate = Math.max(apart, Math.min(LATE, over * LATE_SHARE));
@@ -77,14 +67,20 @@ export function createHistory(over: number, isCounter = false): History {
   }
 
   return {
+    /** Takes what is known at `at` (monotonic, milliseconds), by key; undefined: nothing is. */
     record,
-    restore(past) {
+    /** Takes what an earlier process knew, ascending, before anything else; times are on this process's monotonic clock. */
+    restore(past: readonly Known[]): void {
       for (const { at, values } of past) {
         record(at, values);
         restoredUntil = at;
       }
     },
-    firsts(at) {
+    /**
+     * The first value of each series in the window that ends at `at`, and whether the window began with it; undefined while the
+     * window was not watched from its begin on, and where nothing was known then.
+     */
+    firsts(at: number): ReadonlyMap<string, FirstValue> | undefined {
       // As a rule it is the first.
       let from = -1;
       while ((points[from + 1]?.at ?? Number.POSITIVE_INFINITY) <= at - over) from += 1;

@@ -69,23 +69,9 @@ export async function linesOfStops(
 }
 
 /** The brake as of the last read of this process. */
-export interface Brake {
-  /** The pause that the last read found; undefined while auto-cancel runs, and before the first read. */
-  readonly pause: Pause | undefined;
-  /** Whether the last read that ended succeeded. An older read that ends after a newer one changes nothing. */
-  readonly isKnown: boolean;
-  /** Guard of an intent: the row of the last read, if auto-cancel runs. */
-  guard(): Guard;
-  /** Reads the row. Never rejects: `isKnown` is false if the store cannot be read. */
-  read(): Promise<void>;
-  /**
-   * Creates the row if this process has not done so: running, or paused if a journal from before there was a brake ends with a
-   * pause. Then reads it, and appends the pauses and resumes to these journals that they lack. Rejects with StoreError.
-   */
-  follow(journals: readonly Journal[]): Promise<void>;
-}
+export type Brake = ReturnType<typeof createBrake>;
 
-export function createBrake(store: Store, clock: Pick<Clock, 'now'>, log: Log): Brake {
+export function createBrake(store: Store, clock: Pick<Clock, 'now'>, log: Log) {
   let isCreated = false;
   let isKnown = false;
   let value: string | undefined;
@@ -128,16 +114,24 @@ export function createBrake(store: Store, clock: Pick<Clock, 'now'>, log: Log): 
   }
 
   return {
-    get pause() {
+    /** The pause that the last read found; undefined while auto-cancel runs, and before the first read. */
+    get pause(): Pause | undefined {
       return pause;
     },
-    get isKnown() {
+    /** Whether the last read that ended succeeded. An older read that ends after a newer one changes nothing. */
+    get isKnown(): boolean {
       return isKnown;
     },
     // No row has an empty value, so every intent is refused during a pause.
-    guard: () => ({ account: NO_ACCOUNT, key: BRAKE, value: pause || value === undefined ? '' : value }),
-    read: () => load().catch(() => undefined),
-    async follow(journals) {
+    /** Guard of an intent: the row of the last read, if auto-cancel runs. */
+    guard: (): Guard => ({ account: NO_ACCOUNT, key: BRAKE, value: pause || value === undefined ? '' : value }),
+    /** Reads the row. Never rejects: `isKnown` is false if the store cannot be read. */
+    read: (): Promise<void> => load().catch(() => undefined),
+    /**
+     * Creates the row if this process has not done so: running, or paused if a journal from before there was a brake ends with a
+     * pause. Then reads it, and appends the pauses and resumes to these journals that they lack. Rejects with StoreError.
+     */
+    async follow(journals: readonly Journal[]): Promise<void> {
       if (!isCreated) await create(journals);
       await load();
       const now = value;

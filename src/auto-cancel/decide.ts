@@ -27,14 +27,9 @@ export interface DecideDeps extends MomentsDeps {
 }
 
 /** Decides upon complete walks: what begins or ends to wait, which breakers open, what is planned and what is cancelled. */
-export interface Decider {
-  /** Rejects with StoreError, and when the signal is aborted; what was cut off may be done again. */
-  decide(facts: CallbackFacts, signal: AbortSignal): Promise<void>;
-  /** Stuck callbacks at the last decision, by rule. */
-  stuck(): ReadonlyMap<string, number>;
-}
+export type Decider = ReturnType<typeof createDecider>;
 
-export function createDecider(deps: DecideDeps): Decider {
+export function createDecider(deps: DecideDeps) {
   const { account, options, policy, journal, moments, lookUps, settling, decisions, lastRun, writer, clock, log } =
     deps;
   const { state } = journal;
@@ -188,8 +183,10 @@ export function createDecider(deps: DecideDeps): Decider {
   }
 
   return {
-    stuck: () => stuck,
-    async decide(facts, signal) {
+    /** Stuck callbacks at the last decision, by rule. */
+    stuck: (): ReadonlyMap<string, number> => stuck,
+    /** Rejects with StoreError, and when the signal is aborted; what was cut off may be done again. */
+    async decide(facts: CallbackFacts, signal: AbortSignal): Promise<void> {
       const { at } = facts;
       const staleBefore = staleReason(moments.account(at));
       if (!staleBefore) lookUps.begin();

@@ -8,18 +8,7 @@ import { urlOf } from './journal-state.ts';
 import type { Judged } from './judge.ts';
 
 /** Reports what was decided about each failure callback, once for each change, as a log line, a span and a count. */
-export interface DecisionLog {
-  skipped(judged: Judged, reason: string): void;
-  ended(action: ActionRef, outcome: FinalOutcome): void;
-  /**
-   * Why the walks can't be acted upon now; undefined when they can. Logged when it lasts: without a new walk nothing is
-   * decided, so nothing else would say why nothing happens. To be called often.
-   */
-  stale(reason: string | undefined): void;
-  /** Callbacks that are no longer tracked are reported again should they come back. */
-  forgetAllBut(actions: ReadonlySet<string>): void;
-  skips(): AutoCancelNumbers['skips'];
-}
+export type DecisionLog = ReturnType<typeof createDecisionLog>;
 
 /** Milliseconds for which walks may be stale before that is logged: a start, or one bad walk, is no news. */
 const LOG_STALE_AFTER = 10 * 60_000;
@@ -29,7 +18,7 @@ export function createDecisionLog(deps: {
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
   readonly log: Log;
   readonly tracer: Tracer;
-}): DecisionLog {
+}) {
   const { account, clock, log, tracer } = deps;
   const last = new Map<string, string>();
   const counts = new Map<string, AutoCancelNumbers['skips'][number]>();
@@ -42,7 +31,7 @@ export function createDecisionLog(deps: {
   }
 
   return {
-    skipped({ action, rule, mode, target, finding }, reason) {
+    skipped({ action, rule, mode, target, finding }: Judged, reason: string): void {
       if (last.get(action) === reason) return;
       last.set(action, reason);
       const key = `${rule.name}\0${reason}`;
@@ -55,7 +44,7 @@ export function createDecisionLog(deps: {
       if (finding.verdict === 'stuck') log.info(line, 'stuck failure callback skipped');
       else log.debug(line, 'failure callback skipped');
     },
-    ended({ action, rule, mode, target }, outcome) {
+    ended({ action, rule, mode, target }: ActionRef, outcome: FinalOutcome): void {
       last.set(action, outcome);
       const fields = { account, action, rule, mode, outcome };
       mark(fields);
@@ -65,7 +54,11 @@ export function createDecisionLog(deps: {
       else if (outcome === 'gave_up' || outcome === 'rejected') log.error(line, 'failure callback was not cancelled');
       else log.info(line, 'auto-cancel action ended');
     },
-    stale(reason) {
+    /**
+     * Why the walks can't be acted upon now; undefined when they can. Logged when it lasts: without a new walk nothing is
+     * decided, so nothing else would say why nothing happens. To be called often.
+     */
+    stale(reason: string | undefined): void {
       if (reason === undefined) {
         if (loggedReason !== undefined) log.info({ account }, 'auto-cancel data is complete and fresh again');
         staleSince = loggedReason = undefined;
@@ -78,9 +71,10 @@ export function createDecisionLog(deps: {
       const fields = { account, reason, seconds: Math.floor(lasted / 1000) };
       log.warn(fields, 'auto-cancel data is stale or incomplete: nothing is cancelled until a complete walk');
     },
-    forgetAllBut(actions) {
+    /** Callbacks that are no longer tracked are reported again should they come back. */
+    forgetAllBut(actions: ReadonlySet<string>): void {
       for (const action of last.keys()) if (!actions.has(action)) last.delete(action);
     },
-    skips: () => [...counts.values()],
+    skips: (): AutoCancelNumbers['skips'] => [...counts.values()],
   };
 }

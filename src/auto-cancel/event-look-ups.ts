@@ -6,34 +6,12 @@ import type { Judged } from './judge.ts';
 import { lookForEvents } from './look.ts';
 
 /** The newest events of those that lack nothing else, as far as there is room after a walk. */
-export interface EventLookUps {
-  /** What was said of an entry at this walk; undefined when it was not asked about. */
-  of(entryId: string): Silence | undefined;
-  /** A walk is decided upon: what was said at an earlier one is not known now. */
-  begin(): void;
-  /** The next walk has come before this one was decided upon, because the log is slow: what was said holds for that one, as of when it was asked. */
-  carryOver(): void;
-  /**
-   * Asks, in turn, those first about which something is left to decide, until the next walk has come. Where that happened
-   * at the last walk nothing is asked at this one: a log that answers late must not put off each decision to the next walk.
-   * Gives how many it had no room for that may be silent.
-   */
-  ask(
-    lacking: readonly Judged[],
-    isDecided: (judged: Judged) => boolean,
-    isOvertaken: () => boolean,
-    signal: AbortSignal,
-  ): Promise<number>;
-}
+export type EventLookUps = ReturnType<typeof createEventLookUps>;
 
 /** Messages whose events are read after one walk. */
 const MOST_LOOKUPS = 25;
 
-export function createEventLookUps(deps: {
-  readonly reader: Reader;
-  readonly clock: Clock;
-  readonly log: Log;
-}): EventLookUps {
+export function createEventLookUps(deps: { readonly reader: Reader; readonly clock: Clock; readonly log: Log }) {
   const { reader, clock, log } = deps;
   const said = new Map<string, Silence>();
   let isCarried = false;
@@ -43,15 +21,28 @@ export function createEventLookUps(deps: {
   let asked = new Map<string, { readonly at: number; readonly said: Silence['lastEventAt'] }>();
 
   return {
-    of: entryId => said.get(entryId),
-    begin() {
+    /** What was said of an entry at this walk; undefined when it was not asked about. */
+    of: (entryId: string): Silence | undefined => said.get(entryId),
+    /** A walk is decided upon: what was said at an earlier one is not known now. */
+    begin(): void {
       if (!isCarried) said.clear();
       [wasCarried, isCarried] = [isCarried, false];
     },
-    carryOver() {
+    /** The next walk has come before this one was decided upon, because the log is slow: what was said holds for that one, as of when it was asked. */
+    carryOver(): void {
       isCarried = true;
     },
-    async ask(lacking, isDecided, isOvertaken, signal) {
+    /**
+     * Asks, in turn, those first about which something is left to decide, until the next walk has come. Where that happened
+     * at the last walk nothing is asked at this one: a log that answers late must not put off each decision to the next walk.
+     * Gives how many it had no room for that may be silent.
+     */
+    async ask(
+      lacking: readonly Judged[],
+      isDecided: (judged: Judged) => boolean,
+      isOvertaken: () => boolean,
+      signal: AbortSignal,
+    ): Promise<number> {
       const before = asked;
       const lastAsked = ({ sighting }: Judged) => before.get(sighting.entry.id)?.at ?? -1;
       const sorted = lacking.toSorted(

@@ -1,14 +1,7 @@
 import type { Clock } from '../kit/clock.ts';
 
 /** Time for what limits acting: setting the wall clock neither gives anything back nor revives anything. Milliseconds since the Unix epoch. */
-export interface LimitClock {
-  /** For windows of time: moves as the monotonic clock does, from the later of the wall clock and the latest time in the journal on. */
-  elapsed(): number;
-  /** For what ends: the latest time that there ever was. */
-  latest(): number;
-  /** For lines of the journal. */
-  stamp(): number;
-}
+export type LimitClock = ReturnType<typeof createLimitClock>;
 
 /** Difference between wall and monotonic time, milliseconds, above which the clock was set. */
 const CLOCK_STEP = 30_000;
@@ -20,7 +13,7 @@ export function createLimitClock(
   clock: Pick<Clock, 'now' | 'monotonic'>,
   lastAt: number,
   onStep: (ms: number) => void,
-): LimitClock {
+) {
   const start = clock.now();
   let base = Math.max(start, lastAt) - clock.monotonic();
   let offset = start - clock.monotonic();
@@ -43,11 +36,14 @@ export function createLimitClock(
   }
 
   return {
+    /** For windows of time: moves as the monotonic clock does, from the later of the wall clock and the latest time in the journal on. */
     elapsed,
-    latest() {
+    /** For what ends: the latest time that there ever was. */
+    latest(): number {
       elapsed();
       return latest;
     },
-    stamp: () => Math.max(elapsed(), clock.now()),
+    /** For lines of the journal. */
+    stamp: (): number => Math.max(elapsed(), clock.now()),
   };
 }

@@ -5,7 +5,7 @@ import type { Brake } from './brake.ts';
 import type { Journal } from './journal.ts';
 import { isAskedBy } from './journal-state.ts';
 import type { Judged } from './judge.ts';
-import { createLimitClock, type LimitClock } from './limit-clock.ts';
+import { createLimitClock } from './limit-clock.ts';
 import type { AutoCancelOptions } from './options.ts';
 import type { AccountMoment, CallbackMoment, Lease, WalkView } from './stages.ts';
 
@@ -38,12 +38,7 @@ export interface LastRun {
 }
 
 /** What the stages are asked about, as it is at this very moment: to be read again after each wait, up to the request itself. */
-export interface Moments {
-  readonly time: LimitClock;
-  /** `walkAt`: begin of the walk that is decided upon. To be called often: sees walks come, and the clock being set. */
-  account(walkAt?: number): AccountMoment;
-  callback(judged: Judged, progress: Progress): CallbackMoment;
-}
+export type Moments = ReturnType<typeof createMoments>;
 
 /** Complete walks after the start, or after the clock has stepped, before anything is done. */
 const WALKS_BEFORE = 3;
@@ -58,7 +53,7 @@ export function mayBeThere(file: string): boolean {
   }
 }
 
-export function createMoments(deps: MomentsDeps): Moments {
+export function createMoments(deps: MomentsDeps) {
   const { account, options, policy, journal, brake, clock, log } = deps;
   const { state } = journal;
   /** Complete walks of this process, as far as is known. */
@@ -107,8 +102,9 @@ export function createMoments(deps: MomentsDeps): Moments {
 
   return {
     time,
+    /** `walkAt`: begin of the walk that is decided upon. To be called often: sees walks come, and the clock being set. */
     account: accountMoment,
-    callback(judged, { look, isLate = false, walkAt, usesBefore }) {
+    callback(judged: Judged, { look, isLate = false, walkAt, usesBefore }: Progress): CallbackMoment {
       const known = state.actions.get(judged.action);
       const own = known && isAskedBy(known, judged, policy) ? known : undefined;
       // Not spread: that would ask for everything.

@@ -24,18 +24,7 @@ type Sized = readonly [name: string, size: number];
 const byRank = ([a, sizeOfA]: Sized, [b, sizeOfB]: Sized) => sizeOfB - sizeOfA || (a < b ? -1 : 1);
 
 /** Finds those of many values that rank within the margin. No single step takes long, however many they are. */
-export interface Ranking {
-  /** How many were added. */
-  readonly count: number;
-  /** Those within the margin, in no order. */
-  readonly within: ReadonlyMap<string, { readonly size: number }>;
-  /** Each name once. Gives the name that is not, or no longer, within the margin: this one, or one before. */
-  add(name: string, size: number): string | undefined;
-  /** Changes the size of one within the margin: what it should rank behind now may be gone already. */
-  change(name: string, size: number): void;
-  /** Takes out the one that ranks last. */
-  takeLast(): string | undefined;
-}
+export type Ranking = ReturnType<typeof createRanking>;
 
 interface Place {
   readonly name: string;
@@ -46,7 +35,7 @@ interface Place {
 const ranksBehind = (a: Place, b: Place) => a.size < b.size || (a.size === b.size && a.name > b.name);
 
 /** A heap whose first place is the one that ranks last. */
-export function createRanking(cap: number): Ranking {
+export function createRanking(cap: number) {
   const most = Math.ceil(cap * MARGIN);
   const heap: Place[] = [];
   const places = new Map<string, Place>();
@@ -87,11 +76,14 @@ export function createRanking(cap: number): Ranking {
   }
 
   return {
-    get count() {
+    /** How many were added. */
+    get count(): number {
       return count;
     },
+    /** Those within the margin, in no order. */
     within: places,
-    add(name, size) {
+    /** Each name once. Gives the name that is not, or no longer, within the margin: this one, or one before. */
+    add(name: string, size: number): string | undefined {
       count += 1;
       const place = { name, size, at: heap.length };
       const [last] = heap;
@@ -101,12 +93,14 @@ export function createRanking(cap: number): Ranking {
       settle(place);
       return heap.length > most ? takeLast() : undefined;
     },
-    change(name, size) {
+    /** Changes the size of one within the margin: what it should rank behind now may be gone already. */
+    change(name: string, size: number): void {
       const place = places.get(name);
       if (!place) return;
       place.size = size;
       settle(place);
     },
+    /** Takes out the one that ranks last. */
     takeLast,
   };
 }

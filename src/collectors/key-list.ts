@@ -24,11 +24,7 @@ export interface ReadList {
 }
 
 /** Adds up the keys of a list, and keeps the rows of few: a list may have 300,000. */
-export interface KeyList {
-  add(entry: FlowControlEntry): void;
-  /** `rejected`: rows that could not be read. */
-  end(rejected: number): ReadList;
-}
+export type KeyList = ReturnType<typeof createKeyList>;
 
 interface Selection {
   readonly include: readonly string[];
@@ -53,7 +49,7 @@ function keyFilter({ include, exclude }: Selection): (key: string) => boolean {
     (included.length === 0 || included.some(matches => matches(key))) && !excluded.some(matches => matches(key));
 }
 
-export function createKeyList(selection: Selection, before: Before): KeyList {
+export function createKeyList(selection: Selection, before: Before) {
   const watched = new Set(selection.watch);
   const isShown = keyFilter(selection);
   // A key with the name of the rest (__other__) is part of the rest: they would be indistinguishable.
@@ -87,7 +83,7 @@ export function createKeyList(selection: Selection, before: Before): KeyList {
 
   return {
     // A key listed twice is one key; its last row counts.
-    add(entry) {
+    add(entry: FlowControlEntry): void {
       const { key, waitlistSize } = entry;
       const sizeBefore = sizes.get(key);
       sizes.set(key, waitlistSize);
@@ -100,7 +96,8 @@ export function createKeyList(selection: Selection, before: Before): KeyList {
         rank(entry);
       } else if (needed.has(key)) held.set(key, entry);
     },
-    end(rejected) {
+    /** `rejected`: rows that could not be read. */
+    end(rejected: number): ReadList {
       const keys = sizes.size + rejected;
       const staying = stayingKeys(rejected);
       for (const entry of staying) {

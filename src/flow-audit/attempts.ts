@@ -52,20 +52,7 @@ export interface Attempts {
 }
 
 /** Follows attempts through events in any order. */
-export interface AttemptLedger {
-  /** The first read of this process begins: of events from `from` on, at `now`. */
-  open(from: number, now: number): void;
-  add(event: AttemptEvent): void;
-  /** Everything until `settledTo` is listed. `readTo`: a read of the log is complete, which asked for events until there. */
-  settle(read: { readonly newest: number; readonly settledTo: number; readonly readTo: number | undefined }): void;
-  /** The log lost events until `time`: what began before is not known. */
-  reset(time: number): void;
-  readonly view: Attempts;
-  /** The log is to be read again from here on, so that nothing is missing after a restart; undefined where nothing was stored. */
-  readonly rereadFrom: number | undefined;
-  /** What the next process needs, when it is time to store it: once a minute of reading. */
-  row(): string | undefined;
-}
+export type AttemptLedger = ReturnType<typeof createAttemptLedger>;
 
 /** An attempt without an end is given up after the longest time that the service allows one, milliseconds. */
 const LONGEST_ATTEMPT = 12 * 3_600_000;
@@ -119,7 +106,7 @@ type StoredLedger = {
 };
 
 /** `stored`: the row of an earlier process. */
-export function createAttemptLedger(stored?: string): AttemptLedger {
+export function createAttemptLedger(stored?: string) {
   const before = stored === undefined ? undefined : (JSON.parse(stored) as StoredLedger);
   const running = new Map<bigint, Running>();
   /** Of attempts that ended a short while ago: what is listed late or twice must not count again. */
@@ -306,13 +293,15 @@ export function createAttemptLedger(stored?: string): AttemptLedger {
 
   return {
     view,
+    /** The log is to be read again from here on, so that nothing is missing after a restart; undefined where nothing was stored. */
     rereadFrom: before?.readTo,
-    open(from, now) {
+    /** The first read of this process begins: of events from `from` on, at `now`. */
+    open(from: number, now: number): void {
       openedAt = now;
       if (!before) since = from;
       else if (from > before.readTo) this.reset(from);
     },
-    add({ message, state, time, dueAt = 0, flowKey }) {
+    add({ message, state, time, dueAt = 0, flowKey }: AttemptEvent): void {
       fedTo = Math.max(fedTo, time);
       const bucket = bucketOf(time);
       if (bucket !== lastHeard) heard.add(bucket);
@@ -334,7 +323,8 @@ export function createAttemptLedger(stored?: string): AttemptLedger {
       const has = running.has(message) || waits.keyOf(message) !== undefined;
       if (had !== has) claimed?.step(time, has ? 1 : -1);
     },
-    settle(read) {
+    /** Everything until `settledTo` is listed. `readTo`: a read of the log is complete, which asked for events until there. */
+    settle(read: { readonly newest: number; readonly settledTo: number; readonly readTo: number | undefined }): void {
       newest = read.newest;
       readTo = read.readTo ?? readTo;
       if (late.by > 0 && readTo - late.at > LATE_WINDOW) late = { at: readTo, by: 0 };
@@ -344,11 +334,13 @@ export function createAttemptLedger(stored?: string): AttemptLedger {
       for (const lines of [keys, claims]) for (const each of lines.values()) each.settle(settledTo);
       forget();
     },
-    reset(time) {
+    /** The log lost events until `time`: what began before is not known. */
+    reset(time: number): void {
       since = Math.max(since, time, fedTo);
       for (const map of [running, ends, keys, claims, waits]) map.clear();
     },
-    row() {
+    /** What the next process needs, when it is time to store it: once a minute of reading. */
+    row(): string | undefined {
       if (!isKeyed || readTo - savedAt < SAVE_EVERY) return undefined;
       savedAt = readTo;
       const waiting = waits.all;

@@ -22,12 +22,7 @@ export interface KeysRead {
 }
 
 /** Judges the flow-control keys of an account at each read. */
-export interface Audit {
-  /** By key. Undefined where the service tells no parallelism of any, unless it is forced. */
-  judge(read: KeysRead): ReadonlyMap<string, AuditedKey> | undefined;
-  /** Returns the row for the next process if it changed; once a minute of reading, else undefined. */
-  row(): string | undefined;
-}
+export type Audit = ReturnType<typeof createAudit>;
 
 interface Known extends Watched {
   last: FlowControlEntry | undefined;
@@ -70,7 +65,7 @@ const idle = ({ parallelismInUse: ghosts }: FlowControlEntry): Verdict => ({
 const TOO_MANY: Verdict = { state: 'unknown', reason: 'too_many_keys', ghosts: undefined, drainsIn: undefined };
 
 /** `isForced`: also if the service reports no parallelism. `stored`: the row of an earlier process. */
-export function createAudit(isForced: boolean, stored?: string): Audit {
+export function createAudit(isForced: boolean, stored?: string) {
   const known = new Map<string, Known>();
   for (const [key, unseen, knownFrom] of stored === undefined ? [] : (JSON.parse(stored) as StoredAudit)) {
     const watched = { ...createWatched(knownFrom, false), unseen: unseen ?? undefined };
@@ -160,7 +155,8 @@ export function createAudit(isForced: boolean, stored?: string): Audit {
   }
 
   return {
-    judge(read) {
+    /** By key. Undefined where the service tells no parallelism of any, unless it is forced. */
+    judge(read: KeysRead): ReadonlyMap<string, AuditedKey> | undefined {
       const { now, entries, attempts, isWhole } = read;
       if (!isForced && entries.every(({ parallelismInUse }) => parallelismInUse === undefined)) return undefined;
       noticeMoves(read);
@@ -185,7 +181,8 @@ export function createAudit(isForced: boolean, stored?: string): Audit {
       [wasWhole, readAt] = [isWhole, now];
       return audited;
     },
-    row() {
+    /** Returns the row for the next process if it changed; once a minute of reading, else undefined. */
+    row(): string | undefined {
       if (readAt - saved.at < SAVE_EVERY) return undefined;
       const stored: StoredAudit = [...known].map(([key, { unseen, knownFrom }]) => [key, unseen ?? null, knownFrom]);
       const row = JSON.stringify(stored);

@@ -16,28 +16,23 @@ export function backoffDelay({ first, longest }: Backoff, attempt: number, rando
 }
 
 /** When something that failed may be tried again. */
-export interface Retry {
-  readonly failures: number;
-  /** Whether the wait since the last failure is over. */
-  isDue(): boolean;
-  /** `atLeast`: milliseconds that the other side asks to wait. */
-  failed(atLeast?: number): void;
-  succeeded(): void;
-}
+export type Retry = ReturnType<typeof createRetry>;
 
-export function createRetry(backoff: Backoff, clock: Pick<Clock, 'monotonic'>, random: () => number): Retry {
+export function createRetry(backoff: Backoff, clock: Pick<Clock, 'monotonic'>, random: () => number) {
   let failures = 0;
   let notBefore = Number.NEGATIVE_INFINITY;
   return {
-    get failures() {
+    get failures(): number {
       return failures;
     },
-    isDue: () => clock.monotonic() >= notBefore,
-    failed(atLeast = 0) {
+    /** Whether the wait since the last failure is over. */
+    isDue: (): boolean => clock.monotonic() >= notBefore,
+    /** `atLeast`: milliseconds that the other side asks to wait. */
+    failed(atLeast = 0): void {
       failures += 1;
       notBefore = clock.monotonic() + Math.max(atLeast, backoffDelay(backoff, failures, random));
     },
-    succeeded() {
+    succeeded(): void {
       failures = 0;
       notBefore = Number.NEGATIVE_INFINITY;
     },

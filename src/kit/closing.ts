@@ -1,16 +1,13 @@
 /** What has been opened and must be closed, in reverse order. */
-export interface Closing {
-  /** Remembers how to close the part named `name`. */
-  add(name: string, close: () => unknown): void;
-  /** Closes everything, last opened first. A part that fails does not keep the others open; all failures are thrown together. */
-  close(): Promise<void>;
-}
+export type Closing = ReturnType<typeof createClosing>;
 
-export function createClosing(): Closing {
+export function createClosing() {
   const steps: { name: string; close: () => unknown }[] = [];
   return {
-    add: (name, close) => void steps.push({ name, close }),
-    async close() {
+    /** Remembers how to close the part named `name`. */
+    add: (name: string, close: () => unknown): void => void steps.push({ name, close }),
+    /** Closes everything, last opened first. A part that fails does not keep the others open; all failures are thrown together. */
+    async close(): Promise<void> {
       const errors: unknown[] = [];
       for (const step of steps.splice(0).reverse()) {
         try {

@@ -4,17 +4,14 @@ import { type Clock, systemClock } from './clock.ts';
 const SLICE = 5;
 
 /** Gives everything else in the process a turn, but not more often than it is needed. */
-export interface Turns {
-  /** Resolves at once while this work has not gone on for long. */
-  pass(): Promise<void> | undefined;
-}
+export type Turns = ReturnType<typeof createTurns>;
 
 /**
  * Long work that shares these goes on one piece after the other, never two in the same turn of the event loop. `longest`:
  * milliseconds of work in which it may go on, where the others had the process for as long before: half of it, however busy
  * they are.
  */
-export function createTurns(longest = SLICE, clock: Pick<Clock, 'monotonic'> = systemClock): Turns {
+export function createTurns(longest = SLICE, clock: Pick<Clock, 'monotonic'> = systemClock) {
   const waiting: (() => void)[] = [];
   let start = clock.monotonic();
   let end = start;
@@ -29,7 +26,8 @@ export function createTurns(longest = SLICE, clock: Pick<Clock, 'monotonic'> = s
   }
 
   return {
-    pass() {
+    /** Resolves at once while this work has not gone on for long. */
+    pass(): Promise<void> | undefined {
       end = clock.monotonic();
       if (end - start < slice) return undefined;
       return new Promise(resolve => {

@@ -1,5 +1,5 @@
-import { counter, type Family, type Source } from './family.ts';
-import { createCounter, type KeptCounter, knownSeries } from './own.ts';
+import { counter, type Family } from './family.ts';
+import { createCounter, knownSeries } from './own.ts';
 
 /** Counters of the metrics push; shown only while it is enabled. */
 export const pushFamilies = {
@@ -18,14 +18,10 @@ export const pushFamilies = {
 const REQUEST_OUTCOMES = ['accepted', 'refused', 'failed'];
 const ITEM_OUTCOMES = ['exported', 'rejected', 'dropped'];
 
-export interface PushMeter {
-  readonly requests: KeptCounter<'outcome'>;
-  readonly items: KeptCounter<'outcome'>;
-  readonly source: Source;
-}
+export type PushMeter = ReturnType<typeof createPushMeter>;
 
 /** `now`: milliseconds since the Unix epoch. */
-export function createPushMeter(now: () => number): PushMeter {
+export function createPushMeter(now: () => number) {
   let revision = 0;
   const changed = () => {
     revision += 1;

@@ -51,15 +51,10 @@ interface Shared {
   readonly replicas: readonly unknown[];
 }
 
-export interface LeaseMeter {
-  renewed(outcome: (typeof OUTCOMES)[number], seconds: number): void;
-  handedOver(reason: (typeof REASONS)[number], accounts: number): void;
-  /** Source of the configured accounts, of which this replica holds those that `isHeld` accepts at the scrape. */
-  sourceOf(accounts: readonly string[], isHeld: (account: string) => boolean): Source;
-}
+export type LeaseMeter = ReturnType<typeof createLeaseMeter>;
 
 /** `now`: milliseconds since the Unix epoch. */
-export function createLeaseMeter(sharing: () => Shared | undefined, now: () => number): LeaseMeter {
+export function createLeaseMeter(sharing: () => Shared | undefined, now: () => number) {
   const { leader, replicas, lastRenewal, renewals, renewalSeconds, handOvers } = replicaFamilies;
   let revision = 0;
   const changed = () => {
@@ -86,14 +81,15 @@ export function createLeaseMeter(sharing: () => Shared | undefined, now: () => n
     now,
   );
   return {
-    renewed(outcome, seconds) {
+    renewed(outcome: (typeof OUTCOMES)[number], seconds: number): void {
       observeValue(durations, BOUNDS, seconds);
       renewed.inc({ outcome });
     },
-    handedOver(reason, accounts) {
+    handedOver(reason: (typeof REASONS)[number], accounts: number): void {
       handed.inc({ reason }, accounts);
     },
-    sourceOf(accounts, isHeld) {
+    /** Source of the configured accounts, of which this replica holds those that `isHeld` accepts at the scrape. */
+    sourceOf(accounts: readonly string[], isHeld: (account: string) => boolean): Source {
       const values = () => accounts.map(account => Number(isHeld(account)));
       return {
         families: Object.values(replicaFamilies),

@@ -28,16 +28,7 @@ export interface Commit {
 
 export type Written = 'written' | 'not_held' | 'guard_failed';
 
-export interface Lane {
-  /** Writes all of them in one transaction, except those of accounts that are not held. Rejects with StoreError. */
-  write(commits: readonly Commit[]): Promise<readonly Written[]>;
-  /** Whether a write failed with an unknown outcome, and may be done until the next write returns. */
-  isUnsettled(): boolean;
-  /** Opens it; rejects with StoreError where the database can't be written. */
-  claim(): Promise<void>;
-  /** Removes what the database has of it. Rejects with StoreError. */
-  close(): Promise<void>;
-}
+export type Lane = ReturnType<typeof createLane>;
 
 const NOTHING_HELD = 'SELECT account, epoch FROM given WHERE false';
 
@@ -118,7 +109,7 @@ function gather(commits: readonly Commit[]) {
  * from where the one before left it, and what comes late finds another one. After an outcome that is unknown the lane goes on
  * under another id, and the old one is removed.
  */
-export function createLane(database: PostgresDatabase, fence: Fence | undefined): Lane {
+export function createLane(database: PostgresDatabase, fence: Fence | undefined) {
   const { schema } = database;
   const held = fence?.heldSql ?? NOTHING_HELD;
   const sql = {
@@ -170,10 +161,14 @@ export function createLane(database: PostgresDatabase, fence: Fence | undefined)
   }
 
   return {
+    /** Opens it; rejects with StoreError where the database can't be written. */
     claim,
+    /** Writes all of them in one transaction, except those of accounts that are not held. Rejects with StoreError. */
     write,
-    isUnsettled: () => id === undefined && tried.length > 0,
-    async close() {
+    /** Whether a write failed with an unknown outcome, and may be done until the next write returns. */
+    isUnsettled: (): boolean => id === undefined && tried.length > 0,
+    /** Removes what the database has of it. Rejects with StoreError. */
+    async close(): Promise<void> {
       if (tried.length === 0) return;
       await database.query('write', `DELETE FROM ${schema}.lanes WHERE id = ANY ($1::text[])`, [tried]);
     },

@@ -4,19 +4,7 @@ import { UpstreamError } from './errors.ts';
 import { type BudgetOptions, mostForReading } from './options.ts';
 
 /** One account's share of the service, the same for everything that calls on its behalf. */
-export interface Budget {
-  /**
-   * Runs `work` when it is this caller's turn: by priority, with aging, then first come first served. Throws UpstreamError
-   * `refused` when the day's requests are used up (all but a tenth, which is kept for `action`), `rate_limited` while the
-   * service has asked for a long wait, and the signal's reason when that is aborted first.
-   */
-  run<T>(priority: Priority, signal: AbortSignal, work: () => Promise<T>): Promise<T>;
-  /** Starts nothing for `ms` milliseconds, 15 minutes at most: the service asked for it. */
-  pause(ms: number): void;
-  /** Requests left of this UTC day's, those for actions included. */
-  remaining(): number;
-  spent(): Spent;
-}
+export type Budget = ReturnType<typeof createBudget>;
 
 /** Requests of one UTC day, which is a number of days since the Unix epoch. */
 export interface Spent {
@@ -40,12 +28,7 @@ interface Waiter {
 }
 
 /** `before`: what was spent before this process; it counts when it was today, or later. */
-export function createBudget(
-  options: BudgetOptions,
-  clock: Clock,
-  onWait: (seconds: number) => void,
-  before?: Spent,
-): Budget {
+export function createBudget(options: BudgetOptions, clock: Clock, onWait: (seconds: number) => void, before?: Spent) {
   const waiting: Waiter[] = [];
   const forReading = mostForReading(options);
   let tokens = options.burst;
@@ -156,7 +139,12 @@ export function createBudget(
   }
 
   return {
-    async run(priority, signal, work) {
+    /**
+     * Runs `work` when it is this caller's turn: by priority, with aging, then first come first served. Throws UpstreamError
+     * `refused` when the day's requests are used up (all but a tenth, which is kept for `action`), `rate_limited` while the
+     * service has asked for a long wait, and the signal's reason when that is aborted first.
+     */
+    async run<T>(priority: Priority, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
       refill();
       const most = priority === 'action' ? options.requestsPerDay : forReading;
       if (usedToday >= most) {
@@ -178,16 +166,18 @@ export function createBudget(
         startNext();
       }
     },
-    pause(ms) {
+    /** Starts nothing for `ms` milliseconds, 15 minutes at most: the service asked for it. */
+    pause(ms: number): void {
       pausedUntil = Math.max(pausedUntil, clock.monotonic() + Math.min(ms, LONGEST_PAUSE));
       const tooLong = longPause();
       if (tooLong) for (const waiter of waiting.splice(0)) waiter.refuse(tooLong);
     },
-    remaining() {
+    /** Requests left of this UTC day's, those for actions included. */
+    remaining(): number {
       refill();
       return Math.max(0, options.requestsPerDay - usedToday);
     },
-    spent() {
+    spent(): Spent {
       refill();
       return { day, requests: usedToday };
     },

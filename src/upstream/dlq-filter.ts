@@ -84,25 +84,22 @@ const isTime = (parameter: DlqFilter): parameter is Time => parameter === 'fromD
 const parametersOf = (match: DlqQuery) => Object.keys(match) as DlqFilter[];
 
 /** Fields that rows of an account carry, by the parameter that is compared with them. */
-export interface ReportedFields {
-  add(rows: readonly DlqEntry[]): void;
-  has(parameter: DlqFilter): boolean;
-}
+export type ReportedFields = ReturnType<typeof createReportedFields>;
 
 /** `matches`: of all filters. Fields that no filter needs are not added. */
-export function createReportedFields(matches: readonly DlqQuery[]): ReportedFields {
+export function createReportedFields(matches: readonly DlqQuery[]) {
   const parameters = matches.flatMap(parametersOf).filter(parameter => !isTime(parameter));
   const missing = new Set<Exclude<DlqFilter, Time>>(parameters);
   const found = new Set<DlqFilter>();
   return {
-    add(rows) {
+    add(rows: readonly DlqEntry[]): void {
       for (const parameter of missing) {
         if (!rows.some(row => VALUES[parameter](row).length > 0)) continue;
         missing.delete(parameter);
         found.add(parameter);
       }
     },
-    has: parameter => found.has(parameter),
+    has: (parameter: DlqFilter): boolean => found.has(parameter),
   };
 }
 
@@ -118,20 +115,11 @@ const FINDINGS: Readonly<Record<'other case' | 'prefix' | 'differs', (parameter:
   differs: parameter => `the service ignores the parameter ${parameter}`,
 };
 
-interface FilterProof {
-  /** `rejected`: rows that could not be read. */
-  add(rows: readonly DlqEntry[], rejected?: number): void;
-  /** The first parameter that the rows so far contradict, as a sentence; undefined if they contradict none. */
-  contradiction(): FilterContradiction | undefined;
-  /** Whether every row so far could be read, carries all fields of `match`, and matches. Without rows: true. */
-  isProven(): boolean;
-}
-
 /**
  * `reported`: a service omits fields that are not set. So a row without a field contradicts if any other row carries it, and
  * proves nothing if none does.
  */
-export function createFilterProof(match: DlqQuery, reported: ReportedFields): FilterProof {
+export function createFilterProof(match: DlqQuery, reported: ReportedFields) {
   const checks = parametersOf(match).map(parameter => ({
     parameter,
     compare: isTime(parameter)
@@ -142,13 +130,15 @@ export function createFilterProof(match: DlqQuery, reported: ReportedFields): Fi
   let total = 0;
   let unread = 0;
   return {
-    add(rows, rejected = 0) {
+    /** `rejected`: rows that could not be read. */
+    add(rows: readonly DlqEntry[], rejected = 0): void {
       unread += rejected;
       reported.add(rows);
       total += rows.length;
       for (const { compare, counts } of checks) for (const row of rows) counts[compare(row)] += 1;
     },
-    contradiction() {
+    /** The first parameter that the rows so far contradict, as a sentence; undefined if they contradict none. */
+    contradiction(): FilterContradiction | undefined {
       for (const { parameter, counts } of checks) {
         const differs = counts.differs + (reported.has(parameter) ? counts.unreported : 0);
         const others = differs + counts.prefix + counts['other case'];
@@ -158,7 +148,8 @@ export function createFilterProof(match: DlqQuery, reported: ReportedFields): Fi
       }
       return undefined;
     },
-    isProven: () => unread === 0 && checks.every(({ counts }) => counts.matches === total),
+    /** Whether every row so far could be read, carries all fields of `match`, and matches. Without rows: true. */
+    isProven: (): boolean => unread === 0 && checks.every(({ counts }) => counts.matches === total),
   };
 }
 

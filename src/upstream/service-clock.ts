@@ -4,12 +4,7 @@ import type { Clock } from '../kit/clock.ts';
 const PERIOD = 5 * 60_000;
 
 /** Difference between this machine's clock and the service's, measured by the `Date` of responses. */
-export interface ServiceClock {
-  /** Adds a response. `before` and `after`: wall time of the request and of the response's headers (ms since the Unix epoch). */
-  observe(date: unknown, before: number, after: number): void;
-  /** The largest difference of the last minutes (ms), or undefined if no response of that time had a readable `Date`. */
-  skew(): number | undefined;
-}
+export type ServiceClock = ReturnType<typeof createServiceClock>;
 
 /**
  * The least difference of two clocks (ms) that a response proves, or undefined without a readable `Date`. A `Date` has
@@ -20,7 +15,7 @@ export function provenSkew(date: unknown, before: number, after: number): number
   return Number.isNaN(time) ? undefined : Math.max(0, before - (time + 999), time - after);
 }
 
-export function createServiceClock({ monotonic }: Pick<Clock, 'monotonic'>): ServiceClock {
+export function createServiceClock({ monotonic }: Pick<Clock, 'monotonic'>) {
   let periodStart = Number.NEGATIVE_INFINITY;
   let current: number | undefined;
   let previous: number | undefined;
@@ -34,13 +29,15 @@ export function createServiceClock({ monotonic }: Pick<Clock, 'monotonic'>): Ser
   }
 
   return {
-    observe(date, before, after) {
+    /** Adds a response. `before` and `after`: wall time of the request and of the response's headers (ms since the Unix epoch). */
+    observe(date: unknown, before: number, after: number): void {
       const skew = provenSkew(date, before, after);
       if (skew === undefined) return;
       startPeriod();
       current = Math.max(current ?? 0, skew);
     },
-    skew() {
+    /** The largest difference of the last minutes (ms), or undefined if no response of that time had a readable `Date`. */
+    skew(): number | undefined {
       startPeriod();
       return current === undefined ? previous : Math.max(current, previous ?? 0);
     },

@@ -14,18 +14,7 @@ export interface TrackerOptions {
 }
 
 /** What complete walks saw of failure callbacks, across restarts. Without clock and IO: a walk that fails is just never ended. */
-export interface CallbackTracker {
-  begin(): CallbackWalk;
-  /** A complete walk at once: all rows of it, in any order. `at`: when it began, milliseconds since the Unix epoch. */
-  observe(rows: readonly DlqEntry[], at: number): CallbackFacts;
-  /** A walk came to its end and could not read every row. It says nothing of callbacks; what is known of them is not the whole. */
-  doubt(): void;
-  /** What the last complete walk found; undefined before the first of this process. Never changed afterwards. */
-  facts(): CallbackFacts | undefined;
-  /** Whether the last complete walk found the state of any failure callback, in progress or not. */
-  reportsStates(): boolean;
-  takeChanges(): Change[];
-}
+export type CallbackTracker = ReturnType<typeof createTracker>;
 
 /** A walk that is under way. Nothing is known of it before it has ended. */
 export interface CallbackWalk {
@@ -90,7 +79,7 @@ function bounded(entry: DlqEntry): DlqEntry {
 export function createTracker(
   { track, maxGap, clockOffset = () => 0 }: TrackerOptions,
   stored: ReadonlyMap<string, string> = new Map(),
-): CallbackTracker {
+) {
   const storedWalk = stored.get(WALK);
   let last = storedWalk === undefined ? undefined : (JSON.parse(storedWalk) as StoredWalk);
   let episodes = new Map<bigint, Episode>();
@@ -191,17 +180,21 @@ export function createTracker(
 
   return {
     begin,
-    observe(rows, at) {
+    /** A complete walk at once: all rows of it, in any order. `at`: when it began, milliseconds since the Unix epoch. */
+    observe(rows: readonly DlqEntry[], at: number): CallbackFacts {
       const walk = begin();
       walk.take(rows);
       return walk.end(at);
     },
-    doubt() {
+    /** A walk came to its end and could not read every row. It says nothing of callbacks; what is known of them is not the whole. */
+    doubt(): void {
       if (facts) facts = { ...facts, isPartial: true };
     },
-    facts: () => facts,
-    reportsStates: () => reportsStates,
-    takeChanges() {
+    /** What the last complete walk found; undefined before the first of this process. Never changed afterwards. */
+    facts: (): CallbackFacts | undefined => facts,
+    /** Whether the last complete walk found the state of any failure callback, in progress or not. */
+    reportsStates: (): boolean => reportsStates,
+    takeChanges(): Change[] {
       const rows = [...changes].map(([key, value]) => ({ key, value }));
       changes.clear();
       return rows;

@@ -23,16 +23,7 @@ export interface DeadLetter {
 }
 
 /** Both ends of a queue: of however many entries, those that entered last and those that have been there longest. */
-export interface Ends {
-  /** `enteredAt`: of an entry that does not tell, when it was first seen. */
-  add(entry: DlqEntry, enteredAt: number): void;
-  /** Lets go of the entries that were added: of those at the ends, what is shown stays. */
-  release(): void;
-  /** Those that entered last, the last first. */
-  newest(): readonly DeadLetter[];
-  /** Those that have been there longest, the longest first. */
-  longest(): readonly DeadLetter[];
-}
+export type Ends = ReturnType<typeof createEnds>;
 
 /** Entries at each end. */
 const MOST = 10;
@@ -85,14 +76,15 @@ function letterOf(place: Place): readonly DeadLetter[] {
   return place.letter ? [place.letter] : [];
 }
 
-export function createEnds(): Ends {
+export function createEnds() {
   const newest: Place[] = [];
   const longest: Place[] = [];
   /** Outside of these times an entry is at an end. */
   let lastOfLongest = Number.POSITIVE_INFINITY;
   let lastOfNewest = Number.NEGATIVE_INFINITY;
   return {
-    add(entry, enteredAt) {
+    /** `enteredAt`: of an entry that does not tell, when it was first seen. */
+    add(entry: DlqEntry, enteredAt: number): void {
       if (enteredAt > lastOfLongest && enteredAt < lastOfNewest) return;
       const place = { enteredAt, id: idOf(entry.id) ?? '', entry, letter: undefined };
       insert(longest, place, isBefore);
@@ -101,10 +93,13 @@ export function createEnds(): Ends {
       lastOfLongest = (longest[MOST - 1] as Place).enteredAt;
       lastOfNewest = (newest[MOST - 1] as Place).enteredAt;
     },
-    release() {
+    /** Lets go of the entries that were added: of those at the ends, what is shown stays. */
+    release(): void {
       for (const place of [...newest, ...longest]) letterOf(place);
     },
-    newest: () => newest.flatMap(letterOf),
-    longest: () => longest.flatMap(letterOf),
+    /** Those that entered last, the last first. */
+    newest: (): readonly DeadLetter[] => newest.flatMap(letterOf),
+    /** Those that have been there longest, the longest first. */
+    longest: (): readonly DeadLetter[] => longest.flatMap(letterOf),
   };
 }

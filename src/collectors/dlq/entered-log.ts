@@ -7,16 +7,7 @@ const MAX_FOUND = 10_000;
 const MAX_TEXT = 200;
 
 /** Log lines of the entries that are counted as new. Changed in place. */
-export interface EnteredLog {
-  /** Keeps an entry that a running walk lists first, until the walk counts or drops it. */
-  found(id: bigint, entry: DlqEntry): void;
-  /** Drops the entries found by a walk that failed or was replaced. */
-  dropFound(): void;
-  /** Adds the line of a counted entry. `entry`: default is the one that the walk found. */
-  entered(id: bigint, entry?: DlqEntry): void;
-  /** Returns the lines added since the last call. */
-  take(): LogBatch;
-}
+export type EnteredLog = ReturnType<typeof createEnteredLog>;
 
 const textOf = (text: string | undefined) => (text === undefined ? undefined : boundText(text, MAX_TEXT));
 
@@ -40,22 +31,26 @@ function lineOf(entry: DlqEntry): LogLine {
   };
 }
 
-export function createEnteredLog(): EnteredLog {
+export function createEnteredLog() {
   const newcomers = new Map<bigint, LogLine>();
   let lines: LogLine[] = [];
   let omitted = 0;
   return {
-    found(id, entry) {
+    /** Keeps an entry that a running walk lists first, until the walk counts or drops it. */
+    found(id: bigint, entry: DlqEntry): void {
       if (newcomers.size < MAX_FOUND) newcomers.set(id, lineOf(entry));
     },
-    dropFound: () => newcomers.clear(),
-    entered(id, entry) {
+    /** Drops the entries found by a walk that failed or was replaced. */
+    dropFound: (): void => newcomers.clear(),
+    /** Adds the line of a counted entry. `entry`: default is the one that the walk found. */
+    entered(id: bigint, entry?: DlqEntry): void {
       const line = entry ? lineOf(entry) : newcomers.get(id);
       newcomers.delete(id);
       if (line) lines.push(line);
       else omitted += 1;
     },
-    take() {
+    /** Returns the lines added since the last call. */
+    take(): LogBatch {
       const taken = { lines, omitted };
       [lines, omitted] = [[], 0];
       return taken;

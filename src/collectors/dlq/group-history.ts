@@ -3,19 +3,7 @@ import type { Change } from '../../model/change.ts';
 import type { Groups } from './groups.ts';
 
 /** Which kinds of dead letters there were, across restarts. */
-export interface GroupHistory {
-  /** Kinds that had never been there, and those that were there again. Both only rise. */
-  readonly appeared: number;
-  readonly returned: number;
-  /** Since when these two count, milliseconds since the Unix epoch; undefined before the first complete walk. */
-  readonly since: number | undefined;
-  /**
-   * Compares with what a complete read found, and what came since. `at`: when the read began, milliseconds since the Unix
-   * epoch. The first time nothing is new: it is what was there before anything was counted.
-   */
-  judge(groups: Groups, at: number): void;
-  takeChanges(): Change[];
-}
+export type GroupHistory = ReturnType<typeof createGroupHistory>;
 
 /** A kind of which there was no entry for so long, and is one again, has returned. Milliseconds. */
 const GONE_FOR = 86_400_000;
@@ -42,10 +30,7 @@ interface StoredCounts {
 const THERE = 0;
 
 /** `routes`: what routes are named by; `stored`: the rows of `takeChanges` as they were last committed. */
-export function createGroupHistory(
-  routes: readonly string[],
-  stored: ReadonlyMap<string, string> = new Map(),
-): GroupHistory {
+export function createGroupHistory(routes: readonly string[], stored: ReadonlyMap<string, string> = new Map()) {
   const rule = hashedId([RULE, ...routes], 16);
   const row = stored.get(COUNTS);
   const before = row === undefined ? undefined : (JSON.parse(row) as StoredCounts);
@@ -86,16 +71,22 @@ export function createGroupHistory(
   }
 
   return {
-    get appeared() {
+    /** Kinds that had never been there, and those that were there again. Both only rise. */
+    get appeared(): number {
       return appeared;
     },
-    get returned() {
+    get returned(): number {
       return returned;
     },
-    get since() {
+    /** Since when these two count, milliseconds since the Unix epoch; undefined before the first complete walk. */
+    get since(): number | undefined {
       return since;
     },
-    judge({ byKey, isFull }, at) {
+    /**
+     * Compares with what a complete read found, and what came since. `at`: when the read began, milliseconds since the Unix
+     * epoch. The first time nothing is new: it is what was there before anything was counted.
+     */
+    judge({ byKey, isFull }: Groups, at: number): void {
       if (!before) since ??= at;
       const there = new Set([...byKey.values()].map(({ id }) => id));
       for (const id of there) meet(id, at);
@@ -109,7 +100,7 @@ export function createGroupHistory(
       }
       hasBegun = true;
     },
-    takeChanges() {
+    takeChanges(): Change[] {
       const rows = [...changes].map(([key, value]) => ({ key, value }));
       changes.clear();
       return rows;

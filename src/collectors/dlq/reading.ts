@@ -19,14 +19,7 @@ export interface Read {
 }
 
 /** Parts of the queue that are read at the same time, as far as the account's budget lets them, and handed over page by page. */
-export interface Reading {
-  /** Waits for pages; gives up to `most`, and none when everything is read. */
-  take(most: number): Promise<readonly Read[] | Failure>;
-  /** Filters whose read failed so far, or that their rows contradict: these fail alone. */
-  readonly failed: ReadonlyMap<Selection, Failure>;
-  /** Whether every row read of a filter carries all fields of its `match`, and matches. */
-  isProven(filter: Selection): boolean;
-}
+export type Reading = ReturnType<typeof startReading>;
 
 export interface Failure {
   readonly error: unknown;
@@ -70,7 +63,7 @@ export function startReading(
   planned: readonly Task[],
   { now, meaning, most, reported }: { now: number; meaning: Meaning; most: Bound; reported: ReportedFields },
   signal: AbortSignal,
-): Reading {
+) {
   const tasks = [...planned];
   const pages: Read[] = [];
   let reading = 0;
@@ -207,7 +200,8 @@ export function startReading(
   }
 
   return {
-    async take(most) {
+    /** Waits for pages; gives up to `most`, and none when everything is read. */
+    async take(most: number): Promise<readonly Read[] | Failure> {
       start();
       while (pages.length === 0 && reading > 0 && !failure) await changed;
       if (failure) return failure;
@@ -216,8 +210,10 @@ export function startReading(
       change();
       return taken;
     },
+    /** Filters whose read failed so far, or that their rows contradict: these fail alone. */
     failed,
-    isProven: filter => proofs.get(filter)?.isProven() ?? true,
+    /** Whether every row read of a filter carries all fields of its `match`, and matches. */
+    isProven: (filter: Selection): boolean => proofs.get(filter)?.isProven() ?? true,
   };
 }
 

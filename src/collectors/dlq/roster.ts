@@ -2,35 +2,7 @@
  * Who is known to be in a selection of the queue: 64-bit hashes of ids in flat arrays, 13 bytes each and 4 to 16 for finding
  * them, where a million strings would take a quarter of a gigabyte.
  */
-export interface Roster {
-  /** Without newcomers. */
-  readonly size: number;
-  /** Rows of the store that newcomers will change when they are kept. */
-  readonly newChunks: number;
-  /** Whether it is known, or a newcomer. */
-  has(id: bigint): boolean;
-  /** Since when it is known, or a newcomer: milliseconds, in whole seconds. */
-  since(id: bigint): number | undefined;
-  /**
-   * Marks an entry as seen. `first`: it was not known; `again`: it was marked already since the marks were cleared. One that
-   * was not known is a newcomer until it is kept, at once where `isKept`: then it is `kept`, if it was a newcomer before.
-   */
-  see(id: bigint, since: number, isKept: boolean): 'first' | 'known' | 'again' | 'kept';
-  clearMarks(): void;
-  /** Makes the newcomers in so many chunks known; gives how many they were. `onKept` is told of each. */
-  keepNewcomers(chunks: number, onKept?: (id: bigint) => void): number;
-  /** Forgets the newcomers, as if they had never been seen. */
-  dropNewcomers(): void;
-  /**
-   * Removes entries without a mark, except `most` of them, and reports since when each was known (ms). Returns the number of
-   * entries without a mark that stay.
-   */
-  removeUnmarked(onRemoved: (since: number) => void, most?: number): number;
-  /** Numbers of the chunks that changed since the last call. */
-  takeTouched(): number[];
-  /** A chunk as text, without newcomers; undefined when it is empty. */
-  chunk(number: number): string | undefined;
-}
+export type Roster = ReturnType<typeof createRoster>;
 
 /** Entries per row of the store: small enough to be rewritten when one of them goes. */
 const CHUNK = 4096;
@@ -50,7 +22,7 @@ const NO_CHUNK: Chunk = { words: new Uint32Array(), marks: new Uint8Array(), cou
 const scratch = new BigUint64Array(1);
 const halves = new Uint32Array(scratch.buffer);
 
-export function createRoster(stored: ReadonlyMap<number, string> = new Map()): Roster {
+export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
   const chunks = new Map<number, Chunk>();
   const touched = new Set<number>();
   /** Number of the chunk that takes new entries. */
@@ -86,7 +58,9 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()): R
     table = new Uint32Array(length);
     for (const [number, { words, count }] of chunks) {
       for (let at = 0; at < count; at += 1) {
-        const slot = slotOf(words[at * WIDTH] as number, words[at * WIDTH + 1] as number);
+        let slot = (words[at * WIDTH] as number) & (length - 1);
+        // All entries differ, so the next free slot is theirs.
+        while (table[slot] !== 0) slot = (slot + 1) & (length - 1);
         table[slot] = number * CHUNK + at + 1;
       }
     }
@@ -160,18 +134,22 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()): R
   touched.clear();
 
   return {
-    get size() {
+    /** Without newcomers. */
+    get size(): number {
       return size - newcomers;
     },
-    get newChunks() {
+    /** Rows of the store that newcomers will change when they are kept. */
+    get newChunks(): number {
       return fresh.size;
     },
-    has(id) {
+    /** Whether it is known, or a newcomer. */
+    has(id: bigint): boolean {
       scratch[0] = id;
       const [low = 0, high = 0] = halves;
       return table[slotOf(low, high)] !== 0;
     },
-    since(id) {
+    /** Since when it is known, or a newcomer: milliseconds, in whole seconds. */
+    since(id: bigint): number | undefined {
       scratch[0] = id;
       const [low = 0, high = 0] = halves;
       const place = table[slotOf(low, high)] as number;
@@ -179,7 +157,11 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()): R
       const { words, at } = wordsAt(place);
       return (words[at + 2] as number) * 1000;
     },
-    see(id, since, isKept) {
+    /**
+     * Marks an entry as seen. `first`: it was not known; `again`: it was marked already since the marks were cleared. One that
+     * was not known is a newcomer until it is kept, at once where `isKept`: then it is `kept`, if it was a newcomer before.
+     */
+    see(id: bigint, since: number, isKept: boolean): 'first' | 'known' | 'again' | 'kept' {
       scratch[0] = id;
       const [low = 0, high = 0] = halves;
       const slot = slotOf(low, high);
@@ -200,11 +182,12 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()): R
       }
       return (mark & SEEN) === 0 ? 'known' : 'again';
     },
-    clearMarks() {
+    clearMarks(): void {
       for (const { marks, count } of chunks.values())
         for (let at = 0; at < count; at += 1) marks[at] = (marks[at] as number) & NEW;
     },
-    keepNewcomers(most, onKept) {
+    /** Makes the newcomers in so many chunks known; gives how many they were. `onKept` is told of each. */
+    keepNewcomers(most: number, onKept?: (id: bigint) => void): number {
       let kept = 0;
       for (const number of [...fresh].slice(0, most)) {
         fresh.delete(number);
@@ -223,12 +206,17 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()): R
       newcomers -= kept;
       return kept;
     },
-    dropNewcomers() {
+    /** Forgets the newcomers, as if they had never been seen. */
+    dropNewcomers(): void {
       if (newcomers > 0) removeWhere(mark => (mark & NEW) !== 0);
       newcomers = 0;
       fresh.clear();
     },
-    removeUnmarked(onRemoved, most = 0) {
+    /**
+     * Removes entries without a mark, except `most` of them, and reports since when each was known (ms). Returns the number of
+     * entries without a mark that stay.
+     */
+    removeUnmarked(onRemoved: (since: number) => void, most = 0): number {
       let spared = 0;
       for (const { marks, count } of chunks.values()) {
         for (let at = 0; at < count && spared < most; at += 1) {
@@ -246,12 +234,14 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()): R
       );
       return spared;
     },
-    takeTouched() {
+    /** Numbers of the chunks that changed since the last call. */
+    takeTouched(): number[] {
       const numbers = [...touched];
       touched.clear();
       return numbers;
     },
-    chunk(number) {
+    /** A chunk as text, without newcomers; undefined when it is empty. */
+    chunk(number: number): string | undefined {
       const chunk = chunks.get(number);
       if (!chunk) return undefined;
       const { words, marks, count } = chunk;

@@ -56,20 +56,7 @@ export interface Counted {
 }
 
 /** Tallies by destination. At most `cap` have a tally of their own at a time; the others count in the remainder. */
-export interface Destinations {
-  /** Tallies of those that have a place, and of the remainder once there is one, as they are now. */
-  copies(): ReadonlyMap<string, ShownTally>;
-  /** The log was read until `time`, milliseconds since the Unix epoch: what is counted for the first time begins there. */
-  readUntil(time: number): void;
-  /** Names without a place that were met, as far as they are remembered. */
-  readonly beyond: number;
-  /** Where a destination is counted now. It is given a place when one is free at `time`, milliseconds. */
-  of(destination: string, time: number): Counted;
-  /** Forgets those without a place that nothing was heard of for a month; gives the keys of their rows. */
-  forget(now: number): string[];
-  /** The row of a name, with a place or without. */
-  stored(name: string): StoredTally | undefined;
-}
+export type Destinations = ReturnType<typeof createDestinations>;
 
 export interface ShownTally extends DestinationTally {
   readonly since?: number | undefined;
@@ -87,7 +74,7 @@ export function createDestinations(
   most: number,
   stored: ReadonlyMap<string, StoredTally>,
   isNative = false,
-): Destinations {
+) {
   const all = new Map<string, Counted>();
   const placed = new Map<string, Counted>();
   const beyond = new Set<string>();
@@ -143,32 +130,38 @@ export function createDestinations(
   }
 
   return {
-    copies: () =>
+    /** Tallies of those that have a place, and of the remainder once there is one, as they are now. */
+    copies: (): ReadonlyMap<string, ShownTally> =>
       new Map(
         [...placed].map(([name, counted]) => {
           counted.copy ??= { ...structuredClone(counted.tally), since: counted.since };
           return [name, counted.copy];
         }),
       ),
-    readUntil(time) {
+    /** The log was read until `time`, milliseconds since the Unix epoch: what is counted for the first time begins there. */
+    readUntil(time: number): void {
       readUntil = time;
     },
-    get beyond() {
+    /** Names without a place that were met, as far as they are remembered. */
+    get beyond(): number {
       return beyond.size;
     },
-    of(destination, time) {
+    /** Where a destination is counted now. It is given a place when one is free at `time`, milliseconds. */
+    of(destination: string, time: number): Counted {
       const counted = find(destination, time);
       // The caller is about to count.
       counted.copy = undefined;
       if (time > counted.heard) counted.heard = time;
       return counted;
     },
-    forget(now) {
+    /** Forgets those without a place that nothing was heard of for a month; gives the keys of their rows. */
+    forget(now: number): string[] {
       const old = [...all].filter(([name, { heard }]) => !placed.has(name) && now - heard > KEPT);
       for (const [name] of old) all.delete(name);
       return old.map(([, { row }]) => row);
     },
-    stored(name) {
+    /** The row of a name, with a place or without. */
+    stored(name: string): StoredTally | undefined {
       const counted = all.get(name);
       return counted && { ...counted.tally, heard: counted.heard, since: counted.since };
     },

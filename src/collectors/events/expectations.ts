@@ -42,23 +42,7 @@ export interface Allowance {
 }
 
 /** The expectations of one schedule. Each of the functions says whether the state has changed. */
-export interface Timetable {
-  /** Nothing is expected before `now`, unless it was already. */
-  begin(now: number): boolean;
-  /** Adds what is expected until `time`, as far as is allowed; the rest with the next call. */
-  expectUntil(time: number, allowance: Allowance): boolean;
-  /** As `expectUntil`, for an event of that time: what is not allowed before it is never judged. */
-  expectFor(time: number, allowance: Allowance): boolean;
-  started(at: number): boolean;
-  /** One that was created at `createdAt`, as far as that is known, was delivered. */
-  delivered(at: number, createdAt: number | undefined): boolean;
-  /** What the log has of this span may not have been read whole: what else begins in it is not expected. */
-  markUnread(span: Span): boolean;
-  /** Judges what can be, once everything until `time` is known. */
-  judge(time: number): boolean;
-  /** When the next start is expected that was not yet. */
-  next(): number | undefined;
-}
+export type Timetable = ReturnType<typeof createTimetable>;
 
 const meets = (span: Span | undefined, from: number, to: number) =>
   span !== undefined && span.from <= to && span.to >= from;
@@ -66,7 +50,7 @@ const meets = (span: Span | undefined, from: number, to: number) =>
 export function createTimetable(
   { cron, tz, grace, endsWithin }: Pick<Schedule, 'cron' | 'tz' | 'grace' | 'endsWithin'>,
   state: ScheduleState,
-): Timetable {
+) {
   const occurrenceAfter = createOccurrences(cron, tz);
   let upcoming: { readonly after: number; readonly due: Occurrence | undefined } | undefined;
 
@@ -111,20 +95,23 @@ export function createTimetable(
   }
 
   return {
-    begin(now) {
+    /** Nothing is expected before `now`, unless it was already. */
+    begin(now: number): boolean {
       if (state.expectedTo !== undefined) return false;
       state.expectedTo = now;
       return true;
     },
+    /** Adds what is expected until `time`, as far as is allowed; the rest with the next call. */
     expectUntil,
-    expectFor(time, allowance) {
+    /** As `expectUntil`, for an event of that time: what is not allowed before it is never judged. */
+    expectFor(time: number, allowance: Allowance): boolean {
       const isChanged = expectUntil(time, allowance);
       if (state.expectedTo === undefined || allowance.left > 0) return isChanged;
       state.expectedTo = Math.max(state.expectedTo, time - grace - 1);
       expectUntil(time, { left: Number.POSITIVE_INFINITY });
       return true;
     },
-    started(at) {
+    started(at: number): boolean {
       let isChanged = false;
       for (const open of state.open) {
         if (at < open.at || at > open.until || at >= (open.startedAt ?? Number.POSITIVE_INFINITY)) continue;
@@ -133,7 +120,8 @@ export function createTimetable(
       }
       return isChanged;
     },
-    delivered(at, createdAt) {
+    /** One that was created at `createdAt`, as far as that is known, was delivered. */
+    delivered(at: number, createdAt: number | undefined): boolean {
       let isChanged = false;
       for (const open of state.open) {
         // Of a message whose creation is not known, it may be the one that was expected.
@@ -144,7 +132,8 @@ export function createTimetable(
       }
       return isChanged;
     },
-    markUnread(span) {
+    /** What the log has of this span may not have been read whole: what else begins in it is not expected. */
+    markUnread(span: Span): boolean {
       let isChanged = false;
       for (const open of state.open) {
         if (!meets(span, open.at, open.until + endsWithin)) continue;
@@ -156,11 +145,13 @@ export function createTimetable(
       state.expectedTo = span.to;
       return true;
     },
-    judge(time) {
+    /** Judges what can be, once everything until `time` is known. */
+    judge(time: number): boolean {
       const { length } = state.open;
       state.open = state.open.filter(open => !isOver(open, time));
       return state.open.length !== length;
     },
-    next: () => due()?.at,
+    /** When the next start is expected that was not yet. */
+    next: (): number | undefined => due()?.at,
   };
 }

@@ -1,12 +1,7 @@
 import { recordOf } from '../../kit/record.ts';
 import { EVENT_STATES, type EventState } from '../../model/message.ts';
 
-export interface Recent {
-  /** `state`: index in EVENT_STATES; `time`: milliseconds. */
-  add(state: number, time: number): void;
-  /** Returns the counts at `from` and later; earlier events are forgotten. */
-  since(from: number): Record<EventState, number>;
-}
+export type Recent = ReturnType<typeof createRecent>;
 
 /** Maximum number of times and states that are counted separately, some 6 MB. */
 export const MOST_KEPT = 100_000;
@@ -14,7 +9,7 @@ export const MOST_KEPT = 100_000;
 const STATES = 16;
 
 /** Exact up to `MOST_KEPT` times and states; beyond that, the resolution of times decreases. */
-export function createRecent(): Recent {
+export function createRecent() {
   let counts = new Map<number, number>();
   /** Milliseconds of a key. */
   let slice = 1;
@@ -33,12 +28,14 @@ export function createRecent(): Recent {
   }
 
   return {
-    add(state, time) {
+    /** `state`: index in EVENT_STATES; `time`: milliseconds. */
+    add(state: number, time: number): void {
       increase(time, state, 1);
       (sums[state] as number) += 1;
       while (counts.size > MOST_KEPT) coarsen();
     },
-    since(from) {
+    /** Returns the counts at `from` and later; earlier events are forgotten. */
+    since(from: number): Record<EventState, number> {
       for (const [key, count] of counts) {
         if ((Math.floor(key / STATES) + 1) * slice > from) continue;
         counts.delete(key);

@@ -12,21 +12,7 @@ export interface ScheduleFacts extends Readonly<Omit<ScheduleState, 'open' | 'ex
 }
 
 /** An account's schedules: which events are theirs, and what became of what was expected. */
-export interface Schedules {
-  /** Identifiers of the schedules that an event belongs to; undefined when there are none, or it tells nothing of them. */
-  of(event: DeliveryEvent): readonly string[] | undefined;
-  /** What is new is expected from now on. */
-  begin(now: number): void;
-  /** An event of such a message, of which it is known when it was created, or not. In the order of time unless it is late. */
-  follow(event: KeptEvent, createdAt: number | undefined): void;
-  /** What the log has of this span may not have been read whole. */
-  markUnread(span: Span): void;
-  /** Everything until `time` was followed. */
-  advanceTo(time: number): void;
-  facts(): ReadonlyMap<string, ScheduleFacts>;
-  /** The row of a schedule as it is now; null for one that is not configured. */
-  row(name: string): string | null;
-}
+export type Schedules = ReturnType<typeof createSchedules>;
 
 /** Expectations that are added in one step, so that none takes long after a long pause. */
 const MOST_AT_ONCE = 1000;
@@ -63,7 +49,7 @@ const readersOf = (routes: Routes): Readonly<Record<MatchKey, (event: DeliveryEv
 const keyOf = (match: Schedule['match']) => MATCH_KEYS.find(key => match[key] !== undefined);
 
 /** Finds schedules by one of the keys that each is known by; the others are compared. */
-function createFinder(all: readonly One[], routes: Routes): Schedules['of'] {
+function createFinder(all: readonly One[], routes: Routes): (event: DeliveryEvent) => readonly string[] | undefined {
   if (all.length === 0) return () => undefined;
   const readers = readersOf(routes);
   const byKey = Map.groupBy(all, ({ schedule: { match } }) => keyOf(match));
@@ -91,7 +77,7 @@ interface SchedulesOptions {
   readonly touch: (key: string) => void;
 }
 
-export function createSchedules({ configured, stored, routes, touch }: SchedulesOptions): Schedules {
+export function createSchedules({ configured, stored, routes, touch }: SchedulesOptions) {
   const all = configured.map(schedule => open(schedule, stored.get(schedule.name)));
   const byName = new Map(all.map(one => [one.schedule.name, one]));
   const byId = new Map(all.map(one => [one.id, one]));
@@ -122,14 +108,17 @@ export function createSchedules({ configured, stored, routes, touch }: Schedules
   }
 
   return {
+    /** Identifiers of the schedules that an event belongs to; undefined when there are none, or it tells nothing of them. */
     of: createFinder(all, routes),
-    begin(now) {
+    /** What is new is expected from now on. */
+    begin(now: number): void {
       for (const one of all) {
         one.state.since ??= now;
         change(one, one.timetable.begin(now));
       }
     },
-    follow(event, createdAt) {
+    /** An event of such a message, of which it is known when it was created, or not. In the order of time unless it is late. */
+    follow(event: KeptEvent, createdAt: number | undefined): void {
       for (const id of event.schedules ?? []) {
         const one = byId.get(id);
         // What it belonged to is configured no more.
@@ -138,27 +127,30 @@ export function createSchedules({ configured, stored, routes, touch }: Schedules
         change(one, one.timetable.expectFor(event.time, allowance), tell(one, event, createdAt));
       }
     },
-    markUnread(span) {
+    /** What the log has of this span may not have been read whole. */
+    markUnread(span: Span): void {
       const allowance: Allowance = { left: MOST_AT_ONCE };
       for (const one of all) {
         const { timetable } = one;
         change(one, timetable.expectUntil(span.from - 1, allowance), timetable.markUnread(span));
       }
     },
-    advanceTo(time) {
+    /** Everything until `time` was followed. */
+    advanceTo(time: number): void {
       const allowance: Allowance = { left: MOST_AT_ONCE };
       for (const one of all) {
         change(one, one.timetable.expectUntil(time, allowance), one.timetable.judge(time));
       }
     },
-    facts: () =>
+    facts: (): ReadonlyMap<string, ScheduleFacts> =>
       new Map(
         all.map(({ schedule: { name }, state: { open: _open, expectedTo: _to, ...state }, timetable }) => [
           name,
           { ...state, next: timetable.next() },
         ]),
       ),
-    row(name) {
+    /** The row of a schedule as it is now; null for one that is not configured. */
+    row(name: string): string | null {
       const one = byName.get(name);
       return one ? JSON.stringify({ id: one.id, ...one.state }) : null;
     },

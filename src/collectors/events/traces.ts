@@ -35,25 +35,7 @@ export type OpenTrace = LifecycleTrace & {
 };
 
 /** The events of messages that have not ended, and the traces that are to be exported. Changed in place. */
-export interface Traces {
-  /** Keeps an event. What is late begins no trace: the one it belongs to may have gone already. */
-  add(event: KeptEvent, row: DeliveryEvent, isLate: boolean): void;
-  /**
-   * A message has ended; the trace's id when it is to be exported. `isCounted`: not of the time before anything was counted;
-   * `isSlow`: among the slowest.
-   */
-  end(
-    message: bigint,
-    outcome: Outcome,
-    why: { readonly isCounted: boolean; readonly isSlow: boolean },
-  ): string | undefined;
-  /** Nothing more will be heard of a message. */
-  giveUp(message: bigint, reason: PartialReason): void;
-  /** Events were lost: what is open may lack some. */
-  markGap(): void;
-  /** Rows that changed since the last call, by key: an open trace, or one to export. */
-  takeRows(): ReadonlyMap<string, string | null>;
-}
+export type Traces = ReturnType<typeof createTraces>;
 
 const hasRetried = ({ events }: OpenTrace) =>
   events.some(({ state }) => state === 'retry') || events.filter(({ state }) => state === 'active').length > 1;
@@ -67,7 +49,7 @@ const keyOf = (message: bigint) => `trace/${message.toString(16)}`;
 export function createTraces(
   { account, sampleRatio, queue }: TraceOptions,
   stored: ReadonlyMap<bigint, OpenTrace> = new Map(),
-): Traces {
+) {
   const firstTime = ({ events }: OpenTrace) => events[0]?.time ?? 0;
   const open = new Map([...stored].sort(([, a], [, b]) => firstTime(a) - firstTime(b)));
   const done = new BoundedMap<bigint, true>(MOST_DONE);
@@ -118,7 +100,8 @@ export function createTraces(
   }
 
   return {
-    add({ message, state, time, dueAt }, row, isLate) {
+    /** Keeps an event. What is late begins no trace: the one it belongs to may have gone already. */
+    add({ message, state, time, dueAt }: KeptEvent, row: DeliveryEvent, isLate: boolean): void {
       if (done.has(message)) return;
       const known = open.get(message);
       if (!known && isLate) return;
@@ -135,19 +118,30 @@ export function createTraces(
       const [oldest] = open.size > MOST_OPEN ? open.keys() : [];
       if (oldest !== undefined) giveUp(oldest, 'evicted');
     },
-    end(message, outcome, { isCounted, isSlow }) {
+    /**
+     * A message has ended; the trace's id when it is to be exported. `isCounted`: not of the time before anything was counted;
+     * `isSlow`: among the slowest.
+     */
+    end(
+      message: bigint,
+      outcome: Outcome,
+      { isCounted, isSlow }: { readonly isCounted: boolean; readonly isSlow: boolean },
+    ): string | undefined {
       const trace = open.get(message);
       if (!trace) return undefined;
       return finish(message, trace, isCounted && (outcome !== 'delivered' || isSlow || isChosen(trace)));
     },
+    /** Nothing more will be heard of a message. */
     giveUp,
-    markGap() {
+    /** Events were lost: what is open may lack some. */
+    markGap(): void {
       for (const [message, trace] of open) {
         mark(trace, 'gap');
         touched.add(message);
       }
     },
-    takeRows() {
+    /** Rows that changed since the last call, by key: an open trace, or one to export. */
+    takeRows(): ReadonlyMap<string, string | null> {
       const rows = new Map<string, string | null>();
       for (const message of touched) {
         const trace = open.get(message);
