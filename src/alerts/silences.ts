@@ -4,10 +4,7 @@ import type { SilenceOptions } from './options.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-export interface Silences {
-  /** Why an alert with these labels is silenced now; undefined when it is not. */
-  reasonFor(labels: Labels): string | undefined;
-}
+export type Silences = ReturnType<typeof createSilences>;
 
 /** A label that an alert does not have is empty, as Alertmanager has it. */
 const matches = ({ match }: SilenceOptions, labels: Labels) =>
@@ -22,10 +19,11 @@ export function isInForce({ from, until, windows }: SilenceOptions, at: number):
 /** Milliseconds for which it is remembered which silences hold: a thousand accounts ask, and cron costs. */
 const REMEMBERED = 1000;
 
-export function createSilences(silences: readonly SilenceOptions[], now: () => number): Silences {
+export function createSilences(silences: readonly SilenceOptions[], now: () => number) {
   let known = { at: Number.NaN, inForce: silences };
   return {
-    reasonFor(labels) {
+    /** Why an alert with these labels is silenced now; undefined when it is not. */
+    reasonFor(labels: Labels): string | undefined {
       if (silences.length === 0) return undefined;
       const at = now();
       if (!(Math.abs(at - known.at) < REMEMBERED)) {

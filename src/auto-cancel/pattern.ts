@@ -7,12 +7,7 @@ const LONGEST_TEXT = 8192;
 const MOST_REMEMBERED = 2 ** 22;
 
 /** A regular expression of Prometheus' dialect (RE2) that takes the whole of a text, line breaks too, in linear time. */
-export interface Pattern {
-  /** Undefined: the text is too long to be tried. */
-  matches(text: string): boolean | undefined;
-  toString(): string;
-  toJSON(): string;
-}
+export type Pattern = ReturnType<typeof createPattern>;
 
 /** Why text is no pattern; undefined when it is one. Quotes nothing of it. */
 export function faultOfPattern(pattern: string): string | undefined {
@@ -27,12 +22,13 @@ export function faultOfPattern(pattern: string): string | undefined {
 }
 
 /** What it says of a text is remembered: a walk shows the same few addresses and labels again and again. */
-export function createPattern(pattern: string): Pattern {
+export function createPattern(pattern: string) {
   const expression = RE2JS.compile(pattern, RE2JS.DOTALL);
   const remembered = memoize(text => expression.matches(text), MOST_REMEMBERED);
   return {
-    matches: text => (text.length > LONGEST_TEXT ? undefined : remembered(text)),
-    toString: () => pattern,
-    toJSON: () => pattern,
+    /** Undefined: the text is too long to be tried. */
+    matches: (text: string): boolean | undefined => (text.length > LONGEST_TEXT ? undefined : remembered(text)),
+    toString: (): string => pattern,
+    toJSON: (): string => pattern,
   };
 }

@@ -340,12 +340,7 @@ export function expansions(value: unknown, path: Path = []): { readonly path: Pa
 }
 
 /** Values of all secrets that one account is configured with, and of the agent's own. */
-export interface SecretValues {
-  /** Reads files again each time, so that a replaced secret is included. */
-  of(account: string): readonly string[];
-  /** From now on they are those of another configuration. */
-  use(config: Config): void;
-}
+export type SecretValues = ReturnType<typeof createSecretValues>;
 
 /** Settings in a part of the configuration that refer to secrets or contain them. */
 function* settingsIn(part: unknown): Generator<SecretSetting> {
@@ -364,15 +359,17 @@ function currentValue(setting: SecretSetting, env: Env): string {
   return ('env' in setting ? env[setting.env] : inFile(setting.file)?.reveal()) ?? '';
 }
 
-export function createSecretValues(first: Config, env: Env): SecretValues {
+export function createSecretValues(first: Config, env: Env) {
   let config = first;
   return {
-    of(name) {
+    /** Reads files again each time, so that a replaced secret is included. */
+    of(name: string): readonly string[] {
       const { accounts, ...agent } = config;
       const account = accounts.find(each => each.name === name);
       return [...settingsIn(agent), ...settingsIn(account)].map(setting => currentValue(setting, env));
     },
-    use(next) {
+    /** From now on they are those of another configuration. */
+    use(next: Config): void {
       config = next;
     },
   };

@@ -1,27 +1,23 @@
 import type { Clock } from '../kit/clock.ts';
 
 /** The emulator's own time: it starts at the real time and runs `speed` times as fast. */
-export interface EmulatedClock {
-  /** Emulated milliseconds per real millisecond; 0 is frozen. */
-  readonly speed: number;
-  /** Emulated milliseconds since the Unix epoch, whole; never goes back. */
-  now(): number;
-  /** Jumps ahead by `ms` emulated milliseconds; how a test moves a frozen clock. */
-  advance(ms: number): void;
-}
+export type EmulatedClock = ReturnType<typeof createEmulatedClock>;
 
-export function createEmulatedClock(clock: Clock, speed: number): EmulatedClock {
+export function createEmulatedClock(clock: Clock, speed: number) {
   if (!(speed >= 0 && Number.isFinite(speed))) throw new RangeError(`speed must be 0 or more, got ${speed}`);
   const origin = clock.now();
   let jumped = 0;
   let latest = origin;
   return {
+    /** Emulated milliseconds per real millisecond; 0 is frozen. */
     speed,
-    now() {
+    /** Emulated milliseconds since the Unix epoch, whole; never goes back. */
+    now(): number {
       latest = Math.max(latest, Math.floor(origin + (clock.now() - origin) * speed) + jumped);
       return latest;
     },
-    advance(ms) {
+    /** Jumps ahead by `ms` emulated milliseconds; how a test moves a frozen clock. */
+    advance(ms: number): void {
       if (!(ms >= 0 && Number.isFinite(ms))) throw new RangeError(`a clock only goes ahead, got ${ms} ms`);
       jumped += Math.round(ms);
     },

@@ -63,18 +63,10 @@ interface ActiveFault {
 }
 
 /** The faults that requests meet, in the order in which they were added; the first that strikes is the only one. */
-export interface Faults {
-  /** Adds a fault; gives a function that removes it. */
-  add(fault: FaultSeed): () => void;
-  replace(faults: readonly FaultSeed[]): void;
-  clear(): void;
-  list(): readonly Readonly<ActiveFault>[];
-  /** Draws the fault of a request to this endpoint, and its delay in milliseconds. */
-  draw(endpoint: string): { readonly fault: FaultSeed; readonly delayMs: number } | undefined;
-}
+export type Faults = ReturnType<typeof createFaults>;
 
 /** `ofScenario` is asked for the scenario's fault at each request; it comes last. */
-export function createFaults(seed: number, ofScenario: () => FaultSeed | undefined): Faults {
+export function createFaults(seed: number, ofScenario: () => FaultSeed | undefined) {
   const random = createRandom(seed + 3);
   let all: ActiveFault[] = [];
 
@@ -87,21 +79,23 @@ export function createFaults(seed: number, ofScenario: () => FaultSeed | undefin
   const checked = (fault: FaultSeed): ActiveFault => ({ fault: readFaults(fault)[0] as FaultSeed, struck: 0 });
 
   return {
-    add(fault) {
+    /** Adds a fault; gives a function that removes it. */
+    add(fault: FaultSeed): () => void {
       const added = checked(fault);
       all.push(added);
       return () => {
         all = all.filter(other => other !== added);
       };
     },
-    replace(faults) {
+    replace(faults: readonly FaultSeed[]): void {
       all = faults.map(checked);
     },
-    clear() {
+    clear(): void {
       all = [];
     },
-    list: () => all.map(each => ({ ...each })),
-    draw(endpoint) {
+    list: (): readonly Readonly<ActiveFault>[] => all.map(each => ({ ...each })),
+    /** Draws the fault of a request to this endpoint, and its delay in milliseconds. */
+    draw(endpoint: string): { readonly fault: FaultSeed; readonly delayMs: number } | undefined {
       const now = ofScenario();
       const found = [...all, ...(now ? [{ fault: now, struck: 0 }] : [])].find(each => strikes(each, endpoint));
       if (!found) return undefined;

@@ -23,12 +23,7 @@ export interface WorkloadParts {
 }
 
 /** Publishers, destinations and operators, all driven by one seed: what happens until a time does not depend on how often it is asked for. */
-export interface Workload {
-  advanceTo(now: number): void;
-  readonly flow: FlowControl;
-  /** Publishes a message with these fields and gives its id. Unlike all else it changes what the seed would make happen next. */
-  publish(fields: Fields): string;
-}
+export type Workload = ReturnType<typeof createWorkload>;
 
 /**
  * The longest time, in milliseconds, that is caught up with after a long pause: days would block the process, so messages on
@@ -44,7 +39,7 @@ const VISITED_AT_MOST = 25;
 /** A destination that is none of the workload's takes every message. */
 const UNKNOWN_DESTINATION = { everyMs: 0, takesMs: 200, flaky: 0, doomed: 0, statuses: [500] } as const;
 
-export function createWorkload(parts: WorkloadParts): Workload {
+export function createWorkload(parts: WorkloadParts) {
   const { start, seed, scenario, dlq, expire, isIdle, destinations = usual } = parts;
   const random = createRandom(seed);
   const agenda = new Agenda(start);
@@ -105,7 +100,7 @@ export function createWorkload(parts: WorkloadParts): Workload {
   begin();
 
   return {
-    advanceTo(now) {
+    advanceTo(now: number): void {
       if (now - agenda.now > LONGEST_CATCH_UP_MS) {
         agenda.restart(now - LONGEST_CATCH_UP_MS);
         flow.clear();
@@ -115,7 +110,9 @@ export function createWorkload(parts: WorkloadParts): Workload {
       expire(agenda.now);
     },
     flow,
-    publish: fields => publish(destinationOf.get(fields) ?? { fields, ...UNKNOWN_DESTINATION }, false),
+    /** Publishes a message with these fields and gives its id. Unlike all else it changes what the seed would make happen next. */
+    publish: (fields: Fields): string =>
+      publish(destinationOf.get(fields) ?? { fields, ...UNKNOWN_DESTINATION }, false),
   };
 }
 

@@ -108,19 +108,13 @@ export function removeFile(path: string): void {
 }
 
 /** A new file whose room on the disk is taken before there is anything to write. */
-export interface ReservedFile {
-  /** Writes behind what was written before. It stands in the file when this returns, also when the process is killed then. */
-  append(bytes: Buffer): void;
-  /** Cuts the file to what was written and syncs it: what was written also outlasts a power cut now. */
-  complete(): void;
-  discard(): void;
-}
+export type ReservedFile = ReturnType<typeof reserveFile>;
 
 /**
  * Makes a file, for this user alone, of `size` blanks, and syncs it and its folder: as many bytes can be written to it
  * however full the disk becomes (not on file systems that never write in place). Throws when there is such a file.
  */
-export function reserveFile(path: string, size: number): ReservedFile {
+export function reserveFile(path: string, size: number) {
   const handle = openSync(path, 'wx', 0o600);
   let length = 0;
   const discard = () => {
@@ -136,11 +130,13 @@ export function reserveFile(path: string, size: number): ReservedFile {
     throw error;
   }
   return {
-    append(bytes) {
+    /** Writes behind what was written before. It stands in the file when this returns, also when the process is killed then. */
+    append(bytes: Buffer): void {
       writeAll(handle, bytes, length);
       length += bytes.length;
     },
-    complete() {
+    /** Cuts the file to what was written and syncs it: what was written also outlasts a power cut now. */
+    complete(): void {
       ftruncateSync(handle, length);
       fsyncSync(handle);
       closeSync(handle);

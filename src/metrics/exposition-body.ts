@@ -15,10 +15,7 @@ export interface Fragment {
  * Renders fragments in their order. All are as they were at the first step, so that no header is without its samples. Chunks
  * that have not changed since the last call are not rendered again. Yields after each rendered part.
  */
-export interface Body {
-  plain(): Generator<void, Buffer, void>;
-  gzip(): Generator<void, Buffer, void>;
-}
+export type Body = ReturnType<typeof createBody>;
 
 /**
  * From this many characters on a fragment is deflated by itself. Shorter ones are deflated together with their neighbours:
@@ -87,7 +84,7 @@ function contents(fragments: readonly Fragment[]): (string | GzipBlock)[] {
   return joined;
 }
 
-export function createBody(fragments: readonly Fragment[], charset: Charset): Body {
+export function createBody(fragments: readonly Fragment[], charset: Charset) {
   const chunks: (readonly Fragment[])[] = [];
   for (let start = 0; start < fragments.length; start += CHUNK_SIZE) {
     chunks.push(fragments.slice(start, start + CHUNK_SIZE));
@@ -124,10 +121,10 @@ export function createBody(fragments: readonly Fragment[], charset: Charset): Bo
   const plain = createRenderer(part => (typeof part === 'string' ? Buffer.from(part, charset) : inflateBlock(part)));
   const blocks = createRenderer(part => (typeof part === 'string' ? gzipBlock(part, charset) : part));
   return {
-    *plain() {
+    *plain(): Generator<void, Buffer, void> {
       return Buffer.concat(yield* plain());
     },
-    *gzip() {
+    *gzip(): Generator<void, Buffer, void> {
       return joinGzip(yield* blocks());
     },
   };

@@ -22,15 +22,10 @@ export function probe(record: string): void {
 }
 
 /** Stores an answer's bytes as they come. */
-export interface Keeper {
-  /** Never throws. */
-  keep(bytes: Buffer): void;
-  /** What came, and the file that it is in: should the disk have failed after all, one in the system's folder for temporary files. */
-  end(): { readonly bytes: Buffer; readonly record: string };
-}
+export type Keeper = ReturnType<typeof createKeeper>;
 
 /** Takes the room for the answer; throws when it can't. */
-export function createKeeper(record: string): Keeper {
+export function createKeeper(record: string) {
   const chunks: Buffer[] = [];
   const file = reserveFile(record, RESERVED);
   let failure: unknown;
@@ -42,11 +37,13 @@ export function createKeeper(record: string): Keeper {
     }
   };
   return {
-    keep(bytes) {
+    /** Never throws. */
+    keep(bytes: Buffer): void {
       chunks.push(bytes);
       attempt(() => file.append(bytes));
     },
-    end() {
+    /** What came, and the file that it is in: should the disk have failed after all, one in the system's folder for temporary files. */
+    end(): { readonly bytes: Buffer; readonly record: string } {
       const bytes = Buffer.concat(chunks);
       attempt(() => file.complete());
       if (failure === undefined) return { bytes, record };

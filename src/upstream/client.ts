@@ -36,11 +36,9 @@ export interface ClientDeps {
   readonly onTokenRejected: (rejected: boolean) => void;
 }
 
-export interface Client {
-  at(priority: Priority): Reader;
-}
+export type Client = ReturnType<typeof createClient>;
 
-export function createClient(deps: ClientDeps): Client {
+export function createClient(deps: ClientDeps) {
   const { addresses, dispatcher, timeout, meter, clock } = deps;
   const send = createSend({
     addresses,
@@ -62,7 +60,7 @@ export function createClient(deps: ClientDeps): Client {
   const sizes = createPageSizes();
   const events = eventsPath(deps.eventsPath ?? 'auto');
   return {
-    at: priority =>
+    at: (priority: Priority): Reader =>
       createReader({
         call,
         sizes,
