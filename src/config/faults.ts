@@ -8,11 +8,11 @@ export interface Place {
   readonly file: string;
   readonly line: number;
   readonly column: number;
+  /** Key path such as `accounts[0].token`; empty for the whole file. */
+  readonly path: string;
 }
 
 export interface Fault extends Place {
-  /** Key path such as `accounts[0].token`; empty for the whole file. */
-  readonly path: string;
   readonly message: string;
 }
 
@@ -115,7 +115,7 @@ function wordsOf(issue: z.core.$ZodIssue, value: unknown): string {
  */
 export function toFaults(
   issue: z.core.$ZodIssue,
-  locate: (path: Path, key?: string) => Place & { readonly path: string },
+  locate: (path: Path, key?: string) => Place,
   allowed: (path: Path) => readonly string[],
   valueAt: (path: Path) => unknown,
 ): Fault[] {

@@ -27,7 +27,7 @@ export interface LoadedConfig {
   /** Things that work and should be otherwise. */
   readonly warnings: readonly Fault[];
   /** Where a setting stands, or would; absent for a configuration that is no file's. */
-  readonly place?: (path: Path) => Place & { readonly path: string };
+  readonly place?: (path: Path) => Place;
 }
 
 type Path = readonly PropertyKey[];
@@ -59,7 +59,7 @@ interface Gathered {
   readonly isWhole: boolean;
   /** Whether what is missing at a path may stand there, where the file is no YAML, or can't be read. */
   mayBeThere(path: Path): boolean;
-  place(path: Path, key?: string): Place & { readonly path: string };
+  place(path: Path, key?: string): Place;
   isSure(path: Path, key?: string): boolean;
 }
 
@@ -101,7 +101,7 @@ function gather(text: string, file: string): Gathered {
     if (Array.isArray(yaml.content)) {
       for (const index of yaml.content.keys()) owners.push({ yaml, index });
       raw.accounts = [...(Array.isArray(raw.accounts) ? raw.accounts : []), ...yaml.content];
-    } else if (!yaml.isBroken) faults.push({ ...yaml.place([]), path: '', message: 'must be a list of accounts' });
+    } else if (!yaml.isBroken) faults.push({ ...yaml.place([]), message: 'must be a list of accounts' });
   }
 
   const seen = new Set<string>();
@@ -110,7 +110,7 @@ function gather(text: string, file: string): Gathered {
     const found = globSync(pattern, { cwd: dirname(file) }).sort();
     const path = ['accountFiles', number];
     if (found.length === 0) {
-      warnings.push({ ...main.place(path), path: formatPath(path), message: 'there is no such file' });
+      warnings.push({ ...main.place(path), message: 'there is no such file' });
     }
     for (const name of found) {
       const path = isAbsolute(name) ? name : join(dirname(file), name);
@@ -136,7 +136,7 @@ function gather(text: string, file: string): Gathered {
     mayBeThere: path => (path.length < 2 ? isBroken : own(path).yaml.isBroken),
     place(path, key) {
       const at = own(path);
-      return { ...at.yaml.place(at.own, key), path: formatPath(key === undefined ? at.own : [...at.own, key]) };
+      return at.yaml.place(at.own, key);
     },
     isSure(path, key) {
       const at = own(path);

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { autoCancelOptions, autoCancelRules } from '../auto-cancel/options.ts';
 import { moment } from '../kit/cron.ts';
 import { Duration, parseDuration } from '../kit/duration.ts';
-import { ConfigError, type Fault, formatPath, toFaults } from './faults.ts';
+import { ConfigError, type Fault, toFaults } from './faults.ts';
 import { allowedKeys, type JsonSchema } from './json-schema.ts';
 import { readText } from './load.ts';
 import { valueAt } from './parse-all.ts';
@@ -85,11 +85,7 @@ const MOST_WALKS = 100_000;
 export function readRuleCase(file: string): RuleCase {
   const yaml = readYaml(readText(file), file);
   if (yaml.faults.length > 0) throw new ConfigError(yaml.faults);
-  const locate = (path: readonly PropertyKey[], key?: string) => ({
-    ...yaml.place(path, key),
-    path: formatPath(key === undefined ? path : [...path, key]),
-  });
-  const fault = (path: readonly PropertyKey[], message: string): Fault => ({ ...locate(path), message });
+  const fault = (path: readonly PropertyKey[], message: string): Fault => ({ ...yaml.place(path), message });
   const parsed = caseFile.safeParse(yaml.content ?? {});
   if (!parsed.success) {
     const schema = () => z.toJSONSchema(caseFile, { io: 'input' }) as JsonSchema;
@@ -97,7 +93,7 @@ export function readRuleCase(file: string): RuleCase {
       parsed.error.issues.flatMap(issue =>
         toFaults(
           issue,
-          locate,
+          yaml.place,
           path => allowedKeys(path, schema()),
           path => valueAt(yaml.content, path),
         ),

@@ -5,7 +5,7 @@ import { CLIENT_AUTH, type WebConfig } from '../http/options.ts';
 import { systemClock } from '../kit/clock.ts';
 import { fileStamp } from '../kit/file-stamp.ts';
 import { Secret } from '../kit/secret.ts';
-import { ConfigError, type Fault, formatPath, toFaults } from './faults.ts';
+import { ConfigError, type Fault, toFaults } from './faults.ts';
 import { allowedKeys, type JsonSchema } from './json-schema.ts';
 import { parseAll, valueAt } from './parse-all.ts';
 import { CIPHERS, CURVES, readTls, VERSIONS } from './web-tls.ts';
@@ -165,22 +165,18 @@ export function readWebConfig(
   }
   const yaml = readYaml(content, file);
   const [faults, warnings] = [[...yaml.faults], [] as Fault[]];
-  const place = (path: Path, key?: string) => ({
-    ...yaml.place(path, key),
-    path: formatPath(key === undefined ? path : [...path, key]),
-  });
   const into = (list: Fault[]) => (path: Path, message: string) => {
-    if (!parsed.isLeftOut(path)) list.push({ ...place(path), message });
+    if (!parsed.isLeftOut(path)) list.push({ ...yaml.place(path), message });
   };
   const parsed = parseAll(webConfigFile, yaml.content ?? {});
   const allowed = (path: Path) => allowedKeys(path, z.toJSONSchema(webConfigFile, { io: 'input' }) as JsonSchema);
   for (const issue of parsed.issues) {
     if (issue.code !== 'unrecognized_keys' && !yaml.isSure(issue.path)) continue;
-    faults.push(...toFaults(issue, place, allowed, path => valueAt(yaml.content, path)));
+    faults.push(...toFaults(issue, yaml.place, allowed, path => valueAt(yaml.content, path)));
   }
   // What was cut off at its beginning must not open the port.
   if ((yaml.content ?? null) === null && faults.length === 0) {
-    faults.push({ ...place([]), message: 'is empty: must have tls_server_config, basic_auth_users, or both' });
+    faults.push({ ...yaml.place([]), message: 'is empty: must have tls_server_config, basic_auth_users, or both' });
   }
   const { data } = parsed;
   // Of what is broken, the rest may say otherwise.

@@ -12,7 +12,7 @@ import {
   stringify,
   visit,
 } from 'yaml';
-import type { Fault, Place } from './faults.ts';
+import { type Fault, formatPath, type Place } from './faults.ts';
 
 export interface YamlFile {
   /** As far as it could be read. */
@@ -161,14 +161,14 @@ export function readYaml(text: string, file: string): YamlFile {
   const lines = new LineCounter();
   // Pretty errors would quote the faulty line, which may hold a secret.
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
-  const at = (offset: number): Place => {
+  const at = (offset: number, path: readonly PropertyKey[] = []): Place => {
     const { line, col } = lines.linePos(offset);
-    return { file, line: Math.max(1, line), column: Math.max(1, col) };
+    return { file, line: Math.max(1, line), column: Math.max(1, col), path: formatPath(path) };
   };
   const tab = document.errors.find(({ code }) => code === 'TAB_AS_INDENT')?.pos[0];
   if (tab !== undefined) {
     const message = 'must be indented with spaces, not tabs';
-    return readBeforeTab(text, tab, file, { ...at(tab), path: '', message });
+    return readBeforeTab(text, tab, file, { ...at(tab), message });
   }
   const found = new Map<number, string>();
   let brokenAt = Number.POSITIVE_INFINITY;
@@ -217,9 +217,9 @@ export function readYaml(text: string, file: string): YamlFile {
 
   return {
     content: document.toJS(),
-    faults: [...found].map(([offset, message]) => ({ ...at(offset), path: '', message })),
+    faults: [...found].map(([offset, message]) => ({ ...at(offset), message })),
     isBroken: Number.isFinite(brokenAt),
-    place: (path, key) => at(nodeAt(path, key)?.range?.[0] ?? 0),
+    place: (path, key) => at(nodeAt(path, key)?.range?.[0] ?? 0, key === undefined ? path : [...path, key]),
     isSure(path, key) {
       const [start, end] = nodeAt(path, key)?.range ?? [0, 0];
       return end <= brokenAt && !found.has(start);
