@@ -8,10 +8,10 @@ import { type Guard, NO_ACCOUNT, type Store } from './store.ts';
 
 /** Comparisons, not LIKE: they go by code points, know no wildcards and walk the primary key. */
 export const SCAN = 'SELECT key, value FROM rows WHERE account = ? AND key >= ? AND key < ?';
-export const SCAN_TO_END = 'SELECT key, value FROM rows WHERE account = ? AND key >= ?';
 /** The length of a text stands before it: what is long is not read. */
 const SIZES = SCAN.replace('value', 'octet_length(value) AS value');
-const SIZES_TO_END = SCAN_TO_END.replace('value', 'octet_length(value) AS value');
+/** SQLite sorts blobs after every text. */
+const ABOVE_TEXT = new Uint8Array();
 const PUT = 'INSERT INTO rows (account, key, value) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value';
 const CREATE = PUT.replace(/DO UPDATE.*/, 'DO NOTHING');
 const GET = 'SELECT value FROM rows WHERE account = ? AND key = ?';
@@ -49,8 +49,8 @@ const weightOf = ({ key, value }: Change) => ROW_WEIGHT + key.length + (value?.l
 const weigh = (changes: readonly Change[]) => changes.reduce((sum, change) => sum + weightOf(change), 0);
 
 function createSqliteStore({ db, file, assertInPlace, close }: Database): Store {
-  const scans = { some: db.prepare(SCAN), toEnd: db.prepare(SCAN_TO_END) };
-  const sizes = { some: db.prepare(SIZES), toEnd: db.prepare(SIZES_TO_END) };
+  const scan = db.prepare(SCAN);
+  const sizes = db.prepare(SIZES);
   const put = db.prepare(PUT);
   const create = db.prepare(CREATE);
   const get = db.prepare(GET);
@@ -103,15 +103,14 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
   const spacing = () => (accounts.size < MANY_ACCOUNTS ? 0 : Math.min(accounts.size * SPACING_OF_ONE, LONGEST_SPACING));
   const groups = createGroupCommit(write, { limit: LARGEST_GROUP, isOfAll: isLocked, spacing });
 
-  async function rowsOf(which: typeof scans, account: string, prefix: string) {
+  async function rowsOf(which: typeof scan, account: string, prefix: string) {
     checkText(account, 'an account');
     checkText(prefix, 'a prefix');
-    const below = endOfPrefix(prefix);
     assertOpen();
     // This connection would see what is not committed yet.
     await groups.settled();
     try {
-      return below === undefined ? which.toEnd.all(account, prefix) : which.some.all(account, prefix, below);
+      return which.all(account, prefix, endOfPrefix(prefix) ?? ABOVE_TEXT);
     } catch (error) {
       throw toStoreError(error, file);
     }
@@ -134,7 +133,7 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
 
   return {
     async scan(account, prefix) {
-      const rows = await rowsOf(scans, account, prefix);
+      const rows = await rowsOf(scan, account, prefix);
       return new Map(rows.map(({ key, value }) => [key as string, value as string]));
     },
     async sizes(account, prefix) {

@@ -15,7 +15,7 @@ import { DatabaseSync } from 'node:sqlite';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../src/store/database.ts';
-import { openSqliteStore, SCAN, SCAN_TO_END } from '../../src/store/sqlite.ts';
+import { openSqliteStore, SCAN } from '../../src/store/sqlite.ts';
 import type { Store } from '../../src/store/store.ts';
 import { newFolder } from '../support/folder.ts';
 import { runs } from '../support/runs.ts';
@@ -100,7 +100,6 @@ describe('the file of the sqlite store', () => {
     const db = new DatabaseSync(path, { readOnly: true });
     const plan = (sql: string, ...values: string[]) => db.prepare(`EXPLAIN QUERY PLAN ${sql}`).get(...values)?.detail;
     expect(plan(SCAN, 'a', 'b', 'c')).toBe('SEARCH rows USING PRIMARY KEY (account=? AND key>? AND key<?)');
-    expect(plan(SCAN_TO_END, 'a', 'b')).toBe('SEARCH rows USING PRIMARY KEY (account=? AND key>?)');
     db.close();
   });
 
