@@ -27,8 +27,6 @@ export interface DecideDeps extends MomentsDeps {
 }
 
 /** Decides upon complete walks: what begins or ends to wait, which breakers open, what is planned and what is cancelled. */
-export type Decider = ReturnType<typeof createDecider>;
-
 export function createDecider(deps: DecideDeps) {
   const { account, options, policy, journal, moments, lookUps, settling, decisions, lastRun, writer, clock, log } =
     deps;

@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Posting } from '../alerts/index.ts';
+import { createSerially } from '../kit/serially.ts';
 import type { Change } from '../model/change.ts';
 import type { JournalEntry } from '../model/journal.ts';
 import { type Guard, isGuardFailed, type Store } from '../store/store.ts';
@@ -222,17 +223,12 @@ export async function openJournal(store: Store, account: string, notices: Notice
     end = next;
   }
 
-  let writing: Promise<void> = Promise.resolve();
-  function serialized(work: () => Promise<void>): Promise<void> {
-    const turn = writing.then(work);
-    writing = turn.catch(() => undefined);
-    return turn;
-  }
+  const serially = createSerially();
 
   return {
     state,
-    append: (entries, more) => serialized(() => write(entries, more)),
-    confirm: () => serialized(confirm),
+    append: (entries, more) => serially(() => write(entries, more)),
+    confirm: () => serially(confirm),
     lines: {
       account,
       get lastAt() {

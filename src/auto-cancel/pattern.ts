@@ -6,9 +6,6 @@ const LONGEST_TEXT = 8192;
 /** What the texts may weigh whose verdicts are remembered, in characters: those of a walk of a large queue. */
 const MOST_REMEMBERED = 2 ** 22;
 
-/** A regular expression of Prometheus' dialect (RE2) that takes the whole of a text, line breaks too, in linear time. */
-export type Pattern = ReturnType<typeof createPattern>;
-
 /** Why text is no pattern; undefined when it is one. Quotes nothing of it. */
 export function faultOfPattern(pattern: string): string | undefined {
   try {
@@ -21,7 +18,10 @@ export function faultOfPattern(pattern: string): string | undefined {
   }
 }
 
-/** What it says of a text is remembered: a walk shows the same few addresses and labels again and again. */
+/**
+ * Compiles a regular expression of Prometheus' dialect (RE2). It matches a whole text, line breaks included, in linear time.
+ * Results are cached: a walk shows the same few addresses and labels again and again.
+ */
 export function createPattern(pattern: string) {
   const expression = RE2JS.compile(pattern, RE2JS.DOTALL);
   const remembered = memoize(text => expression.matches(text), MOST_REMEMBERED);

@@ -23,9 +23,6 @@ export interface ReadList {
   readonly isWhole: boolean;
 }
 
-/** Adds up the keys of a list, and keeps the rows of few: a list may have 300,000. */
-export type KeyList = ReturnType<typeof createKeyList>;
-
 interface Selection {
   readonly include: readonly string[];
   readonly exclude: readonly string[];
@@ -49,6 +46,7 @@ function keyFilter({ include, exclude }: Selection): (key: string) => boolean {
     (included.length === 0 || included.some(matches => matches(key))) && !excluded.some(matches => matches(key));
 }
 
+/** Adds up the keys of a list, and keeps the rows of few: a list may have 300,000. */
 export function createKeyList(selection: Selection, before: Before) {
   const watched = new Set(selection.watch);
   const isShown = keyFilter(selection);

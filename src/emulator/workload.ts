@@ -22,9 +22,6 @@ export interface WorkloadParts {
   readonly destinations?: readonly Destination[] | undefined;
 }
 
-/** Publishers, destinations and operators, all driven by one seed: what happens until a time does not depend on how often it is asked for. */
-export type Workload = ReturnType<typeof createWorkload>;
-
 /**
  * The longest time, in milliseconds, that is caught up with after a long pause: days would block the process, so messages on
  * their way before it are forgotten. The event log must not go back further, or it would hold messages without an end.
@@ -39,6 +36,7 @@ const VISITED_AT_MOST = 25;
 /** A destination that is none of the workload's takes every message. */
 const UNKNOWN_DESTINATION = { everyMs: 0, takesMs: 200, flaky: 0, doomed: 0, statuses: [500] } as const;
 
+/** Publishers, destinations and operators, all driven by one seed: what happens until a time does not depend on how often it is asked for. */
 export function createWorkload(parts: WorkloadParts) {
   const { start, seed, scenario, dlq, expire, isIdle, destinations = usual } = parts;
   const random = createRandom(seed);

@@ -107,9 +107,6 @@ export function removeFile(path: string): void {
   syncFolder(dirname(path));
 }
 
-/** A new file whose room on the disk is taken before there is anything to write. */
-export type ReservedFile = ReturnType<typeof reserveFile>;
-
 /**
  * Makes a file, for this user alone, of `size` blanks, and syncs it and its folder: as many bytes can be written to it
  * however full the disk becomes (not on file systems that never write in place). Throws when there is such a file.

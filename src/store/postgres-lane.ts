@@ -28,8 +28,6 @@ export interface Commit {
 
 export type Written = 'written' | 'not_held' | 'guard_failed';
 
-export type Lane = ReturnType<typeof createLane>;
-
 const NOTHING_HELD = 'SELECT account, epoch FROM given WHERE false';
 
 /**

@@ -36,8 +36,6 @@ export interface ClientDeps {
   readonly onTokenRejected: (rejected: boolean) => void;
 }
 
-export type Client = ReturnType<typeof createClient>;
-
 export function createClient(deps: ClientDeps) {
   const { addresses, dispatcher, timeout, meter, clock } = deps;
   const send = createSend({
