@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,41 +9,34 @@ export interface Asset {
   readonly body: Buffer;
 }
 
-/** Style sheet and scripts of the pages, read when they are first wanted. */
+/** Style sheets and scripts of the pages, read at the first use. */
 export interface Assets {
-  /** From the root of the port to them: `assets/HASH/`. Where one of them is another, so is the hash. */
+  /** From the root of the port to the files: `assets/HASH/`. The hash changes with the content of any file. */
   folder(): string;
-  /** Undefined where there is none of that name. */
+  /** Undefined for an unknown name. */
   find(name: string): Asset | undefined;
 }
 
-/** In the package all stand beside this file; in the sources those of a library are the library's: where, by name. */
-const FILES: Readonly<Record<string, string | null>> = {
-  'style.css': null,
-  'client.js': null,
-  'age.js': null,
-  'pages.css': null,
-  'charts.js': null,
-  'chart-data.js': null,
-  'chart-options.js': null,
-  'commands.js': null,
-  'uplot.css': 'uplot/dist/uPlot.min.css',
-  'uplot.js': 'uplot/dist/uPlot.iife.min.js',
-};
+const FOLDER = new URL('./assets/', import.meta.url);
+
+/** Files of libraries, which the package has next to its own. */
+const LIBRARY = { 'uplot.css': 'uplot/dist/uPlot.min.css', 'uplot.js': 'uplot/dist/uPlot.iife.min.js' };
 
 const TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
 };
 
-function placeOf(name: string, library: string | null): string {
-  const beside = fileURLToPath(new URL(`./assets/${name}`, import.meta.url));
-  return library === null || existsSync(beside) ? beside : createRequire(import.meta.url).resolve(library);
+/** Paths of all files, by name. */
+export function assetFiles(): Map<string, string> {
+  const own = readdirSync(FOLDER).filter(name => extname(name) in TYPES);
+  const { resolve } = createRequire(import.meta.url);
+  const missing = Object.entries(LIBRARY).filter(([name]) => !own.includes(name));
+  return new Map([
+    ...own.sort().map(name => [name, fileURLToPath(new URL(name, FOLDER))] as const),
+    ...missing.map(([name, file]) => [name, resolve(file)] as const),
+  ]);
 }
-
-/** Where each file is, by name. */
-export const assetFiles = (): Map<string, string> =>
-  new Map(Object.entries(FILES).map(([name, library]) => [name, placeOf(name, library)]));
 
 export function createAssets(): Assets {
   let loaded: { readonly folder: string; readonly files: ReadonlyMap<string, Asset> } | undefined;
