@@ -10,7 +10,7 @@ import { alertList, named, newestOf, problemList, STATE_WORDS, verdict } from '.
 import { databaseNote, heldNote } from './replicas.ts';
 import { calls, rounds, schedules } from './rounds.ts';
 
-/** Places on the page, in its order. */
+/** Sections of the page, in order. */
 const PLACES = {
   'dead-letters': 'Dead letters',
   events: 'Events',
@@ -20,7 +20,6 @@ const PLACES = {
   calls: 'Calls',
 } as const;
 
-/** Whether the account is all right, and what is wrong first. */
 function head({ account, state, problems, alerts, up }: AnyAccountView, { now }: PageContext): Html {
   const firing = alerts.filter(alert => alert.state === 'firing').length;
   const since = state === 'critical' || state === 'warning' ? newestOf(problems, now) : '';
@@ -38,7 +37,7 @@ function about({ baseUrl, region, plan, labels }: AnyAccountView): Html {
   return html`<p class="soft about">${named(baseUrl)}${facts.map(([what, value]) => html` · ${named(what)} <b>${named(value ?? '')}</b>`)}</p>`;
 }
 
-/** `/accounts/NAME`. Sections that only the holder can show are omitted. */
+/** `/accounts/NAME`. Omits sections that only the holder can show. */
 export function accountPage(view: AnyAccountView, context: PageContext): Html {
   const { problems, alerts, account } = view;
   const places = Object.entries(PLACES).filter(([id]) => view.complete || (id !== 'schedules' && id !== 'calls'));

@@ -65,7 +65,7 @@ function notifiers({ notifiers }: AgentView): Html {
     ...outcomes.map(outcome => ({
       head: outcome.replaceAll('_', ' '),
       isNumber: true,
-      // An outcome may have the name of something that every object has.
+      // An outcome may have the name of a property of all objects.
       cell: ({ outcomes }: AgentView['notifiers'][number]) =>
         Object.hasOwn(outcomes, outcome) ? count(outcomes[outcome] ?? null) : name(null),
     })),
@@ -101,7 +101,7 @@ const LINKS: readonly (readonly [path: string, what: string])[] = [
   ['-/ready', 'whether it serves'],
 ];
 
-/** `/agent`: the agent itself. */
+/** `/agent` */
 export function agentPage(view: AgentView, context: PageContext): Html {
   const links = LINKS.map(
     ([path, what]) => html`<dt><a href="${context.root + path}">/${path}</a></dt><dd>${what}</dd>`,

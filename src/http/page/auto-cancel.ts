@@ -10,7 +10,7 @@ import { type Column, name, section, table } from './tile.ts';
 
 type Brakes = AutoCancelView['accounts'][number];
 
-/** What auto-cancel may do now, in one sentence, and how that looks. */
+/** The current permissions of auto-cancel in one sentence, and its look. */
 function modeOf({ mode, rules, stopFile, accounts }: AutoCancelView): readonly [look: string, sentence: string] {
   if (mode === 'off') return ['unknown', 'Off: nothing is judged by rules, and nothing is sent'];
   const open = accounts.filter(({ breakers }) => breakers.some(breaker => breaker.open)).length;
@@ -79,7 +79,7 @@ function brakes(view: AutoCancelView, context: PageContext): Html {
   return section('brakes', 'Brakes', body);
 }
 
-/** A rule ends where its last day does. */
+/** A rule expires at the end of its last day. */
 const lastDay = (expires: string | null) =>
   expires === null ? '—' : new Date(Date.parse(expires) - 1).toISOString().slice(0, 10);
 
@@ -123,7 +123,7 @@ function journal({ journal, now }: AutoCancelView, context: PageContext): Html {
   );
 }
 
-/** `/auto-cancel`: what would be cancelled, why it is not, and what was done. */
+/** `/auto-cancel` */
 export function autoCancelPage(view: AutoCancelView, context: PageContext): Html {
   const stuck: readonly Candidate[] = view.candidates;
   const body = html`<section id="state" data-live aria-label="State">

@@ -39,7 +39,7 @@ function finding({ rule, verdict, reason, predicates }: Finding, place: number, 
 ${predicates.length > 0 && table('What the rule asks, and what was found', COLUMNS, predicates, { most: 50 })}`;
 }
 
-/** Which callback it is: also what is shown before it is cancelled. */
+/** Identifies a callback. The dialog that confirms a cancel shows it, too. */
 function facts(of: Candidate, now: number): Html {
   const { account, dlqId, messageId, url, workflowUrl, owner, action } = of;
   const rows: readonly (readonly [string, Html])[] = [
@@ -80,7 +80,7 @@ ${findings.length === 0 ? html`<p>No rule matches it: it is never cancelled.</p>
 `;
 }
 
-/** Failure callbacks that are tracked, stuck ones first, with what was asked of each and found. */
+/** Tracked failure callbacks, stuck ones first, with the evidence for each rule. */
 export function candidates(shown: readonly Candidate[], view: AutoCancelView, context: PageContext): Html {
   const now = Date.parse(view.now);
   const elsewhere = view.accounts.filter(({ asOf, tracked }) => asOf !== null && tracked > 0);

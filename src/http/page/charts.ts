@@ -1,13 +1,13 @@
 import { type Html, html } from './html.ts';
 import type { PageContext } from './layout.ts';
 
-/** What a chart draws of families; assets/chart-data.js says what each key means. */
+/** Data of a chart; assets/chart-data.js documents the keys. */
 export interface Chart {
   readonly id: string;
   readonly title: string;
   readonly kind: 'level' | 'rate' | 'stack' | 'quantile';
   readonly unit?: 'seconds';
-  /** Of a histogram, from 0 to 1. */
+  /** Quantiles of a histogram, from 0 to 1. */
   readonly quantiles?: readonly number[];
   readonly lines: readonly ChartLine[];
 }
@@ -18,7 +18,7 @@ export interface ChartLine {
   readonly look?: Look;
   /** Only series with these labels. */
   readonly where?: Readonly<Record<string, string>>;
-  /** A line for each value of this label: those in `looks` in that order, then the largest, at most `top`. */
+  /** One line for each value of this label: first the keys of `looks`, then the largest, at most `top`. */
   readonly by?: string;
   readonly looks?: Readonly<Record<string, Look>>;
   readonly top?: number;
@@ -27,12 +27,12 @@ export interface ChartLine {
 /** Classes of assets/pages.css. */
 type Look = 'calm' | 'bad' | 'odd' | 'muted' | 'whole';
 
-/** Files of assets/ that a page with charts needs. */
+/** Files of assets/ for a page with charts. */
 export const CHART_ASSETS = ['uplot.css', 'pages.css', 'uplot.js', 'charts.js'] as const;
 
 const HOURS = [6, 24, 48];
 
-/** Which time the charts of a page show: nothing without JavaScript, but a word about it. */
+/** Selects the range of all charts of a page. Without JavaScript it is a note. */
 export function chartRange(): Html {
   const buttons = HOURS.map(
     hours =>
@@ -43,7 +43,7 @@ export function chartRange(): Html {
 <noscript><p class="soft">Charts need JavaScript. All numbers are here without it.</p></noscript>`;
 }
 
-/** Where the charts of an account's page get their data; `content` has their figures. */
+/** Wraps the figures of an account's page with the address of their data. */
 export const charted = (account: string, { root }: PageContext, content: Html): Html =>
   html`<div data-history="${root}api/v1/accounts/${encodeURIComponent(account)}/history">${content}</div>`;
 

@@ -1,7 +1,7 @@
 import { type Html, html } from './html.ts';
 import type { PageContext } from './layout.ts';
 
-/** What an operator may tell auto-cancel from the page. */
+/** Commands to auto-cancel that the page can send. */
 export type Command = { readonly kind: 'approve'; readonly action: string } | { readonly kind: 'pause' | 'resume' };
 
 const WORDS = {
@@ -10,7 +10,7 @@ const WORDS = {
   resume: ['Resume…', 'Resume auto-cancel in all accounts?'],
 } as const;
 
-/** Why this page has no buttons; undefined where it has. */
+/** Returns the reason why this page has no buttons; undefined if it has buttons. */
 function whyNot({ lifecycle, caller }: PageContext): Html | undefined {
   if (!lifecycle) return html`<code>server.lifecycle</code> is false`;
   if (caller === undefined) {
@@ -19,7 +19,7 @@ function whyNot({ lifecycle, caller }: PageContext): Html | undefined {
   return undefined;
 }
 
-/** One sentence on where commands are given, where that is not here. */
+/** Explains why there are no buttons. */
 export function noButtons(context: PageContext): Html {
   const why = whyNot(context);
   if (why !== undefined)
@@ -32,7 +32,7 @@ const line = (command: Command) =>
     ? `delivery-watch auto-cancel approve ${command.action} --config FILE`
     : `delivery-watch auto-cancel ${command.kind} --reason TEXT --config FILE`;
 
-/** A button where access allows it, and the command line. */
+/** A button, if access allows it, and the equivalent command line. */
 export function buttonFor(command: Command, context: PageContext): Html {
   const [word, question] = WORDS[command.kind];
   const action = command.kind === 'approve' ? command.action : '';
@@ -43,7 +43,7 @@ export function buttonFor(command: Command, context: PageContext): Html {
   return html`${button}<code class="line">${line(command)}</code>`;
 }
 
-/** What asks before a command is sent: assets/commands.js fills it. Empty where there are no buttons. */
+/** The dialog that confirms a command: assets/commands.js fills it. Empty without buttons. */
 export function commandDialog(context: PageContext): Html {
   if (whyNot(context) !== undefined) return html``;
   return html`<dialog id="command" aria-labelledby="command-question" data-commands="${context.root}api/v1/auto-cancel/">

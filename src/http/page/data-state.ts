@@ -8,7 +8,7 @@ import { name } from './tile.ts';
 
 export type Round = AccountView['rounds'][number];
 
-/** What a person can do about a round that fails, by the reason. */
+/** How to fix a failing round, by the reason of the failure. */
 const NEXT_STEPS: Readonly<Record<string, readonly [step: string, runbook?: string]>> = {
   unauthorized: ['Renew the token: the service refuses it.', 'DeliveryTokenRejected'],
   forbidden: ['Allow the token to read this.', 'DeliveryTokenRejected'],
@@ -31,7 +31,7 @@ export function nextStep(round: Round, root: string): Html {
 
 const OLD: readonly Round['state'][] = ['withdrawn', 'stale', 'failing', 'partial', 'not_read'];
 
-/** The round that explains the state of a collector's data: the worst. */
+/** Returns the round that explains the state of a collector's data: the worst. */
 function worstOf(rounds: readonly Round[], collector: string): Round | undefined {
   const own = rounds.filter(round => round.collector === collector);
   const place = ({ state }: Round) => (OLD.includes(state) ? OLD.indexOf(state) : OLD.length);
@@ -51,7 +51,7 @@ interface Asked {
   readonly data: DataState;
 }
 
-/** Why numbers of a section are old or missing: once, at its head. Empty while they are true. */
+/** Explains at the head of a section why its numbers are old or missing. Empty for fresh data. */
 export function dataNote({ enabled, data }: Asked, collector: string, view: AnyAccountView, root: string): Html {
   if (!enabled || data === 'fresh') return html``;
   const round = worstOf(view.rounds, collector);
@@ -63,6 +63,6 @@ export function dataNote({ enabled, data }: Asked, collector: string, view: AnyA
   return html`<p class="note ${tone}">${dataTag(data)} ${WORDS[data]}${since}${why}</p>`;
 }
 
-/** In the place of a section whose collector is off. */
+/** Replaces a section if its collector is disabled. */
 export const notEnabled = (what: string, key: string): Html =>
   html`<p class="soft">${what}: <code>${key}</code> is false in the configuration.</p>`;

@@ -10,7 +10,7 @@ import { type Column, name, section, share, table, tile, tiles } from './tile.ts
 type DeadLetters = AccountView['deadLetters'];
 type Entry = DeadLetters['newestEntries'][number];
 
-/** What a breakdown's dimension is called. */
+/** Names of dimensions that differ from their keys. */
 const DIMENSIONS: Readonly<Record<string, string>> = {
   urlHost: 'host',
   url_host: 'host',
@@ -21,7 +21,7 @@ const DIMENSIONS: Readonly<Record<string, string>> = {
 const dimensionWords = (of: string) =>
   DIMENSIONS[of] ?? of.replace(/[A-Z]|_[a-z]/g, found => ` ${found.replace('_', '').toLowerCase()}`);
 
-/** Values of labels that stand for no value. */
+/** Words for reserved values of labels. */
 const STANDING = new Map([
   ['__none__', '(none)'],
   ['__other__', '(all others)'],
@@ -37,11 +37,11 @@ const leftBy = (of: DeadLetters['left']) =>
     ? name(null)
     : html`${count(of.expired)} expired · ${count(of.removed)} removed · ${count(of.unknown)} unknown`;
 
-/** A response status; 0: the destination did not answer. */
+/** A response status; 0: no response. */
 const statusValue = (value: string): Html =>
   value === '0' ? html`0 <span class="soft">(no answer)</span>` : labelValue(value);
 
-/** Seconds since a time. */
+/** Returns the seconds since a time. */
 const since = (iso: string | null, now: number) => (iso === null ? null : Math.max(0, now - Date.parse(iso)) / 1000);
 
 type Numbers = Pick<DeadLetters, 'messages' | 'change' | 'oldestEntered'>;
@@ -159,7 +159,7 @@ function filters({ filters }: DeadLetters, now: number): Html {
   );
 }
 
-/** Where a message came from, beside its address. */
+/** Queue, topic, schedule and label of a message. */
 function origin({ queue, topic, schedule, label }: Entry): Html {
   const parts = Object.entries({ queue, topic, schedule, label }).filter(([, value]) => value !== null);
   return html`<small>${parts.map(([what, value], index) => html`${index > 0 && ' · '}${what} ${name(value)}`)}</small>`;
@@ -197,7 +197,6 @@ ${callbacks(of, now, root)}
 ${entries('The ten that entered last', of.newestEntries, now)}
 ${entries('The ten that have been there longest', of.longestEntries, now)}`;
 
-/** The dead-letter queue of an account. */
 export function deadLetters(view: AnyAccountView, { root }: PageContext): Html {
   const { deadLetters: of } = view;
   const whole = view.complete && view.deadLetters;

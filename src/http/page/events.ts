@@ -8,7 +8,7 @@ import { name, section, table, tile, tiles } from './tile.ts';
 
 type Events = AccountView['events'];
 
-/** `≤ 5 s`: the upper bound of the bucket that a quantile is in. */
+/** Upper bound of the bucket of a quantile: `≤ 5 s`. */
 function bound(of: NonNullable<Events['lastHour']>['timeToDeliver'][number], delivered: number): Html {
   const words =
     of.atMostSeconds !== null ? '≤ ' : delivered > 0 && html`<span class="soft">longer than measured</span>`;
@@ -28,7 +28,7 @@ function timeToDeliver({ timeToDeliver: of, delivered }: NonNullable<Events['las
   );
 }
 
-/** The last hour, against what the user has set. */
+/** The last hour compared with the objectives. */
 function lastHour({ lastHour: of, objectives }: Events): readonly (Html | false)[] {
   const objective = html`objective ${ratio(objectives.delivered)}`;
   if (of === null) return [tile('Delivered in the last hour', name(null), 'not known', objective)];
@@ -70,7 +70,7 @@ function numbers(of: Events, now: number): Html {
 ${states.length > 0 && html`<p class="counts"><span class="soft">Events of the last ${lasting(of.windowSeconds)}:</span> ${recent}</p>`}</div>`;
 }
 
-/** The numbers that the overview has, too. */
+/** Numbers of the overview. */
 const summary = ({ inFlight, lastHour }: ReducedAccountView['events']): Html =>
   html`<div class="panel">${tiles(
     tile(
@@ -121,7 +121,7 @@ function attempts(of: Events): Html {
   );
 }
 
-/** What was counted since the first start: of states, outcomes, and of what the log did to the agent. */
+/** Counters of outcomes, events and anomalies of the log since the first start. */
 function totals(of: Events, now: number): Html {
   const counted = (record: Readonly<Record<string, number>>) =>
     Object.entries(record).map(([key, number]) => html`<dt>${key.replaceAll('_', ' ')}</dt><dd>${count(number)}</dd>`);
@@ -133,7 +133,6 @@ function totals(of: Events, now: number): Html {
 </details>`;
 }
 
-/** What became of an account's messages, by its event log. */
 export function events(view: AnyAccountView, { root }: PageContext): Html {
   const { events: of } = view;
   const now = Date.parse(view.now);

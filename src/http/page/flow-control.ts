@@ -11,7 +11,7 @@ import { type Column, name, section, share, table, tile, tiles } from './tile.ts
 type FlowControl = AccountView['flowControl'];
 type Row = FlowControl['rows'][number];
 
-/** How much of parallelism and of rate a key uses, where the service says. */
+/** Used parallelism and rate of a key, if the service reports them. */
 function used(row: Row): Html {
   const { parallelismLimit, parallelismInUse, rateLimit, rateUsed, ratePeriodSeconds, saturation } = row;
   if (saturation === null) return name(null);
@@ -31,7 +31,7 @@ function pausedWords({ paused, waiting }: Row): Html {
 
 const LOOKS: Readonly<Partial<Record<FlowState, string>>> = { ghost_slots: 'warning', starved: 'warning' };
 
-/** What a state is told by, in a few words. */
+/** Reasons of states in a few words. */
 const REASONS: Readonly<Record<FlowReason, string>> = {
   nothing_waits: 'nothing waits',
   moving: 'deliveries start',
@@ -53,14 +53,14 @@ const REASONS: Readonly<Record<FlowReason, string>> = {
   retries_may_hold: 'waiting retries may hold the slots',
 };
 
-/** What a key does, why, and since when. */
+/** State of a key with its reason and start. */
 function stateOf({ state, stateReason, stateSince, ghostSlots, waiting }: Row, now: number): Html {
   if (state === null) return name(null);
   const look = LOOKS[state];
   const title = state.replaceAll('_', ' ');
   const word = look === undefined ? title : html`<span class="tag ${look}">${title}</span>`;
   const slots = ghostSlots !== null && ghostSlots > 0 && html` ${count(ghostSlots)}`;
-  // A state stays for some reads more, until another has lasted; then messages may wait.
+  // A state is kept for some reads after its reason has ended: messages may wait again.
   const isPast = stateReason === 'nothing_waits' && waiting > 0;
   const words = stateReason === null || isPast ? '' : REASONS[stateReason];
   const why = words !== '' && html`<small>${words}</small>`;
@@ -83,7 +83,7 @@ const stateColumn = (now: number): Column<Row> => ({ head: 'state', cell: row =>
 const IN_USE: Column<Row> = { head: 'in use', isWide: true, cell: used };
 const PAUSED: Column<Row> = { head: 'paused', cell: pausedWords };
 
-/** The keys. What the service reports of none of them is said once. */
+/** A table of keys. A column that the service reports for no key becomes one sentence. */
 function keys({ rows, keys }: FlowControl, now: number): Html {
   if (rows.length === 0) return keys === 0 ? html`<p class="soft">There are no flow-control keys.</p>` : html``;
   const hasUse = rows.some(({ saturation }) => saturation !== null);
@@ -104,7 +104,6 @@ const keyTiles = ({ keys, beyondCap, beyondCapWaiting, rows }: FlowControl) => [
     tile('Paused keys', html`${rows.filter(({ paused }) => paused === true).length}`, `of the ${rows.length} shown`),
 ];
 
-/** The waitlists of an account's flow-control keys. */
 export function flowControl(view: AnyAccountView, { root }: PageContext): Html {
   const { flowControl: of } = view;
   const whole = view.complete && view.flowControl;

@@ -18,7 +18,7 @@ export function grouped(number: number): string {
 /** A share in percent, rounded so that only 0 is `0 %` and only 1 is `100 %`. */
 export function percent(ratio: number): string {
   if (ratio > 0 && ratio < 0.0001) return '< 0.01 %';
-  // To a millionth of the last digit: 0.29 times 10,000 is less than 2,900.
+  // Corrects floating-point errors: 0.29 × 10,000 is less than 2,900.
   return `${grouped(Math.floor(ratio * 1e4 + 1e-6) / 100)} %`;
 }
 

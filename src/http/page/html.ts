@@ -6,7 +6,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-/** Markup: all text in it is escaped. */
+/** Markup with escaped text. */
 export class Html {
   readonly text: string;
   constructor(text: string) {
@@ -14,7 +14,7 @@ export class Html {
   }
 }
 
-/** What may stand in a template: text is escaped, markup is not, nothing is left out. */
+/** Values for a template: text is escaped, markup is not, missing values are empty. */
 type Part = Html | string | number | undefined | null | false | readonly Part[];
 
 function written(part: Part): string {
@@ -24,7 +24,7 @@ function written(part: Part): string {
   return String(part).replace(/[&<>"']/g, character => ENTITIES[character] as string);
 }
 
-/** Tag of templates: gives markup. Values of attributes must stand in quotation marks. */
+/** Template tag that returns markup. Values of attributes need quotation marks. */
 export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
   return new Html(strings.map((text, index) => (index === 0 ? text : written(parts[index - 1]) + text)).join(''));
 }

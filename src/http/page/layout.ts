@@ -1,21 +1,21 @@
 import { Html, html } from './html.ts';
 
-/** What pages know beside what they show. */
+/** Input of all pages in addition to their view. */
 export interface PageContext {
-  /** From the page to the root of the port: '' or '../'. All links are relative: an agent may stand below a path of a proxy. */
+  /** From the page to the root of the port: '' or '../'. All links are relative, because a proxy may serve the agent below a path. */
   readonly root: string;
-  /** From the root to style sheet and scripts, such as `assets/0f3a/`; another one where their content is another. */
+  /** From the root to style sheets and scripts: `assets/0f3a/`. Changes with their content. */
   readonly assets: string;
   readonly version: string;
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
   /** `server.lifecycle`. */
   readonly lifecycle: boolean;
-  /** Who asks, where the port knows. */
+  /** Authenticated user, or name in the client certificate. */
   readonly caller: string | undefined;
-  /** URL of this replica, where replicas share the store. */
+  /** URL of this replica, if replicas share the store. */
   readonly replica?: string | undefined;
-  /** Since when the database that replicas share does not answer, milliseconds since the Unix epoch. */
+  /** Start of an outage of the shared database, milliseconds since the Unix epoch. */
   readonly databaseAway?: number | undefined;
 }
 
@@ -26,21 +26,21 @@ const PLACES = {
 } as const;
 
 export interface Layout {
-  /** Of the page; `· delivery-watch` is added. */
+  /** Title of the page without `· delivery-watch`. */
   readonly title: string;
   readonly context: PageContext;
-  /** Which link of the head the page is under. */
+  /** Current link of the navigation. */
   readonly nav: keyof typeof PLACES;
-  /** What changes with the numbers stands in `<section id="…" data-live>`, and in there nothing that has `data-keep` is touched. */
+  /** The client script updates each `<section id="…" data-live>`, except elements with `data-keep`. */
   readonly body: Html;
-  /** Files of assets/ beyond those of every page, in order: scripts (`.js`; modules, but for that of a library) and styles (`.css`). */
+  /** Additional files of assets/, in order: scripts (modules, except a library) and styles. */
   readonly uses?: readonly string[];
 }
 
 /** From the root of the port to the page of an account. */
 export const accountPath = (account: string) => `accounts/${encodeURIComponent(account.toWellFormed())}`;
 
-/** From the root of the port to a runbook, which the agent serves itself: no other site is needed. */
+/** From the root of the port to a runbook. */
 export const runbookPath = (name: string) => `runbooks/${encodeURIComponent(name.toWellFormed())}`;
 
 function navigation({ root, nav }: { readonly root: string; readonly nav: string }): Html[] {
@@ -58,7 +58,7 @@ function needed(uses: readonly string[], folder: string): Html[] {
   );
 }
 
-/** A whole page. It holds neither scripts nor styles, which the Content-Security-Policy forbids in it. */
+/** A complete page. The Content-Security-Policy forbids inline scripts and styles. */
 export function layout({ title, context, nav, body, uses = [] }: Layout): Html {
   const { root, version, caller } = context;
   const folder = root + context.assets;

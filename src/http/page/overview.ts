@@ -21,7 +21,7 @@ import { replicaLink } from './replicas.ts';
 
 export interface OverviewAsk {
   readonly query: OverviewQuery;
-  /** Why the configuration in the files is not in use. */
+  /** Errors of a refused configuration. */
   readonly faults: readonly ReloadFault[];
 }
 
@@ -37,13 +37,13 @@ const SORT_WORDS: Readonly<Record<Sort, string>> = {
   waiting: 'waiting',
 };
 
-/** Whether an alert fires that is more than a remark. */
+/** Whether an alert above `info` fires. */
 const isAlarmed = ({ alerts }: Overview) => alerts.some(({ labels }) => labels.severity !== 'info');
 
-/** Accounts that are not up, which is no problem before their data is stale. */
+/** Number of accounts that are not up. They have a problem only when their data is stale. */
 const downOf = ({ accounts: { total, up } }: Overview) => total - up;
 
-/** The state of everything in a few words. */
+/** Summarizes the state of all accounts. */
 export function verdictOf(view: Overview): string {
   const { state, problems, problemsTotal, alertsFiring, accounts } = view;
   const { total, byState } = accounts;
@@ -65,7 +65,7 @@ export function verdictOf(view: Overview): string {
   return `${plural(problemsTotal, 'problem')}${where}${critical > 0 ? `, ${most}${critical} critical` : ''}`;
 }
 
-/** A number on the page, and of what. */
+/** A number with its noun. */
 const things = (number: number | null, one: string) => html`${count(number)} ${number === 1 ? one : `${one}s`}`;
 
 function head(view: Overview, { now }: PageContext): Html {
@@ -79,7 +79,7 @@ function head(view: Overview, { now }: PageContext): Html {
   );
 }
 
-/** The first of more. */
+/** Notes that a list is cut. */
 const rest = (shown: number, total: number, what: string) =>
   shown < total ? html`<p class="soft">The first ${grouped(shown)} of ${plural(total, what)}.</p>\n` : '';
 
@@ -90,7 +90,7 @@ ${faults.length > 0 && html`<h2>The new configuration was refused; the one befor
 ${alerts.length > 0 && html`<h2>Firing alerts</h2>\n${alertList(alerts, context)}\n${rest(alerts.length, alertsFiring, 'alert')}`}`;
 }
 
-/** The address of the same page with another part of the query; what is as by default is left out. */
+/** Returns the address of this page with a changed query, without default values. */
 function hrefOf(query: OverviewQuery, other: Partial<OverviewQuery>): string {
   const usual: Readonly<Record<string, unknown>> = OverviewQuery.parse({});
   const parts = new URLSearchParams();
@@ -103,7 +103,7 @@ function hrefOf(query: OverviewQuery, other: Partial<OverviewQuery>): string {
 const choice = (value: string, word: string, chosen: string) =>
   html`<option value="${value}"${value === chosen ? new Html(' selected') : ''}>${word}</option>`;
 
-/** Works as it is without scripts; with them, while one types. */
+/** Works without scripts; the client script searches while the user types. */
 function filter({ q, state, sort, per }: OverviewQuery, { byState }: Overview['accounts']): Html {
   const states = STATES.map(each => choice(each, `${STATE_WORDS[each]} (${byState[each]})`, state));
   return html`<form class="filter" method="get" action="./" role="search" aria-label="Accounts" data-search data-keep>
@@ -136,7 +136,7 @@ function tableHead(query: OverviewQuery, isSorted: boolean, isShared: boolean): 
   ]}</tr></thead>`;
 }
 
-/** Of the messages that ended in the last hour, or since recording began. */
+/** Delivered share of the messages that ended in the last hour, or since recording began. */
 function delivered(row: AccountRow): Html {
   if (row.finished === null) return ratio(row.delivered);
   if (row.finished.by === 0) return html`<span class="soft">none ended</span>`;
@@ -144,7 +144,7 @@ function delivered(row: AccountRow): Html {
   return html`${ratio(row.delivered)} <small>of ${count(row.finished.by)}${isShort && html` in ${span(row.finished.overSeconds)}`}</small>`;
 }
 
-/** Which replica holds it, and as of when it is shown. */
+/** Holder of an account and the age of its report. */
 function replicaCell({ replica, asOf }: AccountRow, { now, replica: own }: PageContext): Html {
   const age = asOf === null ? html` <small>nothing reported</small>` : html` <small>reported ${ago(asOf, now)}</small>`;
   if (replica === null) return html`<span class="tag down">none</span>${age}`;
@@ -196,7 +196,7 @@ ${rows.map(row => accountRow(row, context, replicas !== null))}</tbody></table><
 ${(pages > 1 || matching < accounts.total) && pager(view, query)}`;
 }
 
-/** `/`: whether all is right, and if not, where and since when. */
+/** `/` */
 export function overviewPage(view: Overview, context: PageContext, { query, faults }: OverviewAsk): Html {
   const several = view.accounts.total > 1;
   const body = html`<section id="state" data-live aria-label="State">

@@ -4,7 +4,6 @@ import { ago, at } from './format.ts';
 import { type Html, html } from './html.ts';
 import { accountPath, type PageContext, runbookPath } from './layout.ts';
 
-/** What a state is called. */
 export const STATE_WORDS: Readonly<Record<State, string>> = {
   critical: 'critical',
   warning: 'warning',
@@ -14,7 +13,7 @@ export const STATE_WORDS: Readonly<Record<State, string>> = {
 
 const tag = (word: string, look: string) => html`<span class="tag ${look}">${word}</span>`;
 
-/** A state, told by shape, colour and word. */
+/** A state as shape, colour and word. */
 export const stateMark = (state: State | Problem['severity'], word?: string) =>
   html`<span class="state ${state}">${word ?? (state === 'info' ? state : STATE_WORDS[state])}</span>`;
 
@@ -26,7 +25,7 @@ const DATA_TAGS: Readonly<Record<DataState, Html | undefined>> = {
   not_read: tag('not read yet', 'unread'),
 };
 
-/** What keeps a number from being the whole truth; nothing where it is. */
+/** Quality of data that is not fresh. */
 export const dataTag = (state: DataState) => DATA_TAGS[state];
 
 /** Names of kinds of problems that differ from their API names. */
@@ -61,10 +60,9 @@ const KIND_LOOKS: Readonly<Partial<Record<Problem['kind'], string>>> = {
 
 export const kindTag = (kind: Problem['kind']) => tag(kindWords(kind), KIND_LOOKS[kind] ?? '');
 
-/** What others have named, as a unit: its direction of writing ends with it. */
+/** A user's text with its own direction of writing. */
 export const named = (text: string) => html`<bdi class="name">${text}</bdi>`;
 
-/** A link to an account's page. */
 export const accountLink = (account: string, { root }: PageContext) =>
   html`<a href="${root + accountPath(account)}">${named(account)}</a>`;
 
@@ -87,7 +85,7 @@ export const verdict = (look: string, sentence: Html, more: Html | string): Html
 </div>
 `;
 
-/** Why a configuration was refused. */
+/** Errors of a refused configuration. */
 export function faultList(faults: readonly Fault[]): Html {
   const items = faults.map(({ file, line, column, message }) => {
     const place = [file, line, column].filter(part => part !== undefined).join(':');
@@ -99,7 +97,7 @@ export function faultList(faults: readonly Fault[]): Html {
 const more = (when: Html | '', runbook: Html | undefined) =>
   html`<div class="item-more">${when && html`<span>${when}</span>`}${runbook}</div>`;
 
-/** Problems in their order. On the page of their account they need no link to it. */
+/** A list of problems. `withAccount`: with a link to the account. */
 export function problemList(
   problems: readonly Problem[],
   context: PageContext,
@@ -125,7 +123,7 @@ ${more(since === null ? '' : html`began ${ago(since, now)}`, link)}
 ${items}</ol>`;
 }
 
-/** An address as a link may have it: no script can hide in it. */
+/** Returns an address that is safe in a link: `http` or `https`. */
 const webUrl = (text: string | undefined) => {
   const url = text === undefined ? null : URL.parse(text);
   return url?.protocol === 'http:' || url?.protocol === 'https:' ? url.href : undefined;
@@ -139,7 +137,6 @@ const silence = ({ silencedBy }: Alert): Html | undefined =>
 const isSeverity = (text: string | undefined): text is Problem['severity'] =>
   text === 'critical' || text === 'warning' || text === 'info';
 
-/** Alerts in their order. */
 export function alertList(
   alerts: readonly Alert[],
   context: PageContext,

@@ -8,19 +8,19 @@ import { type Column, name, section, table, tile, tiles } from './tile.ts';
 
 type Replicas = NonNullable<AgentView['replicas']>;
 
-/** Where a replica is, as short as it is told from others; a link to its own pages where that can be one. */
+/** The host of a replica, as a link to its pages if its URL is safe in a link. */
 export function replicaLink(url: string, path = ''): Html {
   const parsed = URL.parse(url);
   if (parsed?.protocol !== 'http:' && parsed?.protocol !== 'https:') return named(url);
   return html`<a href="${url.replace(/\/$/, '')}/${path}" rel="noreferrer">${named(parsed.host)}</a>`;
 }
 
-/** On a page that has no problems of the agent itself: that the database is away. */
+/** Reports an unavailable database on a page without problems of the agent. */
 export const databaseNote = ({ databaseAway }: PageContext): Html | false =>
   databaseAway !== undefined &&
   html`<p class="note critical"><span class="tag down">database away</span> since ${utc(new Date(databaseAway).toISOString())}: counters stand still, and auto-cancel cancels nothing. Accounts of other replicas are shown as they were before.</p>`;
 
-/** Which replica collects an account, and how old its status is. */
+/** Reports the replica that collects an account and the age of its status. */
 export function heldNote(view: AnyAccountView, { now, replica: own }: PageContext): Html | false {
   if (own === undefined) return false;
   if (view.complete) return html`<p class="soft about">Collected by this replica.</p>`;
@@ -36,14 +36,14 @@ export function heldNote(view: AnyAccountView, { now, replica: own }: PageContex
 const listed = (names: readonly string[]) =>
   html`${names.slice(0, 5).map((each, index) => html`${index > 0 && ', '}${named(each)}`)}${names.length > 5 && ` and ${grouped(names.length - 5)} more`}`;
 
-/** Which accounts changed hands. */
+/** Accounts of the last handover. */
 function moved({ lastHandOver: last }: Replicas): Html | false {
   if (!last) return false;
   const { gained, lost } = last;
   return html`${gained.length > 0 && html`got ${listed(gained)}`}${gained.length > 0 && lost.length > 0 && '; '}${lost.length > 0 && html`gave ${listed(lost)} away`}`;
 }
 
-/** Who shares the accounts; nothing where the agent is alone. */
+/** Replicas that share the accounts. Empty if the store is not shared. */
 export function replicas({ replicas: of, now }: AgentView): Html | false {
   if (of === null) return false;
   const clock = Date.parse(now);

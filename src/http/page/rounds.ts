@@ -34,7 +34,7 @@ function failure(round: Round, root: string): Html {
   return html`<b>${failure.reason.replaceAll('_', ' ')}</b>: ${name(failure.message)}${times}<small>${nextStep(round, root)}</small>`;
 }
 
-/** How current each number is, and why one is not. */
+/** Age and failures of each round. */
 export function rounds(view: AnyAccountView, { root }: PageContext): Html {
   const now = Date.parse(view.now);
   const columns: Column<Round>[] = [
@@ -67,7 +67,6 @@ const SCHEDULE_STATES = {
   unknown: ['unknown', 'unknown'],
 } as const;
 
-/** Whether what should start at certain times did. */
 export function schedules(view: AccountView): Html {
   const now = Date.parse(view.now);
   const columns: Column<AccountView['schedules'][number]>[] = [
@@ -90,7 +89,7 @@ export function schedules(view: AccountView): Html {
   return section('schedules', 'Schedules', body);
 }
 
-/** What the agent asked of the service, and what it may still ask today. */
+/** Requests to the service and the remaining budget. */
 export function calls({ calls: of }: AccountView): Html {
   const endpoints = [...new Set(of.requests.map(({ endpoint }) => endpoint))];
   const outcomes = [...new Set(of.requests.filter(each => each.count > 0).map(({ outcome }) => outcome))];

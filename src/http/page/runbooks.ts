@@ -9,14 +9,14 @@ function documents(): URL {
 
 export const readDocument = (path: string): string => readFileSync(new URL(path, documents()), 'utf8');
 
-/** The text of a runbook, as Markdown; undefined if there is none of that name. */
+/** Returns the text of a runbook as Markdown; undefined for an unknown name. */
 export function readRunbook(name: string): string | undefined {
   const file = name.endsWith('.md') ? name : `${name}.md`;
-  // Only listed names: none of them leads elsewhere.
+  // Only listed names: they cannot lead out of the folder.
   return readdirSync(new URL('runbooks/', documents())).includes(file) ? readDocument(`runbooks/${file}`) : undefined;
 }
 
-/** Code and links in a line. Other runbooks are linked; other documentation, which the agent does not serve, is only named. */
+/** Renders code and links of a line. The agent serves only runbooks: links to other documents become text. */
 function inline(text: string): Html[] {
   return text.split(/(`[^`]+`|\[[^\]]+\]\([^)]+\))/).map(part => {
     if (part.startsWith('`')) return html`<code>${part.slice(1, -1)}</code>`;
@@ -37,7 +37,7 @@ function block(text: string): Html {
     .map(item => html`<li>${inline(item.trim())}</li>\n`)}</ul>\n`;
 }
 
-/** A runbook for people. It has headings, paragraphs, lists, code and links, and nothing else of Markdown. */
+/** Renders a runbook. Supports headings, paragraphs, lists, code and links. */
 export const runbookHtml = (text: string): Html =>
   html`<article class="prose">
 ${text

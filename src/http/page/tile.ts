@@ -5,47 +5,47 @@ type Content = Html | string | false | undefined;
 
 const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** A number, what it is of, and what there is to say of it. */
+/** A number with its name and remarks. */
 export const tile = (what: string | Html, value: Html, ...more: readonly Content[]): Html =>
   html`<div class="tile"><dt>${typeof what === 'string' ? capital(what) : what}</dt><dd class="big">${value}</dd>${more.map(each => each && html`<dd class="soft">${each}</dd>`)}</div>`;
 
 export const tiles = (...each: readonly (Html | false)[]): Html => html`<dl class="tiles">${each}</dl>`;
 
-/** A part of a page that is written anew when its numbers change. */
+/** A section that the client script updates. */
 export const section = (id: string, title: string, body: Html): Html =>
   html`<section id="${id}" data-live aria-labelledby="${id}-title"><h2 id="${id}-title">${title}</h2>
 ${body}</section>
 `;
 
-/** How much of something there is: a bar beside words that say the same. A `limit` is better not reached. */
+/** A share as a bar, next to the same share in words. `limit`: shares above 80 % are warnings. */
 export function share(of: number | null, most: number | null, label: string, limit = false): Html {
   if (of === null || most === null || most <= 0) return html``;
   const part = Math.min(1, Math.max(0, of / most)).toFixed(4);
   return html`<meter class="bar" min="0" max="1"${limit && new Html(' high="0.8" optimum="0"')} value="${part}" aria-label="${label}"></meter>`;
 }
 
-/** Words of others: an address, a name. Their direction of writing ends where they do. */
+/** A user's text; null: a dash. */
 export const name = (text: string | null): Html => (text === null ? html`<span class="none">—</span>` : named(text));
 
 export interface Column<Row> {
-  /** Head of the column; the label of the cell where a row is shown as a card. */
+  /** Head of the column, and label of the cell if the row is a card on a phone. */
   readonly head: string;
   readonly isNumber?: boolean;
-  /** Has a line of its own where a row is shown as a card. */
+  /** Uses a full line of a card. */
   readonly isWide?: boolean;
   readonly cell: (row: Row) => Html | string;
 }
 
 interface TableOptions {
-  /** Rows beyond these are folded away. */
+  /** Further rows are folded. */
   readonly most?: number;
-  /** Of few short columns: on a phone, too, it is a table, and its rows no cards. */
+  /** A few short columns: rows are not cards on a phone. */
   readonly isNarrow?: boolean;
 }
 
 const attribute = (name: string, value: string) => (value === '' ? '' : html` ${name}="${value}"`);
 
-/** A table whose first column names the row. */
+/** A table. The first column names the row. */
 export function table<Row>(
   caption: string,
   columns: readonly Column<Row>[],

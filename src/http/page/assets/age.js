@@ -1,4 +1,4 @@
-/** How times are written, by the server and again by the page every second. */
+/** Text of times. The server writes it; the client script updates it every second. */
 
 const UNITS = /** @type {const} */ ([
   ['d', 86_400],
@@ -28,14 +28,14 @@ export function duration(seconds) {
 }
 
 /**
- * Seconds beside minutes are of no use to anyone, and would move all the time.
+ * Removes the seconds of a time between a minute and an hour, which would change all the time.
  * @param {number} seconds
  * @returns {number}
  */
 export const toMinute = seconds => (seconds >= 60 && seconds < 3600 ? seconds - (seconds % 60) : seconds);
 
 /**
- * How long ago a time was, or how far off it is: `3 h 12 min ago`, `in 5 min`.
+ * The distance of a time from now: `3 h 12 min ago`, `in 5 min`.
  * @param {number} time milliseconds since the Unix epoch
  * @param {number} now the same
  * @returns {string}

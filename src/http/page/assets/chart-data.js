@@ -1,6 +1,6 @@
 /**
- * From an answer of `api/v1/accounts/NAME/history` to what a chart draws: pure. Times: seconds since the Unix epoch. null: not known.
- * A chart: `{ kind, lines, unit?, quantiles? }`. `level`: values as they are; `rate`, `stack`: increase of counters; `quantile`: of a histogram.
+ * Computes the lines of a chart from `api/v1/accounts/NAME/history`. Pure. Times: seconds since the Unix epoch. null: unknown.
+ * A chart: `{ kind, lines, unit?, quantiles? }`. `level`: values of gauges; `rate`, `stack`: increase of counters; `quantile`: of a histogram.
  * A line: `{ family, name?, look?, where?, by?, top?, looks? }`: the sum of its series, or one for each value of the label `by`.
  *
  * @import { HistoryView } from '../../api/history.ts'
@@ -15,11 +15,11 @@
 /** Seconds that a bar may stand for. */
 const WIDTHS = [60, 120, 300, 600, 900, 1800, 3600];
 const MOST_BARS = 100;
-/** A step between samples that is longer than this many of those around it is a gap: nothing was recorded. */
+/** A step between samples is a gap if it exceeds the median of the steps around it by this factor. */
 const GAP = 2.5;
 
 /**
- * Whether nothing was recorded between a sample and the one before it.
+ * For each sample, whether there is a gap before it.
  * @param {number[]} times
  * @returns {boolean[]}
  */
@@ -44,7 +44,7 @@ const sumOf = (columns, length) =>
   });
 
 /**
- * A counter that is first shown later than others of its family was 0 until then.
+ * A counter that appears later than others of its family was 0 until then.
  * @param {Series[]} members
  * @param {Series[]} family
  */
@@ -61,7 +61,7 @@ function fromZero(members, family) {
 const lastOf = values => values.findLast(value => value !== null) ?? 0;
 
 /**
- * What a line is made of: a name and values for each.
+ * Lines of one entry of a chart.
  * @param {HistoryView} view
  * @param {ChartLine} line
  * @param {boolean} isCounter
@@ -73,7 +73,7 @@ function linesOf(
   isCounter,
 ) {
   const all = view.series.filter(each => each.family === family);
-  // Of some families a sum is recorded beside the largest: it alone has no labels.
+  // Some families have a recorded sum in addition to the largest series. Only the sum has no labels.
   const sum = all.filter(({ labels }) => Object.keys(labels).length === 0);
   const members = by === undefined ? (sum.length > 0 ? sum : all) : all.filter(({ labels }) => by in labels);
   const found = members.filter(({ labels }) =>
@@ -82,7 +82,7 @@ function linesOf(
   const groups = Map.groupBy(found, ({ labels }) => (by === undefined ? name : (labels[by] ?? '')));
   const lines = [...groups].map(([name, members]) => {
     const columns = isCounter ? fromZero(members, all) : members.map(({ values }) => values);
-    // A name may be that of something every object has.
+    // A name may be that of a property of all objects.
     const own = Object.hasOwn(looks, name) ? looks[name] : undefined;
     return { name, look: look ?? own, values: sumOf(columns, view.times.length) };
   });
@@ -95,14 +95,14 @@ function linesOf(
 }
 
 /**
- * Where a bar begins that has what happened at a time: each ends with its last second.
+ * Start of the bar of a time. A bar contains the second of its end, but not of its start.
  * @param {number} at
  * @param {number} width
  */
 const startOf = (at, width) => Math.ceil(at / width) * width - width;
 
 /**
- * By how much a counter grew in each interval; null where that is not known. One that fell began again at 0: the agent’s own do.
+ * Increase of a counter in each interval; null if unknown. A counter that fell was reset to 0.
  * @param {number[]} times
  * @param {Values} values
  * @param {boolean[]} gaps
@@ -123,7 +123,7 @@ export function increases(times, values, gaps, starts, width) {
 }
 
 /**
- * Upper bound of the bucket that a quantile is in; null: nothing counted, or above the last bound.
+ * Upper bound of the bucket of a quantile; null without counts, or above the last bound.
  * @param {number} quantile
  * @param {(readonly [le: number, count: number])[]} buckets cumulative
  * @returns {number | null}
@@ -161,7 +161,7 @@ function quantilesOf(quantiles, lines, grow, starts) {
 }
 
 /**
- * Values with an empty row in each gap, so that no line goes across it.
+ * Adds an empty row in each gap, so that no line crosses it.
  * @param {number[]} times
  * @param {boolean[]} gaps
  * @param {Line[]} lines
@@ -186,7 +186,7 @@ function withGaps(times, gaps, lines) {
 }
 
 /**
- * The lines of which something was counted, or the first: a dozen outcomes that never came about are no legend.
+ * Lines with an increase, or the first line: a legend of a dozen outcomes that never happened is not useful.
  * @param {Line[]} lines
  */
 function happened(lines) {
@@ -195,7 +195,7 @@ function happened(lines) {
 }
 
 /**
- * What a chart draws; `width`: seconds that one value stands for, 0 where it is of an instant.
+ * Lines of a chart. `width`: interval of one value (s); 0 for instants.
  * @param {Pick<Chart, 'kind' | 'lines' | 'quantiles'>} chart
  * @param {HistoryView} view
  * @param {number} from
@@ -221,7 +221,7 @@ export function drawn({ kind, lines, quantiles = [] }, view, from, to) {
 }
 
 /**
- * Each line upon those before it, for bars.
+ * Stacks each line on the previous ones, for bars.
  * @param {Pick<Line, 'values'>[]} lines
  * @returns {Values[]}
  */

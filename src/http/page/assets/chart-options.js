@@ -1,6 +1,6 @@
 import { duration } from './age.js';
 
-/** How charts are drawn by uPlot, and how their values and times are written. */
+/** Options of uPlot, and text of values and times. */
 
 export const HEIGHT = 190;
 export const HOUR = 3600;
@@ -16,7 +16,7 @@ const localTime = new Intl.DateTimeFormat(undefined, {
 });
 const utcTime = seconds => new Date(seconds * 1000).toISOString().slice(11, 16);
 
-/** A value for people. */
+/** Text of a value. */
 export const words = (value, unit) =>
   value === null || value === undefined
     ? 'not known'
@@ -24,7 +24,7 @@ export const words = (value, unit) =>
       ? `≤ ${duration(value)}`
       : countWords.format(value);
 
-/** When a value was true, or from when to when it was counted: in UTC, and local where that is another. */
+/** Time or interval of a value in UTC, and in local time if that differs. */
 export function whenWords(at, width) {
   const [from, to] = [at, at + width];
   const date = day.format(at * 1000);
@@ -33,13 +33,13 @@ export function whenWords(at, width) {
   return isUtc ? utc : `${utc} (${localTime.formatRange(from * 1000, to * 1000)})`;
 }
 
-/** Under the axis: the time of the day, and the date where a day begins. */
+/** Labels of the time axis: the date at midnight, else the time. */
 const axisTimes = (_plot, splits) => splits.map(at => (at % (24 * HOUR) === 0 ? day.format(at * 1000) : utcTime(at)));
 
-/** Seconds that the axis of a time may have a word at: each is a power of ten, or what people count in. */
+/** Labels of an axis of durations (s). */
 const TIMES = [0.001, 0.01, 0.1, 1, 10, 60, 600, 3600, 21_600, 86_400, 604_800];
 
-/** Options of uPlot for what `chart` has drawn; colours are those of its legend, which the style sheet gives. */
+/** Options of uPlot for the lines of `chart`. The style sheet defines the colours of the legend and the lines. */
 export function options(chart, { times, lines }) {
   const { spec, plot, marks, ends } = chart;
   const axis = {
@@ -67,7 +67,7 @@ export function options(chart, { times, lines }) {
     height: HEIGHT,
     legend: { show: false },
     tzDate: at => uPlot.tzDate(new Date(at * 1000), 'Etc/UTC'),
-    // At the right half a word of the time axis.
+    // Half a label of the time axis on the right.
     padding: [8, 20, 0, 0],
     scales: {
       x: { range: () => ends },

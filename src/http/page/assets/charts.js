@@ -2,13 +2,13 @@ import { age } from './age.js';
 import { drawn, stacked } from './chart-data.js';
 import { HEIGHT, HOUR, options, whenWords, words } from './chart-options.js';
 
-/** Draws each `<figure data-chart="{…}">` (see chart-data.js) below a `data-history` with the address of the account's history. */
+/** Draws each `<figure data-chart="{…}">` (see chart-data.js) inside an element with `data-history`, the address of the history. */
 
 const REFRESH_MS = 60_000;
 /** Samples that a request may return: of 48 h, one in five minutes. */
 const POINTS = 576;
 
-/** A new element; what is set to undefined is left out. */
+/** Creates an element. Ignores undefined attributes. */
 function element(name, attributes = {}, children = []) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) if (value !== undefined) made.setAttribute(key, value);
@@ -16,7 +16,7 @@ function element(name, attributes = {}, children = []) {
   return made;
 }
 
-/** What a chart is made of beside its drawing: legend, words of the cursor, and a table on demand. */
+/** Creates the legend, the text of the cursor, the plot and the table of a chart. */
 function frame(figure) {
   const spec = JSON.parse(figure.dataset.chart);
   const title = figure.querySelector('figcaption')?.textContent.trim() ?? '';
@@ -38,7 +38,7 @@ function frame(figure) {
   return { figure, spec, title, plot, legend, when, rows, table };
 }
 
-/** A chart in its figure: `draw` with each new answer. */
+/** Creates the chart of a figure. Call `draw` with each response. */
 function createChart(figure) {
   const { spec, title, plot, legend, when, rows, table } = frame(figure);
   let shown = { times: [], lines: [], width: 0 };
@@ -46,7 +46,7 @@ function createChart(figure) {
   let at;
   const chart = { spec, plot, marks: [], ends: [0, 1], families: spec.lines.map(({ family }) => family), show, draw };
 
-  /** Writes the values at an index; without one, the last. */
+  /** Shows the values at an index, by default the last. */
   function show(index) {
     at = index;
     const { times, lines, width } = shown;
@@ -103,13 +103,13 @@ function createChart(figure) {
     writeLegend();
     drawing?.destroy();
     const columns = spec.kind === 'stack' ? stacked(shown.lines) : shown.lines.map(({ values }) => values);
-    // Bars are drawn from the top of the stack down, each before the shorter one.
+    // Tall bars first: shorter ones are drawn over them.
     const order = columns.map((_, index) => index);
     if (spec.kind === 'stack') order.reverse();
     chart.marks = order.map(index => chart.marks[index]);
     const times = [...shown.times];
     const isStepped = spec.kind === 'rate' || spec.kind === 'quantile';
-    // The last step has a width, too.
+    // The last step needs an end.
     if (isStepped && times.length > 0) times.push(times.at(-1) + shown.width);
     const data = order.map(index => (isStepped ? [...columns[index], columns[index].at(-1) ?? null] : columns[index]));
     drawing = new uPlot(options(chart, shown), [times, ...data], plot);
@@ -140,7 +140,7 @@ function createChart(figure) {
   return { ...chart, redraw: () => drawing?.redraw(false) };
 }
 
-/** Reads the history of one account, again each minute, and draws all of its charts. */
+/** Reads the history of an account every minute and draws its charts. */
 function watch(root) {
   const charts = [...root.querySelectorAll('figure[data-chart]')].map(createChart);
   const families = [...new Set(charts.flatMap(chart => chart.families))]

@@ -1,25 +1,25 @@
 import { age } from './age.js';
 
 /**
- * Keeps a page true: when the agent says that something has changed, the page is fetched again, and what differs is put in place.
- * Everything works without it; only then one has to reload.
+ * Keeps a page current: fetches it again when the agent reports a change, and updates what differs.
+ * Pages work without this script; then users have to reload.
  */
 
 const { body } = document;
-/** How far the agent's clock is ahead of this one's, milliseconds. */
+/** Lead of the agent's clock over this one (ms). */
 let ahead = clockAhead(document);
 /** @type {EventSource | undefined} */
 let stream;
-/** The request for the page that is under way. @type {AbortController | undefined} */
+/** The running request for the page. @type {AbortController | undefined} */
 let asking;
-/** Something has changed since that request. */
+/** Whether the agent reported a change since that request. */
 let again = false;
-/** When the last request began, of `performance.now()`. */
+/** Start of the last request, by `performance.now()`. */
 let askedAt = Number.NEGATIVE_INFINITY;
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let waiting;
 
-/** Milliseconds between two requests that were not asked for by a person: the agent's time may run faster. */
+/** Minimum time between two automatic requests (ms). */
 const APART = 2000;
 
 /** @param {Document} page */
@@ -29,13 +29,13 @@ function clockAhead(page) {
 
 /**
  * @param {Node} node
- * @returns {string | undefined} what it is among its siblings
+ * @returns {string | undefined} its identity among its siblings
  */
 const keyOf = node => (node instanceof Element ? node.id || node.getAttribute('data-key') || undefined : undefined);
 
 /**
- * Makes `old` what `next` is. What is the same stays the same node, with focus, selection and scroll; what has `data-keep` is left
- * alone, and so is whether details are open.
+ * Updates `old` to `next`. Unchanged nodes stay, with focus, selection and scroll position. Elements with `data-keep` and the
+ * state of details stay as they are.
  * @param {Element} old
  * @param {Element} next
  */
@@ -83,11 +83,11 @@ function take(page) {
   const focused = document.activeElement;
   for (const region of regions) {
     const next = page.getElementById(region.id);
-    // It is another page now, such as that of an account that is gone.
+    // The page has changed, for example because the account was removed.
     if (!next) return location.reload();
     morph(region, next);
   }
-  // Rows that change places lose it.
+  // Rows that move lose the focus.
   if (focused instanceof HTMLElement && focused !== document.activeElement) focused.focus({ preventScroll: true });
   ahead = clockAhead(page);
   body.dataset.now = page.body.dataset.now;
@@ -97,7 +97,7 @@ function take(page) {
   tick();
 }
 
-/** Fetches the page again, as its address now is. Of several calls, the last one wins. */
+/** Fetches the page at its current address. The last of several calls wins. */
 async function refresh() {
   asking?.abort();
   clearTimeout(waiting);
@@ -125,7 +125,7 @@ function soon() {
   waiting = setTimeout(refresh, Math.max(0, askedAt + APART - performance.now()));
 }
 
-/** One request at a time: a slow one must not be aborted again and again. */
+/** Waits for the running request, so that a slow one is not aborted repeatedly. */
 function changed() {
   again = true;
   if (!asking) soon();
@@ -147,7 +147,7 @@ function connect() {
   });
   own.addEventListener('error', () => {
     say('lost');
-    // Refused, as when there are too many streams: a browser tries only lost ones again.
+    // The agent refused the stream, for example because there are too many. A browser retries only lost streams.
     if (own.readyState === EventSource.CLOSED) retry = setTimeout(connect, 10_000);
   });
 }
@@ -168,7 +168,7 @@ function tick() {
 }
 
 /**
- * Fetches what is looked for while one types.
+ * Searches while the user types.
  * @param {HTMLFormElement} form
  */
 function search(form) {
@@ -197,7 +197,7 @@ function search(form) {
 
 for (const form of document.querySelectorAll('form[data-search]')) if (form instanceof HTMLFormElement) search(form);
 if (document.querySelector('[data-live]')) {
-  // A command was carried out.
+  // Sent by commands.js after a command.
   document.addEventListener('changed', changed);
   document.addEventListener('visibilitychange', () => (document.hidden ? disconnect() : connect()));
   if (!document.hidden) connect();

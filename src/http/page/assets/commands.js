@@ -1,8 +1,8 @@
-/** Asks before approve, pause and resume of auto-cancel, sends them, and shows the answer. The buttons are the server's: see commands.ts. */
+/** Confirms and sends approve, pause and resume of auto-cancel, and shows the response. The server renders the buttons: see commands.ts. */
 
 const dialog = document.querySelector('#command');
 
-/** An operator sees what a command is about before the button: for a cancel, the callback that it ends. */
+/** The dialog describes the command: for an approval, the callback to cancel. */
 function setUp(dialog) {
   const [question, about, reasonField, alarm, yes, no] = [
     '#command-question',
@@ -31,7 +31,7 @@ function setUp(dialog) {
     dialog.showModal();
   }
 
-  /** Shows why it did not work, and leaves the dialog open. Where that asks about another command by now, it is shown on the page. */
+  /** Shows the error in the open dialog, or on the page if the dialog is about another command now. */
   function refuse(own, text) {
     if (own !== asked || !dialog.open) return tell(text);
     alarm.textContent = text;
@@ -65,7 +65,7 @@ function setUp(dialog) {
       };
       tell(error ?? done[own.command]);
       if (own === asked) dialog.close();
-      // The page shows what it changed: see client.js.
+      // client.js updates the page.
       document.dispatchEvent(new Event('changed'));
     } catch (cause) {
       refuse(own, `The agent can’t be reached (${cause.message}). It may have got the command: see the journal.`);
