@@ -6,12 +6,8 @@ import type { WebConfig } from './options.ts';
 /** Reads a web-config file. Throws an Error with what is wrong and where, and no secret. */
 export type ReadWebConfig = (file: string) => WebConfig;
 
-/** What `server.webConfigFile` asks of clients. */
-export interface Access {
-  readonly file: string | null;
-  /** As the files are now, looked at once a second; undefined while they can't be used: everything is refused then. */
-  current(): WebConfig | undefined;
-}
+/** Requirements of `server.webConfigFile` for clients. */
+export type Access = ReturnType<typeof createAccess>;
 
 const NOTHING: WebConfig = {
   tls: undefined,
@@ -32,11 +28,11 @@ function forbiddenChange(before: WebConfig, after: WebConfig): string | undefine
   return undefined;
 }
 
-/** Throws when the file can't be used. */
+/** Throws if the file cannot be used. */
 export function createAccess(
   file: string | null,
   { read, clock, log }: { readonly read: ReadWebConfig; readonly clock: Clock; readonly log: Log },
-): Access {
+) {
   let used = file === null ? NOTHING : read(file);
   let lookedAt = clock.monotonic();
   /** Why the files can't be used now. */
@@ -71,7 +67,8 @@ export function createAccess(
 
   return {
     file,
-    current() {
+    /** The current content, checked once a second; undefined while it cannot be used: all requests are refused. */
+    current(): WebConfig | undefined {
       look();
       return broken === undefined ? used : undefined;
     },

@@ -24,13 +24,8 @@ interface Answer {
   readonly body: Buffer;
 }
 
-/** The answers that clients have not taken whole yet. */
-export interface Answers {
-  /** Sends `body`, which may be other clients' too: it is not copied. `end` ends the answer with its last part. */
-  send(request: IncomingMessage, response: ServerResponse, body: Buffer, end: (last: Buffer) => void): void;
-  /** Whether half of what may wait does: that does not come of a few clients at the same time. */
-  isCrowded(): boolean;
-}
+/** Responses that clients have not completely read. */
+export type Answers = ReturnType<typeof createAnswers>;
 
 /** Different bodies that are never too many. */
 const FEW = 2;
@@ -39,7 +34,7 @@ const FEW = 2;
  * Holds what is not taken to `mostBytes`, each different body counted once, and never less than two: the
  * connections that have been idle longest are cut in favour of new responses. `onCut` is called for each.
  */
-export function createAnswers(mostBytes: number, onCut: (request: IncomingMessage) => void): Answers {
+export function createAnswers(mostBytes: number, onCut: (request: IncomingMessage) => void) {
   /** In the order in which they took something last. */
   const waiting = new Set<Answer>();
   const holders = new Map<Buffer, number>();
@@ -67,8 +62,10 @@ export function createAnswers(mostBytes: number, onCut: (request: IncomingMessag
   }
 
   return {
+    /** Whether half of the limit is used: more than a few concurrent clients need. */
     isCrowded: () => holders.size > FEW && bytes > mostBytes / 2,
-    send(request, response, body, end) {
+    /** Sends `body` without a copy: clients may share it. `end` ends the response with the last part. */
+    send(request: IncomingMessage, response: ServerResponse, body: Buffer, end: (last: Buffer) => void): void {
       const answer = { request, body };
       waiting.add(answer);
       if (!holders.has(body)) bytes += body.length;

@@ -48,19 +48,16 @@ export function clientName(socket: Socket): string | undefined {
   return common ?? sansOf(certificate?.subjectAltName)[0] ?? certificate?.serialNumber;
 }
 
-/** By what each connection was let in: a client must not stay by a certificate that is no longer good. */
-export interface Admission {
-  admit(socket: Socket, tls: WebTls): void;
-  /** Whether a connection would be let in by `tls`, too. */
-  isGood(socket: Socket, tls: WebTls): boolean;
-}
+/** The settings under which each connection was admitted: a client must not stay with a certificate that is no longer valid. */
+export type Admission = ReturnType<typeof createAdmission>;
 
-export function createAdmission(): Admission {
+export function createAdmission() {
   const admitted = new WeakMap<Socket, WebTls>();
   const askedOf = ({ clientCa, allowedSans }: WebTls) => JSON.stringify([clientCa, allowedSans]);
   return {
-    admit: (socket, tls) => void admitted.set(socket, tls),
-    isGood(socket, tls) {
+    admit: (socket: Socket, tls: WebTls) => void admitted.set(socket, tls),
+    /** Whether `tls` would admit a connection, too. */
+    isGood(socket: Socket, tls: WebTls): boolean {
       const by = admitted.get(socket);
       return by === tls || (by !== undefined && askedOf(by) === askedOf(tls));
     },

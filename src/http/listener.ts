@@ -16,18 +16,7 @@ export interface Address {
 }
 
 /** An open port. */
-export interface Listener {
-  /** `http://host:port`, or https. */
-  readonly url: string;
-  readonly port: number;
-  setMaxConnections(most: number): void;
-  /** Frees the address; answers under way go on. */
-  pause(): void;
-  /** Takes the address again. Rejects when it can't be had. */
-  resume(): Promise<void>;
-  /** Stops accepting, lets answers under way end for a moment, then cuts the rest. */
-  close(): Promise<void>;
-}
+export type Listener = Awaited<ReturnType<typeof openListener>>;
 
 export interface ListenerDeps {
   readonly bounds: Bounds;
@@ -111,7 +100,7 @@ export async function openListener(
   { bounds, logBound, clock, log }: ListenerDeps,
   onRequest: RequestListener,
   tls?: Tls,
-): Promise<Listener> {
+) {
   const options = {
     headersTimeout: bounds.headersWithin,
     requestTimeout: bounds.requestWithin,
@@ -144,11 +133,14 @@ export async function openListener(
   return {
     url: `${first ? 'https' : 'http'}://${name}:${port}`,
     port,
-    setMaxConnections(most) {
+    setMaxConnections(most: number): void {
       server.maxConnections = most;
     },
+    /** Releases the address. Responses in flight continue. */
     pause: () => void server.close(),
+    /** Rejects if the address is taken. */
     resume: () => listen(server, { host: address.host, port }),
+    /** Stops accepting, waits a moment for responses in flight, then destroys the rest. */
     close: () => closeServer(server, sockets, clock),
   };
 }

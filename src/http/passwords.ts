@@ -14,11 +14,7 @@ export interface Credentials {
   readonly password: string;
 }
 
-export interface Passwords {
-  /** Whether the password is the user's. Checks of one `client` share a queue. Rejects if the comparison fails or takes too long. */
-  check(users: ReadonlyMap<string, Secret>, given: Credentials, client: string): Verdict | Promise<Verdict>;
-  close(): Promise<void>;
-}
+export type Passwords = ReturnType<typeof createPasswords>;
 
 /** Checks that wait: of all clients, and of one. */
 const MOST_WAITING = 256;
@@ -165,7 +161,7 @@ function createChecker(clock: Clock, log: Log, startThread: () => PasswordThread
  * Checks passwords against bcrypt hashes. What was right once is known by a keyed hash, so that a client that comes again never
  * waits for the checks of others.
  */
-export function createPasswords(clock: Clock, log: Log, start = startThread): Passwords {
+export function createPasswords(clock: Clock, log: Log, start = startThread) {
   const checker = createChecker(clock, log, start);
   const secret = randomBytes(32);
   const known = new BoundedMap<string, true>(MOST_KNOWN);
@@ -179,7 +175,12 @@ export function createPasswords(clock: Clock, log: Log, start = startThread): Pa
   }
 
   return {
-    check(users, { user, password }, client) {
+    /** Whether the password is the user's. Checks of one `client` share a queue. Rejects if the comparison fails or takes too long. */
+    check(
+      users: ReadonlyMap<string, Secret>,
+      { user, password }: Credentials,
+      client: string,
+    ): Verdict | Promise<Verdict> {
       const own = users.get(user);
       const hash = (own ?? standIn(users, user))?.reveal();
       if (hash === undefined) return 'wrong';

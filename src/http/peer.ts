@@ -20,21 +20,22 @@ const LARGEST_BODY = 2 ** 20;
  * Proves that a request comes from a process that can read the store. Such a process could read the same evidence from
  * the store. No password of a caller is sent on: the address of a replica comes from the database.
  */
-export interface PeerKey {
-  /** Header `Authorization` of a GET of this path with its query. */
-  sign(target: string): string;
-  isSigned(request: Pick<IncomingMessage, 'method' | 'url' | 'headers'>): boolean;
-}
+export type PeerKey = ReturnType<typeof createPeerKey>;
 
 /** `secret`: from the store. `now`: milliseconds since the Unix epoch. */
-export function createPeerKey(secret: string, now: () => number = systemClock.now): PeerKey {
+export function createPeerKey(secret: string, now: () => number = systemClock.now) {
   const macOf = (at: string, target: string) => createHmac('sha256', secret).update(`${at}\n${target}`).digest();
   return {
-    sign(target) {
+    /** Header `Authorization` of a GET of this path with its query. */
+    sign(target: string): string {
       const at = String(now());
       return `${SCHEME} ${at}.${macOf(at, target).toString('base64url')}`;
     },
-    isSigned({ method, url = '', headers: { authorization = '' } }) {
+    isSigned({
+      method,
+      url = '',
+      headers: { authorization = '' },
+    }: Pick<IncomingMessage, 'method' | 'url' | 'headers'>): boolean {
       const [, at = '', mac = ''] = /^Delivery-Watch (\d{1,15})\.([\w-]{43})$/.exec(authorization) ?? [];
       if (method !== 'GET' || !url.startsWith(`${EXPLAIN}?`) || at === '') return false;
       return Math.abs(now() - Number(at)) <= SKEW && timingSafeEqual(Buffer.from(mac, 'base64url'), macOf(at, url));

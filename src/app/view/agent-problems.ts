@@ -5,12 +5,8 @@ import type { Base } from '../parts.ts';
 import type { AgentMoment } from './problems/agent.ts';
 import { agentProblemsOf } from './problems.ts';
 
-/** What is wrong with the agent itself. */
-export interface AgentProblems {
-  now(): readonly Problem[];
-  /** To be called once a minute. Never rejects. */
-  look(): Promise<void>;
-}
+/** Problems of the agent itself. */
+export type AgentProblems = ReturnType<typeof createAgentProblems>;
 
 export interface AgentProblemsDeps extends Pick<Base, 'clock' | 'reloads' | 'agentLog'> {
   readonly accounts: readonly { shownStatus(): AccountStatus }[];
@@ -30,8 +26,8 @@ export function createAgentProblems({
   notifications,
   databaseAway,
   pushTrouble,
-}: AgentProblemsDeps): AgentProblems {
-  const now = () =>
+}: AgentProblemsDeps) {
+  const now = (): readonly Problem[] =>
     agentProblemsOf({
       now: clock.now(),
       statuses: accounts.map(account => account.shownStatus()),
@@ -43,6 +39,7 @@ export function createAgentProblems({
     });
   return {
     now,
+    /** To be called once a minute. Never rejects. */
     look: async () => agentLog.saw(now(), notifications(), clock.now()),
   };
 }

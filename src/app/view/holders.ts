@@ -2,19 +2,9 @@ import type { Clock } from '../../kit/clock.ts';
 import type { Replica, Replicas, Sharing } from '../../store/store.ts';
 
 /** Which replica holds each account, as of the last renewal. */
-export interface Holders extends Pick<Replicas, 'self' | 'leaseTime'> {
-  /** Milliseconds since the Unix epoch by the database's clock; undefined before the first renewal. */
-  now(): number | undefined;
-  sharing(): Sharing | undefined;
-  /** Undefined if no replica holds the account. */
-  holderOf(account: string): Replica | undefined;
-  /** The holder, or the last one that this process has seen. */
-  lastHolderOf(account: string): Replica | undefined;
-  /** Milliseconds for which this process has seen no holder. */
-  unheldFor(account: string): number;
-}
+export type Holders = ReturnType<typeof createHolders>;
 
-export function createHolders({ self, leaseTime, sharing }: Replicas, clock: Pick<Clock, 'monotonic'>): Holders {
+export function createHolders({ self, leaseTime, sharing }: Replicas, clock: Pick<Clock, 'monotonic'>) {
   const lastHolders = new Map<string, Replica>();
   /** When an account was first seen without a holder, on the monotonic clock. */
   const unheld = new Map<string, number>();
@@ -33,6 +23,7 @@ export function createHolders({ self, leaseTime, sharing }: Replicas, clock: Pic
     return seen;
   }
 
+  /** Undefined if no replica holds the account. */
   function holderOf(account: string): Replica | undefined {
     const id = current()?.sharing.holders.get(account);
     const last = lastHolders.get(account);
@@ -45,13 +36,17 @@ export function createHolders({ self, leaseTime, sharing }: Replicas, clock: Pic
   return {
     self,
     leaseTime,
-    now() {
+    /** Milliseconds since the Unix epoch by the database's clock; undefined before the first renewal. */
+    now(): number | undefined {
       const now = current();
       return now && now.sharing.at + clock.monotonic() - now.at;
     },
-    sharing: () => current()?.sharing,
+    sharing: (): Sharing | undefined => current()?.sharing,
     holderOf,
-    lastHolderOf: account => holderOf(account) ?? lastHolders.get(account),
-    unheldFor: account => (holderOf(account) ? 0 : clock.monotonic() - (unheld.get(account) ?? clock.monotonic())),
+    /** The holder, or the last one that this process has seen. */
+    lastHolderOf: (account: string): Replica | undefined => holderOf(account) ?? lastHolders.get(account),
+    /** Milliseconds for which this process has seen no holder. */
+    unheldFor: (account: string): number =>
+      holderOf(account) ? 0 : clock.monotonic() - (unheld.get(account) ?? clock.monotonic()),
   };
 }

@@ -15,17 +15,7 @@ import { roundsOf, truthOf } from './truth.ts';
 import { isoTime, orNull } from './values.ts';
 
 /** Configured accounts that this replica does not hold, as of their status rows. */
-export interface Others {
-  readonly names: readonly string[];
-  rows(): readonly Row[];
-  alerts(): readonly ShownAlert[];
-  statuses(): readonly PlacedStatus[];
-  /** Undefined for any other name. */
-  account(name: string): ReducedAccountView | undefined;
-  autoCancel(): readonly AccountSnapshot[];
-  /** Time of the last line of an account's journal, milliseconds since the Unix epoch; undefined if unknown. */
-  journalAt(name: string): number | undefined;
-}
+export type Others = ReturnType<typeof createOthers>;
 
 export interface OthersDeps {
   readonly stored: Pick<StatusRows, 'of'>;
@@ -48,7 +38,7 @@ const UNREADABLE: Omit<Problem, 'account'> = {
   runbook: null,
 };
 
-export function createOthers({ stored, holders, settings, clock, isAway }: OthersDeps): Others {
+export function createOthers({ stored, holders, settings, clock, isAway }: OthersDeps) {
   const names = settings.map(({ name }) => name);
   const startedAt = clock.monotonic();
   const ageOf = ({ at }: StatusRow) => Math.max(0, (holders.now() ?? at) - at);
@@ -186,21 +176,23 @@ export function createOthers({ stored, holders, settings, clock, isAway }: Other
 
   return {
     names,
-    rows: () => settings.map(overviewRow),
-    alerts: () => names.flatMap(account => shownRow(account)?.alerts ?? []),
-    statuses: () => names.map(statusOf),
-    account(name) {
+    rows: (): readonly Row[] => settings.map(overviewRow),
+    alerts: (): readonly ShownAlert[] => names.flatMap(account => shownRow(account)?.alerts ?? []),
+    statuses: (): readonly PlacedStatus[] => names.map(statusOf),
+    /** Undefined for any other name. */
+    account(name: string): ReducedAccountView | undefined {
       const own = settings.find(each => each.name === name);
       return own && reducedView(own);
     },
-    autoCancel: () =>
+    autoCancel: (): readonly AccountSnapshot[] =>
       names.flatMap(account => {
         const row = shownRow(account);
         if (!row?.autoCancel) return [];
         const { brakes, ...rest } = row.autoCancel;
         return [{ account, brakes: { ...brakes, account, ...placeOf(account, row) }, ...rest, candidates: [] }];
       }),
-    journalAt: account =>
+    /** Time of the last line of an account's journal, milliseconds since the Unix epoch; undefined if unknown. */
+    journalAt: (account: string): number | undefined =>
       // An unreadable row may be of a journal that has a line of this moment.
       stored.of(account) === 'unreadable' ? Number.POSITIVE_INFINITY : rowOf(account)?.autoCancel?.journalAt,
   };

@@ -13,14 +13,7 @@ export interface StoredProblems {
  * problem that is gone for up to five minutes and comes back is the same; so is one from before a restart that took no longer. After
  * a longer time in which no agent looked, nothing is known of what was before: all problems are then there since at least now.
  */
-export interface ProblemLog {
-  /** When it was first seen, milliseconds since the Unix epoch; undefined: it was not yet. */
-  firstSeen(problem: Named): number | undefined;
-  /** What is wrong at `at`, milliseconds since the Unix epoch: all of it. */
-  saw(problems: readonly Named[], at: number): void;
-  /** Undefined before the first time. */
-  stored(): StoredProblems | undefined;
-}
+export type ProblemLog = ReturnType<typeof createProblemLog>;
 
 const LONGEST_GAP = 5 * 60_000;
 
@@ -31,13 +24,15 @@ const keyOf = ({ kind, subject }: Named) => JSON.stringify([kind, subject]);
 const isOver = (last: number, now: number) => Math.abs(now - last) > LONGEST_GAP;
 
 /** `stored`: by an earlier process; `now`: milliseconds since the Unix epoch. */
-export function createProblemLog(now: number, stored?: StoredProblems): ProblemLog {
+export function createProblemLog(now: number, stored?: StoredProblems) {
   const before = stored && !isOver(stored.at, now) ? stored : { at: undefined, since: {} };
   let lookedAt = before.at;
   const seen = new Map(Object.entries(before.since).map(([key, since]) => [key, { since, last: before.at ?? since }]));
   return {
-    firstSeen: problem => seen.get(keyOf(problem))?.since,
-    saw(problems, at) {
+    /** Milliseconds since the Unix epoch; undefined for a new problem. */
+    firstSeen: (problem: Named): number | undefined => seen.get(keyOf(problem))?.since,
+    /** Records all problems at `at`, milliseconds since the Unix epoch. */
+    saw(problems: readonly Named[], at: number): void {
       for (const [key, { last }] of seen) if (isOver(last, at)) seen.delete(key);
       for (const problem of problems) {
         const key = keyOf(problem);
@@ -45,7 +40,8 @@ export function createProblemLog(now: number, stored?: StoredProblems): ProblemL
       }
       lookedAt = at;
     },
-    stored() {
+    /** Undefined before the first record. */
+    stored(): StoredProblems | undefined {
       if (lookedAt === undefined) return undefined;
       return { at: lookedAt, since: Object.fromEntries([...seen].map(([key, { since }]) => [key, since])) };
     },

@@ -105,19 +105,14 @@ export function decodeStatus(text: string): StatusRow | undefined {
 }
 
 /** Status rows of all accounts, as of the last read. */
-export interface StatusRows {
-  /** `unreadable`: another version wrote it, or it is damaged. */
-  of(account: string): StatusRow | 'unreadable' | undefined;
-  /** Reads the rows if the last read is older than a few seconds. Waits a second at most. Never rejects. */
-  refresh(): Promise<void>;
-}
+export type StatusRows = ReturnType<typeof createStatusRows>;
 
 /** Milliseconds for which a read is good enough. */
 const FRESH = 5000;
 /** Milliseconds for which a request waits for the database before it is answered from memory. */
 const MAX_WAIT = 1000;
 
-export function createStatusRows(store: Pick<Store, 'valuesOf'>, clock: Clock): StatusRows {
+export function createStatusRows(store: Pick<Store, 'valuesOf'>, clock: Clock) {
   let rows: ReadonlyMap<string, StatusRow | 'unreadable'> = new Map();
   let readAt = Number.NEGATIVE_INFINITY;
   let waiting: Promise<void> | undefined;
@@ -146,8 +141,10 @@ export function createStatusRows(store: Pick<Store, 'valuesOf'>, clock: Clock): 
   }
 
   return {
-    of: account => rows.get(account),
-    async refresh() {
+    /** `unreadable`: another version wrote it, or it is damaged. */
+    of: (account: string): StatusRow | 'unreadable' | undefined => rows.get(account),
+    /** Reads the rows if the last read is older than a few seconds. Waits a second at most. Never rejects. */
+    async refresh(): Promise<void> {
       if (!waiting && clock.monotonic() - readAt < FRESH) return;
       waiting ??= start();
       await waiting;

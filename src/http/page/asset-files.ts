@@ -4,17 +4,9 @@ import { createRequire } from 'node:module';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-export interface Asset {
+interface Asset {
   readonly type: string;
   readonly body: Buffer;
-}
-
-/** Style sheets and scripts of the pages, read at the first use. */
-export interface Assets {
-  /** From the root of the port to the files: `assets/HASH/`. The hash changes with the content of any file. */
-  folder(): string;
-  /** Undefined for an unknown name. */
-  find(name: string): Asset | undefined;
 }
 
 const FOLDER = new URL('./assets/', import.meta.url);
@@ -38,7 +30,8 @@ export function assetFiles(): Map<string, string> {
   ]);
 }
 
-export function createAssets(): Assets {
+/** Style sheets and scripts of the pages, read at the first use. */
+export function createAssets() {
   let loaded: { readonly folder: string; readonly files: ReadonlyMap<string, Asset> } | undefined;
 
   function load() {
@@ -57,5 +50,9 @@ export function createAssets(): Assets {
     return loaded;
   }
 
-  return { folder: () => all().folder, find: name => all().files.get(name) };
+  return {
+    /** From the root of the port to the files: `assets/HASH/`. The hash changes with the content of any file. */
+    folder: () => all().folder,
+    find: (name: string): Asset | undefined => all().files.get(name),
+  };
 }

@@ -20,12 +20,8 @@ interface Stream {
   unreadSince: number | undefined;
 }
 
-/** Tells clients when to ask again: not what has changed, which the page itself says. */
-export interface Streams {
-  open(request: IncomingMessage, response: ServerResponse): void;
-  /** Ends all; none is opened afterwards. */
-  close(): void;
-}
+/** Streams that notify pages of changes. A page then fetches itself again. */
+export type Streams = ReturnType<typeof createStreams>;
 
 export interface StreamsDeps extends Pick<Served, 'watch' | 'clock'> {
   /** Milliseconds in which a client has to take what it is sent. */
@@ -33,7 +29,7 @@ export interface StreamsDeps extends Pick<Served, 'watch' | 'clock'> {
   readonly onCut: (request: IncomingMessage) => void;
 }
 
-export function createStreams({ watch, clock, takenWithin, onCut }: StreamsDeps): Streams {
+export function createStreams({ watch, clock, takenWithin, onCut }: StreamsDeps) {
   const streams = new Set<Stream>();
   let isClosed = false;
   let ticking = new AbortController();
@@ -72,7 +68,7 @@ export function createStreams({ watch, clock, takenWithin, onCut }: StreamsDeps)
   }
 
   return {
-    open(request, response) {
+    open(request: IncomingMessage, response: ServerResponse): void {
       if (isClosed || streams.size >= MOST_STREAMS) {
         response.writeHead(503, { 'Content-Type': 'text/plain; charset=utf-8', 'Retry-After': '10' });
         response.end(`there are ${MOST_STREAMS} open streams: no more are opened\n`);
@@ -99,7 +95,8 @@ export function createStreams({ watch, clock, takenWithin, onCut }: StreamsDeps)
       });
       response.write(`retry: ${RETRY}\n\n`);
     },
-    close() {
+    /** Ends all streams. Later ones are refused. */
+    close(): void {
       isClosed = true;
       // Nothing may be written to what has ended.
       ticking.abort();
