@@ -93,10 +93,7 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
     return { rule: name, labels: identity, annotations: { summary }, value };
   }
 
-  /**
-   * The first series that have room, by fingerprint, and how many have none. An alert that is there keeps its place, also
-   * for the 15 minutes after it was resolved: else keys that come and go would make any number of alerts.
-   */
+  /** Series that fit under the cap, by fingerprint. Existing alerts keep their places, so changing keys do not make any number of alerts. */
   function cap(rule: AlertRule, listed: readonly Holding[], known: ReadonlyMap<string, Alert>) {
     const { name, labels: more, annotations } = rule;
     const holding = new Map<string, Candidate>();

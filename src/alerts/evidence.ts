@@ -8,10 +8,7 @@ export interface AlertFacts {
   series(metric: string): readonly Series[] | undefined;
   /** Whether unreadable rows, or a selected filter that cannot be read, are missing in that. */
   isPartial(selector: Selector): boolean;
-  /**
-   * Whether a number about rounds may be other than it seems, of the series with these labels or of any: after a restart it
-   * says nothing good until the round is complete.
-   */
+  /** Whether a number about rounds may be outdated: after a restart it proves nothing until the round is complete. */
   isDoubtful(selector: Selector, labels?: Readonly<Record<string, string>>): boolean;
 }
 

@@ -45,10 +45,7 @@ function fitting(notices: readonly Notice[]): readonly Notice[] {
   return end < 0 ? notices : notices.slice(0, end);
 }
 
-/**
- * A notification of a group: what changed, the latest of each alert, and what else of it fires. `at`: when it is made,
- * milliseconds since the Unix epoch.
- */
+/** Builds the notification of a group: the latest change of each alert, and its other firing alerts. */
 export function toNotification(
   labels: Labels,
   changed: readonly Notice[],

@@ -24,10 +24,7 @@ export function failAddress(address: string): string {
   return url.href;
 }
 
-/**
- * Tells a dead man's switch that all is well, or that it is not; and nothing while the agent itself is unwell, so that the
- * other side notices. Gives the body of a loop, which never rejects.
- */
+/** Returns the body of a loop that reports health to a dead man's switch; silent while the agent itself is unwell. Never rejects. */
 export function createHeartbeat(deps: HeartbeatDeps): (signal: AbortSignal) => Promise<void> {
   const { url, health, get, notifications, log } = deps;
   let said: string | undefined;

@@ -54,10 +54,7 @@ function judgeRatio(
   return of >= atLeast && rise / of > above ? [{ labels: {}, value: rise / of }] : [];
 }
 
-/**
- * What a condition says of one account. Nothing is guessed: without fresh data, and without its history, it is unknown, and
- * where rows could not be read, that it does not hold is unknown, too.
- */
+/** Evaluates a condition for one account. Missing data or history makes it unknown, unreadable rows only a negative result. */
 export function judgeAlert(condition: AlertCondition, evidence: AlertEvidence): AlertJudgement {
   const judged = judgeWhole(condition, evidence);
   if (judged === 'unknown' || !selectorsOf(condition).some(each => evidence.isPartial?.(each))) return judged;

@@ -28,10 +28,7 @@ interface LastSent {
   readonly isRefused: boolean;
 }
 
-/**
- * Sends one receiver what fires, as soon as it does and then every minute, and what was resolved until that is forgotten.
- * Gives the body of a loop, which never rejects. It remembers nothing beyond the process: sending twice does no harm.
- */
+/** Returns the body of a loop that sends firing alerts at once and every minute, and resolved ones for a while. Never rejects. */
 export function createRepeating(deps: RepeatingDeps): (signal: AbortSignal) => Promise<void> {
   const { receiver, notices, notifications, clock, random, log } = deps;
   const { notifier, member } = receiver;

@@ -158,10 +158,7 @@ export const SENDING_ENDED: Change = { key: SENDING, value: null };
 
 /** Milliseconds between two checks for requests in flight. */
 const CHECK_EVERY = 100;
-/**
- * Age of a row (ms) at which its request is over: the process died, and no agent has settled its action. Longer than clocks
- * differ or are set forward.
- */
+/** Age (ms) at which a row is left over from a process that died. Longer than clocks differ or are set forward. */
 const LEFT_BEHIND = 86_400_000;
 
 export interface StopOrder {

@@ -95,10 +95,7 @@ export function earlierCancel(
   return known && isLimitedLately(known, now) ? 'rate_limited' : undefined;
 }
 
-/**
- * The limit that is used up for this one; undefined when none is. Plans count apart from cancels. `usesBefore`: uses in the
- * journal when the decisions upon this walk began.
- */
+/** Returns the limit that is used up, or undefined. Plans count apart from cancels. `usesBefore`: uses when the run began. */
 export function exhaustedLimit(
   { rule, mode, target }: Judged,
   { limits }: AutoCancelOptions,

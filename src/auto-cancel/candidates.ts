@@ -34,10 +34,7 @@ interface JudgeContext {
   readonly silence: Silence | undefined;
 }
 
-/**
- * Asks every rule; of those that match the one with the most cautious mode counts, and of two such the first in the
- * configuration. Undefined where none matches.
- */
+/** Evaluates all rules. The matching rule with the most cautious mode counts, then the first one. Undefined if none matches. */
 export function judgeSighting(sighting: CallbackSighting, context: JudgeContext): Judged | undefined {
   const { account, options, silence, latest, now } = context;
   const reported = sighting.entry[options.idFrom];

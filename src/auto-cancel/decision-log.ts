@@ -54,10 +54,7 @@ export function createDecisionLog(deps: {
       else if (outcome === 'gave_up' || outcome === 'rejected') log.error(line, 'failure callback was not cancelled');
       else log.info(line, 'auto-cancel action ended');
     },
-    /**
-     * Why the walks can't be acted upon now; undefined when they can. Logged when it lasts: without a new walk nothing is
-     * decided, so nothing else would say why nothing happens. To be called often.
-     */
+    /** Reports why walks cannot be acted upon (undefined if they can). Logged if it lasts. To be called often. */
     stale(reason: string | undefined): void {
       if (reason === undefined) {
         if (loggedReason !== undefined) log.info({ account }, 'auto-cancel data is complete and fresh again');

@@ -117,10 +117,7 @@ export interface AutoCancel {
 /** Milliseconds to wait after a run that failed. */
 const RETRY_DELAY_MS = 30_000;
 
-/**
- * Takes up the account's journal. `before`: the one that judged the account under another configuration; its loop has to end
- * before this one's begins. Rejects with StoreError, and with an Error where a line of the journal is damaged.
- */
+/** Opens the account's journal, or continues with the journal of `before` after the end of its loop. Rejects with StoreError or for a damaged line. */
 export async function createAutoCancel(
   deps: AutoCancelDeps,
   before?: Pick<AutoCancel, 'journal' | 'decisions' | 'lastRun'>,

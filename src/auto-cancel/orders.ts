@@ -237,10 +237,7 @@ async function findLine({ id, account }: Placed, store: Pick<Store, 'scan' | 'si
 /** Result of an order; `waiting`: no agent has executed it yet. */
 export type Executed = 'done' | 'waiting' | { readonly refused: string };
 
-/**
- * Waits until the order was executed, for `waitMs` milliseconds at most. The order stays if nothing did. Rejects with StoreError,
- * and with the reason of `signal`.
- */
+/** Waits up to `waitMs` for the execution of an order, which stays if there is none. Rejects with StoreError or the signal's reason. */
 export async function resultOf(
   placed: Placed,
   store: Pick<Store, 'scan' | 'sizes'>,

@@ -16,10 +16,7 @@ export function retryDelays(retries: number): number {
   return sum;
 }
 
-/**
- * Milliseconds in which a callback with `retries` retries has been tried for the last time, when each attempt takes as long
- * as `timeout` milliseconds: what it may take and be healthy.
- */
+/** Longest time (ms) that a healthy callback with `retries` retries takes if each attempt lasts `timeout` ms. */
 export function retryWindow(retries: number, timeout: number): number {
   return retryDelays(retries) + (retries + 1) * timeout;
 }

@@ -42,10 +42,7 @@ export function pendingActions({ actions }: JournalState, now: number): readonly
     .sort((a, b) => a.expiresAt - b.expiresAt);
 }
 
-/**
- * What a stuck callback still waits for; undefined when for nothing. `own`: its action, where the same rule, mode and policy
- * asked for it. `walkAt`: when the walk began that judged it. Times: milliseconds since the Unix epoch.
- */
+/** The wait of a stuck callback, or undefined. `own`: its action by the same rule, mode and policy. `walkAt`: start of the walk. */
 export function waitOf(
   { rule, mode }: Pick<Judged, 'rule' | 'mode'>,
   own: Action | undefined,
@@ -58,10 +55,7 @@ export function waitOf(
   return mode === 'approve' && !(own && isApproved(own, now)) ? 'awaiting_approval' : undefined;
 }
 
-/**
- * The line that begins a wait; undefined where it has begun already. `wall` and `stamp`: now by the wall clock, and as the
- * journal has it.
- */
+/** The journal line that starts a wait, or undefined if it has started. `wall`: wall clock; `stamp`: time for the journal. */
 export function waitLine(
   wait: Wait,
   { action, rule, mode, target, finding }: Judged,

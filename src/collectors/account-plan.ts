@@ -52,10 +52,7 @@ const families: Readonly<Record<string, Family<never>>> = Object.fromEntries(
 
 const ROW = 'record';
 
-/**
- * The account's plan. The service tells of it only when a token is reset, so it is read from what the reset left, which
- * costs no request; what that does not say may be configured.
- */
+/** The account's plan: from the record that the last token reset left, which costs no request, else as configured. */
 export const accountPlan: CollectorKind<PlanFacts> & { readonly rounds: Rounds } = {
   name: 'account',
   families,

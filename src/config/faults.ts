@@ -109,10 +109,7 @@ function wordsOf(issue: z.core.$ZodIssue, value: unknown): string {
   return value === null && !isOurs ? `is empty: ${words}` : words;
 }
 
-/**
- * What zod finds, as people read it. `locate` knows where a path, or a key of it, stands; `allowed` which keys may stand there;
- * `valueAt` what does.
- */
+/** Converts an issue of zod. `locate` finds the place of a path, `allowed` the keys at a path, `valueAt` the value there. */
 export function toFaults(
   issue: z.core.$ZodIssue,
   locate: (path: Path, key?: string) => Place,

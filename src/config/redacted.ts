@@ -102,8 +102,8 @@ function asGiven(account: Config['accounts'][number], config: Config): Section {
 const write = (value: unknown) => stringify(value, { lineWidth: 0 });
 
 /**
- * The configuration with every default as YAML, of an account only what it does not inherit. Secrets are `<secret>`, and of an
- * address that may be one nothing is shown but its host. Other work gets its turn meanwhile.
+ * Returns the configuration with all defaults as YAML, accounts without inherited values, secrets as `<secret>`. Yields to
+ * the event loop.
  */
 export async function redactedYaml(config: Config): Promise<string> {
   const turns = createTurns();

@@ -187,10 +187,7 @@ function checkOtlpEndpoints(config: Config, env: Env, tell: Tell): void {
   }
 }
 
-/**
- * Checks where secrets come from. `env` holds the variables that the configuration names; without it, neither they nor files
- * outside the configuration are looked at.
- */
+/** Checks the sources of secrets. Without `env`, neither variables nor files outside the configuration are read. */
 export function checkSecrets(config: Config, env: Env | undefined, tell: Tell): void {
   for (const { path, what, instead } of writtenSecrets(config)) {
     tell.warn(path, `the ${what} is written in this file; ${instead}`);
@@ -234,10 +231,7 @@ function identities(setting: SecretSetting, env: Env | undefined): string[] {
   return [`file ${realPath(setting.file)}`, ...(env ? value(inFile(setting.file)) : [])];
 }
 
-/**
- * Accounts that are one and the same under two names: everything is counted twice and costs twice, and where rules act each
- * cancels what the other has cancelled, within limits of its own.
- */
+/** Reports accounts that are the same under two names: everything is counted twice, and rules would act twice. */
 export function checkTwins(config: Config, env: Env | undefined, tell: Tell): void {
   const first = new Map<string, Account>();
   for (const [index, account] of config.accounts.entries()) {

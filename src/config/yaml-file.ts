@@ -67,10 +67,7 @@ function ofManyLines(text: string, at: number): Told {
   return { at, message: 'must be a key: a name, a colon and a space' };
 }
 
-/**
- * What the parser finds, for people. Its own words speak of YAML's grammar, and may quote the file, which may hold a secret:
- * of them only their kind is used.
- */
+/** Explains an error of the parser. Its own message may quote a secret of the file, so only its kind is used. */
 function yamlWords(code: string, said: string, text: string, range: readonly [number, number]): Told {
   const [at] = range;
   const tell = (message: string): Told => ({ at, message });
@@ -147,10 +144,7 @@ function openQuote(document: Document, end: number): number {
   return start;
 }
 
-/**
- * Reads a file up to the top-level key whose section is indented with a tab: the parser reads the rest of the section as other
- * keys.
- */
+/** Reads a file up to the top-level key of the section with the tab: the parser misreads the rest. */
 function readBeforeTab(text: string, tab: number, file: string, fault: Fault): YamlFile {
   const keys = [...text.slice(0, tab).matchAll(/^[^\s#-]/gm)];
   const before = readYaml(text.slice(0, keys.at(-1)?.index ?? 0), file);

@@ -24,10 +24,7 @@ const DAY_MS = 86_400_000;
 /** Retention of events; a later one would never be listed. */
 const LATEST_MS = 6 * 3_600_000;
 
-/**
- * Where accounts of the service differ, or where no public account says what it does. Each default is what the interface
- * document says; where that is silent, what the official clients read.
- */
+/** Differences between accounts of the service. Defaults follow the interface document, else the official clients. */
 export const dialectOptions = {
   flowControlList: choice('flow-control list: inside an object, or bare', 'object', 'array'),
   flowControlListSize: choice('name of the size in the flow-control list', 'waitListSize', 'waitlistSize'),

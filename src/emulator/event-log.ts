@@ -65,10 +65,7 @@ export function lateBy(
   return Math.ceil((1 - fractionOf(seed, `delay ${event}`)) * mostMs);
 }
 
-/**
- * What of the event log is listed: the service writes it apart from the deliveries, late, out of order, some of it twice, and
- * in an incident not at all. Times: milliseconds since the Unix epoch.
- */
+/** The listed part of the event log: late, unordered, partly repeated, and empty during an incident. Times: ms since the Unix epoch. */
 export class LogView {
   readonly #seed: number;
   readonly #dialect: Dialect;

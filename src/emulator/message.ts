@@ -87,10 +87,7 @@ export function deadLetter(
   return { fields, callerIP, responseStatus, responseBody, run, messageAt: () => message };
 }
 
-/**
- * A dead letter from before the workload, shared by many places of the timeline, from which its message follows: a million
- * of them take no memory but their places. `lifetimeMs`: from creation to failing.
- */
+/** A dead letter from before the workload, shared by many places of the timeline to save memory. `lifetimeMs`: from creation to failure. */
 export function sharedDeadLetter(
   { fields, callerIP, responseStatus }: Pick<DlqEntry, 'fields' | 'callerIP' | 'responseStatus'>,
   seed: number,

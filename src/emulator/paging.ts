@@ -135,10 +135,7 @@ interface Repetition<T> {
   readonly repeats?: boolean;
 }
 
-/**
- * The next rows of a list that consists of several timelines. It looks one match further than the page, so a last page
- * never comes with a cursor.
- */
+/** Returns the next rows of several timelines. Looks one match ahead, so the last page never has a cursor. */
 export function page<T extends object>(
   timelines: readonly Timeline<T>[],
   { count, range }: PageRequest,

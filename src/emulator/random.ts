@@ -45,10 +45,7 @@ export function fractionOf(seed: number, text: string): number {
   return scramble(hash) / 2 ** 32;
 }
 
-/**
- * What a message was numbered for: `p` the past that is made up, `w` the workload, `f` a failed workflow run and `c` its
- * failure callback, `t` a row that a test added.
- */
+/** Origin of a message: `p` past, `w` workload, `f` failed workflow run, `c` its failure callback, `t` added by a test. */
 export type Series = 'p' | 'w' | 'f' | 'c' | 't';
 
 /** Every two digits of base 36. */

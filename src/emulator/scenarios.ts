@@ -1,16 +1,10 @@
 import type { Dialect } from './dialect.ts';
 import type { FaultSeed } from './faults.ts';
 
-/**
- * A course of events. Times in milliseconds; `elapsedMs` counts from the beginning of the workload, which is a while before
- * the emulator starts, and is below zero for the time before that.
- */
+/** A scenario. Times in milliseconds; `elapsedMs` counts from the start of the workload and is negative before it. */
 export interface Scenario {
   readonly description: string;
-  /**
-   * Shipped alerts that fire within eight hours (stuck callbacks: within two days) if the agent knows schedules and
-   * destinations. Without alerts of severity `info`.
-   */
+  /** Shipped alerts that fire within eight hours (stuck callbacks: two days), except alerts of severity `info`. */
   readonly fires: readonly string[];
   /** Share (0 to 1) of messages to a destination that fail for good, from its usual share; default the usual share. */
   doomed?(usual: number, elapsedMs: number): number;

@@ -64,10 +64,7 @@ export interface Emulator extends EmulatedAccount {
 /** Real milliseconds that requests under way get when the emulator is closed. */
 const CLOSING_MS = 1000;
 
-/**
- * Milliseconds in which a connection may be idle, as at a load balancer. Node's 5 s can be over for an emulator that was busy
- * when the next request came, and it would reset the connection.
- */
+/** Idle time of a connection (ms). Node's default of 5 s may be over when a busy emulator reads the next request. */
 const KEEP_ALIVE = 60_000;
 
 /** Events kept by all accounts together, so that a thousand fit into memory, and the minimum per account. */
@@ -125,10 +122,7 @@ type Account = ReturnType<typeof createAccount>;
 /** The control API of one account; `/_emulator/…` without a number is that of the first. */
 const CONTROL = /^\/_emulator\/accounts\/([^/?]+)(?=\/)/;
 
-/**
- * Hands each request to its account, by the secret that it bears or the number in its path. One that bears no account's
- * secret goes to the first, which counts it and refuses it.
- */
+/** Dispatches a request by its secret or the number in its path. The first account refuses unknown secrets. */
 function dispatch(accounts: readonly [Account, ...Account[]], { now }: EmulatedClock): RequestListener {
   return (request, response) => {
     // The emulated time, as in every row.

@@ -25,10 +25,7 @@ const SET_KEY = {
 
 type Place = readonly [entry: DlqEntry, position: Position];
 
-/**
- * Everything the emulator holds of an account. It moves on only when asked, up to the time of its clock. What it counts for
- * tests it counts row by row, without the code that answers requests.
- */
+/** State of one account. It advances only when asked, up to its clock. Counts for tests do not use the routes' code. */
 export class EmulatorState {
   readonly dialect: Dialect;
   /** What of the event log is listed. Rows and counts that tests ask for show all of it. */

@@ -21,10 +21,7 @@ export type Visit<T> = (value: T, time: number, seq: number) => boolean | undefi
 /** Fewer dead rows than this are not worth a compaction. */
 const TOLERATED_DEAD = 1024;
 
-/**
- * Rows ordered by (time, seq), in parallel arrays: about 24 bytes a row besides the row itself. A place is found by
- * binary search; a removed row leaves a tombstone until tombstones are the majority, so a burst of removals costs O(1) each.
- */
+/** Rows ordered by (time, seq) in parallel arrays. Removed rows leave tombstones until these are the majority, so a removal costs O(1). */
 export class Timeline<T extends object> {
   #times: number[] = [];
   #seqs: number[] = [];

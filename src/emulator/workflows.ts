@@ -35,10 +35,7 @@ interface Course {
   readonly stuckAt: number | undefined;
 }
 
-/**
- * Failed workflow runs and their failure callbacks, on an agenda of their own and with draws of their own: neither the other
- * messages nor each other's requests change what becomes of them.
- */
+/** Failed workflow runs and their failure callbacks, with an agenda and draws that other messages do not influence. */
 export class Workflows {
   readonly entries = new Timeline<DlqEntry>(FIRST_SEQ);
   readonly #agenda: Agenda;

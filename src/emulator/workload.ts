@@ -22,10 +22,7 @@ export interface WorkloadParts {
   readonly destinations?: readonly Destination[] | undefined;
 }
 
-/**
- * The longest time, in milliseconds, that is caught up with after a long pause: days would block the process, so messages on
- * their way before it are forgotten. The event log must not go back further, or it would hold messages without an end.
- */
+/** Longest pause (ms) that is simulated; days would block the process. The event log must not reach further back. */
 export const LONGEST_CATCH_UP_MS = 6 * 3_600_000;
 
 /** Mean time between two visits of an operator to the dead letters, and how many of them a visit deals with. */

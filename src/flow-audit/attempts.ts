@@ -18,10 +18,7 @@ export interface Extent {
   readonly fewest: number;
 }
 
-/**
- * The attempts that the event log tells, by flow-control key: what the audit compares slots with. Times: milliseconds since
- * the Unix epoch.
- */
+/** Attempts of the event log by flow-control key, to compare slots with. Times: milliseconds since the Unix epoch. */
 export interface Attempts {
   /** Every attempt that began later is known. */
   readonly since: number;

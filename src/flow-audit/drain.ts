@@ -9,10 +9,7 @@ const LEAST_FALL = 3;
 /** Of the pace that is told: its standard error, as a share of it. */
 const MOST_ERROR = 0.04;
 
-/**
- * Milliseconds until nothing waits, at the pace since the waitlist was longest. Undefined where it does not fall, or not evenly
- * enough for a pace.
- */
+/** Time until the waitlist is empty (ms), at the pace since the waitlist was longest. Undefined unless it falls evenly. */
 export function timeToDrain(samples: readonly Sample[], now: number): number | undefined {
   const within = samples.filter(({ at }) => now - at <= WINDOW);
   let [top, longest] = [0, 0];

@@ -42,10 +42,7 @@ const noPast = (): Past => ({
 
 export function createTimeline(from: number, past: Past = noPast()): Timeline {
   const { most, fewest, starts } = past;
-  /**
-   * What is not settled: twice the time, and one more where one more runs from then on. In this order, what ends makes room for
-   * what begins at the same millisecond.
-   */
+  /** Unsettled steps: twice the time, plus one for a start. Sorted, an end precedes a start of the same millisecond. */
   let { steps, now } = past;
   let settledTo = from;
   let unseen = 0;

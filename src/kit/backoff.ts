@@ -6,10 +6,7 @@ export interface Backoff {
   readonly longest: number;
 }
 
-/**
- * Milliseconds to wait before retry number `attempt` (1 is the first retry): a random share, from half to all, of
- * `first` doubled each time and capped at `longest`. Randomness keeps clients that failed together from returning together.
- */
+/** Delay (ms) before retry number `attempt` (from 1): half to all of `first`, doubled each time and capped at `longest`. */
 export function backoffDelay({ first, longest }: Backoff, attempt: number, random: () => number): number {
   const ceiling = Math.min(longest, first * 2 ** (attempt - 1));
   return ceiling * (0.5 + random() / 2);

@@ -5,8 +5,8 @@ export interface Counter<L extends string = never> {
 }
 
 /**
- * When a series that rises for the first time `at` a time can be said to have been 0: a scrape that is under way, or another
- * machine's clock, may be a little behind. Milliseconds since the Unix epoch.
+ * Time (ms since the Unix epoch) at which a series that first rises at `at` was 0, with a margin for running scrapes and
+ * clock differences.
  */
 export const zeroBefore = (at: number): number => at - 5000;
 

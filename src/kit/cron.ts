@@ -79,10 +79,7 @@ export interface Occurrence {
 /** By how much clocks are set back, milliseconds. */
 const SET_BACK = [3_600_000, 1_800_000] as const;
 
-/**
- * Gives the first occurrence after a time; undefined when there is none. Programs disagree on a time that the clocks skip
- * or show twice: what they skip is no occurrence here, and what they show twice is one.
- */
+/** Returns a function for the first occurrence after a time. Skipped local times do not occur; repeated ones occur once. */
 export function createOccurrences(cron: string, tz: string): (after: number) => Occurrence | undefined {
   const parsed = parseCron(cron, tz);
   const next = (after: number) => parsed.nextRun(new Date(after)) ?? undefined;

@@ -16,10 +16,7 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 
-/**
- * Files that are still there after a power cut, each whole or not at all. Everything here blocks, and throws what the
- * system says.
- */
+/** Files that survive a power cut, complete or not at all. All functions block and throw system errors. */
 
 /** Syncs a folder, which from then on remembers the files that it holds now. */
 export function syncFolder(path: string): void {
@@ -61,10 +58,7 @@ function keepOwner(handle: number, before: Stats): void {
   fchmodSync(handle, mode);
 }
 
-/**
- * The file that a path names in the end: behind all links, and the path itself where there is nothing yet. Throws for a
- * link that may be planted: it could lead anywhere.
- */
+/** Resolves links; a path without a file is returned as it is. Throws for a link that another user may have planted. */
 export function behindLinks(path: string): string {
   if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() && mayBePlanted(path)) {
     throw new Error('it is a link of another user, in a folder that others may write to');

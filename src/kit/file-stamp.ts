@@ -1,9 +1,6 @@
 import { statSync } from 'node:fs';
 
-/**
- * Text that changes with what a path leads to: another file behind a link, or one that was written, truncated or given other
- * permissions. Where nothing can be seen there, why.
- */
+/** Returns text that changes if a path leads to another file or its content or permissions change; an error code if it is unreadable. */
 export function fileStamp(path: string): string {
   try {
     const { dev, ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true });

@@ -45,10 +45,7 @@ export function extendHash64(hash: bigint, first: number, second: number): bigin
   return join(a, b);
 }
 
-/**
- * So many hexadecimal digits (at most 64) that stand for `parts`, the same in every process; never zeros alone, which
- * trace and span ids must not be.
- */
+/** Hexadecimal digits (at most 64) that identify `parts`, stable across processes. Never all zeros, which trace ids must not be. */
 export function hashedId(parts: readonly (string | number)[], digits: number): string {
   for (let turn = 0; ; turn += 1) {
     const id = createHash('sha256')

@@ -42,10 +42,7 @@ export function otlpAddress(
   return { url, variable: isConfigured ? undefined : env[own] ? own : general };
 }
 
-/**
- * Address and configured headers of a signal. An address from the environment gets no configured header: most are keys of the
- * configured receiver. Throws an Error if it is not an http or https address.
- */
+/** Returns address and headers of a signal. An address from the environment gets no configured header, which may be a key of the other. */
 export function otlpReceiver(
   signal: OtlpSignal,
   { endpoint, headers }: ReceiverSettings,

@@ -1,7 +1,4 @@
-/**
- * What OpenTelemetry's semantic conventions say of the server on an HTTP client span. `template`: the path with `{names}` where
- * it has values; those and the values of `query` are redacted, and user, password and fragment left out.
- */
+/** Server attributes of an HTTP client span by OpenTelemetry's conventions. Values in `template` and `query` are redacted. */
 export function serverAttributes(
   base: string,
   template: string,

@@ -7,10 +7,7 @@ export interface Span {
 }
 
 export interface Tracer {
-  /**
-   * Runs `work` inside a span, a child of the one that is active; the span ends with it and is marked failed when it throws.
-   * `kind`: `client` for a request to another service.
-   */
+  /** Runs `work` in a child span, which fails if it throws. `kind`: `client` for a request to another service. */
   span<T>(
     name: string,
     attributes: SpanAttributes,

@@ -154,19 +154,13 @@ function valueBytes(type: FamilyType, { value, since }: Sample): string {
 
 const NATIVE = ' native';
 
-/**
- * Of a family with native histograms Prometheus reads all as such, by the first, and takes nothing of the scrape where one of
- * them is none. So they have a message of their own; the name may come twice.
- */
+/** Histograms with and without native buckets need separate messages: Prometheus rejects a scrape that mixes them. */
 function parts(family: Family): readonly Part[] {
   const all = { key: family.name, family };
   return family.type === 'histogram' ? [{ key: family.name + NATIVE, family }, all] : [all];
 }
 
-/**
- * Makes the `metric` fields of a part's samples. A histogram's series is written with its `_count`, which comes last.
- * Of samples with the same labels only the first is written, as in text.
- */
+/** Writes the `metric` fields of samples; a histogram with its `_count`, which comes last. Repeated labels are skipped, as in text. */
 function createMetrics({ key, family }: Part, account: string | undefined): (samples: readonly Sample[]) => string {
   const seriesOf = key.endsWith(NATIVE) ? nativeSeries : classicSeries;
   const lead = account === undefined ? '' : LABEL.pair + labelOf('account')(account);

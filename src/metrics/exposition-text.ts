@@ -40,10 +40,7 @@ export function renderHeader(family: Family, format: Format): string {
 const renderExemplar = ({ traceId, value, time }: Exemplar) =>
   ` # {trace_id="${traceId}"} ${formatValue(value)} ${time / 1000}`;
 
-/**
- * Makes the lines of a family's samples. Of samples with the same labels only the first is written, as Prometheus itself
- * would keep it: the formats forbid the second, and two values that differ only in lone surrogates are the same once written.
- */
+/** Writes the lines of samples. Of samples with the same labels only the first is written: the formats forbid the second. */
 export function createLines(
   family: Family,
   account: string | undefined,

@@ -29,10 +29,7 @@ export interface Sample<L extends string = string> {
   readonly suffix?: '_bucket' | '_sum' | '_count';
   /** Of a bucket: one of the traces in it. Text 0.0.4 has no place for it. */
   readonly exemplar?: Exemplar;
-  /**
-   * Of a counter's sample and of a histogram's `_count`: since when it counts, milliseconds since the Unix epoch. Undefined where
-   * that is not known.
-   */
+  /** Start of a counter or of a histogram's `_count` (ms since the Unix epoch), if known. */
   readonly since?: number;
   /** Of a histogram's `_count`: the whole series, for formats in which it is one thing. */
   readonly whole?: WholeHistogram;
@@ -72,10 +69,7 @@ export const counter = define('counter');
 export const histogram = define('histogram');
 export const info = define('info');
 
-/**
- * One source of samples: a collector's facts of one account, or the agent's own numbers.
- * Two sources may own the same family; their samples must then differ in account or labels, which is not checked.
- */
+/** A source of samples. Sources that share a family must differ in account or labels, which is not checked. */
 export interface Source {
   /** Written as the first label of each sample when present. */
   readonly account?: string;

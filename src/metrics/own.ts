@@ -121,10 +121,7 @@ export interface KeptCounter<L extends string> extends Counter<L> {
   readonly series: Map<string, KeptSeries<L>>;
 }
 
-/**
- * `before`: the known ones are the same series in both, so that nothing is lost which is counted there until its end.
- * `now`: milliseconds since the Unix epoch.
- */
+/** `before`: known series are shared with it, so nothing counted there until its end is lost. */
 export function createCounter<L extends string>(
   family: Family<L>,
   known: readonly KnownSeries<L>[],

@@ -1,7 +1,4 @@
-/**
- * States a message passes through in the event log. `unknown` stands for a state this version has no word for. Their order
- * is in stored rows: new ones go to the end.
- */
+/** States in the event log. `unknown`: any other state. Stored rows depend on the order: new states go to the end. */
 export const EVENT_STATES = [
   'created',
   'active',

@@ -10,10 +10,7 @@ export interface SecretPlace {
   readonly present: Secret;
   /** Replaces the secret in its file, and nothing else that stands there. */
   replace(next: Secret): void;
-  /**
-   * Replaces the file with one that is the same, so that there is nothing left to go wrong when it matters: no right, no
-   * room, no mount in the way. Throws RotationError.
-   */
+  /** Replaces the file by an equal one, which shows that permissions, space and mount allow it. Throws RotationError. */
   rehearse(): void;
 }
 

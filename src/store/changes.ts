@@ -25,10 +25,7 @@ export function checkChanges(account: string, changes: readonly Change[], guard?
   }
 }
 
-/**
- * The least text above every text that starts with `prefix`, by code points (the order of UTF-8 bytes); undefined when
- * there is none.
- */
+/** The least text above every text with this prefix, by code points; undefined if no text is above them. */
 export function endOfPrefix(prefix: string): string | undefined {
   const points = Array.from(prefix, character => character.codePointAt(0) as number);
   while (points.at(-1) === 0x10ffff) points.pop();

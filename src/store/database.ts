@@ -129,10 +129,7 @@ function watch(paths: readonly string[]): () => void {
   };
 }
 
-/**
- * Opens the database at `path` for this process alone, made if it is missing: its folder 0700, its files 0600. Throws
- * StoreError; nothing that can't be read is changed.
- */
+/** Opens the database for this process alone and creates it if missing (folder 0700, files 0600). Throws StoreError. */
 export function openDatabase(path: string): Database {
   try {
     const file = followLinks(path);
@@ -156,10 +153,7 @@ export function openDatabase(path: string): Database {
 /** To wait, blocking, for the agent's transaction: longer than one takes on a slow disk. */
 const ATTACHED_BUSY_TIMEOUT_MS = 5000;
 
-/**
- * Opens the database at `path` as it is, whether the agent that owns it runs or not: no lock, no changed schema, no checkpoint
- * while another process has it open. Throws StoreError.
- */
+/** Opens an existing database while its agent may use it: no lock, no schema change, no checkpoint while another process uses it. Throws StoreError. */
 export function attachDatabase(path: string): Database {
   try {
     if (!existsSync(path)) throw new StoreError('missing', resolve(path));

@@ -30,10 +30,7 @@ interface Waiting<T, R> {
   readonly done: PromiseWithResolvers<R>;
 }
 
-/**
- * Items that are added in one turn of the event loop, or while a group is written, share one `write`, and so one fsync or
- * round trip. When a group fails, each of its items is written alone, so that a bad item fails by itself.
- */
+/** Items that wait at the same time share one `write`, so one fsync or round trip. Items of a failed group are written alone. */
 export function createGroupCommit<T, R>(
   write: (items: readonly T[]) => Promise<readonly R[]>,
   { limit, isOfAll, spacing = () => 0, clock = systemClock }: GroupCommitOptions,

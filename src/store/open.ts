@@ -42,10 +42,7 @@ export async function openStore(options: Which, { env = {}, replica }: StoreDeps
   return openPostgresStore(settingsOf(options), { env, leasesOf, leaseTimeout: leaseTime / 3 });
 }
 
-/**
- * The store of an agent that may be running, for another process. Rejects with StoreError, also when there is nothing to
- * open: an agent's memory is its own.
- */
+/** Opens the store of an agent for another process. Rejects with StoreError, also for a store in memory. */
 export async function attachStore(options: Which, { env = {} }: StoreDeps = {}): Promise<Store> {
   const { kind, path } = options;
   if (kind === 'memory') throw new StoreError('unshared', 'the store of kind memory');

@@ -9,10 +9,7 @@ import { parseAddress, readUrl } from './postgres-url.ts';
 /** A value of a row: text, a number of 32 bits, a boolean, null; wider numbers come as text. */
 export type Row = Readonly<Record<string, unknown>>;
 
-/**
- * What a statement is for. Each has connections of its own, so that a renewal never waits for a thousand accounts that are
- * read or saved.
- */
+/** Use of a statement. Each has its own connections, so a renewal never waits for reads and saves of many accounts. */
 export type Use = 'read' | 'write' | 'lease';
 
 export interface PostgresDatabase {
@@ -58,10 +55,7 @@ const CREATION_MS = 60_000;
 const CLOSE_MS = 1000;
 const IDLE_MS = 60_000;
 
-/**
- * Runs at most `limit` pieces of work concurrently. An error that would be the same for all of them also fails those that wait:
- * none waits for several timeouts.
- */
+/** Runs at most `limit` tasks concurrently. An error that concerns all tasks also fails all waiting tasks. */
 function createLimit(limit: number) {
   const waiting: PromiseWithResolvers<void>[] = [];
   let running = 0;

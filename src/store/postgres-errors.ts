@@ -67,10 +67,7 @@ function explain(error: Error): readonly [StoreReason, string] | undefined {
   return [OF_CLASS[code.slice(0, 2)] ?? 'io', `PostgreSQL ${code}`];
 }
 
-/**
- * The same error in this room's words; what is a bug comes back as it is. Without its cause: PostgreSQL's messages name users
- * and may hold values.
- */
+/** Converts an error to StoreError; bugs are returned as they are. Without a cause: PostgreSQL's messages name users and values. */
 export function postgresError(error: unknown, subject: string): unknown {
   if (!(error instanceof Error) || error instanceof StoreError) return error;
   const found = explain(error);

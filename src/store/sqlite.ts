@@ -29,10 +29,7 @@ const LARGEST_GROUP = 2 ** 19;
 /** What a row costs beside its text, as if it were characters. */
 const ROW_WEIGHT = 200;
 
-/**
- * Milliseconds between two transactions for each account that commits, and at most: a thousand accounts ask for some hundred
- * commits a second, and each by itself would keep the process waiting for the disk.
- */
+/** Time between transactions per committing account, and its maximum (ms): hundreds of commits a second would block on the disk. */
 const [SPACING_OF_ONE, LONGEST_SPACING] = [0.1, 50];
 /** Of fewer accounts no commit waits for another. */
 const MANY_ACCOUNTS = 20;
@@ -63,10 +60,7 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
     if (closed) throw new StoreError('closed', `the store ${file}`);
   }
 
-  /**
-   * Writes one transaction, however large: the rows of a commit only make sense together. Yields to the event loop between
-   * slices of it. Returns for each commit whether it was written: one whose guard row has another value is not.
-   */
+  /** Writes one transaction in slices between which other work runs. Returns whether each commit's guard held. */
   async function write(commits: readonly Commit[]): Promise<readonly boolean[]> {
     let weight = 0;
     const written: boolean[] = [];

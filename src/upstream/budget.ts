@@ -184,10 +184,7 @@ export function createBudget(options: BudgetOptions, clock: Clock, onWait: (seco
   };
 }
 
-/**
- * Each request waits for its turn in the account's budget. A wait that one response asks for applies to all. A retry waits
- * for the rest of its request's time at most, and then rejects with a TimeoutError.
- */
+/** Each request waits for its turn. A wait requested by one response applies to all. A retry waits at most for the rest of its time. */
 export const withBudget =
   (budget: Budget) =>
   (call: Call): Call =>

@@ -36,10 +36,7 @@ export interface Request {
   readonly time?: RequestTime;
 }
 
-/**
- * The time of one request, its retries included. It starts when the first attempt is sent: the wait for the account's own
- * budget before that says nothing about the service.
- */
+/** The time of one request, retries included. Starts with the first attempt: the wait for the own budget does not count. */
 export interface RequestTime {
   /** Returns the remaining time (ms), and starts it if this is the first attempt. */
   start(): number;

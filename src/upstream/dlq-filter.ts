@@ -47,10 +47,7 @@ type Comparison = 'matches' | 'unreported' | 'other case' | 'prefix' | 'differs'
 
 type Compare = (entry: DlqEntry) => Comparison;
 
-/**
- * The interface document does not define which time the dates filter: creation or entry into the queue, which is later. An
- * entry matches if either time does.
- */
+/** The document does not define whether dates filter creation or entry into the queue. A match of either is enough. */
 function compareTime(parameter: Time, bound: number): Compare {
   const isWithin = (time: number | undefined) =>
     time !== undefined && (parameter === 'fromDate' ? time >= bound : time <= bound);

@@ -23,10 +23,7 @@ const LONGEST_CURSOR = 4096;
 /** A service that sends a cursor again within this many pages is caught; a longer circle ends at MOST_PAGES. */
 const CURSORS_REMEMBERED = 1000;
 
-/**
- * Every page of a list, one at a time. Ends at the first page without a cursor, never by counting rows.
- * Throws UpstreamError `invalid_response` when the cursors go in a circle or the list never ends.
- */
+/** Yields pages up to the first without a cursor. Throws UpstreamError `invalid_response` if the cursors repeat or never end. */
 export async function* paginate<Row>(
   what: string,
   readPage: (cursor: string | undefined) => Promise<CursorPage<Row>>,

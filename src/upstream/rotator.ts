@@ -24,15 +24,9 @@ export type ResetEnd =
   /** It may have done it or not. */
   | { readonly end: 'unknown'; readonly error: UpstreamError };
 
-/**
- * The third face of the service, beside reading and cancelling: it resets an account's token, and can nothing else. It is
- * given to the command that does this, and never to the agent.
- */
+/** Resets an account's token and does nothing else. Only the command that does this has one, never the agent. */
 export interface Rotator {
-  /**
-   * Asks once: never again, and never elsewhere. Bytes of the answer go to `keep` as they arrive, whatever its status,
-   * before anything is made of them; it must not throw. Does not throw either.
-   */
+  /** Requests a reset once. Passes bytes of the response to `keep`, which must not throw, as they arrive. Never rejects. */
   reset(keep: (bytes: Buffer) => void): Promise<ResetEnd>;
 }
 

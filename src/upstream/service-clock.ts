@@ -6,10 +6,7 @@ const PERIOD = 5 * 60_000;
 /** Difference between this machine's clock and the service's, measured by the `Date` of responses. */
 export type ServiceClock = ReturnType<typeof createServiceClock>;
 
-/**
- * The least difference of two clocks (ms) that a response proves, or undefined without a readable `Date`. A `Date` has
- * whole seconds and was taken between `before` and `after`.
- */
+/** Least clock difference (ms) that a response proves, or undefined. Its `Date` has whole seconds, taken between `before` and `after`. */
 export function provenSkew(date: unknown, before: number, after: number): number | undefined {
   const time = typeof date === 'string' ? Date.parse(date) : Number.NaN;
   return Number.isNaN(time) ? undefined : Math.max(0, before - (time + 999), time - after);

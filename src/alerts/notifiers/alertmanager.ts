@@ -9,10 +9,7 @@ export interface AlertmanagerDeps extends NotifierDeps {
   readonly holdsFor: number;
 }
 
-/**
- * Alertmanager's API v2: a firing alert is sent again and again, with an `endsAt` in the future that moves on, so that it
- * ends by itself should the agent die; a resolved one with the end that it had.
- */
+/** Alertmanager's API v2. Firing alerts are repeated with an `endsAt` in the future, so they end if the agent dies. */
 export function createAlertmanager(deps: AlertmanagerDeps): readonly Receiver[] {
   const { notifier, urls, now, holdsFor, externalUrl } = deps;
 

@@ -82,10 +82,7 @@ export function createGroupHistory(routes: readonly string[], stored: ReadonlyMa
     get since(): number | undefined {
       return since;
     },
-    /**
-     * Compares with what a complete read found, and what came since. `at`: when the read began, milliseconds since the Unix
-     * epoch. The first time nothing is new: it is what was there before anything was counted.
-     */
+    /** Compares the kinds with those known. `at`: start of the read (ms since the Unix epoch). The first read counts nothing. */
     judge({ byKey, isFull }: Groups, at: number): void {
       if (!before) since ??= at;
       const there = new Set([...byKey.values()].map(({ id }) => id));

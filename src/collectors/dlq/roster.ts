@@ -1,7 +1,4 @@
-/**
- * Who is known to be in a selection of the queue: 64-bit hashes of ids in flat arrays, 13 bytes each and 4 to 16 for finding
- * them, where a million strings would take a quarter of a gigabyte.
- */
+/** Entries of a selection: 64-bit hashes in flat arrays of up to 29 bytes each; a million strings would take 250 MB. */
 export type Roster = ReturnType<typeof createRoster>;
 
 /** Entries per row of the store: small enough to be rewritten when one of them goes. */
@@ -212,10 +209,7 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
       newcomers = 0;
       fresh.clear();
     },
-    /**
-     * Removes entries without a mark, except `most` of them, and reports since when each was known (ms). Returns the number of
-     * entries without a mark that stay.
-     */
+    /** Removes entries without a mark except `most`, with the time of their first sighting (ms). Returns how many unmarked ones stay. */
     removeUnmarked(onRemoved: (since: number) => void, most = 0): number {
       let spared = 0;
       for (const { marks, count } of chunks.values()) {

@@ -218,10 +218,7 @@ export async function detectFromDateField(
 /** A queue that fits into one page is simply read whole each time: that finds removals, too. */
 export const ONE_PAGE = 100;
 
-/**
- * How late an entry may be listed and still be found without a complete walk, milliseconds; less where so much of the
- * queue would not fit into one page.
- */
+/** How late an entry may be listed and still be found without a complete walk (ms). */
 const ENTRY_OVERLAP = 60_000;
 /** What the service's default retries take together (30.7 h), and a little: an entry's creation may be this much earlier than its entry into the queue. */
 const LONGEST_RETRIES = 31 * 3_600_000;

@@ -23,8 +23,8 @@ const LEAST_PAGES = 16;
 const MOST_WINDOWS = 48;
 
 /**
- * The whole selection as disjoint windows of about equal size, as the last complete read taught. The newest comes first: what
- * entered since makes it the longest, and the walk would wait for it alone.
+ * Splits a selection into windows of equal size by the last complete read. The newest comes first, because new entries make
+ * it the longest.
  */
 export function planWalk(selection: Selection): Task[] {
   const { times } = selection;

@@ -32,10 +32,7 @@ export function startWorkflows({ api, signal }: RoundContext): WorkflowReading {
   return { pages: api.dlqPages({ source: 'workflow' }, signal), signal, hasBegun: false, isWorthwhile: false };
 }
 
-/**
- * Reads on. One page is enough where it shows that the service takes no notice of the question, or lists nothing that the
- * walk of the whole queue had not.
- */
+/** Reads on. One page is enough if the service ignores the filter or lists nothing new. */
 export async function readWorkflows(
   reading: WorkflowReading,
   { callbacks }: Walk,

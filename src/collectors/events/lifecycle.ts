@@ -26,10 +26,7 @@ const EVIDENCE = 10;
 /** A silence as long as this may hide a gap; a shorter one, or one within the overlap, is nothing. */
 const SILENCE = 60_000;
 
-/**
- * Tracks message lifecycles through all events until the watermark, in the order of their times. Events before the floor
- * advance lifecycles and count nothing.
- */
+/** Tracks message lifecycles up to the watermark, in order of time. Events before the floor count nothing. */
 export function advanceTo(memory: Memory, watermark: number, limits: Limits): void {
   const { checkpoint } = memory;
   if (!checkpoint || watermark <= checkpoint.watermark) return;
@@ -148,10 +145,7 @@ function end(memory: Memory, event: KeptEvent, known: OpenMessage | undefined, o
   if (!known.overdue && wasLate(memory, known, time, limits)) log.overdue += 1;
 }
 
-/**
- * Judges what has not come, once everything until then was followed: messages that have not ended and schedules that have
- * not started are late, and what has long been is forgotten.
- */
+/** Finds missing events at `now`: messages without an end and schedules without a start are overdue; old messages are dropped. */
 export function judgeUntil(memory: Memory, now: number, limits: Limits): void {
   for (const [message, known] of memory.open) {
     if (now > known.dueAt + FORGOTTEN_AFTER) {

@@ -75,8 +75,8 @@ export function planReadBack(memory: Memory, until: number, overlap: number): Re
 }
 
 /**
- * An event was listed between others: the newest that was known is `lateness` newer. What no usual read would have come to
- * tells only that they go back too little.
+ * Records how much older than the newest known event a new event is. Bounded, because rare outliers only show that reads go
+ * back too little.
  */
 export function noteLateness(checkpoint: Checkpoint, lateness: number, until: number, overlap: number): void {
   const most = Math.min(overlap, 2 * readBackOf(checkpoint, overlap));

@@ -7,10 +7,7 @@ import type { RangeRead } from './read.ts';
 const MOST_MINUTES = 5;
 const MANY = 50_000;
 
-/**
- * What is to be looked at again now: whole minutes that became older than `lateSweep` since the last sweep, and that no
- * other read will come to. Undefined when there are none.
- */
+/** Returns the whole minutes that became older than `lateSweep` and that no other read covers, or undefined. */
 export function nextRange(
   { checkpoint, minutes }: Memory,
   now: number,

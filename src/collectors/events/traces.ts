@@ -118,10 +118,7 @@ export function createTraces(
       const [oldest] = open.size > MOST_OPEN ? open.keys() : [];
       if (oldest !== undefined) giveUp(oldest, 'evicted');
     },
-    /**
-     * A message has ended; the trace's id when it is to be exported. `isCounted`: not of the time before anything was counted;
-     * `isSlow`: among the slowest.
-     */
+    /** Ends a message. Returns the trace's id if it is exported. `isCounted`: after the floor; `isSlow`: among the slowest. */
     end(
       message: bigint,
       outcome: Outcome,

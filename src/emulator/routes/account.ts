@@ -78,10 +78,7 @@ export const rotateKeys =
     response.json(credentials.signingKeys);
   };
 
-/**
- * What the interface document calls "Get Flow Control Key" at this path: it does not say where the key goes, so a
- * parameter is taken. Nothing rotates; the real service may differ.
- */
+/** "Get Flow Control Key" of the interface document, which does not say where the key goes: a parameter. Nothing rotates. */
 export const keyInsteadOfKeys: Answer = (state, request, response) => {
   const parameters = parametersOf(request);
   const key = parameters.get('flowControlKey') || parameters.get('key');

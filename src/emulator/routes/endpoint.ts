@@ -22,10 +22,7 @@ export const endpointsOf = (login: Endpoint['login'], answers: Readonly<Record<s
     return { name: route.replace('{+', '{'), method, pattern: new RegExp(`^${pattern}$`), login, answer };
   });
 
-/**
- * Finds the endpoint of a request, the first that fits, with the parameter as it stands in the path; `wrongMethod` when the
- * path has others only.
- */
+/** Returns the first endpoint that fits, with the parameter of its path; `wrongMethod` if only other methods fit. */
 export const createRouting =
   (endpoints: readonly Endpoint[]) =>
   ({ method, path }: Pick<Request, 'method' | 'path'>) => {
