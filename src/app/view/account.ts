@@ -22,16 +22,15 @@ import { isoTime, orNull, wellFormed } from './values.ts';
 
 type Schedule = AccountView['schedules'][number];
 
-/** How its last start that was judged fared. */
+/** State of the last evaluated start. */
 function scheduleStateOf(facts: ScheduleFacts | undefined): Schedule['state'] {
   const { judged, lastDelivered = 0, lastFailed = 0 } = facts ?? {};
   if (judged?.as === 'missed') return 'missed';
-  // Sooner than a start counts as late: its messages are given up.
+  // Failed messages are known before a start counts as late.
   if (lastFailed > lastDelivered) return 'failing';
   return judged === undefined || judged.as === 'unread' ? 'unknown' : judged.as;
 }
 
-/** Deliveries that are expected again and again. */
 const schedules = ({ now, committed }: Visible<EventsFacts>): Schedule[] =>
   [...(committed?.schedules ?? [])].map(([name, { missed, late }]) => {
     const facts = now?.schedules.get(name);
@@ -47,7 +46,7 @@ const schedules = ({ now, committed }: Visible<EventsFacts>): Schedule[] =>
     };
   });
 
-/** Cost of reading the service. `budgetPerDay`: requests, as configured. */
+/** Requests to the service. `budgetPerDay`: as configured. */
 export const calls = (
   { meter, budgetRemaining, isTokenRejected }: Pick<Viewed['account'], 'meter' | 'budgetRemaining' | 'isTokenRejected'>,
   budgetPerDay: number,
@@ -72,31 +71,31 @@ export interface Viewed extends Pick<AccountHistory, 'recent'>, Pick<ProblemLog,
   readonly settings: Pick<AccountSettings, 'baseUrl' | 'region' | 'labels' | 'budget' | 'objectives' | 'retention'>;
   /** Undefined while auto-cancel is off. */
   readonly autoCancel: (() => AutoCancelNumbers) | undefined;
-  /** Everything in the exposition that is about it: the view changes when one of them does. */
+  /** Its sources in the exposition: the view changes with them. */
   readonly sources: readonly Source[];
 }
 
-/** Facts of a collector that is not enabled. */
+/** Facts of a disabled collector. */
 const NOTHING = { now: undefined, committed: undefined };
 
-/** The collectors that have something to show, by their sections. */
+/** Quality of the data of each section. */
 export interface Truths {
   readonly deadLetters: Truth;
   readonly events: Truth;
   readonly flowControl: Truth;
 }
 
-/** How an account stands. What is only told (`info`) changes nothing. */
+/** The state of an account. Problems of severity `info` do not change it. */
 export function stateOf(problems: readonly Pick<Problem, 'severity'>[], data: readonly DataState[]): State {
   if (problems.some(({ severity }) => severity === 'critical')) return 'critical';
   if (problems.some(({ severity }) => severity === 'warning')) return 'warning';
   return data.every(each => each === 'not_read') ? 'unknown' : 'ok';
 }
 
-/** `whole`: with quantiles, which only an account's own page shows and no problem depends on. */
+/** `whole`: with quantiles for the account's page. No problem depends on them. */
 type Detail = 'whole' | 'brief';
 
-/** All but problems and alerts. */
+/** The view without problems and alerts. */
 function shownAccount({ account, settings, recent: recorded }: Viewed, now: number, detail: Detail) {
   const { baseUrl, region, labels, budget } = settings;
   const status = account.shownStatus();
@@ -148,7 +147,7 @@ export function judgedAccount(viewed: Viewed, now: number, detail: Detail = 'who
   return { view, truths, problems, data, state: stateOf(problems, data) };
 }
 
-/** The same as the API shows it. `alerts`: of this account. */
+/** The view of the API. `alerts`: of this account. */
 export function accountView(viewed: Viewed, alerts: readonly ShownAlert[], now: number): AccountView {
   const { view, problems, state } = judgedAccount(viewed, now);
   return { complete: true, ...view, ...NOT_SHARED, state, problems, alerts: [...alerts] };

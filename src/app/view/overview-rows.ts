@@ -6,7 +6,7 @@ import type { Source } from '../../metrics/family.ts';
 import { judgedAccount, stateOf, type Truths, type Viewed } from './account.ts';
 import { isoTime } from './values.ts';
 
-/** A row of the overview, and what stands behind it. What is not in the exposition may be so many milliseconds old: see `RENEW`. */
+/** A row of the overview with its problems. Values that are not in the exposition may be older: see `RENEW`. */
 export interface Row {
   /** Without its alerts. */
   readonly row: Omit<AccountRow, 'firing'>;
@@ -16,7 +16,7 @@ export interface Row {
   readonly omittedFiring?: number;
 }
 
-/** Numbers of an account of which nothing is known. */
+/** Numbers of an unknown account. */
 export const NO_NUMBERS = {
   dataAt: null,
   deadLetters: null,
@@ -28,7 +28,7 @@ export const NO_NUMBERS = {
   inFlight: null,
 } as const;
 
-/** What sources have said. */
+/** Revisions of sources. */
 type Stamp = readonly unknown[];
 
 interface Kept extends Row {
@@ -36,13 +36,13 @@ interface Kept extends Row {
   readonly at: number;
 }
 
-/** Rows by account, for as long as there is that account: those of all generations. They hold on to no sample. */
+/** Rows by account object. They do not retain samples. */
 export type KeptRows = WeakMap<object, Kept>;
 
-/** Milliseconds after which a row is made anew though no sample has changed: changes over the last hour, and ages, move with time. */
+/** Maximum age of a row without changed samples (ms): ages, and changes over the last hour, depend on the time. */
 const RENEW = 15_000;
 
-/** Stands for a revision, and does not hold on to facts that are no longer shown. */
+/** A stamp of a revision that does not retain replaced facts. */
 function stampOf(revision: unknown): unknown {
   if (typeof revision === 'object' && revision !== null) return new WeakRef(revision);
   return typeof revision === 'string' ? hash64(revision) : revision;
@@ -56,13 +56,13 @@ const isOf = (stamp: unknown, revision: unknown) =>
 const isCurrent = (stamp: Stamp, sources: readonly Source[]) =>
   stamp.length === sources.length && sources.every((source, index) => isOf(stamp[index], source.revision()));
 
-/** Since when no part of what is shown was read: that of the part read longest ago. */
+/** Time of the oldest shown data. */
 function currentAt(truths: Truths): number | undefined {
   const times = [truths.deadLetters, truths.events, truths.flowControl].flatMap(({ at }) => at ?? []);
   return times.length === 0 ? undefined : Math.min(...times);
 }
 
-/** What the overview shows of an account at `now`, milliseconds since the Unix epoch. */
+/** Builds the row of an account at `now`, milliseconds since the Unix epoch. */
 export function makeRow(viewed: Viewed, now: number): Row {
   const { view, truths, problems, data, state } = judgedAccount(viewed, now, 'brief');
   const { account, up, labels, deadLetters, events, flowControl } = view;
@@ -94,7 +94,7 @@ export function makeRow(viewed: Viewed, now: number): Row {
   };
 }
 
-/** One bug must not cost the overview of all other accounts. */
+/** A bug in one account must not hide all others. */
 function bugRow({ account: { name }, settings: { labels } }: Viewed, now: number): Row {
   const problem: Problem = {
     account: name,
@@ -121,10 +121,10 @@ function bugRow({ account: { name }, settings: { labels } }: Viewed, now: number
   };
 }
 
-/** Tells of an account that can't be shown. */
+/** Reports an account that cannot be shown. */
 type OnBug = (account: string, error: unknown) => void;
 
-/** Rows of these accounts as they are now. Other work gets its turn meanwhile; who asks while they are made gets the same. */
+/** Returns the current rows. Yields to other work; concurrent calls share one result. */
 export function createRows(
   accounts: readonly Viewed[],
   kept: KeptRows,
@@ -132,13 +132,13 @@ export function createRows(
   onBug: OnBug,
 ): () => Promise<readonly Row[]> {
   let making: Promise<readonly Row[]> | undefined;
-  /** Accounts that could not be shown the last time, and since when. */
+  /** Start of the failures of accounts that cannot be shown. */
   const failing = new Map<string, number>();
 
   function rowOf(viewed: Viewed): Row {
     const [at, known] = [now(), kept.get(viewed.account)];
     if (known && Math.abs(at - known.at) < RENEW && isCurrent(known.stamp, viewed.sources)) return known;
-    // Before the samples: what changes in between is seen the next time.
+    // Before the samples: a change in between is detected next time.
     const stamp = viewed.sources.map(source => stampOf(source.revision()));
     const made = { ...makeRow(viewed, at), stamp, at };
     kept.set(viewed.account, made);

@@ -7,14 +7,14 @@ import type { Row } from './overview-rows.ts';
 import { byWeight } from './problems.ts';
 import { isoTime, orNull, sum } from './values.ts';
 
-/** Of all problems, and of all alerts that fire, so many are listed. */
+/** Maximum of listed problems, and of listed alerts. */
 const MOST_LISTED = 100;
 
 const worstOf = (states: readonly State[]): State => STATES.find(state => states.includes(state)) ?? 'ok';
 
 type Order = (a: Row, b: Row) => number;
 
-/** What is not known comes last. */
+/** Sorts unknown values last. */
 const by =
   (value: (row: Row['row']) => number | string | null | undefined, largestFirst: boolean): Order =>
   ({ row: a }, { row: b }) => {
@@ -43,7 +43,7 @@ const ORDERS: Readonly<Record<OverviewQuery['sort'], Order>> = {
   waiting: by(({ waiting }) => waiting, true),
 };
 
-/** Whether a row is asked for. */
+/** Returns whether a row matches the query. */
 function matcherOf({ q, state }: OverviewQuery): (row: Row) => boolean {
   const part = q.toLowerCase();
   const has = (text: string) => text.toLowerCase().includes(part);
@@ -51,7 +51,7 @@ function matcherOf({ q, state }: OverviewQuery): (row: Row) => boolean {
     (state === 'any' || row.state === state) && (has(row.account) || Object.values(row.labels).some(has));
 }
 
-/** What the page of all accounts is about. */
+/** Input of the overview. */
 export interface All {
   readonly rows: readonly Row[];
   /** Of all accounts. */
@@ -59,13 +59,13 @@ export interface All {
   /** Of the agent itself. */
   readonly agentProblems: readonly Problem[];
   readonly version: string;
-  /** How many replicas run; absent where the store is not shared. */
+  /** Number of running replicas; undefined if the store is not shared. */
   readonly replicas?: number;
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
 }
 
-/** How all accounts stand, and those that are asked for. */
+/** The state of all accounts, and the matching ones. */
 export function overview({ rows, alerts, agentProblems, version, replicas, now }: All, query: OverviewQuery): Overview {
   const firing = alerts.filter(({ state }) => state === 'firing');
   const firingOf = Map.groupBy(firing, ({ labels }) => labels.account);

@@ -14,14 +14,14 @@ import { isoTime } from './values.ts';
 
 export type { ShownAccount } from './problems/check.ts';
 
-/** What problems of an account depend on besides its view. */
+/** Input of the checks of an account in addition to its view. */
 export type Evidence = Omit<Moment, 'view' | 'now' | 'changes'>;
 
 export interface AgentEvidence extends AgentMoment {
   readonly firstSeen: ProblemLog['firstSeen'];
 }
 
-/** Everything that can be wrong with an account. Of checks for one kind and subject, the first that finds something is said. */
+/** All checks of an account. Of checks with the same kind and subject, the first finding is reported. */
 export const ACCOUNT_CHECKS: readonly AccountCheck[] = [
   ...READING,
   ...MESSAGES,
@@ -31,15 +31,15 @@ export const ACCOUNT_CHECKS: readonly AccountCheck[] = [
   ...AUTO_CANCEL,
 ];
 
-/** And with the report of the replica that holds an account. */
+/** All checks of the report on an account that another replica holds. */
 export const REPLICA_CHECKS = REPLICAS;
 
-/** And with the agent. */
+/** All checks of the agent. */
 export const AGENT_CHECKS = AGENT;
 
 /**
- * Judged from windows of minutes, problems come and go slowly: a check has no memory. What is said of a thing as a whole, such as
- * that the service is down, is not said once more of its parts.
+ * Runs checks. They evaluate windows of minutes and keep no state. A check of a part reports nothing if a check of the whole
+ * does: if the service is down, no collector is reported.
  */
 function judged<M extends { readonly now: number }>(
   checks: readonly Check<M>[],
@@ -68,7 +68,7 @@ function judged<M extends { readonly now: number }>(
   return [...problems.values()].sort(byWeight);
 }
 
-/** What is wrong with an account: the worst first, of these the oldest. Pure. */
+/** Problems of an account by weight. Pure. */
 export function problemsOf(view: ShownAccount, evidence: Evidence): Problem[] {
   const now = Date.parse(view.now);
   const moment = { ...evidence, view, now, changes: createRecent(evidence, now) };
@@ -79,11 +79,11 @@ export function problemsOf(view: ShownAccount, evidence: Evidence): Problem[] {
 export const unheldProblems = (unheld: Unheld, account: string): Problem[] =>
   judged(REPLICA_CHECKS, unheld, account, () => undefined);
 
-/** What is wrong with the agent itself, in the same order. Pure. */
+/** Problems of the agent by weight. Pure. */
 export const agentProblemsOf = ({ firstSeen, ...moment }: AgentEvidence): Problem[] =>
   judged(AGENT_CHECKS, moment, null, firstSeen);
 
-/** The worst first, of these the oldest: for problems of several accounts, too. */
+/** Sorts problems by severity, then by age, the oldest first. */
 export function byWeight(one: Problem, other: Problem): number {
   const weight = ({ severity }: Problem) => SEVERITIES.indexOf(severity);
   const since = (problem: Problem) => problem.since ?? '9999';

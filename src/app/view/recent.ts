@@ -2,24 +2,24 @@ export { seriesName } from '../../history/series-name.ts';
 
 import { type AccountHistory, type Point, pointsBefore } from '../../model/history.ts';
 
-/** By how much something has changed, and over what time that is known: shorter where the history begins later. */
+/** A change and its window, which is shorter if the history starts later. */
 export interface Change {
   readonly by: number;
   readonly overSeconds: number;
 }
 
-/** How an account's numbers have changed lately: from what was recorded to what is shown now. */
+/** Recent changes of an account's numbers: from the recorded to the current ones. */
 export interface Recent {
-  /** Of a gauge: up or down. Null where it is not known now, or was not recorded a while ago. */
+  /** Change of a gauge; null if its current or recorded value is unknown. */
   change(series: string, now: number | undefined, over: number): Change | null;
-  /** Of a counter: never below 0, for what has begun anew counts from there. Null as above. */
+  /** Increase of a counter, which may have been reset; null as above. */
   rise(series: string, now: number | undefined, over: number): Change | null;
 }
 
-/** Of a shorter time, milliseconds, nothing is said: the history is sampled once a minute. */
+/** Minimum window (ms): the history has a sample a minute. */
 const SHORTEST = 60_000;
 
-/** Sum of what was added between points, and from the last one to now. */
+/** Sum of the increases between points and to the current value. */
 function risen(points: readonly Point[], now: number): number {
   let [rise, last] = [0, points[0]?.value ?? now];
   const add = (value: number) => {
@@ -31,7 +31,7 @@ function risen(points: readonly Point[], now: number): number {
   return rise;
 }
 
-/** `at`: the time of what is shown now, milliseconds since the Unix epoch. */
+/** `at`: time of the current values, milliseconds since the Unix epoch. */
 export function createRecent({ recent }: Pick<AccountHistory, 'recent'>, at: number): Recent {
   function since(
     series: string,
@@ -54,12 +54,12 @@ export function createRecent({ recent }: Pick<AccountHistory, 'recent'>, at: num
 /** Milliseconds. */
 export const HOUR = 3_600_000;
 
-/** Milliseconds that memory has of every series at least. */
+/** Window that the memory has of every series (ms). */
 const ALWAYS = 75 * 60_000;
-/** How much older than a window, milliseconds, the point before it may be: see AccountHistory. */
+/** Maximum distance between a window and the point before it (ms): see AccountHistory. */
 const BEFORE = 120_000;
 
-/** The same as `recent` at one moment, milliseconds since the Unix epoch: each series is read once, however often it is asked for. */
+/** `recent` at one time (`now`, milliseconds since the Unix epoch) with a cache by series. */
 export function rememberedAt(recent: AccountHistory['recent'], now: number): AccountHistory['recent'] {
   const known = new Map<string, readonly Point[]>();
   return (series, over) => {

@@ -23,7 +23,7 @@ function stateOf({ stale, success, complete, idle, dataAt }: RoundStatus, withdr
   return complete === false ? 'partial' : 'ok';
 }
 
-/** How each round fares. */
+/** States of all rounds. */
 export const roundsOf = ({ collectors }: Pick<AccountStatus, 'collectors'>): Round[] =>
   collectors.flatMap(({ collector, withdrawn, rounds }) =>
     rounds.map(round => ({
@@ -38,11 +38,11 @@ export const roundsOf = ({ collectors }: Pick<AccountStatus, 'collectors'>): Rou
     })),
   );
 
-/** What is known of a collector's data; a collector that is not enabled has none. */
+/** Quality of a collector's data. */
 export interface Truth {
   readonly enabled: boolean;
   readonly data: DataState;
-  /** When the last reading began that keeps what is shown current, milliseconds since the Unix epoch; undefined where nothing is shown. */
+  /** Start of the read that keeps the shown data current, milliseconds since the Unix epoch; undefined without shown data. */
   readonly at: number | undefined;
   readonly failedFilters: readonly FailedFilter[];
 }
@@ -55,7 +55,7 @@ function dataOf(status: CollectorStatus): DataState {
   return status.rounds.some(({ partial = false }) => partial) ? 'partial' : 'fresh';
 }
 
-/** Rounds of a collector keep the same numbers current, by turns; one that is missed for too long makes them as old as it is. */
+/** Rounds of a collector keep the same numbers current in turns. A stale round makes them as old as its data. */
 function currentAt(rounds: readonly RoundStatus[]): number | undefined {
   const missed = rounds.filter(({ stale }) => stale).flatMap(({ dataAt }) => dataAt ?? []);
   const times = rounds.flatMap(({ dataAt }) => dataAt ?? []);

@@ -2,16 +2,15 @@
 const EARLIEST = Date.parse('0000-01-01T00:00:00Z');
 const LATEST = Date.parse('9999-12-31T23:59:59Z');
 
-/** A time in milliseconds since the Unix epoch as ISO 8601; null where there is none, or it is none that can be written. */
+/** A time in milliseconds since the Unix epoch as ISO 8601; null if it is undefined or out of range. */
 export function isoTime(ms: number | undefined): string | null {
   if (ms === undefined || !(ms >= EARLIEST && ms <= LATEST)) return null;
   return new Date(Math.round(ms)).toISOString();
 }
 
-/** Text of others as JSON can hold it. */
+/** Valid Unicode for JSON; null if undefined. */
 export const wellFormed = (text: string | undefined) => text?.toWellFormed() ?? null;
 
-/** What is not known is null. */
 export const orNull = <T>(value: T | undefined): T | null => value ?? null;
 
 export const sum = (values: Iterable<number>) => Iterator.from(values).reduce((all, value) => all + value, 0);

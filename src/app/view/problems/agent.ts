@@ -3,18 +3,18 @@ import type { AccountStatus } from '../../../model/status.ts';
 import type { Check } from './check.ts';
 import { count, plural } from './words.ts';
 
-/** What is known of the agent itself. */
+/** Input of the checks of the agent. */
 export interface AgentMoment {
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
   readonly statuses: readonly AccountStatus[];
   /** Of the last 15 minutes, or since the agent started. */
   readonly notifications: readonly NotificationCount[];
-  /** `at`: milliseconds since the Unix epoch; `faults`: empty where it was not refused. Undefined before the first. */
-  /** Since when the database that replicas share does not answer, milliseconds since the Unix epoch. */
+  /** Start of an outage of the shared database, milliseconds since the Unix epoch. */
   readonly databaseAway?: number | undefined;
   /** Why the OTLP receiver does not accept metrics, and since when (ms since the Unix epoch); undefined if it accepts them. */
   readonly pushTrouble?: { readonly since: number; readonly reason: string } | undefined;
+  /** `at`: milliseconds since the Unix epoch; `faults`: empty if it was accepted. */
   readonly lastReload: { readonly at: number; readonly faults: readonly { readonly message: string }[] } | undefined;
 }
 
@@ -44,7 +44,6 @@ function outcomesBy(notifications: readonly NotificationCount[]) {
   return by;
 }
 
-/** The agent itself. */
 export const AGENT: readonly Check<AgentMoment>[] = [
   {
     kind: 'service_unavailable',

@@ -2,7 +2,6 @@ import { UNRESOLVED } from '../../../metrics/thresholds.ts';
 import type { AccountCheck } from './check.ts';
 import { lasting } from './words.ts';
 
-/** What keeps auto-cancel from acting, or was not brought to an end. */
 export const AUTO_CANCEL: readonly AccountCheck[] = [
   {
     kind: 'cancel_unresolved',

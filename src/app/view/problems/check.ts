@@ -8,10 +8,10 @@ import type { AutoCancelNumbers } from '../../../model/journal.ts';
 import type { ProblemLog } from '../problem-log.ts';
 import type { Recent } from '../recent.ts';
 
-/** What is shown of an account, as far as problems are judged on it. */
+/** The part of an account's view that problems depend on. */
 export type ShownAccount = Omit<AccountView, 'complete' | 'problems' | 'alerts' | 'state' | keyof FromReplica>;
 
-/** What is known of an account at one moment. */
+/** Input of the checks of an account. */
 export interface Moment {
   readonly view: ShownAccount;
   /** Milliseconds since the Unix epoch. */
@@ -25,13 +25,13 @@ export interface Moment {
   readonly firstSeen: ProblemLog['firstSeen'];
 }
 
-/** A problem as a check finds it. */
+/** The result of a check. */
 export interface Found {
-  /** Where there can be several of a kind. */
+  /** Set if there can be several problems of this kind. */
   readonly subject?: string;
-  /** Milliseconds since the Unix epoch; left out where the agent only knows when it first saw it. */
+  /** Start, milliseconds since the Unix epoch. Default: the time of the first detection. */
   readonly since?: number | undefined;
-  /** Where it is less bad than its kind can be. */
+  /** A lower severity than that of the kind. */
   readonly severity?: 'warning' | 'info';
   /** One sentence with the numbers. */
   readonly text: string;
@@ -39,11 +39,11 @@ export interface Found {
 
 interface Described {
   readonly kind: (typeof PROBLEM_KINDS)[number];
-  /** Critical where the shipped alert of this runbook is. */
+  /** That of the shipped alert with this runbook. */
   readonly severity: Problem['severity'];
-  /** A file of docs/runbooks/, without its ending. */
+  /** File in docs/runbooks/ without `.md`. */
   readonly runbook: string | null;
-  /** Markdown, after "it is said when". */
+  /** Condition for docs/problems.md, as Markdown. */
   readonly when: string;
 }
 
@@ -54,23 +54,23 @@ export type AccountCheck = Check<Moment>;
 /** Milliseconds. */
 export const MINUTE = 60_000;
 
-/** Whether data may be judged: what is stale may have changed, and what is withdrawn is not known. */
+/** Whether data may be evaluated: stale data may have changed. */
 export const isCurrent = (data: DataState) => data === 'fresh' || data === 'partial';
 
 /** A time of the API in milliseconds since the Unix epoch. */
 export const msOf = (iso: string | null) => (iso === null ? undefined : Date.parse(iso));
 
-/** Whether a number has grown from one of before by that much, or by a part of it. */
+/** Whether a number has grown by the threshold, or by a part of it. */
 export const isMoreBy = ({ share, fewest, many }: Growth, now: number, before: number, part = 1) =>
   now - before > part * Math.min(Math.max(share * before, fewest), many);
 
-/** How long the agent has seen a problem already, in milliseconds; 0: not yet. */
+/** Time since the first detection of a problem (ms); 0 for a new problem. */
 export const seenFor = ({ firstSeen, now }: Moment, kind: Described['kind'], subject: string | null) =>
   now - (firstSeen({ kind, subject }) ?? now);
 
-/** Of the threshold of a problem that was said in the last five minutes: one near its threshold must not come and go. */
+/** Lower threshold of a problem that was reported in the last five minutes, so that it does not flap. */
 const EASED = 0.7;
 
-/** The part of its threshold from which a problem is said. */
+/** The part of its threshold at which a problem is reported. */
 export const easing = ({ firstSeen }: Moment, kind: Described['kind']) =>
   firstSeen({ kind, subject: null }) === undefined ? 1 : EASED;

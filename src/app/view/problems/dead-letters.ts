@@ -6,25 +6,25 @@ import { clockTime, count, lasting, plural, share, within } from './words.ts';
 
 type DeadLetters = Moment['view']['deadLetters'];
 
-/** `503 from api.example.com/orders (871)`: of which kind most are. */
+/** The largest kind: `503 from api.example.com/orders (871)`. */
 function most({ kinds: { largest } }: DeadLetters): string {
   const [first] = largest;
   if (!first) return '';
   const { responseStatus, urlHost, route, messages } = first;
-  // A route that is no pattern of the configuration says nothing.
+  // Only configured patterns are shown.
   const place = `${urlHost}${route.startsWith('/') ? route : ''}`;
   return `; most: ${/^\d+$/.test(responseStatus) && responseStatus !== '0' ? `status ${responseStatus}` : 'no answer'} from ${place} (${count(messages)})`;
 }
 
-/** The least of the points from one time to another, milliseconds before now; undefined where the history has none. */
+/** Minimum of the points between two ages (ms); undefined without points. */
 function least(points: readonly { at: number; value: number }[], now: number, from: number, to: number) {
   const values = points.filter(({ at }) => at >= now - from && at <= now - to).map(({ value }) => value);
   return values.length === 0 ? undefined : Math.min(...values);
 }
 
 /**
- * By how much the queue has grown, and in which time. Removals show only with the next complete walk, so that the size is a saw:
- * by the hour, the least of a quarter of an hour counts. Where the history is younger than ten minutes, its beginning does for them.
+ * Growth of the queue and its window. Removals appear only with the next complete walk, so that the size is a sawtooth: growth
+ * over an hour compares the minima of 15 minutes. A history of less than ten minutes is compared with its start.
  */
 function growth(moment: Moment, messages: number): { by: number; overSeconds: number } | undefined {
   const { recent, now } = moment;
@@ -44,7 +44,7 @@ function growth(moment: Moment, messages: number): { by: number; overSeconds: nu
   return { by: settled - before, overSeconds: 3600 };
 }
 
-/** How many failure callbacks seem stuck: by the default evidence, or by the rule that finds the most. */
+/** Stuck failure callbacks by the default evidence, or by the rule with the most. */
 function stuck({ view, autoCancel }: Moment): { number: number; rule: string | undefined } {
   const suspected = { number: view.deadLetters.suspected ?? 0, rule: undefined as string | undefined };
   return [...(autoCancel?.candidates ?? [])]
@@ -52,11 +52,10 @@ function stuck({ view, autoCancel }: Moment): { number: number; rule: string | u
     .reduce((a, b) => (b.number > a.number ? b : a), suspected);
 }
 
-/** Checks of what is in the queue, where that is known. */
+/** A check of the queue, if its data is current. */
 const queue = (check: (moment: Moment, queue: DeadLetters) => ReturnType<AccountCheck['check']>) => (moment: Moment) =>
   isCurrent(moment.view.deadLetters.data) ? check(moment, moment.view.deadLetters) : [];
 
-/** The dead-letter queue. */
 export const DEAD_LETTERS: readonly AccountCheck[] = [
   {
     kind: 'dlq_growing',

@@ -10,7 +10,7 @@ type Row = Moment['view']['flowControl']['rows'][number];
 
 const nameOf = (key: string) => seriesName(waitlistSize.name, { flow_control_key: key });
 
-/** `parallelism 10 of 10 in use, rate 50 of 50 used`, as far as the service says. */
+/** Reported limits: `parallelism 10 of 10 in use, rate 50 of 50 used`. */
 function limitsOf({ parallelismLimit, parallelismInUse, rateLimit, rateUsed }: Row): string {
   const used = (what: string, of: number | null, limit: number | null, word: string) =>
     of === null || limit === null ? [] : [`${what} ${count(of)} of ${count(limit)} ${word}`];
@@ -23,27 +23,27 @@ function limitsOf({ parallelismLimit, parallelismInUse, rateLimit, rateUsed }: R
 
 const isRateUsedUp = ({ rateUsed, rateLimit }: Row) => rateUsed !== null && rateLimit !== null && rateUsed >= rateLimit;
 
-/** Reads that must be in a window, or in each third of one: a number that was not read again has not stayed the same. */
+/** Minimum of reads in a window, or in each third of a trend. */
 const READS = 3;
 
-/** Milliseconds in which waitlists were read so often. */
+/** Time of these reads (ms). */
 const readsTake = ({ view }: Moment) =>
   READS *
   1000 *
   (view.rounds.find(({ collector, round }) => collector === 'flow_control' && round === 'list')?.everySeconds ?? 0);
 
-/** Shorter than this, milliseconds, nothing is a trend. */
+/** Minimum length of a trend (ms). */
 const SHORTEST_TREND = 10 * MINUTE;
-/** Of a key that is not always among the largest, and so was recorded in less than this share of the minutes, nothing is told. */
+/** Minimum share of recorded minutes: only the largest keys are recorded. */
 const FEWEST_POINTS = 0.7;
 
 /**
- * How a waitlist has grown in the last hour, or as much of it as was recorded: from the most of the first third of that time to the
- * least of its last. Undefined where that is not a growth that tells something.
+ * Growth of a waitlist in the recorded part of the last hour: from the maximum of the first third to the minimum of the last.
+ * Undefined without a significant growth.
  */
 function trend(moment: Moment, { key, waiting }: Row): { by: number; overSeconds: number } | undefined {
   const { recent, now } = moment;
-  // The least of the last third is no more than what waits now.
+  // The current number limits the minimum of the last third.
   if (waiting < BACKLOG_TREND.fewest) return undefined;
   const points = [...recent(nameOf(key), 60 * MINUTE), { at: now, value: waiting }];
   const [first] = points;
@@ -57,7 +57,7 @@ function trend(moment: Moment, { key, waiting }: Row): { by: number; overSeconds
   return { by: waiting - first.value, overSeconds: (now - first.at) / 1000 };
 }
 
-/** Of the keys with the largest waitlists, each with its name as subject. */
+/** A check of each key with one of the largest waitlists. */
 const keys = (check: (moment: Moment, row: Row) => Omit<Found, 'subject'> | undefined) => (moment: Moment) => {
   const { data, rows } = moment.view.flowControl;
   if (!isCurrent(data)) return [];
@@ -67,13 +67,12 @@ const keys = (check: (moment: Moment, row: Row) => Omit<Found, 'subject'> | unde
   });
 };
 
-/** `since`: as far as the state of the key tells it. */
+/** `since`: the start of the state, if it is the state of ghost slots. */
 const ghosts = (row: Row, slots: number) => ({
   ...(row.state === 'ghost_slots' && row.stateSince !== null ? { since: Date.parse(row.stateSince) } : {}),
   text: `Key ${row.key}: ${count(slots)} ${slots === 1 ? 'slot is' : 'slots are'} in use and nothing runs in ${slots === 1 ? 'it' : 'them'}; ${count(row.waiting)} wait${limitsOf(row)}.`,
 });
 
-/** What waits on flow-control keys. */
 export const WAITLISTS: readonly AccountCheck[] = [
   {
     kind: 'waitlist_growing',

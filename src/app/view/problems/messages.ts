@@ -12,7 +12,7 @@ type Events = Moment['view']['events'];
 const log = (check: (moment: Moment, events: Events) => ReturnType<AccountCheck['check']>) => (moment: Moment) =>
   isCurrent(moment.view.events.data) ? check(moment, moment.view.events) : [];
 
-/** Messages that ended in the last `over` milliseconds, and those that were bad; undefined where the history does not say. */
+/** All and bad messages that ended in the last `over` milliseconds; undefined without history. */
 function ended({ view: { events }, changes }: Moment, bad: 'failed' | 'overdue', over: number) {
   const rise = (outcome: string) =>
     changes.rise(seriesName(finished.name, { outcome }), events.finished[outcome] ?? 0, over);
@@ -21,29 +21,29 @@ function ended({ view: { events }, changes }: Moment, bad: 'failed' | 'overdue',
   if (!delivered || !failed || !late) return undefined;
   const all = delivered.by + failed.by;
   const number = bad === 'failed' ? failed.by : late.by;
-  // Messages that are late may be more than those that ended: then all are.
+  // More messages may be late than have ended.
   return { bad: number, all, ratio: all === 0 ? 0 : Math.min(1, number / all), overSeconds: delivered.overSeconds };
 }
 
-/** The share of bad messages above which the error budget burns that fast: see the record of the shipped rules. */
+/** The share of bad messages at this burn rate, as in the shipped rules. */
 function burnLimit({ objectives }: Moment, objective: number, times: BurnRate): number {
   const window = objectives.window / 1000;
   return Math.min(Math.max((times * window) / MONTH, 1) * (1 - objective), MOST_BAD);
 }
 
-/** Fast, as the shipped alert; and a warning where an hour is three times as bad as the objective allows. */
+/** Burn rates: that of the shipped alert, and three times the objective. */
 const FAST = { times: 14.4, short: 5 * MINUTE } as const;
 const SLOW = { times: 3, short: 15 * MINUTE } as const;
 
 /**
- * The error budget burns that fast by the last hour, or as much of it as was recorded, and still does by its end. What takes longer
- * to show, as shipped alerts see it in days of metrics, is not judged.
+ * Whether the error budget burns at this rate in the recorded part of the last hour and at its end. Slower burns need days of
+ * metrics: the shipped alerts detect them.
  */
 function burns(moment: Moment, bad: 'failed' | 'overdue', times: BurnRate, short: number) {
   const { delivered, onTime } = moment.view.events.objectives;
   const objective = bad === 'failed' ? delivered : onTime;
   const kind = bad === 'failed' ? 'messages_failing' : 'messages_late';
-  // What was said may have been the warning: that says nothing of how near the faster burn is.
+  // The reported problem may be the warning, so the fast burn has no lower threshold.
   const limit = burnLimit(moment, objective, times) * (times === SLOW.times ? easing(moment, kind) : 1);
   const [hour, end] = [ended(moment, bad, HOUR), ended(moment, bad, short)];
   if (!hour || !end || hour.bad < FEWEST_BAD || hour.ratio <= limit || end.ratio <= limit) return undefined;
@@ -73,28 +73,28 @@ function late({ times, short }: typeof FAST | typeof SLOW) {
   });
 }
 
-/** Whether messages move by what others than the event log say. */
+/** Whether dead letters or waitlists show that messages move. */
 function isMoving({ view: { deadLetters, flowControl }, changes }: Moment): boolean {
   const entered = changes.rise(dlqFamilies.entered.name, deadLetters.entered ?? undefined, LOG_BEHIND * 1000);
   return (entered?.by ?? 0) > 0 || flowControl.rows.some(({ change }) => change !== null && change.by !== 0);
 }
 
-/** How far the newest event was behind, seconds, when the log was read last: a log that is read seldom does not lag by that. */
+/** Age of the newest event at the last read (s): rare reads are not a lag. */
 function lagOf({ rounds, events }: Moment['view']): number | undefined {
   const tail = rounds.find(({ collector, round }) => collector === 'events' && round === 'tail');
   const [read, newest] = [msOf(tail?.dataAt ?? null), msOf(events.newest)];
   return read === undefined || newest === undefined ? undefined : (read - newest) / 1000;
 }
 
-/** From so many seconds on a lag is told. */
+/** Minimum lag (s). */
 const FIRST_LAG = 120;
-/** As many times the usual time between two events: they do not come evenly. */
+/** Minimum lag in multiples of the average time between two events. */
 const USUAL_TIMES = 10;
 
 const riseOf = ({ view: { events }, changes }: Moment, state: string, over: number) =>
   changes.rise(seriesName(total.name, { state }), events.total[state] ?? 0, over);
 
-/** Events in the last hour, of all states; undefined where the history does not say. */
+/** Events of all states in the last hour; undefined without history. */
 function eventsOfHour(moment: Moment) {
   const rises = Object.keys(moment.view.events.total).flatMap(state => riseOf(moment, state, HOUR) ?? []);
   if (rises.length === 0) return undefined;
@@ -104,7 +104,6 @@ function eventsOfHour(moment: Moment) {
   };
 }
 
-/** What becomes of messages, by the event log. */
 export const MESSAGES: readonly AccountCheck[] = [
   {
     kind: 'messages_failing',
@@ -141,7 +140,7 @@ export const MESSAGES: readonly AccountCheck[] = [
     when: 'in the last 30 minutes at least 10 messages missed `objectives.onTimeWithin`, and none ended',
     check: log(moment => {
       const found = ended(moment, 'overdue', 30 * MINUTE);
-      // Of a shorter time it says little that nothing has ended.
+      // In a shorter window, often no message ends.
       if (!found || found.overSeconds < 29 * 60 || found.bad < FEWEST_BAD || found.all > 0) return [];
       return {
         text: `${count(found.bad)} messages became overdue ${within(found.overSeconds)}, and none was delivered or failed.`,

@@ -21,7 +21,7 @@ type Round = ShownAccount['rounds'][number];
 
 const QUARTER = 15 * MINUTE;
 
-/** Words for what a collector reads. */
+/** Names of the data of collectors. */
 const DATA: Readonly<Record<string, string>> = {
   dlq: 'Dead letters',
   events: 'Events',
@@ -29,10 +29,10 @@ const DATA: Readonly<Record<string, string>> = {
 };
 const dataOf = (collector: string) => DATA[collector] ?? collector;
 
-/** Rounds that ask the service: the account's record is a file of the agent's own. */
+/** Rounds that query the service: the account's record is a local file. */
 const asking = ({ rounds }: ShownAccount) => rounds.filter(({ collector }) => collector !== 'account');
 
-/** The most frequent round of each collector that gauges depend on: the first to notice what happens. */
+/** The most frequent round of each collector that gauges depend on: it detects an outage first. */
 function pulses(view: ShownAccount): Round[] {
   const deciding = asking(view).filter(round => !isAuxiliary(round) && round.state !== 'waiting');
   return [...Map.groupBy(deciding, ({ collector }) => collector).values()].map(rounds =>
@@ -54,7 +54,7 @@ const lastRead = (view: ShownAccount) => newestOf(asking(view));
 const ofCollector = (view: ShownAccount, collector: string) =>
   asking(view).filter(round => round.collector === collector);
 
-/** Since when some of what is shown may no longer be true. A pulse may still wait for its first success after others. */
+/** The time until which all shown data is true. A pulse without a success uses other rounds of its collector. */
 function trueAt(view: ShownAccount): number | undefined {
   const newest = pulses(view).flatMap(round => newestOf([round]) ?? newestOf(ofCollector(view, round.collector)) ?? []);
   return newest.length === 0 ? undefined : Math.min(...newest);
@@ -72,7 +72,7 @@ function ofShown({ view, now }: Moment): string {
 /** The service's explanation of the failure of a round. */
 const serviceError = ({ failure }: Round) => serviceErrorIn(failure?.message ?? '');
 
-/** Of the service itself, or of the way to it: what a sentence says of it, `for` so long. */
+/** The sentence on a failure of the service or of the network, with its duration. */
 function unavailable(round: Round): ((lasts: string) => string) | undefined {
   const { failure } = round;
   const status = /status (5\d\d)/.exec(failure?.message ?? '')?.[1];
@@ -90,7 +90,7 @@ function unavailable(round: Round): ((lasts: string) => string) | undefined {
   }
 }
 
-/** No collector reads anything any more, and one has missed so many rounds that it is no accident. */
+/** The failure, if all collectors fail and one is stale. */
 function outage(view: ShownAccount) {
   const all = pulses(view);
   if (all.length === 0 || !all.every(({ consecutiveFailures }) => consecutiveFailures > 0)) return undefined;
@@ -98,16 +98,16 @@ function outage(view: ShownAccount) {
   return all.map(unavailable).find(say => say !== undefined);
 }
 
-/** What is stale for a reason of its own, and not as the account can't be read at all. */
+/** Stale rounds, unless the whole account cannot be read. */
 const staleRounds = (view: ShownAccount) =>
   view.calls.tokenRejected === true || outage(view) ? [] : asking(view).filter(isStale);
 
-/** By collector: of rounds in a state. */
+/** Problems of collectors with rounds in a state. */
 function staleData(moment: Moment, kind: 'data_stale' | 'data_withdrawn', state: Round['state']): Found[] {
   const { view, now } = moment;
   const stale = staleRounds(view).filter(round => !isAuxiliary(round) && round.state === state);
   return [...Map.groupBy(stale, ({ collector }) => collector)].flatMap(([collector, rounds]) => {
-    // A stale round without a success of its own: others have read what is shown.
+    // Other rounds may have read the shown data.
     const since = newestOf(rounds) ?? newestOf(ofCollector(view, collector));
     const read =
       since === undefined ? 'were not read since the agent started' : `were last read at ${clockTime(since, now)}`;
@@ -120,17 +120,16 @@ function staleData(moment: Moment, kind: 'data_stale' | 'data_withdrawn', state:
   });
 }
 
-/** Increases of a counter in a quarter of an hour by the values of a label, and the time that each is known for. */
+/** Increases of a counter in 15 minutes, by the values of a label. */
 const risen = <L extends string>({ changes }: Moment, family: Family<L>, counter: KeptCounter<L>, label: L) =>
   [...counter.totalsBy(label)].flatMap(([value, total]) => {
     const rise = changes.rise(seriesName(family.name, { [label]: value }), total, QUARTER);
     return rise ? { value, ...rise } : [];
   });
 
-/** Reasons that often pass before a filter is read again. */
+/** Failures that are often gone at the next read of a filter. */
 const PASSING: ReadonlySet<string> = new Set(['server', 'timeout', 'network', 'rate_limited', 'unauthorized']);
 
-/** Whether the account can be read, and what keeps the agent from it. */
 export const READING: readonly AccountCheck[] = [
   {
     kind: 'token_rejected',

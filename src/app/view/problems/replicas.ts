@@ -8,21 +8,20 @@ export interface Unheld {
   readonly now: number;
   /** URL of the replica that holds it. */
   readonly holder: string | undefined;
-  /** For how many milliseconds no replica has held it; 0 while one does. */
+  /** Time without a holder (ms). */
   readonly unheldFor: number;
-  /** Age of its status row, milliseconds; undefined: there was none since this replica began to read `waitedFor` ago. */
+  /** Age of its status row (ms); undefined if this replica has found none for `waitedFor` (ms). */
   readonly age: number | undefined;
   readonly waitedFor: number;
-  /** Of the store, milliseconds. */
+  /** Milliseconds. */
   readonly leaseTime: number;
-  /** Whether the database answers: while it is away, nobody can tell. */
+  /** Whether the database is unavailable. Then the holder is unknown. */
   readonly isAway: boolean;
 }
 
-/** Milliseconds without a report after which a holder does not count: it reports every 15 seconds. */
+/** Time without a report after which the holder is ignored (ms). It reports every 15 seconds. */
 const SILENT = UNCOLLECTED * 1000;
 
-/** Of accounts that this replica does not hold. */
 export const REPLICAS: readonly Check<Unheld>[] = [
   {
     kind: 'account_uncollected',

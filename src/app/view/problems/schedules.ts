@@ -7,18 +7,18 @@ const { scheduleMissed, scheduleLate } = scheduleFamilies;
 
 type Schedule = Moment['view']['schedules'][number];
 
-/** Of starts that were made good since, one in an hour is no problem. */
+/** Minimum of missed starts in an hour if the schedule has started since. */
 const FEWEST = 2;
-/** Nor is this share of the hour's that came late: some retries are usual. */
+/** Usual share of late starts in an hour, because of retries. */
 const USUALLY_LATE = 0.1;
 
-/** Starts in an hour, as far as they are known to be even; else 0. */
+/** Starts in an hour by the distance between the last and the next; 0 if unknown. */
 function startsPerHour({ lastStarted, next }: Schedule): number {
   const [last, coming] = [msOf(lastStarted), msOf(next)];
   return last === undefined || coming === undefined || coming <= last ? 0 : HOUR / (coming - last);
 }
 
-/** What was counted in the last hour; nothing where the history does not say. */
+/** The increase in the last hour; 0 without history. */
 function lately(
   { changes }: Moment,
   family: typeof scheduleMissed,
@@ -34,7 +34,7 @@ const last = (iso: string | null, now: number) => {
   return time === undefined ? undefined : clockTime(time, now);
 };
 
-/** Its messages were given up, and no next start is near that could make it good. */
+/** Whether its messages failed and the next start is more than an hour away. */
 const hasFailed = ({ state, next }: Schedule, now: number) => state === 'failing' && (msOf(next) ?? now) - now > HOUR;
 
 const schedules =
@@ -47,7 +47,7 @@ const schedules =
         })
       : [];
 
-/** What the user expects by the clock. It is said for an hour after it happened, so that it does not come and go with each start. */
+/** Expected starts. A problem stays for an hour, so that it does not flap with each start. */
 export const SCHEDULES: readonly AccountCheck[] = [
   {
     kind: 'schedule_missed',
