@@ -10,6 +10,7 @@ import type { NotificationCount } from '../../metrics/alerting.ts';
 import type { ProcessMetrics } from '../../metrics/process.ts';
 import type { AccountStatus } from '../../model/status.ts';
 import type { LastReload } from '../parts.ts';
+import { iso } from './values.ts';
 
 export interface AgentViewDeps {
   readonly version: string;
@@ -23,8 +24,6 @@ export interface AgentViewDeps {
   /** Of the agent itself. */
   readonly problems: () => readonly Problem[];
 }
-
-const iso = (at: number) => new Date(at).toISOString();
 
 /** Bytes of a store's files: of the database, and of what SQLite keeps beside it. */
 async function bytesOf(path: string): Promise<number> {

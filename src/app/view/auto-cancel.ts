@@ -8,6 +8,7 @@ import type { Clock } from '../../kit/clock.ts';
 import { createTurns, type Turns } from '../../kit/turns.ts';
 import { type AutoCancelNumbers, BREAKERS } from '../../model/journal.ts';
 import type { AutoCancel, Explanation, JournalLine } from '../auto-cancel.ts';
+import { iso } from './values.ts';
 
 export interface AutoCancelViewDeps {
   readonly config: Config;
@@ -29,8 +30,6 @@ const JOURNAL_OVER = 7 * 24 * 3_600_000;
 
 type One = AutoCancel['accounts'][number];
 type Brakes = AutoCancelView['accounts'][number];
-
-const iso = (at: number) => new Date(at).toISOString();
 
 function candidateOf(found: Explanation): Candidate {
   const { firstSeenAt, lastSeenAt, snapshots, findings, held = null, attempts, mayApprove } = found;

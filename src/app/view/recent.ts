@@ -9,12 +9,7 @@ export interface Change {
 }
 
 /** Recent changes of an account's numbers: from the recorded to the current ones. */
-export interface Recent {
-  /** Change of a gauge; null if its current or recorded value is unknown. */
-  change(series: string, now: number | undefined, over: number): Change | null;
-  /** Increase of a counter, which may have been reset; null as above. */
-  rise(series: string, now: number | undefined, over: number): Change | null;
-}
+export type Recent = ReturnType<typeof createRecent>;
 
 /** Minimum window (ms): the history has a sample a minute. */
 const SHORTEST = 60_000;
@@ -32,7 +27,7 @@ function risen(points: readonly Point[], now: number): number {
 }
 
 /** `at`: time of the current values, milliseconds since the Unix epoch. */
-export function createRecent({ recent }: Pick<AccountHistory, 'recent'>, at: number): Recent {
+export function createRecent({ recent }: Pick<AccountHistory, 'recent'>, at: number) {
   function since(
     series: string,
     now: number | undefined,
@@ -46,8 +41,11 @@ export function createRecent({ recent }: Pick<AccountHistory, 'recent'>, at: num
     return { by: by(points, now), overSeconds: Math.round((at - first.at) / 1000) };
   }
   return {
-    change: (series, now, over) => since(series, now, over, ([first], now) => now - (first?.value ?? now)),
-    rise: (series, now, over) => since(series, now, over, risen),
+    /** Change of a gauge; null if its current or recorded value is unknown. */
+    change: (series: string, now: number | undefined, over: number) =>
+      since(series, now, over, ([first], now) => now - (first?.value ?? now)),
+    /** Increase of a counter, which may have been reset; null as above. */
+    rise: (series: string, now: number | undefined, over: number) => since(series, now, over, risen),
   };
 }
 

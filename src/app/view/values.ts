@@ -8,6 +8,9 @@ export function isoTime(ms: number | undefined): string | null {
   return new Date(Math.round(ms)).toISOString();
 }
 
+/** `ms`: in the range of `isoTime`. */
+export const iso = (ms: number) => new Date(ms).toISOString();
+
 /** Valid Unicode for JSON; null if undefined. */
 export const wellFormed = (text: string | undefined) => text?.toWellFormed() ?? null;
 

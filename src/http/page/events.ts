@@ -16,15 +16,13 @@ function bound(of: NonNullable<Events['lastHour']>['timeToDeliver'][number], del
 }
 
 function timeToDeliver({ timeToDeliver: of, delivered }: NonNullable<Events['lastHour']>): Html | false {
-  const last = of.findIndex(({ quantile }) => quantile === 0.95);
-  const main = of[last < 0 ? of.length - 1 : last];
+  const main = of.at(-1);
   if (main === undefined) return false;
   const word = (quantile: number) => html`<data value="${quantile}">p${grouped(quantile * 100)}</data>`;
-  const others = of.filter(each => each !== main);
   return tile(
     html`Time to deliver, ${word(main.quantile)}`,
     bound(main, delivered),
-    ...others.map(each => html`${word(each.quantile)} ${bound(each, delivered)}`),
+    ...of.slice(0, -1).map(each => html`${word(each.quantile)} ${bound(each, delivered)}`),
   );
 }
 
@@ -167,9 +165,7 @@ ${view.complete ? numbers(view.events, now) : summary(view.events)}
       title: 'Time to deliver',
       kind: 'quantile',
       unit: 'seconds',
-      quantiles: (view.complete && view.events.lastHour?.timeToDeliver.map(({ quantile }) => quantile)) || [
-        0.5, 0.95, 0.99,
-      ],
+      quantiles: [0.5, 0.9, 0.99],
       lines: [{ family: 'delivery_message_time_to_deliver_seconds_bucket' }],
     })}</div>
 <div class="grid" id="flight-charts">${figure({
