@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { type Browser, chromium } from 'playwright-core';
-import { createParts } from '../src/app/parts.ts';
+import { openAccounts } from '../src/app/parts.ts';
 import { recorded } from '../src/app/recorded.ts';
 import { overview } from '../src/app/view/overview.ts';
 import { createRows } from '../src/app/view/overview-rows.ts';
@@ -69,7 +69,7 @@ async function thousand(closing: Closing) {
     accounts: [{ name: 'production', baseUrl: emulator.url, token: emulator.token, budget }],
   });
   const loaded = { file: 'bench', hash: 'bench', warnings: [], config };
-  const { accounts } = await createParts(loaded, { env: {}, clock, random: () => 0 }, closing);
+  const accounts = await openAccounts(loaded, { env: {}, clock, random: () => 0 }, closing);
   const [account, settings] = [accounts[0], config.accounts[0]];
   if (!account || !settings) throw new Error('no account');
   // As many as have their turn one after the other: none finds unpacked what another has asked for.

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { createParts } from '../src/app/parts.ts';
+import { openAccounts } from '../src/app/parts.ts';
 import { Config } from '../src/config/schema.ts';
 import { startEmulator } from '../src/emulator/server.ts';
 import { withClosing } from '../src/kit/closing.ts';
@@ -34,7 +34,7 @@ async function days(logLateShare: number, logLateMs: number) {
     const account = { name: 'a', baseUrl: emulator.url, token: emulator.token };
     const config = Config.parse({ log: { level: 'error' }, store: { kind: 'memory' }, accounts: [account] });
     const loaded = { file: 'bench', config, hash: 'bench', warnings: [] };
-    const { accounts } = await createParts(loaded, { env: {}, clock, random: () => 0.5 }, closing);
+    const accounts = await openAccounts(loaded, { env: {}, clock, random: () => 0.5 }, closing);
     const [watched] = accounts;
     const rounds = watched?.rounds.filter(({ collector }) => collector === 'events') ?? [];
     const counted = () =>

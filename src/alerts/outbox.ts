@@ -25,34 +25,22 @@ export interface Posting {
 /** Notices that are sent once, kept in the store until they were: at least once, in order for each alert. */
 export interface Outbox {
   /**
-   * Reads what an earlier process left of all accounts, and of `NO_ACCOUNT` where that is among them; to be done before the first
-   * `post`. Rejects with StoreError.
+   * Queues the rows that an earlier process or another replica left for these accounts; accounts that are open are skipped.
+   * `NO_ACCOUNT` is opened before any other account, and an account before its first `post`. Rows for notifiers that are not
+   * configured are deleted, unless replicas share the store: another replica may have another configuration. Rejects with StoreError.
    */
   open(accounts: readonly string[]): Promise<void>;
   /**
-   * Reads the same of further accounts, and gives how to go on with it and with these receivers. One that is there already, by
-   * notifier and member, keeps what waits for it. Rejects with StoreError.
+   * Replaces the receivers, once their senders have ended. A receiver with the notifier and member of an earlier one inherits its
+   * queue. Deletes the rows of removed receivers; rejects with StoreError if that fails.
    */
-  prepare(accounts: readonly string[], receivers: readonly Receiver[]): Promise<Prepared>;
-  /** Drops what waits for receivers that are gone; to be called when their senders have ended. */
-  dropGone(): Promise<void>;
-  /**
-   * Another replica goes on with an account: its rows stay, and nothing more of it is sent. Resolves when what is under way has
-   * ended; then the account may be given back.
-   */
+  use(receivers: readonly Receiver[]): Promise<void>;
+  /** Releases an account whose rows another replica continues with. Resolves when its requests in flight have ended. */
   letGo(account: string): Promise<void>;
   /** Of an account, to every receiver that `isFor` says. */
   post(account: string, notices: readonly Notice[], isFor: (receiver: Receiver) => boolean): Posting;
   /** Bodies of loops, one a receiver; none rejects. */
   readonly senders: readonly ((signal: AbortSignal) => Promise<void>)[];
-}
-
-/** What the outbox will be for other receivers. */
-export interface Prepared {
-  /** As `Outbox.senders`; the body of a receiver that stays is the same. */
-  readonly senders: Outbox['senders'];
-  /** Puts it in the place of what was. */
-  take(): void;
 }
 
 export interface OutboxDeps extends Omit<QueueDeps, 'notifier' | 'receiver' | 'onSent'> {
@@ -128,7 +116,6 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   }
 
   let lines = deps.receivers.map(createLine);
-  let gone: readonly Line[] = [];
   const lineOf = ({ notifier, member }: Pick<Receiver, 'notifier' | 'member'>) =>
     lines.find(({ receiver }) => receiver.notifier === notifier && receiver.member === member);
 
@@ -249,25 +236,15 @@ export function createOutbox(deps: OutboxDeps): Outbox {
 
   return {
     async open(accounts) {
-      for (const each of take(await readNew(accounts))) await discard(each);
+      const unwanted = take(await readNew(accounts));
+      if (!replicas) for (const each of unwanted) await discard(each);
     },
-    async prepare(accounts, receivers) {
-      const left = await readNew(accounts);
+    async use(receivers) {
       const next = receivers.map(receiver => lineOf(receiver) ?? createLine(receiver));
-      return {
-        senders: next.map(({ send }) => send),
-        take() {
-          gone = [...gone, ...lines.filter(line => !next.includes(line))];
-          lines = next;
-          for (const [index, receiver] of receivers.entries()) handOver(next[index] as Line, receiver);
-          take(left);
-        },
-      };
-    },
-    async dropGone() {
-      const dropped = gone;
-      gone = [];
-      for (const { receiver, queue, groups } of dropped) {
+      const removed = lines.filter(line => !next.includes(line));
+      lines = next;
+      for (const [index, receiver] of receivers.entries()) handOver(next[index] as Line, receiver);
+      for (const { receiver, queue, groups } of removed) {
         const { waiting = [], told = new Map<string, Told>() } = groups?.all() ?? {};
         const rows = [...queue.rows(), ...waiting.map(({ account, key }) => ({ account, key }))];
         if (rows.length > 0) await discard({ rows, notifier: receiver.notifier });

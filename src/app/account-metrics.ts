@@ -12,35 +12,30 @@ export const retentionOf = ({ retention }: Pick<AccountSettings, 'retention'>, p
 /** The agent's own numbers of an account: freshness of its data, and what reading it costs. */
 export function createAccountSource({
   settings,
-  accountInfo,
   client: { budget, meter, isTokenRejected },
   status,
   plan,
 }: {
   readonly settings: AccountSettings;
-  readonly accountInfo: Family;
   readonly client: Pick<AccountClient, 'budget' | 'meter' | 'isTokenRejected'>;
   readonly status: () => AccountStatus;
   readonly plan: () => PlanFacts | undefined;
 }): Source {
-  const { name, labels, objectives, budget: limits } = settings;
+  const { name, objectives, budget: limits } = settings;
   const one = (value: number | undefined): readonly Sample[] => (value === undefined ? [] : [{ labels: {}, value }]);
   return {
     account: name,
-    families: [...Object.values(ownFamilies), ...Object.values(objectiveFamilies), accountInfo],
+    families: [...Object.values(ownFamilies), ...Object.values(objectiveFamilies)],
     // Freshness changes with time alone, so what is shown of it is part of the identity.
     revision: () =>
       `${meter.revision()} ${isTokenRejected()} ${budget.remaining()} ${plan()?.record?.resetAt} ${JSON.stringify(status())}`,
     samples() {
-      const bought = plan();
-      const { plan: name, state } = bought?.record ?? {};
       const isRejected = isTokenRejected();
       const samples: readonly (readonly [Family, readonly Sample[]])[] = [
         ...statusSamples(status()),
         ...meter.samples(),
         ...objectiveSamples(objectives),
-        [accountInfo, [{ labels: { plan: name, state, ...labels }, value: 1 }]],
-        [ownFamilies.dlqRetention, one(retentionOf(settings, bought))],
+        [ownFamilies.dlqRetention, one(retentionOf(settings, plan()))],
         [ownFamilies.tokenRejected, one(isRejected === undefined ? undefined : Number(isRejected))],
         [ownFamilies.budgetLimit, one(limits.requestsPerDay)],
         [ownFamilies.budgetRemaining, one(budget.remaining())],
@@ -49,3 +44,18 @@ export function createAccountSource({
     },
   };
 }
+
+/** `delivery_account_info` of one account. `family`: its labels depend on all configured accounts. */
+export const createInfoSource = (
+  { name, labels }: Pick<AccountSettings, 'name' | 'labels'>,
+  family: Family,
+  plan: () => PlanFacts | undefined,
+): Source => ({
+  account: name,
+  families: [family],
+  revision: () => plan()?.record?.resetAt,
+  samples() {
+    const { plan: bought, state } = plan()?.record ?? {};
+    return new Map([[family.name, [{ labels: { plan: bought, state, ...labels }, value: 1 }]]]);
+  },
+});

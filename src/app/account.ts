@@ -1,6 +1,6 @@
-import type { DlqFacts } from '../collectors/index.ts';
+import type { DlqFacts, PlanFacts } from '../collectors/index.ts';
 import { openRecorder, type Recorder } from '../history/recorder.ts';
-import type { Family, Source } from '../metrics/family.ts';
+import type { Source } from '../metrics/family.ts';
 import type { AccountLimits } from '../model/account.ts';
 import type { Change } from '../model/change.ts';
 import type { AccountStatus } from '../model/status.ts';
@@ -14,7 +14,6 @@ import { createProblemLog, type ProblemLog } from './view/problem-log.ts';
 
 export interface AccountDeps extends ClientDeps, CollectorsDeps {
   readonly holding?: ClientDeps['holding'] & CollectorsDeps['holding'];
-  readonly accountInfo: Family;
 }
 
 /** One account: its rounds, and what it shows. Of two with one name, the second may be opened when the first is closed. */
@@ -27,8 +26,6 @@ export interface Account
   readonly facts: readonly Source[];
   /** That, and what the agent says of the account. */
   readonly sources: readonly Source[];
-  /** The same, with another family for what is known of each account: the same objects where it is the same. */
-  sourcesWith(accountInfo: Family): readonly Source[];
   /** Of its rounds. */
   status(): AccountStatus;
   /** The same as it is shown: of a round that was not tried yet, what it was under other settings. */
@@ -48,6 +45,8 @@ export interface Account
   readonly history: Recorder;
   /** Since when what is wrong with it is. */
   readonly problems: ProblemLog;
+  /** The account's plan; undefined before its record was read. */
+  plan(): PlanFacts | undefined;
   /** What is known of its plan's limits. */
   limits(): AccountLimits;
   /** Runs its rounds again and again. Resolves when each was run once. To be called once. */
@@ -57,10 +56,8 @@ export interface Account
    * Rejects with StoreError.
    */
   save(more?: readonly Change[]): Promise<void>;
-  /** Ends its rounds, aborting what is under way. None begins afterwards, but by `resume`. */
+  /** Ends its rounds and aborts requests in flight. None starts afterwards. */
   stop(): Promise<void>;
-  /** After `stop`: goes on as if that had not been. */
-  resume(): void;
   /** Stops, and saves. Nothing is asked afterwards. Rejects with StoreError. */
   close(): Promise<void>;
 }
@@ -103,14 +100,13 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
       }),
     ),
   );
-  let loops = createLoops(deps);
+  const loops = createLoops(deps);
   let isStarted = false;
   const status = () => accountStatus(name, states);
   const before = last?.shownStatus();
   const shownStatus = () => continued(status(), before);
   const facts = collectors.all.map(({ source }) => source);
   const parts = { settings, client, status: shownStatus, plan: collectors.plan };
-  let own = { accountInfo: deps.accountInfo, source: createAccountSource({ ...parts, ...deps }) };
   async function run(): Promise<void> {
     await Promise.all(
       rounds.map(({ every, run }) => {
@@ -124,15 +120,7 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
     name,
     rounds,
     facts,
-    get sources() {
-      return [...facts, own.source];
-    },
-    sourcesWith(accountInfo) {
-      if (accountInfo !== own.accountInfo) {
-        own = { accountInfo, source: createAccountSource({ ...parts, accountInfo }) };
-      }
-      return [...facts, own.source];
-    },
+    sources: [...facts, createAccountSource(parts)],
     roundsEnded: () => ended,
     shown: collectors.shown,
     status,
@@ -143,6 +131,7 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
     dlqFacts: collectors.dlqFacts,
     history,
     problems,
+    plan: collectors.plan,
     limits: () => collectors.plan()?.limits ?? {},
     at: client.at,
     createWriter: client.createWriter,
@@ -157,10 +146,6 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
     },
     save: upkeep.save,
     stop: () => loops.close(),
-    resume() {
-      loops = createLoops(deps);
-      if (isStarted) void run();
-    },
     async close() {
       await loops.close();
       await upkeep.save();

@@ -1,6 +1,7 @@
 import type { LoadedConfig } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import { readWebConfig } from '../config/web-config.ts';
+import { SAMPLE_EVERY } from '../history/recorder.ts';
 import { parseListen } from '../http/options.ts';
 import {
   type ReadWebConfig,
@@ -12,14 +13,16 @@ import {
 import { createClosing } from '../kit/closing.ts';
 import type { AccountStatus } from '../model/status.ts';
 import { createLoops } from '../scheduler/loop.ts';
-import type { PartsDeps } from './parts.ts';
+import { openBase, type PartsDeps } from './parts.ts';
+import { writeAgentUrl } from './peer-key.ts';
 import { createReloading, type Reloading } from './reload.ts';
-import { createRuntime, type Runtime } from './runtime.ts';
+import { createServing, type Serving } from './served.ts';
+import { Supervisor } from './supervisor.ts';
 import { version } from './version.ts';
 import { createWatch, readState } from './watch.ts';
 
 export interface AgentDeps extends PartsDeps {
-  /** Milliseconds between two looks at the files of the configuration; without it they are not watched. */
+  /** Interval at which the files of the configuration are checked (ms); undefined: they are not watched. */
   readonly watchEvery?: number;
 }
 
@@ -27,88 +30,120 @@ export interface Agent {
   /** `http://host:port` of the status page. */
   readonly url: string;
   status(): readonly AccountStatus[];
-  /** Reads the configuration file again and goes over to it, or says why it can't be used and stays with the one in use. Never rejects. */
+  /** Loads the configuration file again, or reports why it cannot be used and keeps the current one. Never rejects. */
   reload(): Promise<ReloadAnswer>;
-  /** Ends the loops, aborting what is under way, and closes everything in reverse order. */
+  /** Ends the loops, aborting requests in flight, and closes everything in reverse order. */
   close(): Promise<void>;
 }
 
-/** What the section `server` asks of the port. */
+/** All parts except the port. */
+export interface Core extends Serving {
+  readonly supervisor: Supervisor;
+  readonly base: Awaited<ReturnType<typeof openBase>>;
+  /** Starts all loops. */
+  start(): void;
+  /** Ends all loops and aborts requests in flight. What was read is still served. */
+  stop(): Promise<void>;
+  /** Stops, saves and closes everything in reverse order. */
+  close(): Promise<void>;
+}
+
+/** Opens all parts and accounts; nothing runs before `start`. Throws with nothing left open if a part is missing. */
+export async function openCore(loaded: LoadedConfig, deps: PartsDeps): Promise<Core> {
+  const closing = createClosing();
+  try {
+    const base = await openBase(loaded, deps, closing);
+    for (const { message, ...place } of loaded.warnings) base.log.warn(place, message);
+    const supervisor = await Supervisor.open(loaded, base);
+    closing.add('accounts', () => supervisor.close());
+    const serving = await createServing(supervisor, base);
+    const loops = createLoops(base);
+    const stop = async () => void (await Promise.all([loops.close(), supervisor.stop()]));
+    closing.add('loops', stop);
+    return {
+      ...serving,
+      supervisor,
+      base,
+      start() {
+        supervisor.start(serving.statusRows);
+        void loops.start(SAMPLE_EVERY, SAMPLE_EVERY, serving.logProblems);
+      },
+      stop,
+      close: closing.close,
+    };
+  } catch (error) {
+    await closing.close();
+    throw error;
+  }
+}
+
 function serverSettings({ server }: Config): ServerSettings {
   const { listen, probesListen, replicaUrl: _, ...rest } = server;
   return { ...rest, ...parseListen(listen), probes: probesListen === null ? null : parseListen(probesListen) };
 }
 
-/** What the port answers from, always by the configuration in use. */
-function servedBy({ served }: Runtime, reloads: Pick<Served, 'reload' | 'reloadFaults'>): Served {
-  return {
-    ...served,
-    get externalUrl() {
-      return served.externalUrl;
-    },
-    get accounts() {
-      return served.accounts;
-    },
-    get replicas() {
-      return served.replicas;
-    },
-    ...reloads,
-  };
-}
+/** Adds members to an object and keeps its getters. */
+const extended = <T extends object, M extends object>(base: T, more: M): T & M =>
+  Object.defineProperties(
+    {},
+    { ...Object.getOwnPropertyDescriptors(base), ...Object.getOwnPropertyDescriptors(more) },
+  ) as T & M;
 
-/** Builds every part, opens the port and starts the loops. Throws, with nothing left open, when a part can't be had. */
+/** Builds every part, opens the port and starts the loops. Throws with nothing left open if a part is missing. */
 export async function startAgent(loaded: LoadedConfig, deps: AgentDeps): Promise<Agent> {
   const { watchEvery, clock, random, env, bounds } = deps;
-  // Before anything is made of them: what changes from now on is seen.
+  // Before the parts are opened, so that later changes of the files are detected.
   const tried = watchEvery === undefined ? undefined : { ...(await readState(loaded)), hash: loaded.hash };
-  const runtime = await createRuntime(loaded, deps);
-  const { log } = runtime;
+  const core = await openCore(loaded, deps);
+  const { supervisor, base } = core;
+  const { log, store, reloads } = base;
   const closing = createClosing();
-  closing.add('runtime', runtime.close);
+  closing.add('core', core.close);
   const settingsOf = ({ config }: LoadedConfig) => ({ ...serverSettings(config), ...bounds });
   let reloading: Reloading | undefined;
-  const reload: Served['reload'] = async () => {
-    const starting = { file: loaded.file, message: 'the agent is starting' };
-    if (!reloading) return { faults: [starting] };
+  async function reload(): Promise<ReloadAnswer> {
+    if (!reloading) return { faults: [{ file: loaded.file, message: 'the agent is starting' }] };
     const answer = await reloading.reload();
-    runtime.reloaded(answer);
+    reloads.last = { at: clock.now(), changed: [], faults: [], ...answer };
     return answer;
-  };
-  // The port first: an agent that can't be scraped shall not call the service either.
+  }
+  /** Stores the URL for commands. Replicas have a table of their URLs. */
+  async function announce(): Promise<void> {
+    if (store.replicas) return;
+    await writeAgentUrl(store, server.url).catch((error: unknown) =>
+      log.warn({ error: String(error) }, 'the address of this agent could not be stored'),
+    );
+  }
   const read: ReadWebConfig = file => readWebConfig(file).config;
-  const server = await startHttpServer(
-    settingsOf(loaded),
-    servedBy(runtime, { reload, reloadFaults: () => runtime.lastReload()?.faults ?? [] }),
-    log,
-    read,
-  ).catch(async (error: unknown) => {
+  const served: Served = extended(core.served, { reload, reloadFaults: () => reloads.last?.faults ?? [] });
+  // The port first: an agent that cannot be scraped must not query the service either.
+  const server = await startHttpServer(settingsOf(loaded), served, log, read).catch(async (error: unknown) => {
     await closing.close();
     throw error;
   });
   closing.add('port', server.close);
-  await runtime.announce(server.url);
-  closing.add('loops', runtime.stop);
-  runtime.start();
-  const openPort = async (next: LoadedConfig) => {
+  await announce();
+  closing.add('loops', core.stop);
+  core.start();
+  async function openPort(next: LoadedConfig): Promise<void> {
     await server.apply(settingsOf(next));
-    await runtime.announce(server.url);
-  };
-  reloading = createReloading({ runtime, env, tried, openPort });
+    await announce();
+  }
+  reloading = createReloading({ supervisor, log, configRead: base.process.configRead, env, tried, openPort });
   const { close: endReloading, tried: lastTried } = reloading;
   closing.add('reload', endReloading);
   if (watchEvery !== undefined) {
     const watching = createLoops({ clock, random });
-    const watch = createWatch({ loaded: () => runtime.loaded, tried: lastTried, reload });
+    const watch = createWatch({ loaded: () => supervisor.loaded, tried: lastTried, reload });
     void watching.start(watchEvery, watchEvery, watch);
     closing.add('watch', watching.close);
   }
-  const accounts = runtime.served.accounts.length;
-  log.info({ version, url: server.url, accounts }, 'delivery-watch is listening');
+  log.info({ version, url: server.url, accounts: served.accounts.length }, 'delivery-watch is listening');
   return {
     get url() {
       return server.url;
     },
-    status: runtime.served.status,
+    status: served.status,
     reload,
     async close() {
       log.info({}, 'stopping');

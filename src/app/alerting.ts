@@ -1,14 +1,20 @@
+import { type AccountAlerts, openAccountAlerts } from '../alerts/account-alerts.ts';
 import type { Alert } from '../alerts/alert.ts';
+import { createHistories, type Histories } from '../alerts/evidence.ts';
 import { createHolds, type Holds, holdsAll } from '../alerts/holds.ts';
 import { createAlerts } from '../alerts/index.ts';
 import { type Notice, timeText } from '../alerts/notice.ts';
 import { OUTCOMES } from '../alerts/notifiers/receiver.ts';
-import { HEARTBEAT } from '../alerts/options.ts';
+import { type AlertRule, HEARTBEAT, isAbout } from '../alerts/options.ts';
 import { createOutbox, type Outbox } from '../alerts/outbox.ts';
 import { createRepeating } from '../alerts/repeating.ts';
-import { createSilences } from '../alerts/silences.ts';
+import { createSilences, type Silences } from '../alerts/silences.ts';
+import { collectorsOf } from '../config/alerts.ts';
+import type { Config } from '../config/schema.ts';
 import type { ShownAlert } from '../http/server.ts';
-import { createReuse, type Reuse } from '../kit/reuse.ts';
+import type { Clock } from '../kit/clock.ts';
+import type { Log } from '../kit/log.ts';
+import type { Tracer } from '../kit/tracer.ts';
 import {
   alertsSource,
   createNotificationsCounter,
@@ -16,73 +22,49 @@ import {
   type NotificationsCounter,
 } from '../metrics/alerting.ts';
 import type { Source } from '../metrics/family.ts';
+import { createLoops, type Loops } from '../scheduler/loop.ts';
+import { createLoopSlot, type LoopSlot } from '../scheduler/loop-slot.ts';
+import { isNotHeld, type Store } from '../store/store.ts';
 import type { Account } from './account.ts';
 import { createAlertFacts } from './alert-facts.ts';
 import { createPast } from './alert-windows.ts';
-import {
-  type AlertingDeps,
-  type Evaluate,
-  type InUse,
-  letGoOf,
-  namesOf,
-  type Opened,
-  openAlerts,
-  openedNames,
-  takeAlerts,
-} from './alerting-accounts.ts';
-import { createAgentHeartbeat } from './heartbeat.ts';
+import { createAgentHeartbeat, type HeartbeatAccount } from './heartbeat.ts';
+import type { Holding } from './holding.ts';
 import { createIdentities, identityOf } from './identity.ts';
 import { type Asking, createPost } from './post.ts';
 import { createReceivers, type Receivers } from './receivers.ts';
 
+export interface AlertingDeps {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly store: Store;
+  /** Undefined if no other replica shares the store. */
+  readonly holding?: Pick<Holding, 'held' | 'remaining' | 'confirm' | 'sharing'> | undefined;
+  readonly clock: Clock;
+  /** Returns a number from 0 up to 1. */
+  readonly random: () => number;
+  readonly log: Log;
+  readonly tracer: Tracer;
+  /** Running accounts, for the heartbeat. */
+  accounts(): readonly HeartbeatAccount[];
+}
+
+/** What an account offers to rules. `history` is absent in tests: windows then start empty. */
+export type EvaluatedAccount = Pick<Account, 'name' | 'state' | 'status' | 'isTokenKnown'> &
+  Partial<Pick<Account, 'history'>>;
+
+/** Alert states of one account and their evaluation. They outlive sessions and configurations of the account. */
+interface Entry {
+  readonly alerts: AccountAlerts;
+  readonly histories: Histories;
+  readonly loop: LoopSlot;
+  rules: readonly AlertRule[];
+  source: Source;
+  evaluate: () => Promise<void>;
+}
+
 type Body = (signal: AbortSignal) => Promise<void>;
 
-/** The agent's own alerts, and what sends them, as one configuration asks for them. */
-export interface Alerting {
-  readonly outbox: Outbox;
-  /** Alerts that are firing or of unknown state in an account, by name, also under the next configuration. */
-  states(account: string): ReadonlyMap<string, 'firing' | 'unknown'>;
-  /** Bodies of loops that evaluate, one an account, by its sources and `more` of them; none rejects. */
-  evaluations(more: readonly Source[]): readonly Evaluate[];
-  /** Bodies of loops that send; none rejects. */
-  readonly senders: readonly Body[];
-  /** Body of the loop that says that all is well; undefined where that is not configured. It never rejects. */
-  readonly heartbeat: Body | undefined;
-  readonly sources: readonly Source[];
-  /** Notifications since the process began, by the notifiers of this configuration. */
-  notifications(): readonly NotificationCount[];
-  /** `account`: those of this one alone. */
-  alerts(account?: string): readonly ShownAlert[];
-  /** Puts it in the place of the one before, all at once. */
-  take(): void;
-  /**
-   * After `take`: lets go of accounts that another replica goes on with, and ends alerts of those that are no longer configured.
-   * To be awaited before they are given back. Never rejects.
-   */
-  letGo(): Promise<void>;
-  /** What the next one goes on with. */
-  readonly kept: Kept;
-  /** Commits pending changes, and closes connections. */
-  close(): Promise<void>;
-}
-
-/** What outlasts a configuration. */
-interface Kept {
-  readonly asking: Asking;
-  readonly counter: NotificationsCounter;
-  readonly outbox: Outbox;
-  readonly receivers: Receivers;
-  readonly evaluators: Reuse<Evaluate>;
-  readonly bodies: Reuse<Body>;
-  readonly sources: Reuse<Source>;
-  readonly inUse: InUse;
-  readonly holds: Holds;
-  /** Of `inUse`: all that fires, and what was resolved lately, as far as it is this process's to tell. */
-  readonly notices: () => Promise<readonly Notice[]>;
-  /** Of `inUse`. */
-  readonly accounts: () => readonly Account[];
-  readonly configured: () => readonly string[];
-}
+const namesOf = ({ accounts }: Config) => accounts.map(({ name }) => name);
 
 /** An alert, as JSON. */
 function toShown({ labels, annotations, value, state, silencedBy }: Alert): ShownAlert {
@@ -97,135 +79,291 @@ function toShown({ labels, annotations, value, state, silencedBy }: Alert): Show
   };
 }
 
-/** What begins: nothing is kept yet. Rejects with StoreError. */
-async function openKept(deps: AlertingDeps): Promise<Kept> {
-  const { accounts, holding, store, clock, random, log } = deps;
-  const inUse: InUse = { opened: new Map(), accounts, configured: namesOf(deps.config) };
-  const isConfigured = (name: string) => inUse.configured.includes(name);
-  const holds = holding ? createHolds(holding, isConfigured) : holdsAll;
-  const asking = createPost();
-  const receivers = createReceivers({ ...deps, post: asking.post });
-  const counter = createNotificationsCounter(OUTCOMES, clock.now);
-  const all = () => [...inUse.opened.values()].flatMap(({ alerts }) => alerts.notices());
-  async function notices(): Promise<readonly Notice[]> {
-    if (!holding) return all();
-    const told: Notice[] = [];
-    for (const [name, { alerts }] of inUse.opened) if (await holds.has(name)) told.push(...alerts.notices());
-    return told;
-  }
-  const firing = () => all().filter(({ status }) => status === 'firing');
-  const common = { notifications: counter, store, holds, clock, random, log };
-  const outbox = createOutbox({ ...common, receivers: allOf(receivers), firing });
-  await outbox.open(openedNames(deps));
-  const reuse = { evaluators: createReuse<Evaluate>(), bodies: createReuse<Body>(), sources: createReuse<Source>() };
-  const now = { accounts: () => inUse.accounts, configured: () => inUse.configured };
-  return { asking, counter, outbox, receivers, ...reuse, inUse, holds, notices, ...now };
+/** Returns the rules that apply to an account and whose collectors are enabled: other rules would stay unknown. */
+function rulesFor({ name, state }: EvaluatedAccount, { alerts }: Config): readonly AlertRule[] {
+  return alerts.rules.filter(
+    ({ when }) => isAbout(when, name) && collectorsOf(when).every(collector => state(collector) !== undefined),
+  );
 }
 
-const allOf = ({ made }: Receivers) => [...made.values()].flatMap(({ value }) => value);
+/** Interval at which senders check for due notifications (ms). An idle check is free. */
+const SEND_EVERY = 1000;
+/** The first heartbeat is sent within this time after the start (ms). */
+const FIRST_HEARTBEAT = 10_000;
 
-/**
- * Reads what an earlier process left. `before`: what is in use until `take`; what has not changed since goes on as it is.
- * Rejects with StoreError, and with an Error where a secret is missing.
- */
-export async function openAlerting(deps: AlertingDeps, before?: Alerting): Promise<Alerting> {
-  const { config, accounts, clock, random, log, tracer } = deps;
-  const kept = before?.kept ?? (await openKept(deps));
-  // Not `kept` itself: what is made here would hold on to all generations before.
-  const { asking, counter, outbox, inUse, notices, holds } = kept;
-  const inUseNow = { accounts: kept.accounts, configured: kept.configured };
-  const receivers = createReceivers({ ...deps, post: asking.post }, kept.receivers);
-  const all = allOf(receivers);
-  const names = accounts.map(({ name }) => name);
-  const prepared = await outbox.prepare(openedNames(deps), all);
-  const evaluators = createReuse(kept.evaluators);
-  const [bodies, sources] = [createReuse(kept.bodies), createReuse(kept.sources)];
-  const identity = createIdentities();
-  const silences = createSilences(config.alerts.silences, clock.now);
-  const opened = await openAlerts(deps, { outbox, holds, silences }, inUse.opened, evaluators);
-  const sending = { notifications: counter, clock, random, log };
-  const counted = [...config.alerts.notifiers.map(({ name }) => name), ...(config.heartbeat ? [HEARTBEAT] : [])];
-  const own = accounts.filter(() => config.alerts.enabled).map(account => ({ account, ...opened.get(account.name) }));
+/** The agent's own alerts and the notifications about them, for the accounts of this process. */
+export class Alerting {
+  readonly outbox: Outbox;
+  readonly #deps: AlertingDeps;
+  readonly #entries = new Map<string, Entry>();
+  readonly #identity = createIdentities();
+  readonly #asking: Asking = createPost();
+  readonly #counter: NotificationsCounter;
+  readonly #holds: Holds;
+  readonly #heartbeat: LoopSlot;
+  #config: Config;
+  #receivers: Receivers;
+  #silences: Silences;
+  #repeating: readonly Body[];
+  #senders: Loops | undefined;
+  /** An open or reload in progress starts no loop after that. */
+  #isStopped = false;
+  #notificationsSource: Source;
 
-  function evaluationOf(account: Account, { alerts, histories, rules }: Opened, more: readonly Source[]): Evaluate {
-    const shown = [...account.sources, ...more.filter(source => source.account === account.name)];
-    const recorder = deps.history?.(account.name);
-    return evaluators.of(`account/${account.name}`, [alerts, ...rules.map(identity), ...shown], () => {
-      const past = recorder && createPast(recorder, clock);
-      return createAlerts({
-        alerts,
-        rules,
-        facts: createAlertFacts(account, shown),
-        histories,
-        past,
-        clock,
-        log,
-        tracer,
-      });
+  /** Throws if a secret of a notifier is missing. */
+  constructor(config: Config, deps: AlertingDeps) {
+    const { holding, store, clock, random, log } = deps;
+    this.#deps = deps;
+    this.#config = config;
+    this.#receivers = this.prepare(config);
+    this.#silences = createSilences(config.alerts.silences, clock.now);
+    this.#counter = createNotificationsCounter(OUTCOMES, clock.now);
+    this.#notificationsSource = this.#sourceOfNotifications();
+    this.#holds = holding ? createHolds(holding, name => namesOf(this.#config).includes(name)) : holdsAll;
+    this.#repeating = this.#createRepeating();
+    this.#heartbeat = createLoopSlot(deps);
+    this.outbox = createOutbox({
+      notifications: this.#counter,
+      store,
+      holds: this.#holds,
+      clock,
+      random,
+      log,
+      receivers: this.#receivers.all,
+      firing: () => this.#notices().filter(({ status }) => status === 'firing'),
     });
   }
 
-  const heartbeat = config.heartbeat
-    ? bodies.of('heartbeat', [identityOf(config.heartbeat)], () => {
-        const made = createAgentHeartbeat({ ...deps, ...sending, ...inUseNow, get: asking.get });
-        return made ?? (async () => undefined);
-      })
-    : undefined;
+  /** Creates the receivers of a configuration, for `use`. Throws if a secret is missing. */
+  prepare(config: Config): Receivers {
+    return createReceivers({ ...this.#deps, config, post: this.#asking.post }, this.#receivers);
+  }
 
-  let letting: Promise<void> | undefined;
-  const next = { ...kept, receivers, evaluators, bodies, sources };
-  const alerting: Alerting = {
-    outbox,
-    states: name => inUse.opened.get(name)?.alerts.states() ?? new Map(),
-    evaluations: more => [
-      ...accounts.flatMap(account => {
-        const known = opened.get(account.name);
-        return known && !known.evaluate ? [evaluationOf(account, known, more)] : [];
-      }),
-      ...[...opened.values()].flatMap(({ evaluate }) => evaluate ?? []),
-    ],
-    get senders() {
-      const repeating = all.filter(({ wants }) => wants === 'state');
-      return [
-        ...prepared.senders,
-        ...repeating.map(receiver => {
-          const key = `repeating/${receiver.notifier}/${receiver.member}`;
-          return bodies.of(key, [receiver], () => createRepeating({ ...sending, receiver, notices }));
-        }),
-      ];
-    },
-    heartbeat,
-    sources: [
-      ...own.flatMap(({ account: { name }, alerts, rules = [] }) =>
-        alerts
-          ? sources.of(`alerts/${name}`, [alerts, ...rules.map(({ name }) => name)], () =>
-              alertsSource(name, rules, alerts.current),
-            )
-          : [],
-      ),
-      ...(counted.length > 0 ? [sources.of('notifications', counted, () => counter.sourceOf(counted))] : []),
-    ],
-    notifications: () => counter.countsOf(counted),
-    alerts: (account = undefined) =>
-      (account === undefined ? names : [account]).flatMap(name =>
-        [...(inUse.opened.get(name)?.alerts.current().alerts.values() ?? [])].map(toShown),
-      ),
-    take() {
-      for (const each of [receivers, evaluators, bodies, sources]) each.settle();
-      prepared.take();
-      takeAlerts(opened, inUse.opened, silences);
-      letting = letGoOf({ ...inUse }, opened, deps, outbox);
-      Object.assign(inUse, { opened, accounts, configured: namesOf(config) });
-    },
-    letGo: () => letting ?? Promise.resolve(),
-    kept: next,
-    async close() {
-      await asking.close();
-      const saved = await Promise.allSettled([...inUse.opened.values()].map(({ alerts }) => alerts.save()));
-      const failed = saved.find(each => each.status === 'rejected');
-      if (failed) log.warn({ error: String(failed.reason) }, 'the latest alert changes could not be stored');
-    },
-  };
-  if (!before) alerting.take();
-  return alerting;
+  /** Switches to a configuration: senders, silences, heartbeat. Rules of accounts follow with `evaluate`. */
+  async use(config: Config, receivers: Receivers): Promise<void> {
+    this.#config = config;
+    this.#silences = createSilences(config.alerts.silences, this.#deps.clock.now);
+    this.#notificationsSource = this.#sourceOfNotifications();
+    for (const { alerts } of this.#entries.values()) alerts.use({ silences: this.#silences, unjudged: [] });
+    const isStarted = this.#senders !== undefined;
+    if (receivers !== this.#receivers) {
+      await this.#senders?.close();
+      this.#receivers = receivers;
+      this.#repeating = this.#createRepeating();
+      try {
+        await this.outbox.use(receivers.all);
+      } catch (error) {
+        this.#deps.log.warn({ error: String(error) }, 'rows of removed notifiers were left in the store');
+      }
+      if (isStarted) this.#startSenders();
+    }
+    if (isStarted) await this.#startHeartbeat();
+  }
+
+  /** Starts senders, the heartbeat and the evaluation of all accounts. */
+  start(): void {
+    this.#startSenders();
+    void this.#startHeartbeat();
+    for (const entry of this.#entries.values()) void this.#startEvaluation(entry);
+  }
+
+  /** Reads the alert states of an account, if alerts are enabled, and its queued notifications. Rejects with StoreError. */
+  async open(account: string): Promise<void> {
+    await this.#openStates(account);
+    await this.outbox.open([account]);
+  }
+
+  /**
+   * Evaluates the rules of the current configuration on an account from now on. `sources`: those of the account. To be called for
+   * each new session of an account and for each configuration. Rejects with StoreError if alerts have just been enabled.
+   */
+  async evaluate(account: EvaluatedAccount, sources: readonly Source[]): Promise<void> {
+    const { clock, log, tracer } = this.#deps;
+    const { name, history } = account;
+    await this.#openStates(name);
+    const entry = this.#entries.get(name);
+    if (!entry) return;
+    if (!this.#config.alerts.enabled) return this.#resolveAll(name, entry);
+    const { alerts, histories } = entry;
+    const rules = rulesFor(account, this.#config);
+    const known = new Set(entry.rules.map(this.#identity));
+    const unjudged = rules.filter(rule => !known.has(this.#identity(rule))).map(({ name }) => name);
+    alerts.use({ silences: this.#silences, unjudged });
+    histories.keep(rules.map(({ when }) => when));
+    entry.rules = rules;
+    entry.source = alertsSource(name, rules, alerts.current);
+    const facts = createAlertFacts(account, sources);
+    const past = history && createPast(history, clock);
+    entry.evaluate = createAlerts({ alerts, rules, facts, histories, past, clock, log, tracer });
+    if (this.#senders) await this.#startEvaluation(entry);
+  }
+
+  /** Releases an account that another replica continues with: its rows stay. Call before the lease is released. Never rejects. */
+  async release(account: string): Promise<void> {
+    const entry = this.#entries.get(account);
+    this.#entries.delete(account);
+    await entry?.loop.close();
+    await this.outbox.letGo(account);
+    await this.#save(entry);
+  }
+
+  /** Resolves the alerts of an account that was removed from the configuration, and commits that. Never rejects. */
+  async remove(account: string): Promise<void> {
+    const entry = this.#entries.get(account);
+    if (entry) await this.#resolveAll(account, entry);
+  }
+
+  /** Bodies of the loops that evaluate accounts. None rejects. */
+  get evaluations(): readonly Body[] {
+    return [...this.#entries.values()].map(entry => () => entry.evaluate());
+  }
+
+  /** Bodies of the loops that send notifications. None rejects. */
+  get senders(): readonly Body[] {
+    return [...this.outbox.senders, ...this.#repeating];
+  }
+
+  /** Rules of an account that are firing or of unknown state. */
+  states(account: string): ReadonlyMap<string, 'firing' | 'unknown'> {
+    return this.#entries.get(account)?.alerts.states() ?? new Map();
+  }
+
+  /** Metrics of an account's alerts; undefined while alerts are off. */
+  sourceOf(account: string): Source | undefined {
+    return this.#config.alerts.enabled ? this.#entries.get(account)?.source : undefined;
+  }
+
+  /** Metrics of notifications. */
+  get sources(): readonly Source[] {
+    return this.#countedNotifiers().length > 0 ? [this.#notificationsSource] : [];
+  }
+
+  /** Notifications since the process began, by the notifiers of the current configuration. */
+  notifications(): readonly NotificationCount[] {
+    return this.#counter.countsOf(this.#countedNotifiers());
+  }
+
+  /** Alerts of the configured accounts of this process, or of one. */
+  alerts(account?: string): readonly ShownAlert[] {
+    const names = account === undefined ? namesOf(this.#config) : [account];
+    return names.flatMap(name => [...(this.#entries.get(name)?.alerts.current().alerts.values() ?? [])].map(toShown));
+  }
+
+  /** Ends all loops and aborts requests in flight. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    const loops = [...this.#entries.values()].map(({ loop }) => loop.close());
+    await Promise.all([this.#senders?.close(), this.#heartbeat.close(), ...loops]);
+  }
+
+  /** Stops, commits pending changes and closes connections. */
+  async close(): Promise<void> {
+    await this.stop();
+    await this.#asking.close();
+    await Promise.all([...this.#entries.values()].map(entry => this.#save(entry)));
+  }
+
+  async #openStates(account: string): Promise<void> {
+    if (!this.#config.alerts.enabled || this.#entries.has(account)) return;
+    if (!namesOf(this.#config).includes(account)) return;
+    const { store, log } = this.#deps;
+    const common = { store, outbox: this.outbox, holds: this.#holds, silences: this.#silences, log };
+    const alerts = await openAccountAlerts({ ...common, account, rules: [] });
+    this.#entries.set(account, {
+      alerts,
+      histories: createHistories(),
+      loop: createLoopSlot(this.#deps),
+      rules: [],
+      source: alertsSource(account, [], alerts.current),
+      evaluate: async () => undefined,
+    });
+  }
+
+  /** Resolves all alerts at once. They are shown and sent as resolved until they expire; then the entry is deleted. */
+  async #resolveAll(account: string, entry: Entry): Promise<void> {
+    const { clock, log, tracer } = this.#deps;
+    const { alerts } = entry;
+    const facts = { series: () => undefined, isPartial: () => false, isDoubtful: () => false };
+    const evaluate = createAlerts({ alerts, rules: [], facts, clock, log, tracer });
+    entry.rules = [];
+    entry.evaluate = async () => {
+      await evaluate();
+      if (alerts.current().alerts.size > 0) return;
+      if (this.#entries.get(account) === entry) this.#entries.delete(account);
+      void entry.loop.close();
+    };
+    await entry.evaluate();
+    if (this.#senders) await this.#startEvaluation(entry);
+  }
+
+  async #save(entry: Entry | undefined): Promise<void> {
+    try {
+      await entry?.alerts.save();
+    } catch (error) {
+      if (isNotHeld(error)) return;
+      this.#deps.log.warn({ error: String(error) }, 'the latest alert changes could not be stored');
+    }
+  }
+
+  /** Notices of all firing and recently resolved alerts. */
+  #notices(): readonly Notice[] {
+    return [...this.#entries.values()].flatMap(({ alerts }) => alerts.notices());
+  }
+
+  /** The same, only of accounts whose lease this process holds. */
+  async #heldNotices(): Promise<readonly Notice[]> {
+    if (!this.#deps.holding) return this.#notices();
+    const notices: Notice[] = [];
+    for (const [name, { alerts }] of this.#entries) {
+      if (await this.#holds.has(name)) notices.push(...alerts.notices());
+    }
+    return notices;
+  }
+
+  async #startEvaluation(entry: Entry): Promise<void> {
+    if (this.#isStopped) return;
+    const { evaluateEvery: every } = this.#config.alerts;
+    // Accounts are evaluated at different times: a thousand at once would block everything else.
+    const firstDelay = every * this.#deps.random();
+    await entry.loop.run(entry, { every, firstDelay, body: () => entry.evaluate() });
+  }
+
+  /** Senders to receivers that want the current state of all alerts. */
+  #createRepeating(): readonly Body[] {
+    const { clock, random, log } = this.#deps;
+    const common = { notifications: this.#counter, notices: () => this.#heldNotices(), clock, random, log };
+    const receivers = this.#receivers.all.filter(({ wants }) => wants === 'state');
+    return receivers.map(receiver => createRepeating({ ...common, receiver }));
+  }
+
+  #startSenders(): void {
+    if (this.#isStopped) return;
+    this.#senders = createLoops(this.#deps);
+    for (const send of this.senders) void this.#senders.start(SEND_EVERY, SEND_EVERY, send);
+  }
+
+  async #startHeartbeat(): Promise<void> {
+    const { heartbeat } = this.#config;
+    if (!heartbeat) return this.#heartbeat.run(undefined, undefined);
+    const { every } = heartbeat;
+    const body = createAgentHeartbeat({
+      ...this.#deps,
+      config: this.#config,
+      configured: () => namesOf(this.#config),
+      notifications: this.#counter,
+      get: this.#asking.get,
+    });
+    // Soon after the start, and not at the same time as agents that were started together with this one.
+    const firstDelay = Math.min(every, FIRST_HEARTBEAT) * this.#deps.random();
+    await this.#heartbeat.run(identityOf(heartbeat), body && { every, firstDelay, body });
+  }
+
+  #countedNotifiers(): readonly string[] {
+    const { alerts, heartbeat } = this.#config;
+    return [...alerts.notifiers.map(({ name }) => name), ...(heartbeat ? [HEARTBEAT] : [])];
+  }
+
+  #sourceOfNotifications(): Source {
+    return this.#counter.sourceOf(this.#countedNotifiers());
+  }
 }

@@ -13,7 +13,6 @@ import {
   mayBeThere,
   modeOf,
   newestLines,
-  type OrderAccount,
   orderApproval,
   pauseAutoCancel,
   readJournal,
@@ -25,77 +24,73 @@ import type { Config } from '../config/schema.ts';
 import type { CommandAnswer, OperatorCommand } from '../http/served.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
-import { createReuse, type Reuse } from '../kit/reuse.ts';
 import type { Tracer } from '../kit/tracer.ts';
 import { autoCancelFamilies, autoCancelSamples } from '../metrics/auto-cancel.ts';
 import type { Source } from '../metrics/family.ts';
 import type { JournalEntry } from '../model/journal.ts';
+import { createLoopSlot, type LoopSlot } from '../scheduler/loop-slot.ts';
 import { StoreError } from '../store/errors.ts';
 import { isGuardFailed, type Store } from '../store/store.ts';
 import type { Account } from './account.ts';
 import { walkViewOf } from './callbacks.ts';
+import type { Intervals } from './parts.ts';
 
-/** Acting on stuck failure callbacks, for all accounts, as one configuration asks for it. */
+/** Auto-cancel of the accounts of this process. */
 export interface AutoCancel {
-  readonly sources: readonly Source[];
-  /** Loops to run, one after the other within each; none throws. */
-  readonly loops: readonly Body[];
-  /** Why the failure callback with this dlqId or messageId is or is not acted upon, by every account that tracks it. */
+  /**
+   * Explains, for each account that tracks the failure callback with this dlqId or messageId, why it is or is not cancelled.
+   * `account`: only this one.
+   */
   explain(id: string, account: string | undefined): readonly Explanation[];
   /**
-   * The journal from a time on (milliseconds since the Unix epoch), the oldest line first; the newest 10,000 where there are
-   * more, or `most`. `account`: of this one alone. Rejects with StoreError.
+   * Returns journal lines from a time on (milliseconds since the Unix epoch), the oldest first, at most the newest 10,000 or `most`.
+   * `account`: only this one. Rejects with StoreError.
    */
   journal(since: number, most?: number, account?: string): Promise<readonly JournalLine[]>;
-  /** Of each account: what it knows, and its brakes. */
+  /** Auto-cancel of each account. */
   readonly accounts: readonly AccountAutoCancel[];
-  /** Does what the command of the command line does. Rejects with StoreError, and with the reason of `signal`. */
+  /** Executes an operator's command as the command line does. Rejects with StoreError, and with the reason of `signal`. */
   command(command: OperatorCommand, signal: AbortSignal): Promise<CommandAnswer>;
-  /** Puts it in the place of the one before, whose loops that are not among these have ended. */
-  take(): void;
-  /** What the next one goes on with. */
-  readonly kept: Kept;
 }
 
 type Body = (signal: AbortSignal) => Promise<void>;
 
-/** Auto-cancel of one account, and how it is run and shown. */
-interface Opened {
+/** Auto-cancel of one account under one policy. */
+export interface OpenAutoCancel {
   readonly own: AccountAutoCancel;
-  readonly run: Body;
   readonly source: Source;
-}
-
-/** What outlasts a configuration. */
-interface Kept {
-  readonly opened: Reuse<Promise<Opened>>;
-  readonly brake: Brake;
-  readonly commands: Body;
-  readonly inUse: { accounts: readonly OrderAccount[]; configured: readonly string[] };
+  /** Identity of its configuration: it is opened again when that changes. */
   readonly policy: string;
+  /** Body of its loop; it never rejects. */
+  readonly run: Body;
+  /** Runs it in a loop from now on, if there is anything to do. */
+  start(): void;
+  /** Ends the loop, aborting look-ups. A request that is being sent is recorded first. */
+  stop(): Promise<void>;
 }
 
 export type { Explanation } from '../auto-cancel/index.ts';
 export type JournalLine = JournalEntry & { readonly account: string };
 
 export interface AutoCancelDeps {
-  readonly config: Config;
   readonly store: Store;
   readonly clock: Clock;
+  readonly random: () => number;
   readonly log: Log;
   readonly tracer: Tracer;
   /** Takes the notices of rules. */
   readonly outbox: Pick<Outbox, 'post'>;
   /** Alerts that are firing or of unknown state in an account, by name. */
   readonly alertStates: (account: string) => ReadonlyMap<string, 'firing' | 'unknown'>;
-  /** Milliseconds for which the account is surely this replica's; undefined where the agent is alone. */
+  /** Remaining lease time of an account (ms); undefined without replicas. */
   readonly leaseLeft?: (account: string) => number | undefined;
+  readonly intervals: Pick<Intervals, 'act' | 'orders'>;
 }
 
 /** Milliseconds for which a command waits for its order to be executed: orders are read once a second. */
 export const ORDER_WAIT = 10_000;
 
-/** Lines that are given at a time: some 10 MB of JSON. */
+/** Maximum number of journal lines in one response: about 10 MB of JSON. */
 const MOST_LINES = 10_000;
 
 /**
@@ -138,18 +133,28 @@ function createSource({ account, numbers }: AccountAutoCancel): Source {
 const policyOf = ({ autoCancel }: Config) =>
   createHash('sha256').update(JSON.stringify(autoCancel)).digest('hex').slice(0, 16);
 
-/** Auto-cancel of one account. `before`: under another configuration. Rejects with StoreError where its journal can't be read. */
-function openAccountAutoCancel(
-  account: Account,
+/** Identity of what an account's auto-cancel depends on; undefined if auto-cancel is off. */
+export function policyFor(config: Config, account: string): string | undefined {
+  const { mode, rules } = config.autoCancel;
+  return mode === 'off' || rules.length === 0 ? undefined : `${policyOf(config)} ${accountMayAct(config, account)}`;
+}
+
+/**
+ * Opens auto-cancel of one account. `before`: of the account's last session or policy, stopped. Rejects with StoreError, and with an
+ * Error if a journal line is damaged.
+ */
+function openOwn(
+  config: Config,
+  account: ActingAccount,
   deps: AutoCancelDeps,
   brake: Brake,
   before: AccountAutoCancel | undefined,
 ): Promise<AccountAutoCancel> {
-  const { config, alertStates, store, leaseLeft } = deps;
+  const { alertStates, store, leaseLeft } = deps;
   const { name } = account;
   const timeout = config.accounts.find(each => each.name === name)?.upstream.timeout ?? 0;
   const leaseTime = store.replicas?.leaseTime ?? 0;
-  // A cancel may take longer while there is more left. So much is left at any time while renewals succeed.
+  // A cancel may take longer if more lease time is left. Successful renewals always leave this much.
   const needed = Math.min(timeout, leaseTime / 3) + LEASE_MARGIN;
   function lease(): Lease | undefined {
     const left = leaseLeft?.(name);
@@ -174,7 +179,7 @@ function openAccountAutoCancel(
   return createAccountAutoCancel(own, before);
 }
 
-/** A body that logs what it throws; the same once until it ends, as a store may be away for hours, and in ever other words. */
+/** Logs errors of a loop's body. An error that repeats is logged once until it ends: a store may be unavailable for hours. */
 function quietly(log: Log, what: string, work: Body): Body {
   let last: string | undefined;
   return async signal => {
@@ -191,41 +196,7 @@ function quietly(log: Log, what: string, work: Body): Body {
   };
 }
 
-/** Nothing of it may hold on to `kept`: each generation would hold on to all before it. */
-async function open(account: Account, deps: AutoCancelDeps, { opened, brake }: Omit<Kept, 'policy'>): Promise<Opened> {
-  const last = await opened.made.get(account.name)?.value;
-  return runnable(await openAccountAutoCancel(account, deps, brake, last?.own), deps);
-}
-
-function runnable(own: AccountAutoCancel, { log }: Pick<AutoCancelDeps, 'log'>): Opened {
-  const run = quietly(log, 'auto-cancel failed; it retries', signal => own.run(signal));
-  return { own, run, source: createSource(own) };
-}
-
-/** What outlasts configurations, at the start of the process. */
-function createKept({ store, clock, log }: AutoCancelDeps): Omit<Kept, 'policy'> {
-  const inUse: Kept['inUse'] = { accounts: [], configured: [] };
-  const brake = createBrake(store, clock, log);
-  const orders = createOrders({
-    store,
-    accounts: () => inUse.accounts,
-    isConfigured: account => inUse.configured.includes(account),
-    clock,
-    log,
-  });
-  const parts = [
-    quietly(log, 'the brake of auto-cancel could not be followed', () =>
-      brake.follow(inUse.accounts.map(({ journal }) => journal)),
-    ),
-    quietly(log, 'operator commands could not be processed', () => orders.serve()),
-  ];
-  const commands: Body = async signal => {
-    for (const part of parts) await part(signal);
-  };
-  return { opened: createReuse(), brake, commands, inUse };
-}
-
-/** Executes what operators order over HTTP. */
+/** Executes commands that operators send over HTTP. */
 function commandOf({
   brake,
   ...deps
@@ -266,63 +237,134 @@ function commandOf({
 /** Why a resume was refused. */
 export const RESUME_RACED = 'auto-cancel was paused or resumed at the same moment: check who did, then try again';
 
-/**
- * Undefined while the configuration has it off. `before`: what is in use until `take`; an account whose rules have not changed
- * goes on as it is. `isReload`: something is in use, be it with auto-cancel off; otherwise it is taken at once. Rejects with
- * StoreError where its journals can't be read.
- */
-export async function createAutoCancel(
-  deps: AutoCancelDeps & { readonly accounts: readonly Account[] },
-  before?: AutoCancel,
-  isReload = before !== undefined,
-): Promise<AutoCancel | undefined> {
-  const { config, accounts, store, clock, log } = deps;
-  const { mode, rules } = config.autoCancel;
-  if (mode === 'off' || rules.length === 0) return undefined;
-  const policy = policyOf(config);
-  const kept = before?.kept ?? createKept(deps);
-  const { commands, inUse } = kept;
-  const reuse = createReuse(kept.opened);
-  const policyBefore = before?.kept.policy;
+type ActingAccount = Pick<Account, 'name' | 'state' | 'dlqFacts' | 'at' | 'createWriter' | 'clockSkew'>;
 
-  const mayAct = (account: Account) => accountMayAct(config, account.name);
-  const opening = accounts.map(each => reuse.of(each.name, [each, policy, mayAct(each)], () => open(each, deps, kept)));
-  const opened = await Promise.all(opening);
-  const all = opened.map(({ own }) => own);
+/** Opens auto-cancel of accounts, and follows the brake and the orders of operators for those that are open. */
+export class AutoCancelAccounts {
+  readonly #deps: AutoCancelDeps;
+  readonly #brake: Brake;
+  readonly #open = new Map<string, OpenAutoCancel>();
+  readonly #orders: LoopSlot;
+  /** Body of the loop that reads the brake and executes orders, for the accounts that are open. It never rejects. */
+  readonly follow: Body;
+  #config: Config;
+  #policy: string | undefined;
 
-  const names = config.accounts.map(({ name }) => name);
-  const stateOf = (account: string) => all.find(own => own.account === account)?.journal.state;
+  constructor(config: Config, deps: AutoCancelDeps) {
+    this.#deps = deps;
+    this.#config = config;
+    this.#brake = createBrake(deps.store, deps.clock, deps.log);
+    this.#orders = createLoopSlot(deps);
+    this.follow = this.#createFollower();
+  }
 
-  const autoCancel: AutoCancel = {
-    sources: opened.map(({ source }) => source),
-    loops: [commands, ...opened.filter(({ own }) => own.isUsed).map(({ run }) => run)],
-    explain: (id, account) =>
-      all.filter(each => account === undefined || each.account === account).flatMap(each => each.explain(id) ?? []),
-    accounts: all,
-    async journal(since, most = MOST_LINES, only = undefined) {
-      const wanted = all.filter(({ account }) => (only ?? account) === account);
-      return newestLines(
-        wanted.map(({ journal }) => journal.lines),
-        since,
-        most,
-      );
-    },
-    command: commandOf({ store, accounts: names, stateOf, clock, brake: kept.brake }),
-    take() {
-      reuse.settle();
-      inUse.accounts = all.map(({ account, journal }) => ({ name: account, policy, journal }));
-      inUse.configured = names;
-      for (const each of all) each.begin();
-      if (policy === policyBefore) return;
-      for (const rule of rules) {
-        log.info({ rule: rule.name, mode: modeOf(rule, mode, clock.now()), policy }, 'auto-cancel rule is active');
-      }
-    },
-    kept: { ...kept, opened: reuse, policy },
-  };
-  if (isReload) return autoCancel;
-  autoCancel.take();
-  // What was asked while no agent ran comes before anything else.
-  await commands(new AbortController().signal);
-  return autoCancel;
+  /** Switches to a configuration. Accounts whose policy changes have been stopped, and are opened afterwards. */
+  use(config: Config): void {
+    this.#config = config;
+  }
+
+  /** Executes orders that were placed while no agent ran, then follows brake and orders in a loop. */
+  async start(): Promise<void> {
+    this.#logRules();
+    await this.follow(new AbortController().signal);
+    const { orders } = this.#deps.intervals;
+    await this.#orders.run('orders', { every: orders, firstDelay: orders, body: this.follow });
+  }
+
+  /** Opens an account; undefined if auto-cancel is off. `before`: its last session or policy, stopped. Rejects as `openOwn`. */
+  async open(account: ActingAccount, before: OpenAutoCancel | undefined): Promise<OpenAutoCancel | undefined> {
+    const config = this.#config;
+    const policy = policyFor(config, account.name);
+    if (policy === undefined) return undefined;
+    const own = await openOwn(config, account, this.#deps, this.#brake, before?.own);
+    const loop = createLoopSlot(this.#deps);
+    const { act } = this.#deps.intervals;
+    const body = quietly(this.#deps.log, 'auto-cancel failed; it retries', signal => own.run(signal));
+    const opened: OpenAutoCancel = {
+      own,
+      source: createSource(own),
+      policy,
+      run: body,
+      start: () => {
+        own.begin();
+        if (own.isUsed) void loop.run(own, { every: act, firstDelay: act, body });
+      },
+      stop: async () => {
+        await loop.close();
+        if (this.#open.get(account.name) === opened) this.#open.delete(account.name);
+      },
+    };
+    this.#open.set(account.name, opened);
+    this.#logRules();
+    return opened;
+  }
+
+  /** Auto-cancel of the accounts that are open; undefined if it is off. */
+  view(): AutoCancel | undefined {
+    if (!this.#isOn()) return undefined;
+    const accounts = [...this.#open.values()].map(({ own }) => own);
+    const { store, clock } = this.#deps;
+    return {
+      accounts,
+      explain: (id, account) =>
+        accounts
+          .filter(each => account === undefined || each.account === account)
+          .flatMap(each => each.explain(id) ?? []),
+      async journal(since, most = MOST_LINES, only = undefined) {
+        const wanted = accounts.filter(({ account }) => (only ?? account) === account);
+        const lines = wanted.map(({ journal }) => journal.lines);
+        return newestLines(lines, since, most);
+      },
+      command: commandOf({
+        store,
+        accounts: this.#config.accounts.map(({ name }) => name),
+        stateOf: account => accounts.find(own => own.account === account)?.journal.state,
+        clock,
+        brake: this.#brake,
+      }),
+    };
+  }
+
+  /** Ends the loop of orders. Accounts are stopped one by one. */
+  close(): Promise<void> {
+    return this.#orders.close();
+  }
+
+  #isOn(): boolean {
+    const { mode, rules } = this.#config.autoCancel;
+    return mode !== 'off' && rules.length > 0;
+  }
+
+  #createFollower(): Body {
+    const { store, clock, log } = this.#deps;
+    const orders = createOrders({
+      store,
+      accounts: () =>
+        [...this.#open].map(([name, { own }]) => ({ name, policy: policyOf(this.#config), journal: own.journal })),
+      isConfigured: account => this.#config.accounts.some(({ name }) => name === account),
+      clock,
+      log,
+    });
+    const parts = [
+      quietly(log, 'the brake of auto-cancel could not be followed', () =>
+        this.#brake.follow([...this.#open.values()].map(({ own }) => own.journal)),
+      ),
+      quietly(log, 'operator commands could not be processed', () => orders.serve()),
+    ];
+    return async signal => {
+      if (this.#isOn()) for (const part of parts) await part(signal);
+    };
+  }
+
+  /** Logs the rules of each new policy. */
+  #logRules(): void {
+    const { clock, log } = this.#deps;
+    const policy = this.#isOn() ? policyOf(this.#config) : undefined;
+    if (policy === this.#policy) return;
+    this.#policy = policy;
+    const { mode, rules } = this.#config.autoCancel;
+    for (const rule of policy === undefined ? [] : rules) {
+      log.info({ rule: rule.name, mode: modeOf(rule, mode, clock.now()), policy }, 'auto-cancel rule is active');
+    }
+  }
 }

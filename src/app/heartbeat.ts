@@ -83,9 +83,9 @@ function createReports({ accounts, configured, store, holding, clock, config }: 
   return {
     async report(): Promise<void> {
       const row = (account: HeartbeatAccount): Report => ({ at: clock.now(), fault: faultOf(account) });
-      await Promise.all(
-        accounts().map(each => store.commit(each.name, [{ key: REPORT, value: JSON.stringify(row(each)) }])),
-      );
+      // Accounts that could not be opened are listed, too, but their leases are released.
+      const own = accounts().filter(({ name }) => holding?.held(name) ?? true);
+      await Promise.all(own.map(each => store.commit(each.name, [{ key: REPORT, value: JSON.stringify(row(each)) }])));
     },
     /** Of accounts that others hold. Rejects with StoreError. */
     async faults(): Promise<readonly string[]> {

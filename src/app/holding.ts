@@ -28,6 +28,8 @@ export interface Holding {
   isCurrent(account: string): boolean;
   /** How accounts are shared out; undefined before the first renewal. */
   sharing(): Sharing | undefined;
+  /** Whether another replica holds the account, as of the last renewal. */
+  isElsewhere(account: string): boolean;
   /** The last renewal failed: the database can't be asked who holds what. */
   isAway(): boolean;
   /** Since when that is so, milliseconds since the Unix epoch by this process's clock; undefined while it is not. */
@@ -194,6 +196,10 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
     remaining: account => replicas.remaining(account),
     isCurrent,
     sharing: () => replicas.sharing(),
+    isElsewhere(account) {
+      const holder = replicas.sharing()?.holders.get(account);
+      return holder !== undefined && holder !== replicas.self.id;
+    },
     isAway: () => away !== undefined,
     awaySince: () => away?.since,
     assertThere() {

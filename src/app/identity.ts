@@ -26,7 +26,7 @@ export function identityOf(settings: unknown): string {
 
 /** The same, found once for each object: what a thousand accounts have in common costs as much as for one. */
 export function createIdentities(): (settings: object) => string {
-  const known = new Map<object, string>();
+  const known = new WeakMap<object, string>();
   return settings => {
     const identity = known.get(settings) ?? identityOf(settings);
     known.set(settings, identity);

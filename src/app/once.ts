@@ -4,7 +4,7 @@ import { withClosing } from '../kit/closing.ts';
 import { createExposition } from '../metrics/exposition.ts';
 import { onlyFamilies, type Source } from '../metrics/family.ts';
 import type { AccountStatus } from '../model/status.ts';
-import { createParts, type PartsDeps } from './parts.ts';
+import { openAccounts, type PartsDeps } from './parts.ts';
 import { createShownSources } from './shown-sources.ts';
 
 /** How far a collection is. */
@@ -42,9 +42,9 @@ export function collectOnce(
   return withClosing(async closing => {
     // It remembers nothing, and shall not keep a running agent's store from it.
     const store = { ...loaded.config.store, kind: 'memory' as const };
-    const parts = await createParts({ ...loaded, config: { ...loaded.config, store } }, deps, closing);
+    const opened = await openAccounts({ ...loaded, config: { ...loaded.config, store } }, deps, closing);
     // What only rises has just begun: it would be nothing but zeros.
-    const accounts = parts.accounts.map(account => ({
+    const accounts = opened.map(account => ({
       ...account,
       facts: account.facts.map(gaugesOf),
       sources: account.sources.map(source => (account.facts.includes(source) ? gaugesOf(source) : source)),

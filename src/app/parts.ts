@@ -1,13 +1,14 @@
 import { hostname } from 'node:os';
 import type { LoadedConfig } from '../config/load.ts';
 import { createSecretValues, type SecretValues } from '../config/secrets.ts';
+import { SAMPLE_EVERY } from '../history/recorder.ts';
 import type { Bounds } from '../http/bounds.ts';
-import { parseListen } from '../http/options.ts';
 import type { PeerKey } from '../http/peer.ts';
 import type { ReloadFault } from '../http/served.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Closing } from '../kit/closing.ts';
 import type { Log } from '../kit/log.ts';
+import { accountInfoFamily } from '../metrics/own.ts';
 import { createProcessMetrics, type ProcessMetrics } from '../metrics/process.ts';
 import type { LeaseMeter } from '../metrics/replicas.ts';
 import { openStore } from '../store/open.ts';
@@ -15,16 +16,31 @@ import { isNotHeld, type Store } from '../store/store.ts';
 import { createLog, type ProcessLog } from '../telemetry/log.ts';
 import { createTracer, type ProcessTracer } from '../telemetry/tracing.ts';
 import { ENDPOINTS } from '../upstream/call.ts';
-import { type AccountChanges, type Accounts, openAccounts } from './accounts.ts';
+import { type Account, openAccount } from './account.ts';
+import { createInfoSource } from './account-metrics.ts';
 import { createDispatchers, type Dispatchers } from './dispatchers.ts';
 import type { Leases } from './holding.ts';
 import { withLeaseMetrics } from './lease-metrics.ts';
 import { createStoredKey } from './peer-key.ts';
-import { openPushMetrics, type PushMetrics } from './push-metrics.ts';
 import { replicaUrlOf } from './replica-url.ts';
-import { openTraces, type Traces } from './traces.ts';
 import { version } from './version.ts';
 import { type AgentLog, createAgentLog } from './view/agent-log.ts';
+
+/** Milliseconds between two runs. */
+export interface Intervals {
+  /** Budget use, freshness and histories are saved. */
+  readonly save: number;
+  /** Auto-cancel of an account checks for due work. */
+  readonly act: number;
+  /** Operators' orders and the brake are read. */
+  readonly orders: number;
+  /** Each account adds a sample to its history. */
+  readonly sample: number;
+  /** Accounts that could not be opened are checked for a retry. */
+  readonly retry: number;
+}
+
+const INTERVALS: Intervals = { save: 15_000, act: 1000, orders: 1000, sample: SAMPLE_EVERY, retry: 1000 };
 
 export interface PartsDeps {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -37,6 +53,10 @@ export interface PartsDeps {
   readonly bounds?: Partial<Bounds>;
   /** Opens another store than the configuration's. */
   readonly openStore?: typeof openStore;
+  /** Opens accounts in another way, in tests. */
+  readonly openAccount?: typeof openAccount;
+  /** Other intervals than usual, in tests. */
+  readonly intervals?: Partial<Intervals>;
 }
 
 /** What came of the last reload. `at`: milliseconds since the Unix epoch. */
@@ -49,7 +69,8 @@ export interface LastReload {
 }
 
 /** What every configuration of this process uses. */
-export interface Base extends Pick<PartsDeps, 'env' | 'clock' | 'random' | 'backfill'> {
+export interface Base extends Pick<PartsDeps, 'env' | 'clock' | 'random' | 'backfill' | 'openAccount'> {
+  readonly intervals: Intervals;
   readonly log: ProcessLog;
   readonly process: ProcessMetrics;
   readonly store: Store;
@@ -103,6 +124,7 @@ export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, 
   const tracer = createTracer(version, config.tracing.propagate);
   return {
     ...deps,
+    intervals: { ...INTERVALS, ...deps.intervals },
     log,
     process,
     store,
@@ -115,61 +137,6 @@ export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, 
     reloads: { last: undefined },
     agentLog: createAgentLog(),
   };
-}
-
-export interface AccountNames {
-  /** Of the accounts that run. */
-  readonly names: () => readonly string[];
-  /** Whether this process has the account; default: all. */
-  readonly isHeld?: (account: string) => boolean;
-}
-
-/** The accounts with their rounds, and what they speak through. */
-export interface Parts {
-  readonly traces: Traces;
-  readonly pushMetrics: PushMetrics;
-  readonly accounts: Accounts;
-}
-
-/**
- * Opens what one configuration asks for, and of its accounts those that `isHeld` says. `before`: what runs, and goes on when
- * this rejects.
- */
-export async function openParts(
-  { config }: Pick<LoadedConfig, 'config'>,
-  base: Base,
-  { names, isHeld }: AccountNames,
-  before?: Parts,
-): Promise<{ readonly parts: Parts; readonly change: AccountChanges }> {
-  const { process, backfill } = base;
-  const traces = await openTraces({ ...base, config, spans: process.spans, accounts: names }, before?.traces);
-  // Before the accounts are there: a tracer belongs to the SDK of the moment it is made.
-  const instance = `${hostname()}:${parseListen(config.server.listen).port}`;
-  const pushMetrics = await openPushMetrics({ ...base, config, instance }, before?.pushMetrics);
-  if (!before) traces.take();
-  const deps = { ...base, config, requestSeconds: process.requestSeconds, backfill, traceQueue: traces.queue };
-  try {
-    const { accounts, change } = await openAccounts(deps, isHeld ?? (() => true), before?.accounts);
-    return { parts: { traces, pushMetrics, accounts }, change };
-  } catch (error) {
-    await closeUnlessKept({ traces, pushMetrics }, before);
-    throw error;
-  }
-}
-
-type Sent = Pick<Parts, 'traces' | 'pushMetrics'>;
-
-/** Sends what waits of one, all at the same time: none of the receivers may answer. */
-export async function closeSent({ traces, pushMetrics }: Sent): Promise<void> {
-  await Promise.all([traces.close(), pushMetrics.close()]);
-}
-
-/** Ends the spans and pushed metrics of one configuration, unless they are those of the other, too. */
-export async function closeUnlessKept({ traces, pushMetrics }: Sent, other: Sent | undefined): Promise<void> {
-  if (traces.kept !== other?.traces.kept) await traces.close();
-  if (pushMetrics === other?.pushMetrics) return;
-  const goesOn = pushMetrics.kept.pushed === other?.pushMetrics.kept.pushed;
-  await (goesOn ? pushMetrics.leave() : pushMetrics.close());
 }
 
 /** Waits for accounts that save what they leave to the next process. Never throws. */
@@ -186,19 +153,34 @@ export async function settle(
   log.warn({ error: String(failed) }, 'budget use, data freshness and history could not be stored');
 }
 
-/** Base and parts for a run without alerts and auto-cancel; `closing` learns how to close them. */
-export async function createParts(loaded: LoadedConfig, deps: PartsDeps, closing: Closing) {
+/** Opens the accounts of a configuration for a command that runs rounds by itself. `closing` closes what was opened. */
+export async function openAccounts(
+  loaded: LoadedConfig,
+  deps: PartsDeps,
+  closing: Closing,
+): Promise<readonly Account[]> {
   const base = await openBase(loaded, deps, closing);
+  const { config } = loaded;
   for (const { message, ...place } of loaded.warnings) base.log.warn(place, message);
-  const { parts } = await openParts(loaded, base, { names: () => [] });
-  const { accounts } = parts;
-  closing.add('what is exported', () => closeSent(parts));
-  const { all } = accounts;
+  const info = accountInfoFamily(config.accounts.map(({ labels }) => labels));
+  const { requestSeconds } = base.process;
+  const accounts = await Promise.all(
+    config.accounts.map(async settings => {
+      const account = await openAccount(settings, {
+        ...base,
+        config,
+        requestSeconds,
+        backfill: base.backfill,
+        traceQueue: () => undefined,
+      });
+      return { ...account, sources: [...account.sources, createInfoSource(settings, info, account.plan)] };
+    }),
+  );
   closing.add('accounts', () =>
     settle(
-      all.map(account => account.close()),
+      accounts.map(account => account.close()),
       base,
     ),
   );
-  return { accounts: all };
+  return accounts;
 }

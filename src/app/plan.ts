@@ -4,7 +4,7 @@ import { MEAN_INTERVAL } from '../scheduler/loop.ts';
 import { mostForReading } from '../upstream/options.ts';
 import type { Account } from './account.ts';
 import type { AccountSettings } from './account-client.ts';
-import { createParts, type PartsDeps } from './parts.ts';
+import { openAccounts, type PartsDeps } from './parts.ts';
 import { createShownSources } from './shown-sources.ts';
 
 /** What one round costs each time, when nothing is new. */
@@ -131,7 +131,7 @@ export interface PlanDeps extends PartsDeps {
 export function planCosts(loaded: LoadedConfig, deps: PlanDeps, signal: AbortSignal): Promise<AccountPlan[]> {
   return withClosing(async closing => {
     const config = { ...loaded.config, store: { ...loaded.config.store, kind: 'memory' as const } };
-    const { accounts } = await createParts({ ...loaded, config }, deps, closing);
+    const accounts = await openAccounts({ ...loaded, config }, deps, closing);
     return Promise.all(
       accounts.map((account, index) =>
         planAccount(account, config.accounts[index] as (typeof config.accounts)[number], deps, signal),

@@ -17,8 +17,6 @@ type Body = (signal: AbortSignal) => Promise<void>;
 export interface PushMetrics {
   /** Bodies of the loops that note what there is to push, and that send it; undefined where metrics are not pushed. */
   readonly loops: { readonly note: Body; readonly send: Body } | undefined;
-  /** From now on these are pushed: all that /metrics shows. */
-  take(sources: readonly Source[]): void;
   /** Notes once more, and sends what waits, as far as the receiver takes it in time. */
   close(): Promise<void>;
   /** Ends it without a word: another goes on with what waits. */
@@ -35,6 +33,8 @@ interface Kept {
 }
 
 export interface PushMetricsDeps {
+  /** Sources whose metrics are pushed: all that /metrics exposes. */
+  readonly shown: () => readonly Source[];
   readonly config: Config;
   readonly env: Env;
   readonly process: Pick<ProcessMetrics, 'refresh'>;
@@ -80,19 +80,18 @@ async function openExport(deps: PushMetricsDeps, { meter, pushed }: Pick<Kept, '
  * goes to the new receiver. Throws an Error where the environment asks for what is not there.
  */
 export async function openPushMetrics(deps: PushMetricsDeps, before?: PushMetrics): Promise<PushMetrics> {
-  const { config, env, clock } = deps;
+  const { config, env, clock, shown } = deps;
   const isOn = isPushed(config.push.metrics, env);
   const id = identityOf([isOn, isOn && config.push.metrics]);
   if (before?.kept.id === id) return before;
   const meter = before?.kept.meter ?? createPushMeter(clock.now);
   const opened = isOn ? await openExport(deps, { meter, pushed: before?.kept.pushed }) : undefined;
-  let sources: readonly Source[] = [];
   const ended = new AbortController();
 
   async function flush(): Promise<void> {
     if (!opened) return;
     const { pushed, sender } = opened;
-    await pushed.note(sources, sender, ended.signal);
+    await pushed.note(shown(), sender, ended.signal);
     await pushed.send(sender, ended.signal);
   }
 
@@ -106,11 +105,8 @@ export async function openPushMetrics(deps: PushMetricsDeps, before?: PushMetric
     sources: isOn ? [meter.source] : [],
     trouble: () => opened?.sender.trouble(),
     loops: opened && {
-      note: signal => opened.pushed.note(sources, opened.sender, signal),
+      note: signal => opened.pushed.note(shown(), opened.sender, signal),
       send: signal => opened.pushed.send(opened.sender, signal),
-    },
-    take(next) {
-      sources = next;
     },
     leave,
     async close() {

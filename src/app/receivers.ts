@@ -4,7 +4,6 @@ import { createWebhook } from '../alerts/notifiers/webhook.ts';
 import { REPEAT_EVERY } from '../alerts/repeating.ts';
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../kit/clock.ts';
-import { createReuse, type Reuse } from '../kit/reuse.ts';
 import type { Tracer } from '../kit/tracer.ts';
 import { tokenSource } from './account-client.ts';
 import { identityOf } from './identity.ts';
@@ -17,15 +16,23 @@ interface ReceiversDeps {
   readonly post: Post;
 }
 
-/** Receivers by the name of their notifier. */
-export type Receivers = Reuse<readonly Receiver[]>;
+/** Every address of every notifier of a configuration. Equal settings have the same `id`. */
+export interface Receivers {
+  readonly id: string;
+  readonly all: readonly Receiver[];
+}
 
-/** Every address of every notifier; those of `before` whose notifier has not changed are the same objects. */
-export function createReceivers({ config, env, clock, tracer, post }: ReceiversDeps, before?: Receivers): Receivers {
+/** Creates the receivers of a configuration, or returns `before` if no setting has changed. Throws if a secret is missing. */
+export function createReceivers(
+  { config, env, clock, tracer, post }: ReceiversDeps,
+  before: Receivers | undefined,
+): Receivers {
   const { notifiers, evaluateEvery } = config.alerts;
   const externalUrl = config.server.externalUrl ?? '';
-  // As Prometheus does: three times may fail.
+  // As in Prometheus, an alert ends in Alertmanager if it is not sent four times in a row.
   const holdsFor = 4 * Math.max(evaluateEvery, REPEAT_EVERY);
+  const id = identityOf([notifiers, externalUrl, holdsFor]);
+  if (before?.id === id) return before;
 
   function create({ name, alertmanager, webhook }: (typeof notifiers)[number]): readonly Receiver[] {
     const common = { notifier: name, post, now: clock.now, externalUrl };
@@ -37,10 +44,5 @@ export function createReceivers({ config, env, clock, tracer, post }: ReceiversD
     return [createWebhook({ ...common, format, url: tokenSource(webhook.url, env), secret, grouping })];
   }
 
-  const receivers = createReuse(before);
-  for (const notifier of notifiers) {
-    const parts = [identityOf([notifier, externalUrl, notifier.alertmanager ? holdsFor : 0])];
-    receivers.of(notifier.name, parts, () => create(notifier).map(receiver => traced(receiver, tracer)));
-  }
-  return receivers;
+  return { id, all: notifiers.flatMap(create).map(receiver => traced(receiver, tracer)) };
 }

@@ -1,8 +1,9 @@
 import { ConfigError, type Fault, type LoadedConfig, loadConfig } from '../config/load.ts';
 import type { ReloadAnswer } from '../http/server.ts';
+import type { Log } from '../kit/log.ts';
 import type { Env } from '../kit/secret.ts';
 import { identityOf } from './identity.ts';
-import type { Runtime } from './runtime.ts';
+import type { Supervisor } from './supervisor.ts';
 import { type FilesState, isSameState, readState } from './watch.ts';
 
 /** Brings the configuration into use that its files hold now. */
@@ -16,7 +17,10 @@ export interface Reloading {
 }
 
 export interface ReloadDeps {
-  readonly runtime: Pick<Runtime, 'log' | 'loaded' | 'reload' | 'configRead'>;
+  readonly supervisor: Pick<Supervisor, 'loaded' | 'reload'>;
+  readonly log: Log;
+  /** Reports whether the last attempt to load the configuration succeeded. */
+  configRead(isValid: boolean): void;
   readonly env: Env;
   /** How the files were when the configuration in use was loaded. */
   readonly tried: FilesState | undefined;
@@ -48,8 +52,7 @@ function faultOf(error: unknown, file: string) {
   return { file, message: error instanceof Error ? error.message : String(error) };
 }
 
-export function createReloading({ runtime, env, openPort, ...deps }: ReloadDeps): Reloading {
-  const { log } = runtime;
+export function createReloading({ supervisor, log, env, openPort, ...deps }: ReloadDeps): Reloading {
   let tried = deps.tried;
   let isClosed = false;
   let running: Promise<ReloadAnswer> | undefined;
@@ -60,23 +63,22 @@ export function createReloading({ runtime, env, openPort, ...deps }: ReloadDeps)
   }
 
   async function apply(next: LoadedConfig): Promise<ReloadAnswer> {
-    const before = runtime.loaded;
     assertOpen();
-    const changed = await runtime.reload(next, async () => {
+    const changed = await supervisor.reload(next, async () => {
       assertOpen();
       await openPort(next);
     });
-    const isOther = identityOf(before.config.server) !== identityOf(next.config.server) || changed.length > 0;
-    const message = isOther ? 'the configuration is reloaded' : 'the configuration is reloaded; nothing has changed';
+    const message =
+      changed.length > 0 ? 'the configuration is reloaded' : 'the configuration is reloaded; nothing has changed';
     log.info({ file: next.file, hash: next.hash, changed }, message);
     return { changed };
   }
 
   function refuse(faults: readonly (ReturnType<typeof faultOf> | Fault)[]): ReloadAnswer {
     for (const { message, ...place } of faults) log.error(place, message);
-    const { file, hash } = runtime.loaded;
+    const { file, hash } = supervisor.loaded;
     log.error({ file, hash }, 'the configuration is not reloaded; the agent goes on with the one in use');
-    runtime.configRead(false);
+    deps.configRead(false);
     return {
       faults: faults.map(fault =>
         'line' in fault
@@ -94,22 +96,22 @@ export function createReloading({ runtime, env, openPort, ...deps }: ReloadDeps)
   /** Loads the files; once more where they were being written. */
   async function load(): Promise<LoadedConfig> {
     for (;;) {
-      tried = await readState(runtime.loaded);
+      tried = await readState(supervisor.loaded);
       try {
-        return loadConfig(runtime.loaded.file, env);
+        return loadConfig(supervisor.loaded.file, env);
       } catch (error) {
-        if (isSameState(tried, await readState(runtime.loaded))) throw error;
+        if (isSameState(tried, await readState(supervisor.loaded))) throw error;
       }
     }
   }
 
   async function attempt(): Promise<ReloadAnswer> {
-    const { file } = runtime.loaded;
+    const { file } = supervisor.loaded;
     try {
       const next = await load();
       for (const { message, ...place } of next.warnings) log.warn(place, message);
       tried = { ...(await readState(next)), hash: next.hash };
-      const refused = refusals(runtime.loaded, next);
+      const refused = refusals(supervisor.loaded, next);
       return refused.length > 0 ? refuse(refused) : await apply(next);
     } catch (error) {
       if (error instanceof ConfigError) return refuse(error.faults);

@@ -67,7 +67,7 @@ export type { Explanation } from './explain.ts';
 export { newestLines, readJournal, readJournalState, storedLines } from './journal.ts';
 export { modeOf } from './judge.ts';
 export { mayBeThere } from './moments.ts';
-export { createOrders, type OrderAccount, orderApproval, orderReset, type PlacingDeps, resultOf } from './orders.ts';
+export { createOrders, orderApproval, orderReset, type PlacingDeps, resultOf } from './orders.ts';
 export type { Lease, WalkView } from './stages.ts';
 export { type PendingAction, pendingActions } from './waits.ts';
 export { heldText, sentenceOf } from './words.ts';

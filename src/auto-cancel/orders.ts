@@ -40,7 +40,7 @@ const orderRow = z.discriminatedUnion('kind', [
 ]);
 type Order = Readonly<z.infer<typeof orderRow>>;
 
-export interface OrderAccount {
+interface OrderAccount {
   readonly name: string;
   /** Hash of the rules in force. */
   readonly policy: string;

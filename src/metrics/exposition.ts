@@ -30,8 +30,8 @@ export interface Exposition {
   render(options: RenderOptions): Buffer;
   /** Renders the same in slices of a few milliseconds. A change during the call is in the body or not, family by family. */
   renderInSlices(options: RenderOptions): Promise<Buffer>;
-  /** The same for other sources, throwing as `createExposition` does; what is rendered of those that are of both is shared. */
-  over(sources: readonly Source[]): Exposition;
+  /** Replaces the sources, throwing as `createExposition` does. What was rendered of sources that stay is kept. */
+  use(sources: readonly Source[]): void;
 }
 
 /** Milliseconds of a slice at most: however busy the process is, a scrape has half of it. */
@@ -83,41 +83,41 @@ export function createExposition(
   },
   isShown: IsShown = () => true,
 ): Exposition {
-  const create: Create = (encoding, sources) =>
-    expositionOf(
-      encoding,
-      sources.map(source => createShown(encoding, source)),
-      onError,
-      isShown,
-      { latest: 0 },
-    );
-  return inEachEncoding(sources, create, create(LINES, sources));
+  const inText = createRendering(LINES, onError, isShown);
+  const inProtobuf = createRendering(PROTOBUF, onError, isShown);
+  let current = sources;
+  inText.use(sources);
+  function of(format: Format): Rendering {
+    if (format !== 'protobuf') return inText;
+    // Protobuf fragments are made only if they are requested.
+    inProtobuf.use(current);
+    return inProtobuf;
+  }
+  return {
+    use(next) {
+      if (next === current) return;
+      inText.use(next);
+      current = next;
+    },
+    render(options) {
+      const steps = of(options.format).work(options);
+      for (;;) {
+        const { done, value } = steps.next();
+        if (done) return value;
+      }
+    },
+    renderInSlices: options => inSlices(of(options.format).work(options), createTurns(LONGEST_SLICE)),
+  };
 }
 
 type IsShown = (account: string) => boolean;
 /** Revision of a source whose samples are omitted. */
 const OMITTED = Symbol('omitted');
 
-type Create = (encoding: Encoding, sources: readonly Source[]) => Exposition;
-
-/** Messages are made from when they are first asked for. */
-function inEachEncoding(
-  sources: readonly Source[],
-  create: Create,
-  lines: Exposition,
-  before?: Exposition,
-): Exposition {
-  let messages = before;
-  function of(format: Format): Exposition {
-    if (format !== 'protobuf') return lines;
-    messages ??= create(PROTOBUF, sources);
-    return messages;
-  }
-  return {
-    render: options => of(options.format).render(options),
-    renderInSlices: options => of(options.format).renderInSlices(options),
-    over: next => inEachEncoding(next, create, lines.over(next), messages?.over(next)),
-  };
+/** The exposition in the formats of one encoding. */
+interface Rendering {
+  use(sources: readonly Source[]): void;
+  work(options: RenderOptions): Generator<void, Buffer, void>;
 }
 
 function createShown(encoding: Encoding, source: Source): Shown {
@@ -144,17 +144,18 @@ async function inSlices<T>(steps: Generator<void, T, void>, turns: Turns): Promi
   }
 }
 
-/** `versions`: of all fragments, also those that are shared with other expositions. */
-function expositionOf(
+function createRendering(
   encoding: Encoding,
-  everything: readonly Shown[],
   onError: (source: Source, error: unknown) => void,
   isShown: IsShown,
-  versions: { latest: number },
-): Exposition {
-  const families = checkFamilies(everything.map(({ source }) => source));
-  const byAccount = Map.groupBy(everything, ({ source }) => source.account);
-  const views = new Map<readonly Shown[], Map<Format, View>>();
+): Rendering {
+  let sources: readonly Source[] | undefined;
+  let everything: readonly Shown[] = [];
+  let families: ReturnType<typeof checkFamilies> = [];
+  let byAccount: ReadonlyMap<string | undefined, readonly Shown[]> = new Map();
+  /** Views of the current sources, by scope and format. */
+  let views = new Map<readonly Shown[], Map<Format, View>>();
+  let latestVersion = 0;
 
   function checkedSamples({ source, fragments }: Shown): ReadonlyMap<string, readonly Sample[]> {
     const samples = source.samples();
@@ -193,8 +194,8 @@ function expositionOf(
     }
     const contents = yield* rendered(shown, samples);
     if (time < shown.shownTime) return;
-    versions.latest += 1;
-    const version = versions.latest;
+    latestVersion += 1;
+    const version = latestVersion;
     for (const { key, text, exemplified } of contents) {
       const fragment = shown.fragments.get(key) as Fragment;
       if (fillFragment(fragment, text, version)) shown.version = version;
@@ -248,20 +249,15 @@ function expositionOf(
   }
 
   return {
-    render(options) {
-      const steps = work(options);
-      for (;;) {
-        const { done, value } = steps.next();
-        if (done) return value;
-      }
-    },
-    renderInSlices(options) {
-      return inSlices(work(options), createTurns(LONGEST_SLICE));
-    },
-    over(sources) {
+    work,
+    use(next) {
+      if (next === sources) return;
+      families = checkFamilies(next);
       const known = new Map(everything.map(shown => [shown.source, shown]));
-      const next = sources.map(source => known.get(source) ?? createShown(encoding, source));
-      return expositionOf(encoding, next, onError, isShown, versions);
+      sources = next;
+      everything = next.map(source => known.get(source) ?? createShown(encoding, source));
+      byAccount = Map.groupBy(everything, ({ source }) => source.account);
+      views = new Map();
     },
   };
 }

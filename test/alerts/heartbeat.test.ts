@@ -137,16 +137,29 @@ describe('the heartbeat of replicas', () => {
     const clock = createClock();
     const shared = createSharedStore(clock);
     const asked: string[] = [];
+    const committed: string[] = [];
     const log = createTestLog();
-    /** A replica that holds these accounts. */
-    function join(id: string, accounts: readonly HeartbeatAccount[], holdsNone: boolean) {
-      const store = shared.join(id);
+    /** A replica that holds `accounts`. `others`: accounts that it could not open. */
+    function join(
+      id: string,
+      accounts: readonly HeartbeatAccount[],
+      holdsNone: boolean,
+      others = accounts.slice(0, 0),
+    ) {
+      const joined = shared.join(id);
+      const store: typeof joined = {
+        ...joined,
+        async commit(...what) {
+          committed.push(`${id} ${what[0]}`);
+          await joined.commit(...what);
+        },
+      };
       const names = [...(holdsNone ? [''] : []), ...accounts.map(({ name }) => name)];
       for (const name of names) shared.place(name, id);
       const heartbeat = createAgentHeartbeat({
         config: { heartbeat: { url: { literal: new Secret(CANARY) }, every: MINUTE } },
         env: {},
-        accounts: () => accounts,
+        accounts: () => [...accounts, ...others],
         configured: () => ['a', 'b', 'c'],
         store,
         holding: { ...store.replicas, held: name => names.includes(name) },
@@ -164,7 +177,7 @@ describe('the heartbeat of replicas', () => {
       };
     }
     const why = () => log.lines.flatMap(({ fields }) => ('why' in fields ? [fields.why] : []));
-    return { clock, shared, join, why, asked: () => asked.splice(0) };
+    return { clock, shared, join, why, asked: () => asked.splice(0), committed };
   }
 
   it('is one, sent by the replica that holds what is of no account, and says nothing before all were heard', async () => {
@@ -207,6 +220,14 @@ describe('the heartbeat of replicas', () => {
     await two();
     await one();
     expect(asked()).toEqual(['one well']);
+  });
+
+  it('is reported only for accounts that the replica holds', async () => {
+    const { join, committed } = createReplicas();
+    const [one, two] = [join('one', [ok('a'), ok('c')], true), join('two', [ok('b')], false, [ok('c')])];
+    await one();
+    await two();
+    expect(committed.toSorted()).toEqual(['one ', 'one a', 'one c', 'two b']);
   });
 
   it('pauses while the database is away', async () => {

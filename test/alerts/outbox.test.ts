@@ -228,3 +228,77 @@ describe('the outbox', () => {
     expect([scene.counts, scene.log.lines, await scene.rows()]).toEqual([{}, [], 1]);
   });
 });
+
+describe('replaced receivers', () => {
+  const grouping = { by: ['alertname'], wait: 0, repeatEvery: HOUR };
+
+  it('pass their queue to a receiver with the same notifier and member, which retries at once', async () => {
+    const old = createReceiver('changes');
+    old.answer = () => DOWN;
+    const scene = await createOutboxScene([old]);
+    await scene.post(notice('1'), notice('2'));
+    await scene.tell();
+    const next = createReceiver('changes');
+    await scene.outbox().use([next]);
+    expect(await scene.rows()).toBe(2);
+    await scene.tell();
+    expect([old.told, next.told]).toEqual([['firing 1'], ['firing 1', 'firing 2']]);
+    expect(await scene.rows()).toBe(0);
+    expect(scene.counts).toEqual({ 'hook failed': 1, 'hook sent': 2 });
+  });
+
+  it('send changes that wait for their group as the new receiver groups them', async () => {
+    const old = createReceiver('changes', 'hook', 0, { ...grouping, wait: HOUR });
+    const scene = await createOutboxScene([old]);
+    await scene.post(notice('1'), notice('2'));
+    await scene.tell();
+    const next = createReceiver('changes', 'hook', 0, grouping);
+    await scene.outbox().use([next]);
+    await scene.tell();
+    expect([old.told, next.told]).toEqual([[], ['firing 1, firing 2']]);
+  });
+
+  it('leave no rows when they are removed', async () => {
+    const [kept, queued, waiting, notified] = [
+      createReceiver('changes'),
+      createReceiver('changes', 'hook', 1),
+      createReceiver('changes', 'waiting', 0, { ...grouping, wait: HOUR }),
+      createReceiver('changes', 'notified', 0, grouping),
+    ];
+    kept.answer = () => DOWN;
+    queued.answer = () => DOWN;
+    const scene = await createOutboxScene([kept, queued, waiting, notified]);
+    await scene.post(notice('1'));
+    await scene.tell();
+    const timesOfGroups = async () => (await scene.store.scan('', 'alerts/told/')).size;
+    expect([await scene.rows(), await timesOfGroups()]).toEqual([3, 1]);
+    await scene.outbox().use([kept]);
+    expect([await scene.rows(), await timesOfGroups()]).toEqual([1, 0]);
+    const dropped = scene.log.lines.filter(({ message }) => message.endsWith('no longer configured'));
+    expect(dropped.map(({ fields }) => fields)).toEqual([
+      { account: 'a', notifier: 'hook' },
+      { account: 'a', notifier: 'waiting' },
+    ]);
+    kept.answer = () => ACCEPTED;
+    await scene.tell(HOUR);
+    expect(scene.counts).toMatchObject({ 'hook sent': 1 });
+    expect([queued.told, waiting.told]).toEqual([['firing 1'], []]);
+  });
+
+  it('are replaced even if their rows cannot be deleted, and the error is reported', async () => {
+    const [old, next] = [createReceiver('changes', 'old'), createReceiver('changes', 'next')];
+    old.answer = () => DOWN;
+    const scene = await createOutboxScene([old]);
+    await scene.post(notice('1'));
+    scene.store.isFull = true;
+    await expect(scene.outbox().use([next])).rejects.toThrow('disk full');
+    scene.store.isFull = false;
+    await scene.post(notice('2'));
+    await scene.tell();
+    expect([old.told, next.told]).toEqual([[], ['firing 2']]);
+    // The rows are deleted at the next start.
+    expect(await scene.rows()).toBe(1);
+    await scene.restart([next]);
+    expect(await scene.rows()).toBe(0);
+  });
+});

@@ -109,11 +109,10 @@ export function createReplicaScene(): ReplicaScene {
     async function turn(): Promise<void> {
       const { gained, lost, excess } = await replicas.renew(['a']);
       if (gained.includes('a')) {
-        const prepared = await outbox.prepare(['a'], [hook]);
+        await outbox.open(['a']);
         alerts = await openAccountAlerts({ account: 'a', rules, store, outbox, holds, ...sendAll, log });
         const judge = () => (scene.holds ? [{ labels: {}, value: 1 }] : []);
         evaluate = createEvaluation({ alerts, rules, judge, isDoubtful: () => false, clock, log });
-        prepared.take();
       }
       if ([...lost, ...excess].includes('a')) {
         evaluate = async () => {};

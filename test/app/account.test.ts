@@ -3,7 +3,6 @@ import { type Account, openAccount } from '../../src/app/account.ts';
 import { createDispatchers } from '../../src/app/dispatchers.ts';
 import { Config } from '../../src/config/schema.ts';
 import { startEmulator } from '../../src/emulator/server.ts';
-import { accountInfoFamily } from '../../src/metrics/own.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
@@ -30,7 +29,6 @@ function setUp(accounts: readonly { readonly name: string; readonly baseUrl: str
     config,
     env: {},
     dispatchers,
-    accountInfo: accountInfoFamily([]),
     requestSeconds: { observe: () => undefined },
     store,
     clock,

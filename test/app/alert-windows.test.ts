@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Account } from '../../src/app/account.ts';
 import { createAlertFacts } from '../../src/app/alert-facts.ts';
 import { createSelection } from '../../src/app/alert-windows.ts';
-import { openAlerting } from '../../src/app/alerting.ts';
+import { Alerting } from '../../src/app/alerting.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { openRecorder } from '../../src/history/recorder.ts';
 import type { Sample, Source } from '../../src/metrics/family.ts';
@@ -11,6 +11,7 @@ import { createMemoryStore } from '../../src/store/memory.ts';
 import { createTestLog, createTestTracer } from '../support/silent.ts';
 
 const [SECOND, MINUTE] = [1000, 60_000];
+const never = new AbortController().signal;
 const START = Date.UTC(2026, 0, 1);
 
 const rule = (name: string, when: object, more: object = {}) => ({ name, when, ...more });
@@ -68,21 +69,13 @@ function setUp(first: readonly object[]) {
     history.use({ keep: 48 * 60 * MINUTE, maxBytes: 1e6 });
     const account = {
       name: 'a',
-      sources: [source],
       history,
       state: (collector: string) => (collector === 'dlq' ? state : undefined),
     } as unknown as Account;
-    const deps = {
-      config,
-      env: {},
-      accounts: [account],
-      store,
-      clock,
-      random: () => 0,
-      log,
-      tracer: createTestTracer(),
-    };
-    const alerting = await openAlerting({ ...deps, history: () => history });
+    const common = { env: {}, store, clock, random: () => 0, log, tracer: createTestTracer() };
+    const alerting = new Alerting(config, { ...common, accounts: () => [] });
+    for (const name of ['', 'a']) await alerting.open(name);
+    await alerting.evaluate(account, [source]);
     const conditions = config.alerts.rules.map(({ when }) => when);
     const selection = createSelection(conditions, createAlertFacts(account, [source]));
     return {
@@ -94,7 +87,7 @@ function setUp(first: readonly object[]) {
             state.succeeded(round, { durationSeconds: 1, partial: service.isPartial });
           }
         }
-        for (const body of alerting.evaluations([])) await body();
+        for (const body of alerting.evaluations) await body(never);
         return `${[...alerting.states('a').values()].join() || 'not'} ${alerting.alerts().map(({ state, value }) => `${state} ${value}`)}`.trim();
       },
       /** Its history is committed with it, as every 15 seconds. */

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Account } from '../../src/app/account.ts';
-import { type Alerting, openAlerting } from '../../src/app/alerting.ts';
+import { Alerting } from '../../src/app/alerting.ts';
 import { parseConfig } from '../../src/config/load.ts';
+import type { Config } from '../../src/config/schema.ts';
 import type { Source } from '../../src/metrics/family.ts';
 import { createCollectorState } from '../../src/scheduler/board.ts';
 import { afterThisTest } from '../support/client.ts';
@@ -19,13 +20,13 @@ const above = (name: string, value: number, more: object = {}) => ({
   ...more,
 });
 
-/** Alerting of accounts whose dead-letter queues have a size, under one configuration after the other; by two replicas, too. */
+/** Alerting of one process, or of each replica, under one configuration after another. A dead-letter queue is only a size. */
 async function setUp() {
   const clock = createManualClock();
   const shared = createSharedStore(clock);
   const store = shared.rows;
   const sizes = new Map<string, number>();
-  const told: string[] = [];
+  const sent: string[] = [];
   const hook = await serve((request, response) => {
     let body = '';
     request.on('data', chunk => {
@@ -33,13 +34,12 @@ async function setUp() {
     });
     request.on('end', () => {
       for (const { status, labels } of JSON.parse(body).alerts) {
-        told.push(`${request.url} ${status} ${labels.alertname} ${labels.account}`);
+        sent.push(`${request.url} ${status} ${labels.alertname} ${labels.account}`);
       }
       json(response, {});
     });
   });
-  const accounts = new Map<string, Account>();
-  function accountOf(name: string): Account {
+  function openAccount(name: string) {
     const staleness = { markAfter: 1000, withdrawAfter: 1000, withdrawAtMost: 1000 * MINUTE };
     const slot = createCollectorState(
       { account: name, collector: 'dlq' },
@@ -55,18 +55,23 @@ async function setUp() {
       samples: () => new Map([['delivery_dlq_messages', [{ labels: {}, value: sizes.get(name) ?? 0 }]]]),
     };
     const state = (collector: string) => (collector === 'dlq' ? slot : undefined);
-    const account = accounts.get(name) ?? ({ name, sources: [source], state } as unknown as Account);
-    accounts.set(name, account);
-    return account;
+    return { account: { name, state } as unknown as Account, sources: [source] };
   }
-  const running = new Map<string, Alerting>();
+  type Opened = ReturnType<typeof openAccount>;
+  interface Running {
+    readonly alerting: Alerting;
+    /** Accounts that are open here. */
+    readonly opened: Map<string, Opened>;
+    held: readonly string[];
+  }
+  const running = new Map<string, Running>();
   const replicas = new Map<string, ReturnType<typeof shared.join>>();
   function replicaOf(id: string) {
     const replica = replicas.get(id) ?? shared.join(id);
     replicas.set(id, replica);
     return replica;
   }
-  /** The replica goes over to the accounts that the database says are its. `names`: all that are configured. */
+  /** Renews the leases of a replica and opens and closes accounts accordingly. `names`: all configured accounts. */
   async function turn(
     id: string,
     names: readonly string[],
@@ -76,27 +81,33 @@ async function setUp() {
     const { replicas } = replicaOf(id);
     const all = ['', ...names];
     const { lost, excess } = await replicas.renew(all);
-    const going = new Set([...lost, ...excess]);
-    const held = all.filter(name => replicas.remaining(name) > 0 && !going.has(name));
+    const leaving = new Set([...lost, ...excess]);
+    const held = all.filter(name => replicas.remaining(name) > 0 && !leaving.has(name));
     const used = await use(names, alerts, paths, { id, held });
-    await used.alerting.letGo();
-    await replicas.release([...going]);
+    await replicas.release([...leaving]);
     return used;
   }
+  function start(config: Config, replica?: { readonly id: string }): Running {
+    const own = replica && replicaOf(replica.id);
+    const holding = own && {
+      ...own.replicas,
+      held: (name: string) => started.held.includes(name),
+      confirm: async (name: string) => own.replicas.remaining(name) > 0,
+    };
+    const common = { env: {}, clock, random: () => 0, log: createTestLog(), tracer: createTestTracer() };
+    const alerting = new Alerting(config, { ...common, store: own ?? store, holding, accounts: () => [] });
+    afterThisTest(() => alerting.close());
+    const started: Running = { alerting, opened: new Map(), held: [] };
+    running.set(replica?.id ?? '', started);
+    return started;
+  }
+  /** Switches to a configuration as the supervisor does: closes what is not held, then configures and opens the rest. */
   async function use(
     names: readonly string[],
     alerts: object,
     paths: Readonly<Record<string, string>> = {},
     replica?: { readonly id: string; readonly held: readonly string[] },
   ) {
-    const own = replica && replicaOf(replica.id);
-    const holding = own && {
-      ...own.replicas,
-      held: (name: string) => replica.held.includes(name),
-      confirm: async (name: string) => own.replicas.remaining(name) > 0,
-    };
-    const id = replica?.id ?? '';
-    const current = running.get(id);
     const notifiers = Object.entries(paths).map(([name, path]) => ({
       name,
       webhook: { url: `${hook.url}${path}`, groupWait: '1s' },
@@ -106,33 +117,41 @@ async function setUp() {
       alerts: { enabled: true, notifiers, ...alerts },
     });
     const config = parseConfig(text, 'x.yaml').config;
-    const opened = names.filter(name => replica?.held.includes(name) ?? true).map(accountOf);
-    const deps = { config, env: {}, accounts: opened, store: own ?? store, holding, clock, random: () => 0 };
-    const next = await openAlerting({ ...deps, log: createTestLog(), tracer: createTestTracer() }, current);
-    const evaluations = next.evaluations([]);
-    const senders = next.senders;
-    const isFirst = current === undefined;
-    if (!isFirst) next.take();
-    running.set(id, next);
-    if (isFirst) afterThisTest(() => next.close());
+    const before = running.get(replica?.id ?? '');
+    const current = before ?? start(config, replica);
+    const { alerting, opened } = current;
+    if (before) await alerting.use(config, alerting.prepare(config));
+    current.held = replica?.held ?? ['', ...names];
+    const isHeld = (name: string) => current.held.includes(name);
+    for (const name of [...opened.keys()].filter(name => !isHeld(name))) {
+      opened.delete(name);
+      await (names.includes(name) ? alerting.release(name) : alerting.remove(name));
+    }
+    if (!isHeld('')) await alerting.release('');
+    for (const name of ['', ...names].filter(isHeld)) {
+      if (!opened.has(name)) await alerting.open(name);
+      if (name === '') continue;
+      const { account, sources } = opened.get(name) ?? openAccount(name);
+      opened.set(name, { account, sources });
+      await alerting.evaluate(account, sources);
+    }
     return {
-      alerting: next,
-      evaluations,
+      alerting,
       async evaluate() {
-        for (const each of evaluations) await each();
-        return next.alerts().map(({ state, labels }) => `${state} ${labels.alertname} ${labels.account}`);
+        for (const each of alerting.evaluations) await each(never);
+        return alerting.alerts().map(({ state, labels }) => `${state} ${labels.alertname} ${labels.account}`);
       },
       async send() {
         await clock.advance(2000);
-        for (const each of senders) await each(never);
-        return told.splice(0).sort();
+        for (const each of alerting.senders) await each(never);
+        return sent.splice(0).sort();
       },
     };
   }
   return { clock, sizes, use, turn, shared, store };
 }
 
-it('lets alerts, histories and accounts go on that have not changed, and knows nothing yet of rules that have', async () => {
+it('keeps alerts and histories of unchanged rules and reports changed rules as unknown until they are evaluated', async () => {
   const { clock, sizes, use } = await setUp();
   sizes.set('a', 5);
   const grows = { name: 'Grows', when: { growth: { metric: 'delivery_dlq_messages', over: '1h', atLeast: 3 } } };
@@ -151,11 +170,30 @@ it('lets alerts, histories and accounts go on that have not changed, and knows n
   expect([...second.alerting.states('a').keys()].sort()).toEqual(['Grows', 'New', 'Waits']);
 
   const third = await use(['a', 'b'], { rules });
-  const isSame = third.evaluations.map((each, index) => each === second.evaluations[index]);
-  expect(isSame).toEqual([true, true]);
+  expect([...third.alerting.states('a').values()]).toEqual(['firing', 'firing', 'firing']);
 });
 
-it('resolves what fires of rules and accounts that are gone, and tells it', async () => {
+it('continues the evaluation loop of an account whose configuration is applied again', async () => {
+  const { sizes, use, clock } = await setUp();
+  const config = { rules: [above('Some', 0)], evaluateEvery: '10s' };
+  const { alerting } = await use(['a'], config);
+  alerting.start();
+  await clock.advance(4000);
+  sizes.set('a', 1);
+  await use(['a'], config);
+  await clock.advance(5000);
+  expect(alerting.alerts()).toEqual([]);
+  await clock.advance(1000);
+  expect(alerting.alerts()).toMatchObject([{ state: 'firing' }]);
+
+  // Another interval starts another loop.
+  await use(['a'], { ...config, evaluateEvery: '30s' });
+  sizes.set('a', 0);
+  await clock.advance(0);
+  expect(alerting.alerts()).toMatchObject([{ state: 'resolved' }]);
+});
+
+it('resolves alerts of removed rules and accounts and sends that', async () => {
   const { sizes, use, clock } = await setUp();
   const hook = { hook: '/hook' };
   for (const name of ['a', 'b']) sizes.set(name, 1);
@@ -165,8 +203,8 @@ it('resolves what fires of rules and accounts that are gone, and tells it', asyn
 
   const second = await use(['a'], { rules: [above('Stays', 0)] }, hook);
   expect(await second.evaluate()).toEqual(['firing Stays a', 'resolved Goes a']);
-  const told = (await second.send()).filter(line => line.includes('resolved'));
-  expect(told).toEqual(['/hook resolved Goes a', '/hook resolved Goes b', '/hook resolved Stays b']);
+  const sent = (await second.send()).filter(line => line.includes('resolved'));
+  expect(sent).toEqual(['/hook resolved Goes a', '/hook resolved Goes b', '/hook resolved Stays b']);
 
   // It comes back before what was resolved is forgotten, and after that.
   const third = await use(['a', 'b'], { rules: [above('Stays', 0)] }, hook);
@@ -175,10 +213,11 @@ it('resolves what fires of rules and accounts that are gone, and tells it', asyn
   await clock.advance(20 * MINUTE);
   const off = await use(['a'], { rules: [above('Stays', 0)], enabled: false }, hook);
   expect(await off.evaluate()).toEqual(['resolved Stays a']);
+  expect(off.alerting.sourceOf('a')).toBeUndefined();
   expect(off.alerting.sources).toHaveLength(1);
 });
 
-it('sends what waits for a notifier to the address that it has now, and drops what waits for one that is gone', async () => {
+it('sends queued notifications to the new address of a notifier and deletes those of a removed one', async () => {
   const { sizes, use, store } = await setUp();
   sizes.set('a', 1);
   const first = await use(['a'], { rules: [above('Some', 0)] }, { moved: '/old', gone: '/gone' });
@@ -187,7 +226,6 @@ it('sends what waits for a notifier to the address that it has now, and drops wh
     [...(await store.scan('a', 'alerts/outbox/')).values()].map(row => JSON.parse(row).notifier);
   expect((await waiting()).sort()).toEqual(['gone', 'moved']);
   const second = await use(['a'], { rules: [above('Some', 0)] }, { moved: '/new' });
-  await second.alerting.outbox.dropGone();
   expect(await waiting()).toEqual(['moved']);
   expect(await second.send()).toEqual(['/new firing Some a']);
   expect(await waiting()).toEqual([]);
@@ -201,11 +239,11 @@ it('sends what waits for a notifier to the address that it has now, and drops wh
   ]);
 });
 
-describe('an account that another replica goes on with', () => {
+describe('an account that another replica takes over', () => {
   const rules = { rules: [above('Fires', 0), above('Waits', 0, { for: '1h' })] };
   const hook = { hook: '/hook' };
 
-  it('is neither resolved nor told by the one that had it, and goes on as it was with the other', async () => {
+  it('is neither resolved nor notified about by its earlier replica, and keeps its alerts', async () => {
     const { sizes, turn, shared } = await setUp();
     for (const name of ['a', 'b']) sizes.set(name, 1);
     for (const name of ['', 'a', 'b']) shared.place(name, 'one');
@@ -233,7 +271,7 @@ describe('an account that another replica goes on with', () => {
     expect(await again.send()).toEqual(['/hook resolved Fires a']);
   });
 
-  it('is resolved by the one that holds it where it is no longer configured', async () => {
+  it('is resolved by its replica when it is removed from the configuration', async () => {
     const { sizes, turn, shared } = await setUp();
     for (const name of ['a', 'b']) sizes.set(name, 1);
     for (const name of ['', 'a', 'b']) shared.place(name, name === 'b' ? 'two' : 'one');

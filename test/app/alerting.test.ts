@@ -3,16 +3,18 @@ import { createEvidence } from '../../src/alerts/evidence.ts';
 import { type Holding, judgeAlert } from '../../src/alerts/judge.ts';
 import type { Account } from '../../src/app/account.ts';
 import { createAlertFacts } from '../../src/app/alert-facts.ts';
-import { type Alerting, openAlerting } from '../../src/app/alerting.ts';
+import { Alerting } from '../../src/app/alerting.ts';
 import { configuredAlerts } from '../../src/app/offline.ts';
 import { openJournal } from '../../src/auto-cancel/journal.ts';
 import { createNotices } from '../../src/auto-cancel/notices.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { writeYaml } from '../../src/config/yaml-file.ts';
+import type { Clock } from '../../src/kit/clock.ts';
 import type { Sample, Source } from '../../src/metrics/family.ts';
 import type { JournalEntry, JournalTarget } from '../../src/model/journal.ts';
 import { createCollectorState } from '../../src/scheduler/board.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
+import type { Store } from '../../src/store/store.ts';
 import { afterThisTest } from '../support/client.ts';
 import { startHttpService } from '../support/http-service.ts';
 import { createManualClock } from '../support/manual-clock.ts';
@@ -78,6 +80,18 @@ function createTestAccount(config: ReturnType<typeof configWith>, clock: ReturnT
       for (const round of rounds) slot.observed(round, { at: clock.now(), facts: {}, partial });
     },
   };
+}
+
+/** Opens alerting of account a. */
+async function open(
+  config: ReturnType<typeof configWith>,
+  { clock, store }: { readonly clock: Clock; readonly store: Store },
+): Promise<Alerting> {
+  const common = { env: {}, store, clock, random: () => 0, log: createTestLog(), tracer: createTestTracer() };
+  const alerting = new Alerting(config, { ...common, accounts: () => [] });
+  afterThisTest(() => alerting.close());
+  for (const name of ['', 'a']) await alerting.open(name);
+  return alerting;
 }
 
 const above = (value: number, labels: object = {}) => ({ above: { metric: 'delivery_dlq_messages', labels, value } });
@@ -182,18 +196,11 @@ describe('alerts of an account', () => {
         ],
       },
     });
-    const { account, read } = createTestAccount(config, clock);
-    const deps = { config, env: {}, accounts: [account], clock, random: () => 0 };
-    const alerting = await openAlerting({
-      ...deps,
-      store: createMemoryStore(),
-      log: createTestLog(),
-      tracer: createTestTracer(),
-    });
-    afterThisTest(() => alerting.close());
-    const evaluations = alerting.evaluations([]);
+    const { account, source, read } = createTestAccount(config, clock);
+    const alerting = await open(config, { clock, store: createMemoryStore() });
+    await alerting.evaluate(account, [source]);
     const evaluate = async () => {
-      for (const body of evaluations) await body();
+      for (const body of alerting.evaluations) await body(never);
       return alerting.alerts().map(({ state, labels }) => `${state} ${labels.alertname} ${labels.account}`);
     };
     // Nothing was evaluated: it is not known that an alert does not fire.
@@ -205,9 +212,9 @@ describe('alerts of an account', () => {
     expect(await evaluate()).toEqual(['firing Some a', 'pending Pending a']);
     expect([...alerting.states('a')]).toEqual([['Some', 'firing']]);
     expect(alerting.states('b').size).toBe(0);
-    const [source] = alerting.sources;
     expect(
-      source
+      alerting
+        .sourceOf('a')
         ?.samples()
         .get('delivery_watch_alerts')
         ?.map(({ labels, value }) => `${labels.alert} ${labels.state} ${value}`),
@@ -278,7 +285,6 @@ describe('auto-cancel', () => {
       },
     });
     const clock = createManualClock();
-    const { account } = createTestAccount(config, clock);
     const memory = createMemoryStore();
     const commits: string[][] = [];
     const store = {
@@ -293,9 +299,7 @@ describe('auto-cancel', () => {
       },
     };
     const start = async () => {
-      const deps = { config, env: {}, accounts: [account], clock, random: () => 0 };
-      const alerting = await openAlerting({ ...deps, store, log: createTestLog(), tracer: createTestTracer() });
-      afterThisTest(() => alerting.close());
+      const alerting = await open(config, { clock, store });
       const notices = createNotices('a', config.autoCancel.rules, alerting.outbox);
       return { alerting, journal: await openJournal(store, 'a', notices) };
     };

@@ -2,14 +2,22 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Account } from '../../src/app/account.ts';
-import { type AutoCancel, createAutoCancel, readJournals } from '../../src/app/auto-cancel.ts';
+import {
+  type AutoCancel,
+  AutoCancelAccounts,
+  type OpenAutoCancel,
+  policyFor,
+  readJournals,
+} from '../../src/app/auto-cancel.ts';
 import { openJournal, readJournal } from '../../src/auto-cancel/journal.ts';
 import { parseConfig } from '../../src/config/load.ts';
+import type { Config } from '../../src/config/schema.ts';
 import type { CallbackSighting } from '../../src/model/callback.ts';
 import { StoreError } from '../../src/store/errors.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
 import { toDlqEntry } from '../../src/upstream/wire.ts';
+import { afterThisTest } from '../support/client.ts';
 import { newFolder } from '../support/folder.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { giveOrder } from '../support/operators.ts';
@@ -20,6 +28,12 @@ const NOW = Date.UTC(2027, 0, 10);
 const never = new AbortController().signal;
 const order = (store: Store, kind: 'pause' | 'resume', reason: string) =>
   giveOrder({ kind, by: 'ann', reason }, { store, accounts: [], clock: createManualClock(NOW), waitMs: 0 });
+
+/** An agent, and what it has open. */
+interface Agent {
+  readonly accounts: AutoCancelAccounts;
+  readonly opened: ReadonlyMap<string, OpenAutoCancel>;
+}
 
 /** Auto-cancel of agents on one store, which only plans; `rows` are what each account's queue lists, in progress for days. */
 function setUp(...rows: object[]) {
@@ -59,37 +73,57 @@ function setUp(...rows: object[]) {
     known.set(name, account);
     return account;
   }
-  /** `before`: it goes on under this configuration once that is taken. `more`: of the section. */
-  async function build(names: readonly string[], before?: AutoCancel, more = '', isReload = before !== undefined) {
+  function configOf(names: readonly string[], { mode = 'plan', more = '' } = {}): Config {
     const accounts = names.map(name => `{ name: ${name}, baseUrl: 'https://x.example', token: aaaaaaaa }`);
     const text = `
 accounts: [${accounts.join(', ')}]
 autoCancel:
-  mode: plan
+  mode: ${mode}
   stopFile: ${stopFile}
   rules: [{ name: r, grace: 0s, match: { url: { prefix: ['https://'] } } }]
 ${more}`;
-    const deps = {
-      config: parseConfig(text, 'config.yaml', {}).config,
-      accounts: names.map(accountOf),
-      store,
-      clock,
-      log,
-      tracer: createTestTracer(),
-      outbox: noOutbox,
-      alertStates: () => new Map(),
-    };
-    const autoCancel = await createAutoCancel(deps, before, isReload);
-    if (!autoCancel) throw new Error('it is off');
-    return autoCancel;
+    return parseConfig(text, 'config.yaml', {}).config;
   }
-  async function start(names: readonly string[], before?: AutoCancel, more = '') {
-    const autoCancel = await build(names, before, more);
-    if (before) autoCancel.take();
+  function create(config: Config): AutoCancelAccounts {
+    const common = { store, clock, random: () => 0, log, tracer: createTestTracer(), outbox: noOutbox };
+    const intervals = { act: 1000, orders: 1000 };
+    const accounts = new AutoCancelAccounts(config, { ...common, alertStates: () => new Map(), intervals });
+    afterThisTest(() => accounts.close());
+    return accounts;
+  }
+  /** Switches to a configuration as the supervisor does. An account whose policy has not changed stays open. */
+  async function reload({ accounts, opened: before }: Agent, config: Config): Promise<Agent> {
+    const isKept = ({ own: { account }, policy }: OpenAutoCancel) =>
+      config.accounts.some(({ name }) => name === account) && policyFor(config, account) === policy;
+    for (const each of before.values()) if (!isKept(each)) await each.stop();
+    accounts.use(config);
+    const opened = new Map<string, OpenAutoCancel>();
+    for (const { name } of config.accounts) {
+      const last = before.get(name);
+      const own = last && isKept(last) ? last : await accounts.open(accountOf(name), last);
+      if (!own) throw new Error('it is off');
+      opened.set(name, own);
+      own.own.begin();
+    }
+    return { accounts, opened };
+  }
+  /** Starts an agent, or switches a running one to another configuration. `more`: of the section. */
+  async function start(names: readonly string[], before?: Agent, more = '') {
+    const config = configOf(names, { more });
+    const accounts = before?.accounts ?? create(config);
+    const agent = await reload(before ?? { accounts, opened: new Map() }, config);
+    if (!before) await accounts.start();
+    const view = accounts.view();
+    if (!view) throw new Error('it is off');
     return {
-      ...autoCancel,
+      ...agent,
+      view,
+      async act() {
+        for (const { own, run } of agent.opened.values()) if (own.isUsed) await run(never);
+      },
       async run() {
-        for (const loop of autoCancel.loops) await loop(never);
+        await accounts.follow(never);
+        await this.act();
       },
     };
   }
@@ -97,7 +131,7 @@ ${more}`;
     log.lines.flatMap(({ fields, message }) =>
       message.endsWith('skipped') ? [(fields as { reason: string }).reason] : [],
     );
-  return { store, log, stopFile, build, start, left, priorities };
+  return { store, log, stopFile, configOf, create, start, left, priorities };
 }
 
 describe('a pause', () => {
@@ -124,16 +158,16 @@ it('starts with a store that cannot be written, and is paused before the pause h
   const words = ['first', 'second'];
   const refuse = () => Promise.reject(new StoreError('full', 'the store', words.shift()));
   Object.assign(store, { commit: refuse });
-  const { loops, run } = await start(['a']);
+  const agent = await start(['a']);
   const errors = () => log.lines.filter(({ level }) => level === 'error').map(({ message }) => message);
   expect(errors()).toEqual(['the brake of auto-cancel could not be followed']);
   // They are looked for every second, and that the store is away is told once.
-  await loops[0]?.(never);
+  await agent.accounts.follow(never);
   expect(errors()).toHaveLength(1);
-  for (const loop of loops.slice(1)) await loop(never);
+  await agent.act();
   expect([left(), await readJournal(store, 'a')]).toEqual([['paused'], []]);
   Object.assign(store, { commit });
-  await run();
+  await agent.run();
   expect(left()).toEqual(['paused']);
   expect(await readJournal(store, 'a')).toMatchObject([{ at: NOW, step: 'paused', by: 'ann', reason: 'incident' }]);
 });
@@ -147,16 +181,17 @@ it('looks with a rank of its own, but for the last look', async () => {
 it('does nothing while its stop file is there, or may be', async () => {
   const { stopFile, start, left, store } = setUp();
   writeFileSync(stopFile, '');
-  const { run } = await start(['a']);
-  await run();
+  const agent = await start(['a']);
+  await agent.run();
   expect([left(), await readJournal(store, 'a')]).toEqual([['stop_file'], []]);
 });
 
 it('writes and tells no user and no query of an address', async () => {
   const secret = 'https://user:PASSWORD@a.example/x?token=TOKEN#FRAGMENT';
   const { log, start, store } = setUp({ url: secret, workflowUrl: secret });
-  const { run, explain, journal } = await start(['a']);
-  await run();
+  const agent = await start(['a']);
+  const { explain, journal } = agent.view;
+  await agent.run();
   const said = [log.lines, await readJournal(store, 'a'), await journal(0), explain('1-0', undefined)];
   for (const each of said) {
     const text = JSON.stringify(each);
@@ -167,7 +202,7 @@ it('writes and tells no user and no query of an address', async () => {
 
 it('gives the newest lines of all accounts, the oldest first', async () => {
   const { store, start } = setUp();
-  const { journal } = await start(['a', 'b']);
+  const { journal } = (await start(['a', 'b'])).view;
   for (const name of ['a', 'b']) {
     const own = await openJournal(store, name);
     const line = (index: number) =>
@@ -176,14 +211,16 @@ it('gives the newest lines of all accounts, the oldest first', async () => {
   }
   const fresh = await start(['a', 'b']);
   expect(await journal(0)).toEqual([]);
-  const lines = await fresh.journal(0);
+  const lines = await fresh.view.journal(0);
   expect(lines.map(({ at }) => at - NOW)).toEqual(Array.from({ length: 10_000 }, (_, index) => index + 2000));
   expect(lines.at(-1)).toMatchObject({ account: 'b', step: 'paused' });
-  expect(await fresh.journal(NOW + 11_999)).toHaveLength(1);
+  expect(await fresh.view.journal(NOW + 11_999)).toHaveLength(1);
 });
 
 describe('another configuration', () => {
-  function skipsOf({ sources: [source] }: AutoCancel) {
+  const accountsOf = ({ accounts }: AutoCancel) => accounts.map(({ account }) => account);
+  function skipsOf({ opened }: Agent) {
+    const { source } = opened.get('a') ?? {};
     source?.revision();
     return source
       ?.samples()
@@ -198,11 +235,12 @@ describe('another configuration', () => {
     await first.run();
     expect(skipsOf(first)).toEqual([1]);
     const same = await start(['a'], first);
-    expect(same.loops[1]).toBe(first.loops[1]);
+    expect(same.opened.get('a')).toBe(first.opened.get('a'));
+    expect(accountsOf(same.view)).toEqual(['a']);
 
     const other = await start(['a'], same, '  limits: { perRun: 1 }\n');
-    expect(other.loops[0]).toBe(first.loops[0]);
-    expect(other.loops[1]).not.toBe(first.loops[1]);
+    expect(other.opened.get('a')).not.toBe(first.opened.get('a'));
+    expect(accountsOf(other.view)).toEqual(['a']);
     expect(skipsOf(other)).toEqual([1]);
     await order(store, 'pause', 'incident');
     await other.run();
@@ -212,15 +250,20 @@ describe('another configuration', () => {
     expect((await readJournal(store, 'a')).map(({ step }) => step)).toEqual(['paused', 'resumed']);
   });
 
-  it('does nothing before it is taken, also where it was off before', async () => {
-    const { store, log, build } = setUp();
+  it('does nothing while it is off, and pauses its accounts once it is switched on', async () => {
+    const { store, log, configOf, create, start } = setUp();
     await order(store, 'pause', 'incident');
-    const fresh = await build(['a'], undefined, '', true);
-    expect([log.lines, await readJournal(store, 'a')]).toEqual([[], []]);
-    fresh.take();
+    const off = configOf(['a'], { mode: 'off' });
+    const accounts = create(off);
+    await accounts.start();
+    await accounts.follow(never);
+    expect([accounts.view(), log.lines, await readJournal(store, 'a')]).toEqual([undefined, [], []]);
+    const on = await start(['a'], { accounts, opened: new Map() });
     expect(log.lines).toMatchObject([{ message: 'auto-cancel rule is active' }]);
-    for (const loop of fresh.loops) await loop(never);
+    await on.run();
     expect(await readJournal(store, 'a')).toMatchObject([{ step: 'paused' }]);
+    accounts.use(off);
+    expect(accounts.view()).toBeUndefined();
   });
 
   it('plans no more upon a walk than its limit', async () => {
@@ -254,7 +297,7 @@ describe('another configuration', () => {
     const both = await start(['stays', 'returns']);
     const one = await start(['stays'], both);
     await order(store, 'pause', 'incident');
-    for (const loop of one.loops) await loop(never);
+    await one.run();
     const again = await start(['stays', 'returns'], one);
     await again.run();
     expect(left()).toEqual(['paused', 'paused']);

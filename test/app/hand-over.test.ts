@@ -1,78 +1,107 @@
 import { expect, it } from 'vitest';
-import { createHandOvers } from '../../src/app/hand-over.ts';
-import { createHolding } from '../../src/app/holding.ts';
-import { createSerially } from '../../src/kit/serially.ts';
 import { NO_ACCOUNT } from '../../src/store/store.ts';
 import { createSharedStore } from '../support/fake-replicas.ts';
 import { createManualClock, settle } from '../support/manual-clock.ts';
-import { createTestLog } from '../support/silent.ts';
+import { accountNamed, configOf, type Opening, openSupervised } from '../support/supervised.ts';
 
 const LEASE = 15_000;
 const INTERVAL = LEASE / 5;
 const MINUTE = 60_000;
 
-/** A replica whose accounts are names: `damaged` ones can't be opened. What happens is in `course`. */
-function setUp(configured: readonly string[]) {
+interface Options {
+  /** Interval of the rounds of all accounts. */
+  readonly every?: string;
+}
+
+/** The supervisor of replica `one`. Openings of `damaged` accounts fail. */
+async function setUp(names: readonly string[], { every = '1s' }: Options = {}) {
   const clock = createManualClock();
   const database = createSharedStore(clock, LEASE);
   const damaged = new Set<string>();
+  const held = new Map<string, Promise<void>>();
   const course: string[] = [];
-  const log = createTestLog();
-  const { replicas } = database.join('one');
-  const deps = { clock, random: () => 0, log };
-  const holding = createHolding({ ...deps, replicas, accounts: configured });
-  const inTurn = createSerially();
-  let running: ReadonlySet<string> = new Set();
-  let opening: Promise<void> = Promise.resolve();
-  const handOvers = createHandOvers({
-    ...deps,
-    holding,
-    inTurn,
-    configured: () => configured,
-    running: () => running,
-    abort: names => void course.push(`abort ${names.join(' ')}`),
-    async goOver(accounts) {
-      await opening;
-      if ([...accounts].some(account => !running.has(account) && damaged.has(account))) throw new Error('damaged');
-      course.push(`run ${[...accounts].join(' ')}`);
-      running = accounts;
+  const openings: Opening[] = [];
+  const inFlight = new Map<string, number>();
+  const collect = { flowControl: { every }, dlq: { enabled: false }, events: { enabled: false } };
+  const config = (accounts: readonly object[], more: object = {}) => configOf(accounts, { collect, ...more });
+  const parts = await openSupervised({
+    clock,
+    store: database.join('one'),
+    config: config(names.map(name => accountNamed(name))),
+    intervals: { orders: MINUTE, retry: INTERVAL },
+    async request({ settings: { name } }, send) {
+      course.push(`request ${name}`);
+      inFlight.set(name, (inFlight.get(name) ?? 0) + 1);
+      await send().finally(() => inFlight.set(name, (inFlight.get(name) ?? 0) - 1));
+    },
+    async open(opening, open) {
+      const { name } = opening.settings;
+      openings.push(opening);
+      course.push(`open ${name}`);
+      await held.get(`open ${name}`);
+      if (damaged.has(name)) throw new Error('damaged');
+      const account = await open();
+      return {
+        ...account,
+        async stop() {
+          await account.stop();
+          await held.get(`stop ${name}`);
+          course.push(`stop ${name}`);
+        },
+      };
     },
   });
+  const { supervisor, log } = parts;
+  const rest = (...words: string[]) => course.filter(line => words.some(word => line.startsWith(word)));
   return {
+    ...parts,
     clock,
     database,
     damaged,
-    course,
-    log,
-    holding,
-    handOvers,
-    inTurn,
-    running: () => [...running].filter(account => account !== NO_ACCOUNT),
-    /** Openings wait for what this gives to be called. */
-    hold() {
+    openings,
+    inFlight,
+    config,
+    running: () => supervisor.state().running.map(({ name }) => name),
+    /** Openings and stops of accounts, in order. */
+    changes: () => rest('open', 'stop'),
+    requests: (name: string) => course.filter(line => line === `request ${name}`).length,
+    commits: (name: string) => database.course.filter(line => line === `one committed ${name}`).length,
+    /** `open a`, `stop a`: this waits until the returned function is called. */
+    hold(what: string) {
       const { promise, resolve } = Promise.withResolvers<void>();
-      opening = promise;
-      return resolve;
+      held.set(what, promise);
+      return () => {
+        held.delete(what);
+        resolve();
+      };
     },
-    lines: () => log.lines.map(({ level, fields, message }) => `${level} ${JSON.stringify(fields)} ${message}`),
+    handOvers: () =>
+      log.lines
+        .filter(({ message }) => message === 'accounts change hands')
+        .map(({ level, fields }) => `${level} ${JSON.stringify(fields)}`),
+    errors: () => log.lines.filter(({ level }) => level === 'error' || level === 'warn'),
   };
 }
 
-it('runs what it holds, and says in one line each time what has changed hands', async () => {
-  const { clock, database, course, handOvers, lines } = setUp(['a', 'b', 'c']);
+it('runs the accounts that it holds and logs gained and lost accounts in one line each time', async () => {
+  const { clock, database, supervisor, changes, handOvers, running } = await setUp(['a', 'b', 'c']);
   for (const account of ['a', 'b']) database.place(account, 'one');
   database.place('c', 'two');
-  handOvers.start();
+  expect(running()).toEqual([]);
+  supervisor.start();
   await clock.advance(0);
+  expect(running()).toEqual(['a', 'b']);
   database.place('b', 'two');
   await clock.advance(INTERVAL);
+  expect(running()).toEqual(['a']);
   database.place('c', 'one');
   await clock.advance(INTERVAL);
-  expect(course).toEqual(['run  a b', 'run  a', 'run  a c']);
-  expect(lines()).toEqual([
-    'info {"gained":"(shared: heartbeat), a, b","held":2} accounts change hands',
-    'info {"givenUp":"b","held":1} accounts change hands',
-    'info {"gained":"c","held":2} accounts change hands',
+  expect(running()).toEqual(['a', 'c']);
+  expect(changes()).toEqual(['open a', 'open b', 'stop b', 'open c']);
+  expect(handOvers()).toEqual([
+    'info {"gained":"(shared: heartbeat), a, b","held":2}',
+    'info {"lost":"b","held":1}',
+    'info {"gained":"c","held":2}',
   ]);
   expect([...database.holders()]).toEqual([
     [NO_ACCOUNT, 'one'],
@@ -81,117 +110,235 @@ it('runs what it holds, and says in one line each time what has changed hands', 
   ]);
 });
 
-it('ends at once what is read for an account that was lost, and only then anything else', async () => {
-  const { clock, database, course, handOvers, lines, hold } = setUp(['a', 'b']);
+it('saves an account before it releases the lease, and closes lost accounts before it opens gained ones', async () => {
+  const { clock, database, supervisor, changes, commits } = await setUp(['a', 'b']);
+  database.place('b', 'two');
+  supervisor.start();
+  await clock.advance(1000);
+  const before = commits('a');
+  database.place('a', 'two');
+  database.place('b', 'one');
+  await clock.advance(INTERVAL);
+  expect(changes()).toEqual(['open a', 'stop a', 'open b']);
+  expect(commits('a')).toBeGreaterThan(before);
+  const of = (account: string) => database.course.filter(line => line.endsWith(` ${account}`));
+  expect(of('a').slice(-2)).toEqual(['one committed a', 'one released a']);
+});
+
+it('stops a lost account at once, although another account is being opened', async () => {
+  const scene = await setUp(['a', 'b', 'c']);
+  const { clock, database, supervisor, openings, inFlight, hold, running, requests, commits, handOvers } = scene;
   for (const account of [NO_ACCOUNT, 'b']) database.place(account, 'one');
-  handOvers.start();
+  database.place('c', 'two');
+  supervisor.start();
   await clock.advance(0);
-  const go = hold();
+  const open = hold('open c');
+  database.place('c', 'one');
+  await clock.advance(INTERVAL);
+  expect(openings.map(({ settings }) => settings.name)).toEqual(['a', 'b', 'c']);
   database.isAway = true;
   await clock.advance(2 * LEASE);
   database.isAway = false;
   database.place('a', 'two');
   await database.join('two').replicas.renew(['a']);
   await clock.advance(INTERVAL);
-  expect(course.at(-1)).toBe('abort a');
-  go();
+  // Its closing waits for the account that is being opened.
+  expect(running()).toEqual(['a', 'b']);
+  const [a] = openings;
+  expect(inFlight.get('a')).toBe(0);
+  const [sent, committed, others] = [requests('a'), commits('a'), requests('b')];
+  await clock.advance(INTERVAL);
+  expect([requests('a'), commits('a')]).toEqual([sent, committed]);
+  expect(requests('b')).toBeGreaterThan(others);
+  await expect(a?.deps.store.commit('a', [{ key: 'k', value: '1' }])).rejects.toMatchObject({ reason: 'not_held' });
+  expect(await a?.deps.holding?.confirm('a')).toBe(false);
+  open();
   await settle();
-  expect(course.at(-1)).toBe('run  b');
-  expect(lines().at(-1)).toBe('info {"lost":"a","held":1} accounts change hands');
-  expect(lines().filter(line => line.startsWith('error'))).toEqual([]);
+  expect(running()).toEqual(['b', 'c']);
+  expect(handOvers().slice(-2)).toEqual(['info {"gained":"c","held":3}', 'info {"lost":"a","held":2}']);
+  expect(commits('a')).toBe(committed);
+  expect(scene.errors().filter(({ level }) => level === 'error')).toEqual([]);
 });
 
-it('gives back an account that can not be opened, holds up no other for it, and tries it again ever later', async () => {
-  const names = Array.from({ length: 40 }, (_, index) => `n${index}`);
-  const { clock, damaged, database, handOvers, running, log } = setUp(names);
-  for (const name of ['n7', 'n31']) damaged.add(name);
-  handOvers.start();
+it('closes an account that is lost while another is being closed, before it releases its lease', async () => {
+  const { clock, database, supervisor, hold, changes, requests } = await setUp(['a', 'b']);
+  supervisor.start();
+  await clock.advance(1000);
+  const stop = hold('stop b');
+  database.place('b', 'two');
+  await clock.advance(INTERVAL);
+  const rival = database.join('two').replicas;
+  database.place('a', 'two');
+  database.expire('a');
+  await rival.renew(['a']);
+  await clock.advance(INTERVAL);
+  const stopA = hold('stop a');
+  stop();
+  await clock.advance(2 * INTERVAL);
+  const released = () => database.course.filter(line => line.startsWith('one released'));
+  expect(released()).toEqual(['one released b']);
+  stopA();
+  await clock.advance(INTERVAL);
+  expect(released()).toEqual(['one released b', 'one released a']);
+  database.place('a', 'one');
+  await rival.release(['a']);
+  const before = requests('a');
+  await clock.advance(2 * INTERVAL);
+  expect(
+    changes()
+      .filter(line => line.endsWith(' a'))
+      .at(-1),
+  ).toBe('open a');
+  expect(requests('a')).toBeGreaterThan(before);
+});
+
+it('leaves the alerts of an account that is lost during a reload to the next holder', async () => {
+  const { clock, database, supervisor, config, hold } = await setUp(['a', 'b']);
+  const when = { above: { metric: 'delivery_flow_control_keys', value: 0 } };
+  const alerts = { enabled: true, evaluateEvery: '1s', rules: [{ name: 'Keys', when }] };
+  const [a, b] = [accountNamed('a'), accountNamed('b')];
+  for (const account of [NO_ACCOUNT, 'b']) database.place(account, 'one');
+  supervisor.start();
+  await clock.advance(1000);
+  await supervisor.reload(config([a, b], { alerts }), async () => undefined);
+  await clock.advance(3000);
+  const states = () => supervisor.alerting.alerts('a').map(({ state }) => state);
+  expect(states()).toEqual(['firing']);
+  const stop = hold('stop a');
+  const changed = { ...a, labels: { team: 'x' } };
+  const reloaded = supervisor.reload(config([changed, b], { alerts }), async () => undefined);
+  await settle();
+  database.place('a', 'two');
+  database.expire('a');
+  await database.join('two').replicas.renew(['a']);
+  await clock.advance(INTERVAL);
+  stop();
+  await reloaded;
+  await clock.advance(INTERVAL);
+  expect(states()).toEqual([]);
+  expect(supervisor.alerting.evaluations).toHaveLength(1);
+});
+
+it('releases an account that cannot be opened, keeps the others running and retries it with increasing delays', async () => {
+  const names = Array.from({ length: 8 }, (_, index) => `n${index}`);
+  const { clock, damaged, database, supervisor, running, changes, log } = await setUp(names, { every: '1h' });
+  for (const name of ['n2', 'n5']) damaged.add(name);
+  supervisor.start();
   await clock.advance(0);
-  expect(running().toSorted()).toEqual(names.filter(name => !damaged.has(name)).toSorted());
-  expect(database.holders().has('n7')).toBe(false);
+  expect(running()).toEqual(names.filter(name => !damaged.has(name)));
+  // One attempt for each account: the damaged ones concern no other.
+  expect(changes()).toHaveLength(8);
+  expect(database.holders().has('n2')).toBe(false);
   const failures = () => log.lines.filter(({ level }) => level === 'error').map(({ fields }) => fields);
   expect(failures()).toEqual([
-    { account: 'n7', error: 'Error: damaged', seconds: 15 },
-    { account: 'n31', error: 'Error: damaged', seconds: 15 },
+    { account: 'n2', error: 'Error: damaged', seconds: 15 },
+    { account: 'n5', error: 'Error: damaged', seconds: 15 },
   ]);
+  // No other replica has opened them: they are shown as failed.
+  expect(supervisor.state().running).toHaveLength(6);
+  expect(supervisor.state().accounts).toHaveLength(8);
   await clock.advance(30 * MINUTE);
   expect(failures().length).toBeGreaterThan(10);
   expect(failures().length).toBeLessThan(24);
   damaged.clear();
   await clock.advance(10 * MINUTE);
-  expect(running()).toHaveLength(40);
+  expect(running()).toEqual(names);
+  expect(changes().filter(line => line.startsWith('stop'))).toEqual([]);
+  expect(new Set(changes()).size).toBe(8);
 });
 
-it('keeps what it was given while the database is away, and opens it when that is back', async () => {
-  const { clock, database, damaged, handOvers, running, log } = setUp(['a', 'b']);
+it('keeps accounts that failed to open without the database, and opens them once it is available', async () => {
+  const { clock, database, damaged, supervisor, hold, running, errors } = await setUp(['a', 'b']);
   for (const name of ['a', 'b']) damaged.add(name);
-  handOvers.start();
-  // After the renewal, before anything is opened.
-  await new Promise<void>(resolve => setImmediate(resolve));
+  const open = ['open a', 'open b'].map(hold);
+  supervisor.start();
+  await clock.advance(0);
   database.isAway = true;
+  for (const go of open) go();
   await settle();
   expect(running()).toEqual([]);
   damaged.clear();
   database.isAway = false;
   await clock.advance(INTERVAL);
   expect(running()).toEqual(['a', 'b']);
-  expect(log.lines.filter(({ level }) => level === 'error')).toEqual([]);
+  expect(database.course.filter(line => line.includes('released'))).toEqual([]);
+  expect(errors().filter(({ level }) => level === 'error')).toEqual([]);
 });
 
-it('calls no account damaged that was lost while it was opened', async () => {
-  const { clock, database, damaged, handOvers, running, hold, log } = setUp(['a', 'b']);
+it.each([
+  ['fails', true],
+  ['succeeds', false],
+])('reports no failure when an account is lost while it is opened and the opening %s', async (_, fails) => {
+  const { clock, database, damaged, supervisor, running, hold, requests, commits, errors } = await setUp(['a', 'b']);
   for (const account of [NO_ACCOUNT, 'b']) database.place(account, 'one');
   database.place('a', 'two');
-  handOvers.start();
+  supervisor.start();
   await clock.advance(0);
-  const release = hold();
+  const open = hold('open a');
   database.place('a', 'one');
   await clock.advance(INTERVAL);
-  damaged.add('a');
+  if (fails) damaged.add('a');
   database.place('a', 'two');
   database.expire('a');
   await database.join('two').replicas.renew(['a']);
-  release();
+  await clock.advance(INTERVAL);
+  const released = () => database.course.filter(line => line === 'one released a');
+  // The opening has not ended.
+  expect(released()).toEqual([]);
+  open();
   await settle();
   expect(running()).toEqual(['b']);
-  expect(log.lines.filter(({ level }) => level === 'error')).toEqual([]);
+  await clock.advance(2 * INTERVAL);
+  expect(released()).toHaveLength(1);
+  expect([requests('a'), commits('a')]).toEqual([0, 0]);
+  expect(errors()).toEqual([]);
 });
 
-it('waits for a reload that is under way, and a reload for it', async () => {
-  const { clock, database, course, handOvers, inTurn, hold, running } = setUp(['a', 'b']);
+it('waits for a reload in progress, and a reload for it', async () => {
+  const { clock, database, supervisor, config, hold, running, changes } = await setUp(['a', 'b']);
   database.place('b', 'two');
-  const reload = Promise.withResolvers<void>();
-  const reloading = inTurn(() => reload.promise.then(() => void course.push('reloaded')));
-  handOvers.start();
+  const port = Promise.withResolvers<void>();
+  const names = ['a', 'b'].map(name => accountNamed(name));
+  const reloading = supervisor.reload(config(names, { push: { metrics: { every: '1m' } } }), () => port.promise);
+  supervisor.start();
   await clock.advance(0);
-  expect(course).toEqual([]);
-  reload.resolve();
+  expect(changes()).toEqual([]);
+  port.resolve();
   await reloading;
   await settle();
-  expect(course).toEqual(['reloaded', 'run  a']);
-  const go = hold();
+  expect(running()).toEqual(['a']);
+  const open = hold('open b');
   database.place('b', 'one');
   await clock.advance(INTERVAL);
-  const next = inTurn(async () => void course.push('reloaded'));
+  expect(changes()).toEqual(['open a', 'open b']);
+  let isCommitted = false;
+  const next = supervisor.reload(config([accountNamed('a', { labels: { team: 'x' } }), names[1] ?? {}]), async () => {
+    isCommitted = true;
+  });
   await settle();
-  expect(course).toHaveLength(2);
-  go();
+  expect([isCommitted, changes().length]).toEqual([false, 2]);
+  open();
   await next;
-  expect(course.slice(2)).toEqual(['run  a b', 'reloaded']);
+  expect(changes().slice(2)).toEqual(['stop a', 'open a']);
   expect(running()).toEqual(['a', 'b']);
 });
 
-it('begins none once it is to stop, and waits for the one that is under way', async () => {
-  const { clock, database, course, handOvers, hold } = setUp(['a', 'b']);
+it('opens no account once it stops, and waits for the opening in progress', async () => {
+  const { clock, database, supervisor, hold, changes, requests } = await setUp(['a', 'b']);
   database.place('b', 'two');
-  const go = hold();
-  handOvers.start();
+  const open = hold('open a');
+  supervisor.start();
   await clock.advance(0);
-  const stopped = handOvers.stop();
+  let isStopped = false;
+  const stopped = supervisor.stop().then(() => {
+    isStopped = true;
+  });
   database.place('b', 'one');
   await clock.advance(2 * INTERVAL);
-  go();
+  expect(isStopped).toBe(false);
+  open();
   await stopped;
   await clock.advance(2 * INTERVAL);
-  expect(course).toEqual(['run  a']);
+  expect(changes()).toEqual(['open a']);
+  expect([requests('a'), requests('b')]).toEqual([0, 0]);
 });

@@ -1,11 +1,14 @@
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import type { Account } from '../../src/app/account.ts';
-import { buildGeneration, type Generation } from '../../src/app/generation.ts';
-import { openBase, settle } from '../../src/app/parts.ts';
+import { openBase } from '../../src/app/parts.ts';
 import { recorded } from '../../src/app/recorded.ts';
-import { openRecording } from '../../src/app/recording.ts';
+import { createSampling, historyLimits } from '../../src/app/recording.ts';
+import type { RunningAccount } from '../../src/app/running-account.ts';
+import { createServing } from '../../src/app/served.ts';
+import { Supervisor } from '../../src/app/supervisor.ts';
 import { parseConfig } from '../../src/config/load.ts';
+import type { Config } from '../../src/config/schema.ts';
 import { startEmulator } from '../../src/emulator/server.ts';
 import { createClosing } from '../../src/kit/closing.ts';
 import { createAccountMeter } from '../../src/metrics/own.ts';
@@ -17,7 +20,7 @@ import { createTestLog } from '../support/silent.ts';
 const MINUTE = 60_000;
 const signal = new AbortController().signal;
 
-/** A generation whose loops are run by hand, on a store that the next one opens again. */
+/** An agent that runs rounds and samples by hand. Its store is a file, which the next agent opens again. */
 async function setUp() {
   const clock = createManualClock(Date.UTC(2026, 0, 1, 0, 30));
   const emulator = await startEmulator({ workload: false, scenario: 'dlq-growth', history: 600, clock });
@@ -42,30 +45,30 @@ async function setUp() {
       const loaded = configOf(history);
       const deps = { env: {}, clock, random: () => 0 };
       const base = await openBase(loaded, deps, closing);
-      let { generation } = await buildGeneration(loaded, base, { names: () => ['a'] });
+      const supervisor = await Supervisor.open(loaded, base);
+      const { served } = await createServing(supervisor, base);
+      const account = (): RunningAccount => {
+        const [only] = supervisor.state().running;
+        if (!only) throw new Error('the account is not open');
+        return only;
+      };
       return {
-        base,
-        get generation(): Generation {
-          return generation;
-        },
+        served,
+        account,
         async read() {
-          for (const { rounds } of generation.accounts.all) for (const { run } of rounds) await run(signal);
+          for (const { run } of account().account.rounds) await run(signal);
         },
         async sample() {
           await clock.advance(MINUTE);
-          for (const { body } of generation.recording.loops) await body(signal);
-          await generation.save();
+          await account().sample();
+          await supervisor.save();
         },
-        async reload(next: object, rules: readonly object[] = []) {
-          const built = await buildGeneration(configOf(next, rules), base, { names: () => ['a'] }, generation);
-          built.generation.alerting.take();
-          built.generation.recording.take();
-          ({ generation } = built);
-          return built.change.changes;
-        },
-        /** Without a save, as when it is killed. */
+        reload: (next: object, rules: readonly object[] = []) =>
+          supervisor.reload(configOf(next, rules), async () => undefined),
+        /** Closes without saving, like a process that is killed. */
         async end() {
-          await settle([generation.alerting.close(), generation.traces.close()], base);
+          await supervisor.stop();
+          await Promise.all([supervisor.alerting.close(), supervisor.exporting.close()]);
           await closing.close();
         },
         rows: async () => [...(await base.store.scan('a', 'history/')).keys()],
@@ -74,18 +77,19 @@ async function setUp() {
   };
 }
 
-const valueAt = ({ history }: Account, series: string) => history.recent(series, 10 * MINUTE).at(-1)?.value;
+const valueAt = ({ account: { history } }: RunningAccount, series: string) =>
+  history.recent(series, 10 * MINUTE).at(-1)?.value;
 
-it('is what is exposed at the same moment, and is there after a kill', async () => {
+it('records the values that are exposed at the same time, and restores them after a kill', async () => {
   const scene = await setUp();
   const first = await scene.open({});
-  const [account] = first.generation.accounts.all as [Account];
+  const account = first.account();
   await first.sample();
-  // Nothing was read: that is no 0.
+  // Before the first read there is no value, not a 0.
   expect([valueAt(account, 'delivery_dlq_messages'), valueAt(account, 'delivery_up')]).toEqual([undefined, 0]);
   await first.read();
   await first.sample();
-  const { body } = await first.generation.served.exposition({ account: 'a' }, 'text', false);
+  const { body } = await first.served.exposition({ account: 'a' }, 'text', false);
   const lines = body.toString().split('\n');
   let compared = 0;
   for (const line of lines) {
@@ -108,7 +112,7 @@ it('is what is exposed at the same moment, and is there after a kill', async () 
   afterThisTest(() => second.end());
   await second.sample();
   const query = { family: ['delivery_dlq_messages', 'delivery_up'], over: '1h', points: 100 };
-  const view = await second.generation.served.history('a', query);
+  const view = await second.served.history('a', query);
   const [messages] = view?.series.filter(({ family }) => family === 'delivery_dlq_messages') ?? [];
   expect(messages).toEqual({
     family: 'delivery_dlq_messages',
@@ -116,37 +120,31 @@ it('is what is exposed at the same moment, and is there after a kill', async () 
     values: [null, expect.any(Number), null],
   });
   expect(view?.times).toHaveLength(3);
-  expect(second.generation.history('b')).toBeUndefined();
+  expect(await second.served.history('b', query)).toBeUndefined();
   expect(recorded.length).toBeGreaterThan(20);
 });
 
-it('goes on through reloads, takes other limits, and is deleted where nothing shall be kept', async () => {
+it('continues the history through reloads, applies new limits, and deletes it if `keep` is 0', async () => {
   const scene = await setUp();
   const agent = await scene.open({ keep: '6h' });
   afterThisTest(() => agent.end());
-  const [loop] = agent.generation.recording.loops;
+  const account = agent.account();
   await agent.sample();
   expect(await agent.rows()).toHaveLength(1);
-  expect(await agent.reload({ keep: '5h', maxMB: 7 })).toEqual([
-    'store.history.keep changed',
-    'store.history.maxMB changed',
-  ]);
-  // What has not changed goes on undisturbed.
-  expect(agent.generation.recording.loops[0]?.body).toBe(loop?.body);
+  expect(await agent.reload({ keep: '5h', maxMB: 7 })).toEqual(['store changed']);
+  expect(agent.account()).toBe(account);
   const growth = { metric: 'delivery_collector_consecutive_failures', over: '1h', atLeast: 1 };
   await agent.reload({ keep: '5h', maxMB: 7 }, [{ name: 'Grows', when: { growth } }]);
-  expect(agent.generation.recording.loops[0]?.body).not.toBe(loop?.body);
   await agent.sample();
-  const [account] = agent.generation.accounts.all as [Account];
   // A condition selects it, and it is recorded.
   expect(valueAt(account, 'delivery_collector_consecutive_failures{collector="dlq",round="full"}')).toBe(0);
   await agent.reload({ keep: '0s' });
   await agent.sample();
   expect(await agent.rows()).toEqual([]);
-  expect(account.history.recent('delivery_up', 10 * MINUTE)).toHaveLength(3);
+  expect(account.account.history.recent('delivery_up', 10 * MINUTE)).toHaveLength(3);
 });
 
-it('samples accounts at different times, says when one was taken, and survives a bug', async () => {
+it('reports problems after each sample, and logs a failed one as a bug', async () => {
   const clock = createManualClock();
   const log = createTestLog();
   const { config } = parseConfig(
@@ -156,7 +154,6 @@ it('samples accounts at different times, says when one was taken, and survives a
     'x.yaml',
   );
   const taken: string[] = [];
-  const limits: number[] = [];
   const accountOf = (name: string, sample: () => Promise<void>) =>
     ({
       name,
@@ -165,22 +162,60 @@ it('samples accounts at different times, says when one was taken, and survives a
       meter: createAccountMeter({ requests: [], bytes: [], collectors: [] }, () => 0),
       budgetRemaining: () => undefined,
       isTokenRejected: () => undefined,
-      history: { sample, recent: () => [], use: ({ maxBytes }: { maxBytes: number }) => limits.push(maxBytes) },
+      history: { sample, recent: () => [] },
       problems: {
         firstSeen: () => undefined,
         saw: (_problems: unknown, at: number) => taken.push(`${name} ${at - clock.now()}`),
       },
     }) as unknown as Account;
-  const { loops } = openRecording({
-    config,
-    accounts: [accountOf('a', async () => undefined), accountOf('b', () => Promise.reject(new Error('a bug')))],
-    sources: [],
-    clock,
-    log,
-  });
-  expect(new Set(loops.map(({ firstDelay }) => firstDelay)).size).toBe(2);
-  expect(limits).toEqual([50e6, 50e6]);
-  for (const { body } of loops) await body(signal);
+  const [settings] = config.accounts as [Config['accounts'][number]];
+  const deps = { config, settings, sources: [], autoCancel: undefined, clock, log };
+  await createSampling(
+    accountOf('a', async () => undefined),
+    deps,
+  )();
+  await createSampling(
+    accountOf('b', () => Promise.reject(new Error('a bug'))),
+    deps,
+  )();
   expect(taken).toEqual(['a 0']);
   expect(log.lines.map(({ message }) => message)).toEqual(['bug']);
+});
+
+it('limits each account to an equal share of the history', () => {
+  const accounts = ['a', 'b'].map(name => ({ name, baseUrl: 'http://127.0.0.1:1', token: 'x' }));
+  const { config } = parseConfig(JSON.stringify({ accounts }), 'x.yaml');
+  expect(historyLimits(config)).toEqual({ keep: config.store.history.keep, maxBytes: 50e6 });
+});
+
+it('samples started accounts at different times', async () => {
+  const clock = createManualClock();
+  const { config } = parseConfig(
+    JSON.stringify({
+      log: { level: 'silent' },
+      store: { kind: 'memory' },
+      accounts: ['a', 'b'].map(name => ({ name, baseUrl: 'http://127.0.0.1:1', token: 'x' })),
+    }),
+    'x.yaml',
+  );
+  let calls = 0;
+  const random = () => {
+    calls += 1;
+    return (calls * 0.37) % 1;
+  };
+  const closing = createClosing();
+  afterThisTest(closing.close);
+  const loaded = { file: 'x.yaml', config, hash: '', warnings: [] };
+  const supervisor = await Supervisor.open(loaded, await openBase(loaded, { env: {}, clock, random }, closing));
+  closing.add('accounts', () => supervisor.close());
+  closing.add('loops', () => supervisor.stop());
+  const start = clock.now();
+  supervisor.start();
+  await clock.advance(8000);
+  const times = supervisor
+    .state()
+    .running.flatMap(({ account }) => account.history.recent('delivery_up', MINUTE).map(({ at }) => at - start));
+  expect(times).toHaveLength(2);
+  expect(new Set(times).size).toBe(2);
+  for (const time of times) expect(time).toBeGreaterThanOrEqual(5000);
 });

@@ -1,10 +1,11 @@
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { openAccount } from '../../src/app/account.ts';
 import { type AgentDeps, startAgent } from '../../src/app/agent.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { systemClock } from '../../src/kit/clock.ts';
-import { attachSqliteStore } from '../../src/store/sqlite.ts';
+import { attachSqliteStore, openSqliteStore } from '../../src/store/sqlite.ts';
 import { scrape } from '../support/agent.ts';
 import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
@@ -93,6 +94,37 @@ it('goes over to accounts that are added, changed or gone, and lets the others b
   await eventually(async () => expect(await waiting('added')).toBe(7));
 });
 
+it('serves every series of all accounts while a changed account is opened again', async () => {
+  let whileOpening: () => Promise<void> = async () => undefined;
+  const { account, folder, write, start } = await setUp({
+    async openAccount(...which) {
+      const opened = await openAccount(...which);
+      await whileOpening();
+      return opened;
+    },
+  });
+  const above = { above: { metric: 'delivery_dlq_messages', value: 5 } };
+  const common = {
+    collect: { flowControl: { every: '20ms' }, events: { enabled: false } },
+    store: { path: join(folder, 'store.db') },
+    autoCancel: { mode: 'plan', rules: [{ name: 'r', match: { url: { prefix: ['https://'] } } }] },
+    alerts: { enabled: true, rules: [{ name: 'Many', when: above }] },
+  };
+  const { agent, waiting } = await start({ ...common, accounts: ['kept', 'changed'].map(name => account(name)) });
+  for (const name of ['kept', 'changed']) await eventually(async () => expect(await waiting(name)).toBe(7));
+  const exposed: string[] = [];
+  whileOpening = async () => void exposed.push(await (await fetch(`${agent.url}/metrics`)).text());
+  write({ ...common, accounts: [account('kept'), account('changed', { labels: { team: 'x' } })] });
+  await agent.reload();
+  expect(exposed).toHaveLength(1);
+  for (const name of ['kept', 'changed']) {
+    const labels = name === 'changed' ? ',team="x"' : '';
+    expect(exposed[0]).toContain(`delivery_account_info{account="${name}"${labels}} 1`);
+    expect(exposed[0]).toContain(`delivery_auto_cancel_paused{account="${name}"} 0`);
+    expect(exposed[0]).toContain(`delivery_watch_alerts{account="${name}",alert="Many",state="firing"} 0`);
+  }
+});
+
 it('shows what an account was like before until it was read, and no longer than data may be old', async () => {
   const { account, write, start, waits } = await setUp();
   const staleness = { withdrawAtMost: '1s', markAfter: 3, withdrawAfter: 5 };
@@ -149,7 +181,7 @@ it.each<[string, (setup: Awaited<ReturnType<typeof setUp>>) => void, RegExp]>([
   expect(await reads('a')).toBeGreaterThan(before);
 });
 
-it('goes on with all accounts when what comes after them can not be had', async () => {
+it('reads an account whose auto-cancel journal is damaged, reports that, and opens the journal once it is repaired', async () => {
   const { account, folder, write, start } = await setUp();
   const path = join(folder, 'store.db');
   const common = {
@@ -157,24 +189,56 @@ it('goes on with all accounts when what comes after them can not be had', async 
     collect: { flowControl: { every: '20ms' }, events: { enabled: false } },
     autoCancel: { mode: 'plan', rules: [{ name: 'r', match: { url: { prefix: ['https://'] } } }] },
   };
-  const { agent, reads, waiting } = await start({ ...common, accounts: [account('a'), account('b')] });
+  const { agent, reads, waiting, value } = await start({ ...common, accounts: [account('a'), account('b')] });
   for (const name of ['a', 'b']) await eventually(async () => expect(await waiting(name)).toBe(7));
+  const lines = (value: string | null) => [{ key: 'auto-cancel/journal/000000000001', value }];
   const other = await attachSqliteStore({ path });
-  await other.commit('c', [{ key: 'auto-cancel/journal/000000000001', value: 'no line' }]);
-  await other.close();
+  await other.commit('c', lines('no line'));
   const changed = (name: string) => account(name, { labels: { team: 'x' } });
-  const accounts = [changed('a'), changed('b'), account('c')];
-  for (let time = 0; time < 2; time += 1) {
-    const before = [await reads('a'), await reads('b')].map(value => value ?? 0);
-    write({ ...common, accounts });
-    expect(await agent.reload()).toMatchObject({ faults: [{ message: expect.stringContaining('journal') }] });
-    for (const [index, name] of ['a', 'b'].entries()) {
-      expect(await waiting(name)).toBe(7);
-      await eventually(async () => expect(await reads(name)).toBeGreaterThan(before[index] ?? 0));
-    }
+  const before = [await reads('a'), await reads('b')].map(value => value ?? 0);
+  write({ ...common, accounts: [changed('a'), changed('b'), account('c')] });
+  expect(await agent.reload()).toEqual({ changed: ['accounts: a changed, b changed, c added'] });
+  for (const [index, name] of ['a', 'b'].entries()) {
+    expect(await waiting(name)).toBe(7);
+    await eventually(async () => expect(await reads(name)).toBeGreaterThan(before[index] ?? 0));
   }
-  write({ ...common, accounts: accounts.slice(0, 2) });
-  expect(await agent.reload()).toEqual({ changed: ['accounts: a changed, b changed'] });
+  await eventually(async () => expect(await waiting('c')).toBe(7));
+  const paused = (name: string) => value('delivery_auto_cancel_paused', { account: name });
+  expect([await paused('a'), await paused('c')]).toEqual([0, undefined]);
+  await other.commit('c', lines(null));
+  await other.close();
+  write({ ...common, accounts: [changed('a'), changed('b'), account('c')], log: { level: 'error' } });
+  expect(await agent.reload()).toEqual({ changed: ['log changed'] });
+  expect(await paused('c')).toBe(0);
+});
+
+it('runs all accounts except one with a damaged row, reports that, and opens it once the row is repaired', async () => {
+  const { account, folder, write, start } = await setUp();
+  const path = join(folder, 'store.db');
+  const spent = (value: string | null) => [{ key: 'budget/spent', value }];
+  const first = await openSqliteStore({ path });
+  await first.commit('b', spent('no JSON'));
+  await first.close();
+  const common = { store: { path }, alerts: { enabled: true } };
+  const { agent, waiting, value } = await start({ ...common, accounts: [account('a'), account('b')] });
+  await eventually(async () => expect(await waiting('a')).toBe(7));
+  const up = async () => [await value('delivery_up', { account: 'a' }), await value('delivery_up', { account: 'b' })];
+  expect(await up()).toEqual([1, 0]);
+  for (const url of ['/', '/accounts/b', '/api/v1/status', '/api/v1/overview', '/api/v1/accounts/b', '/-/ready']) {
+    expect([url, (await fetch(`${agent.url}${url}`)).status]).toEqual([url, 200]);
+  }
+  const page = await (await fetch(`${agent.url}/accounts/b`)).text();
+  expect(page).toContain('the account could not be opened');
+  expect((await fetch(`${agent.url}/probe?account=b`)).status).toBe(200);
+  write({ ...common, accounts: [account('a'), account('b', { labels: { team: 'x' } })] });
+  await agent.reload();
+  expect(await up()).toEqual([1, 0]);
+  const other = await attachSqliteStore({ path });
+  await other.commit('b', spent(null));
+  await other.close();
+  write({ ...common, accounts: [account('a'), account('b')] });
+  await agent.reload();
+  await eventually(async () => expect(await up()).toEqual([1, 1]));
 });
 
 it('names the place of a fault', async () => {
@@ -213,7 +277,7 @@ it('goes over to another port, and to no other than it says', async () => {
   const { agent } = await start({ accounts: [account('a')] });
   const before = agent.url;
   write({ accounts: [account('a')], server: { listen: '127.0.0.2:0', allowedHosts: ['127.0.0.2'] } });
-  expect(await agent.reload()).toEqual({ changed: ['server.listen changed', 'server.allowedHosts changed'] });
+  expect(await agent.reload()).toEqual({ changed: ['server changed'] });
   expect(agent.url).not.toBe(before);
   expect((await fetch(`${agent.url}/-/ready`)).status).toBe(200);
   await eventually(() => expect(fetch(`${before}/-/ready`)).rejects.toThrow());
@@ -278,7 +342,7 @@ it('takes over what is excluded of /metrics and /probe in every format, and the 
   const before = (await reads('a')) ?? 0;
 
   write({ accounts: accounts(['delivery_flow_control_k*']), alerts });
-  expect(await agent.reload()).toEqual({ changed: ['accounts.collect.families: a changed'] });
+  expect(await agent.reload()).toEqual({ changed: ['accounts: a changed'] });
   expect(await keys('a')).toBeUndefined();
   expect(await keys('b')).toBe(1);
   for (const accept of FORMATS) {
@@ -297,7 +361,7 @@ it('takes over what is excluded of /metrics and /probe in every format, and the 
   // What comes back was not read anew.
   waits.add('a');
   write({ accounts: accounts([]), alerts });
-  expect(await agent.reload()).toEqual({ changed: ['accounts.collect.families: a changed'] });
+  expect(await agent.reload()).toEqual({ changed: ['accounts: a changed'] });
   expect(await keys('a')).toBe(1);
 
   write({
@@ -310,7 +374,7 @@ it('takes over what is excluded of /metrics and /probe in every format, and the 
       families: { exclude: ['delivery_flow_control_k*'] },
     },
   });
-  expect(await agent.reload()).toEqual({ changed: ['collect.families.exclude changed'] });
+  expect(await agent.reload()).toEqual({ changed: ['accounts: b changed', 'collect changed'] });
   expect(await keys('a')).toBe(1);
   expect(await keys('b')).toBeUndefined();
 });

@@ -6,19 +6,17 @@ import { loadConfig } from '../../src/config/load.ts';
 import { newFolder } from '../support/folder.ts';
 import { createTestLog } from '../support/silent.ts';
 
-it('is one at a time, at whichever moment the next is asked for', async () => {
+it('runs one reload at a time, regardless of when the next is requested', async () => {
   const file = join(newFolder(), 'config.yaml');
   writeFileSync(file, 'accounts: [{ name: a, baseUrl: "https://a.example", token: aaaaaaaa }]');
   const loaded = loadConfig(file, {});
   for (let turns = 0; turns < 12; turns += 1) {
     let [running, most] = [0, 0];
-    const asked: Promise<unknown>[] = [];
+    const requested: Promise<unknown>[] = [];
     const { promise: isOver, resolve: end } = Promise.withResolvers<readonly string[]>();
     let begun = 0;
-    const runtime: ReloadDeps['runtime'] = {
-      log: createTestLog(),
+    const supervisor: ReloadDeps['supervisor'] = {
       loaded,
-      configRead: () => undefined,
       async reload() {
         begun += 1;
         running += 1;
@@ -28,14 +26,21 @@ it('is one at a time, at whichever moment the next is asked for', async () => {
         return [];
       },
     };
-    const reloading = createReloading({ runtime, env: {}, tried: undefined, openPort: async () => undefined });
-    asked.push(reloading.reload(), reloading.reload());
+    const reloading = createReloading({
+      supervisor,
+      log: createTestLog(),
+      configRead: () => undefined,
+      env: {},
+      tried: undefined,
+      openPort: async () => undefined,
+    });
+    requested.push(reloading.reload(), reloading.reload());
     while (begun === 0) await new Promise(resolve => setTimeout(resolve, 1));
     end([]);
     await isOver;
     for (let turn = 0; turn < turns; turn += 1) await undefined;
-    asked.push(reloading.reload());
-    await Promise.all(asked);
+    requested.push(reloading.reload());
+    await Promise.all(requested);
     expect([turns, most]).toEqual([turns, 1]);
   }
 });

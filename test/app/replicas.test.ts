@@ -182,3 +182,24 @@ it('runs all accounts but the one whose rows are damaged, which it gives back', 
   await eventually(() => expect(database.course).toContain('one released b'));
   expect(database.holders().has('b')).toBe(false);
 });
+
+it('leaves an account that it could not open to the replica that opened it', async () => {
+  const { database, start, shown } = await setUp();
+  const key = 'budget/spent';
+  await database.rows.commit('b', [{ key, value: 'no JSON' }]);
+  database.place('a', 'one');
+  database.place('b', 'two');
+  const one = await start('one', ['a', 'b']);
+  await eventually(async () => expect(await shown(one)).toEqual([['a']]));
+  const failures = () => {
+    const rounds = one.agent.status().flatMap(({ collectors }) => collectors.flatMap(({ rounds }) => rounds));
+    return rounds.flatMap(({ failure }) => failure?.reason ?? []);
+  };
+  database.place('b', 'one');
+  await eventually(() => expect(failures()).toEqual(['store']));
+  await database.rows.commit('b', [{ key, value: null }]);
+  database.place('b', 'two');
+  const two = await start('two', ['a', 'b']);
+  await eventually(async () => expect(await shown(one, two)).toEqual([['a'], ['b']]));
+  await eventually(() => expect(failures()).toEqual([]));
+});

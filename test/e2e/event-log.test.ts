@@ -1,3 +1,4 @@
+import { readFileSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { BOUNDS } from '../../src/collectors/events/tally.ts';
@@ -9,6 +10,7 @@ import { eventually } from '../support/eventually.ts';
 import { traffic } from '../support/traffic.ts';
 
 const KILLS = 20;
+const RELOADS = 100;
 const MESSAGES = 4000;
 /** Milliseconds over which messages are published, and by which events are late at most. */
 const TRAFFIC = 25_000;
@@ -18,7 +20,37 @@ const OVERLAP = 3000;
 const chance = createChance();
 const upTo = (most: number) => chance.between(0, most - 1);
 
-it(`counts every event and every life exactly, killed ${KILLS} times by SIGKILL`, async () => {
+type Agent = ReturnType<typeof createAgent>;
+
+/** Kills and starts the agent again and again. */
+async function kill(agent: Agent, scrape: () => Promise<unknown>): Promise<void> {
+  for (let kill = 0; kill < KILLS; kill += 1) {
+    await sleep(100 + upTo(1800));
+    if (agent.url) await scrape();
+    expect(await agent.end()).toBe('SIGKILL');
+    agent.launch();
+  }
+}
+
+/** Opens the account with other labels again and again. */
+async function reload(agent: Agent, scrape: () => Promise<unknown>): Promise<void> {
+  const config = JSON.parse(readFileSync(agent.configFile, 'utf8'));
+  const reloads = () => (agent.process.stderr().match(/"the configuration is reloaded"/g) ?? []).length;
+  for (let number = 0; number < RELOADS; number += 1) {
+    await sleep(upTo(400));
+    await scrape();
+    config.accounts[0].labels = { number: String(number) };
+    writeFileSync(agent.configFile, JSON.stringify(config));
+    const before = reloads();
+    agent.process.kill('SIGHUP');
+    await eventually(() => expect(reloads()).toBeGreaterThan(before));
+  }
+}
+
+it.each([
+  [`killed ${KILLS} times by SIGKILL`, kill],
+  [`with ${RELOADS} reloads that change the account`, reload],
+])('counts every event and every life exactly, %s', async (_what, interrupt) => {
   const emulator = await emulateEmpty({
     dialect: {
       logLateShare: 0.3,
@@ -80,12 +112,7 @@ it(`counts every event and every life exactly, killed ${KILLS} times by SIGKILL`
     })) as never,
   );
 
-  for (let kill = 0; kill < KILLS; kill += 1) {
-    await sleep(100 + upTo(1800));
-    if (agent.url) await scrape();
-    expect(await agent.end()).toBe('SIGKILL');
-    agent.launch();
-  }
+  await interrupt(agent, scrape);
 
   await agent.process.listensAt();
   const truth = truthOf(all, Number.POSITIVE_INFINITY);

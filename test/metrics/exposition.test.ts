@@ -115,24 +115,23 @@ describe('the exposition', () => {
     expect([first.asked(), second.asked()]).toEqual([2, 1]);
   });
 
-  test('over other sources renders only those that are new, and shows none that is gone', () => {
+  test('renders only new sources after a change of sources, and omits removed ones', () => {
     const { first, second, agent } = createSources();
     const exposition = createExposition([first, agent]);
-    const bodyOf = (of: typeof exposition, gzip: boolean) => {
-      const body = of.render({ scope: 'everything', format: 'text', gzip });
-      return (gzip ? gunzipSync(body) : body).toString();
+    const body = (gzip: boolean) => {
+      const rendered = exposition.render({ scope: 'everything', format: 'text', gzip });
+      return (gzip ? gunzipSync(rendered) : rendered).toString();
     };
-    bodyOf(exposition, true);
-    const other = exposition.over([second, agent]);
-    const shown = bodyOf(other, true);
+    body(true);
+    exposition.use([second, agent]);
+    const shown = body(true);
     expect([first.asked(), second.asked(), agent.asked()]).toEqual([1, 1, 1]);
     expect(shown).toBe(text('everything', 'text', [second, agent]));
     agent.set({});
-    for (const gzip of [true, false]) {
-      expect(bodyOf(other, gzip)).not.toContain('process_cpu_seconds_total');
-      expect(bodyOf(exposition, gzip)).toBe(text('everything', 'text', [createSources().first, agent]));
-    }
-    expect(() => other.over([first, { ...second, families: [{ ...waiting, help: 'another' }] }])).toThrow('two ways');
+    for (const gzip of [true, false]) expect(body(gzip)).not.toContain('process_cpu_seconds_total');
+    const contradiction = { ...second, families: [{ ...waiting, help: 'another' }] };
+    expect(() => exposition.use([first, contradiction])).toThrow('two ways');
+    expect(body(false)).toBe(text('everything', 'text', [createSources().second, agent]));
   });
 
   test('shows the others when one source throws and somebody takes the error', () => {

@@ -1,19 +1,17 @@
-/** One process of the agent: its parts as `createRuntime` builds them, without a port, on a simulated machine that may kill or stop it. */
+/** One process of the agent: the supervisor and its accounts, without a port, on a simulated machine that may kill or stop it. */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { type Account, openAccount } from '../../src/app/account.ts';
-import { type Alerting, openAlerting } from '../../src/app/alerting.ts';
-import { type AutoCancel, createAutoCancel } from '../../src/app/auto-cancel.ts';
-import { createHandOvers } from '../../src/app/hand-over.ts';
+import { type Account, type AccountDeps, openAccount } from '../../src/app/account.ts';
+import type { AccountSettings } from '../../src/app/account-client.ts';
 import { createHolding, telling } from '../../src/app/holding.ts';
+import type { Base } from '../../src/app/parts.ts';
+import { Supervisor } from '../../src/app/supervisor.ts';
+import { createAgentLog } from '../../src/app/view/agent-log.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { createSecretValues } from '../../src/config/secrets.ts';
 import type { Clock } from '../../src/kit/clock.ts';
-import type { Log } from '../../src/kit/log.ts';
-import { createSerially } from '../../src/kit/serially.ts';
 import type { Tracer } from '../../src/kit/tracer.ts';
 import { createExposition } from '../../src/metrics/exposition.ts';
-import { accountInfoFamily } from '../../src/metrics/own.ts';
-import { createLoops, type Loops } from '../../src/scheduler/loop.ts';
+import type { ProcessMetrics } from '../../src/metrics/process.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { AgentClient } from './disk.ts';
 import {
@@ -99,44 +97,19 @@ export interface HostHooks {
   closed(process: Process): void;
 }
 
-/** Between two checks of auto-cancel for due work; after a walk it checks at once. */
-const ACT_EVERY = 40 * SECOND;
-/** Between two checks for orders of operators. Longer than the agent's, so that more may happen between two. */
-const ORDERS_EVERY = 5 * SECOND;
-const SAVE_EVERY = 60 * SECOND;
+/**
+ * Longer than the agent's intervals, so that a run takes fewer steps and more may happen between two checks. Nothing here judges
+ * histories.
+ */
+const INTERVALS = { save: 60 * SECOND, act: 10 * SECOND, orders: 5 * SECOND, sample: 3600 * SECOND, retry: 5 * SECOND };
 
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
 
-/** The account of a host, with the loops of its rounds. */
-interface Session {
-  readonly process: Mutable<Process>;
-  readonly account: Account;
-  readonly rounds: Loops;
-}
-
-/** The parts for one configuration and one set of open accounts. */
-interface Generation {
-  readonly config: Config;
-  readonly session: Session | undefined;
-  readonly alerting: Alerting;
-  readonly autoCancel: AutoCancel | undefined;
-}
-
-interface Parts {
-  readonly machine: Machine;
-  readonly hooks: HostHooks;
-  readonly host: Host;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly store: Store;
-  readonly holding: ReturnType<typeof createHolding> | undefined;
-  readonly log: Log;
-  readonly tracer: Tracer;
-}
-
-function createProcess(config: Config, { host, clock, machine, hooks, holding }: Parts): Mutable<Process> {
+function createProcess(host: Host, machine: Machine, hooks: HostHooks, clock: Clock, config: () => Config) {
   const process: Mutable<Process> = {
-    config,
+    get config() {
+      return config();
+    },
     startedAt: machine.time.now,
     clock,
     steps: [],
@@ -150,7 +123,7 @@ function createProcess(config: Config, { host, clock, machine, hooks, holding }:
     isRunning: false,
     isClosed: false,
     accepted: 0,
-    leaseLeft: () => holding?.remaining(ACCOUNT) ?? Number.POSITIVE_INFINITY,
+    leaseLeft: () => Number.POSITIVE_INFINITY,
     step: () => hooks.step(host),
     witness: () => hooks.witness(process),
     scrape: () => '',
@@ -161,106 +134,15 @@ function createProcess(config: Config, { host, clock, machine, hooks, holding }:
   return process;
 }
 
-async function openSession(process: Mutable<Process>, { machine, ...parts }: Parts): Promise<Session> {
-  const { config } = process;
-  const dispatcher = machine.service.dispatcherFor(process);
-  const [settings] = config.accounts as [Config['accounts'][number]];
-  const account = await openAccount(settings, {
-    ...parts,
-    config,
-    env: {},
-    secrets: createSecretValues(config, {}),
-    dispatchers: { for: () => dispatcher },
-    accountInfo: accountInfoFamily([settings.labels]),
-    requestSeconds: { observe: () => undefined },
-    backfill: undefined,
-    traceQueue: () => undefined,
-  });
-  const roundOf = (collector: string, round: string) =>
-    account
-      .state(collector)
-      ?.status()
-      .rounds.find(each => each.round === round);
-  process.observedAt = (collector, round) => roundOf(collector, round)?.dataAt;
-  return { process, account, rounds: createLoops(parts) };
-}
-
-function startRounds({ process, account, rounds }: Session, { hooks }: Parts, afterWalk: () => void): void {
-  for (const { collector, round, every, run } of account.rounds) {
-    // It reads a file, and requests nothing from the service.
-    if (collector === 'account') continue;
-    void rounds.start(every, 0, async signal => {
-      const actor: RoundActor = { collector, round };
-      hooks.roundBegins(process, actor);
-      await actors.run(actor, () => run(signal));
-      if (!process.isAlive || signal.aborted) return;
-      const status = account
-        .state(collector)
-        ?.status()
-        .rounds.find(each => each.round === round);
-      hooks.roundEnded(process, actor, status?.success === true, status?.failure?.reason);
-      if (round === 'full') afterWalk();
-    });
-  }
-  process.isRunning = true;
-}
-
-/** Builds the next generation without starting its loops. */
-async function build(config: Config, process: Mutable<Process> | undefined, parts: Parts, before?: Generation) {
-  const kept = before?.session?.process === process ? before?.session : undefined;
-  const session = kept ?? (process && (await openSession(process, parts)));
-  const { holding } = parts;
-  const common = { ...parts, config, accounts: session ? [session.account] : [] };
-  const alerting = await openAlerting({ ...common, env: {} }, before?.alerting);
-  const { outbox, states: alertStates } = alerting;
-  const autoCancel = await createAutoCancel(
-    { ...common, outbox, alertStates, leaseLeft: account => holding?.remaining(account) },
-    before?.autoCancel,
-    before !== undefined,
-  );
-  return { config, session, alerting, autoCancel };
-}
-
-/** The loops of a generation. `act`: checks for due work at once. */
-function startLoops({ config, session, alerting, autoCancel }: Generation, { clock, random, hooks, machine }: Parts) {
-  const loops = createLoops({ clock, random });
-  const [orders, ...runs] = autoCancel?.loops ?? [];
-  let acting: Promise<void> | undefined;
-  function act(signal: AbortSignal): Promise<void> {
-    acting ??= actors.run('acting', async () => {
-      for (const run of runs) await run(signal);
-      acting = undefined;
-    });
-    return acting;
-  }
-  const stopping = new AbortController();
-  if (orders) void loops.start(ORDERS_EVERY, ORDERS_EVERY, orders);
-  void loops.start(ACT_EVERY, ACT_EVERY, () => act(stopping.signal));
-  if (session) {
-    const { process, account } = session;
-    void loops.start(SAVE_EVERY, SAVE_EVERY, () => account.save().catch(() => undefined));
-    const { evaluateEvery } = config.alerts;
-    for (const evaluate of alerting.evaluations(autoCancel?.sources ?? [])) {
-      void loops.start(evaluateEvery, evaluateEvery / 2, async () => {
-        process.evaluatedAt = machine.time.now;
-        await evaluate();
-        if (process.isAlive && !process.isClosed) hooks.evaluated(process);
-      });
-    }
-    const sources = [...account.sources, ...(autoCancel?.sources ?? []), ...alerting.sources];
-    const exposition = createExposition(sources);
-    process.scrape = () => exposition.render({ scope: 'everything', format: 'text', gzip: false }).toString();
-    process.firing = () =>
-      alerting.alerts().flatMap(({ state, labels }) => (state === 'firing' ? (labels.alertname ?? '') : []));
-  }
-  return {
-    act: () => void act(stopping.signal),
-    async close() {
-      stopping.abort();
-      await Promise.all([loops.close(), acting]);
-    },
-  };
-}
+/** Metrics of the process are not simulated. */
+const NO_PROCESS_METRICS = {
+  requestSeconds: { observe: () => undefined },
+  spans: { inc: () => undefined },
+  source: { families: [], revision: () => 0, samples: () => new Map() },
+  refresh: async () => undefined,
+  configLoaded: () => undefined,
+  configRead: () => undefined,
+} as unknown as ProcessMetrics;
 
 /** Resolves after the parts are built; never, if the process dies before. */
 export async function startHost(config: Config, id: string, machine: Machine, hooks: HostHooks): Promise<Host> {
@@ -272,18 +154,21 @@ async function createHost(config: Config, id: string, life: ProcessLife, machine
   const clock = createProcessClock(machine, life);
   const random = () => machine.random();
   let process: Mutable<Process> | undefined;
-  let current: Generation | undefined;
-  let loops: ReturnType<typeof startLoops> | undefined;
-  const host: Mutable<Host> = {
+  let account: Account | undefined;
+  let supervisor: Supervisor | undefined;
+  let isUp = false;
+  let isEnding = false;
+  const loaded = (next: Config) => ({ file: 'model.yaml', config: next, hash: 'model', warnings: [] });
+  const host: Host = {
     id,
     life,
     get account() {
       return process;
     },
     get isUp() {
-      return current !== undefined;
+      return isUp;
     },
-    reload: next => owners.run(life, () => inTurn(() => switchTo(next, process !== undefined))),
+    reload: next => owners.run(life, async () => void (await supervisor?.reload(loaded(next), async () => undefined))),
     close: () => owners.run(life, close),
   };
   hooks.begun(host);
@@ -291,7 +176,7 @@ async function createHost(config: Config, id: string, life: ProcessLife, machine
   const write = (line: string) => {
     if (life.isAlive) hooks.log(line);
   };
-  const log = createQuietLog(write);
+  const log = { ...createQuietLog(write), use: () => undefined };
   const client: AgentClient = {
     id,
     get isAlive() {
@@ -305,71 +190,127 @@ async function createHost(config: Config, id: string, life: ProcessLife, machine
   const opened = hooks.store(client, host);
   const { replicas } = opened;
   const holding = replicas && createHolding({ replicas, accounts: [ACCOUNT], clock, random, log });
-  const store = holding ? telling(opened, holding) : opened;
-  const parts: Parts = { machine, hooks, host, clock, random, store, holding, log, tracer: createQuietTracer(write) };
-  const inTurn = createSerially();
+  const store: Store = holding ? telling(opened, holding) : opened;
 
-  /** Switches to the parts for this configuration, with or without the account, as `createRuntime` does. */
-  async function switchTo(next: Config, isHeld: boolean): Promise<void> {
-    const before = current;
-    const last = process;
-    if (isHeld) process ??= createProcess(next, parts);
-    let generation: Generation;
-    try {
-      generation = await build(next, isHeld ? process : undefined, parts, before);
-    } catch (error) {
-      process = last;
-      throw error;
-    }
-    await loops?.close();
-    const gone = before?.session === generation.session ? undefined : before?.session;
-    await gone?.rounds.close();
-    if (before) generation.alerting.take();
-    if (before) generation.autoCancel?.take();
-    current = generation;
-    if (process) process.config = next;
-    loops = startLoops(generation, parts);
-    const { act } = loops;
-    if (generation.session && before?.session !== generation.session)
-      startRounds(generation.session, parts, () => (loops?.act ?? act)());
-    if (gone) {
-      process = undefined;
-      gone.process.isClosed = true;
-      hooks.closed(gone.process);
-      if (holding?.leaving().get(ACCOUNT) !== 'lost') await gone.account.save().catch(() => undefined);
-    }
-    if (before) await generation.alerting.letGo();
+  /** Rounds, evaluations and acting are recognized by their spans. */
+  const quiet = createQuietTracer(write);
+  const tracer: Tracer & { use(): void } = {
+    ...quiet,
+    use: () => undefined,
+    span(name, attributes, work, kind) {
+      const of = process;
+      const { collector, round } = attributes as { readonly collector?: string; readonly round?: string };
+      if (of && name === 'evaluate alerts')
+        return quiet.span(name, attributes, span => evaluated(of, work(span)), kind);
+      // The round of the account's plan sends no request.
+      if (!of || !name.startsWith('collect ') || !collector || !round || collector === 'account')
+        return quiet.span(name, attributes, work, kind);
+      const actor: RoundActor = { collector, round };
+      return quiet.span(name, attributes, span => ran(of, actor, () => actors.run(actor, () => work(span))), kind);
+    },
+  };
+
+  async function evaluated<T>(of: Mutable<Process>, work: Promise<T>): Promise<T> {
+    of.evaluatedAt = machine.time.now;
+    const result = await work;
+    if (of.isAlive && !of.isClosed && !isEnding) hooks.evaluated(of);
+    return result;
   }
 
-  const handOvers =
-    holding &&
-    createHandOvers({
-      holding,
-      random,
-      log,
-      configured: () => [ACCOUNT],
-      running: () => running,
-      abort: lost => {
-        if (lost.includes(ACCOUNT)) void current?.session?.rounds.close();
-      },
-      async goOver(accounts) {
-        await switchTo(current?.config ?? config, accounts.has(ACCOUNT));
-        running = accounts;
-      },
-      inTurn,
-    });
-  let running: ReadonlySet<string> = new Set();
+  async function ran<T>(of: Process, actor: RoundActor, work: () => Promise<T>): Promise<T> {
+    hooks.roundBegins(of, actor);
+    const result = await work();
+    if (!of.isAlive || of.isClosed || isEnding) return result;
+    const status = roundOf(actor.collector, actor.round);
+    hooks.roundEnded(of, actor, status?.success === true, status?.failure?.reason);
+    return result;
+  }
+
+  const roundOf = (collector: string, round: string) =>
+    account
+      ?.state(collector)
+      ?.status()
+      .rounds.find(each => each.round === round);
+
+  async function open(settings: AccountSettings, deps: AccountDeps, last?: Account): Promise<Account> {
+    const next = createProcess(host, machine, hooks, clock, () => supervisor?.loaded.config ?? config);
+    process = next;
+    const dispatcher = machine.service.dispatcherFor(next);
+    // The plan of the account is a row of the store, as with PostgreSQL.
+    const stored = { ...deps.config, store: { ...deps.config.store, kind: 'postgres' as const } };
+    const dispatchers = { for: () => dispatcher };
+    try {
+      const own = await openAccount(settings, { ...deps, config: stored as Config, dispatchers }, last);
+      account = own;
+      Object.assign(next, {
+        leaseLeft: () => deps.holding?.remaining(ACCOUNT) ?? Number.POSITIVE_INFINITY,
+        observedAt: (collector: string, round: string) => roundOf(collector, round)?.dataAt,
+        scrape,
+        firing: () =>
+          supervisor?.alerting
+            .alerts()
+            .flatMap(({ state, labels }) => (state === 'firing' ? (labels.alertname ?? '') : [])) ?? [],
+      });
+      return {
+        ...own,
+        start() {
+          next.isRunning = true;
+          return own.start();
+        },
+        stop() {
+          if (process === next && !isEnding) {
+            process = undefined;
+            next.isClosed = true;
+            hooks.closed(next);
+          }
+          return own.stop();
+        },
+      };
+    } catch (error) {
+      if (process === next) process = undefined;
+      throw error;
+    }
+  }
+
+  const exposition = createExposition([]);
+  function scrape(): string {
+    exposition.use(supervisor?.state().shown ?? []);
+    return exposition.render({ scope: 'everything', format: 'text', gzip: false }).toString();
+  }
+
+  const base: Base = {
+    env: {},
+    clock,
+    random,
+    log,
+    tracer,
+    store,
+    holding,
+    process: NO_PROCESS_METRICS,
+    leases: undefined,
+    peerKey: undefined,
+    secrets: createSecretValues(config, {}),
+    dispatchers: {
+      for: () => undefined as never,
+      keep: async () => undefined,
+      destroy: async () => undefined,
+    },
+    reloads: { last: undefined },
+    agentLog: createAgentLog(),
+    openAccount: open,
+    intervals: INTERVALS,
+  };
 
   async function close(): Promise<void> {
-    await handOvers?.stop();
-    await Promise.all([loops?.close(), current?.session?.rounds.close()]);
-    await current?.alerting.close();
-    await current?.session?.account.save().catch(() => undefined);
+    isEnding = true;
+    await supervisor?.stop();
+    await supervisor?.close();
     await holding?.close();
     await store.close();
   }
 
-  await inTurn(() => switchTo(config, !holding));
-  handOvers?.start();
+  supervisor = await Supervisor.open(loaded(config), base);
+  isUp = true;
+  supervisor.start();
   return host;
 }

@@ -109,7 +109,8 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
 
   const hooks: SlotsDeps['hooks'] = {
     witness(of) {
-      const actor: Actor | undefined = actors.getStore();
+      // All other requests are auto-cancel's.
+      const actor: Actor = actors.getStore() ?? 'acting';
       const told = record.witness(of, actor, () => time.now);
       return {
         asked: told.asked,

@@ -3,7 +3,7 @@
  * as long as their requests take.
  */
 import { setImmediate } from 'node:timers/promises';
-import { createParts } from '../../src/app/parts.ts';
+import { openAccounts } from '../../src/app/parts.ts';
 import { Config } from '../../src/config/schema.ts';
 import { startEmulator } from '../../src/emulator/server.ts';
 import type { Clock } from '../../src/kit/clock.ts';
@@ -58,7 +58,7 @@ export function runCourse({ scenario, seed = 1, minutes, config = {}, keep }: Co
     const account = { name: 'a', baseUrl: emulator.url, token: emulator.token };
     const parsed = Config.parse({ log: { level: 'error' }, store: { kind: 'memory' }, ...config, accounts: [account] });
     const loaded = { file: 'course', config: parsed, hash: 'course', warnings: [] };
-    const { accounts } = await createParts(loaded, { env: {}, clock, random: () => 0.5 }, closing);
+    const accounts = await openAccounts(loaded, { env: {}, clock, random: () => 0.5 }, closing);
     const series = new Map<string, (number | undefined)[]>();
     const scrape = (minute: number) => {
       for (const { families, samples } of accounts.flatMap(({ sources }) => sources)) {

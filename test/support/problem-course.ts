@@ -1,6 +1,7 @@
 /** What the page says is wrong, minute by minute, while the demo plays a scenario: hours in as long as their requests take. */
-import { buildGeneration } from '../../src/app/generation.ts';
 import { openBase } from '../../src/app/parts.ts';
+import { createServing } from '../../src/app/served.ts';
+import { Supervisor } from '../../src/app/supervisor.ts';
 import { DEMO_EVENTS, DEMO_SEED, demoSettings, demoSpeed } from '../../src/cli/demo-settings.ts';
 import { Config } from '../../src/config/schema.ts';
 import { startEmulator } from '../../src/emulator/server.ts';
@@ -41,19 +42,22 @@ export function problemCourse(
     });
     const loaded = { file: 'demo', config, hash: 'demo', warnings: [] };
     const base = await openBase(loaded, { env: {}, clock, random: () => 0.5, backfill: BACKFILL }, closing);
-    const { generation } = await buildGeneration(loaded, base, { names: () => ['demo'] });
-    const { accounts, autoCancel, recording, served } = generation;
-    closing.add('accounts', () => Promise.all(accounts.all.map(account => account.close())));
+    const supervisor = await Supervisor.open(loaded, base);
+    closing.add('accounts', () => supervisor.close());
+    const { served } = await createServing(supervisor, base);
+    const { running } = supervisor.state();
     const { signal } = new AbortController();
+    // No loop reads the brake of auto-cancel here; a command does.
+    await served.command({ kind: 'resume', by: 'test', reason: 'start' }, signal);
     const said: Said[] = [];
     await drive(
       clock,
-      accounts.all.flatMap(({ rounds }) => rounds),
+      running.flatMap(({ account }) => account.rounds),
       minutes,
       async minute => {
-        for (const loop of autoCancel?.loops ?? []) await loop(signal);
+        for (const { autoCancel } of running) await autoCancel?.run(signal);
         said.push({ minute, problems: served.account('demo')?.problems ?? [] });
-        for (const { body } of recording.loops) await body(signal);
+        for (const account of running) await account.sample();
       },
     );
     return said;

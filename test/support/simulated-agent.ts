@@ -1,5 +1,5 @@
 /** The parts of the agent that watch failure callbacks and act on them, in a process that can be killed and a time that is driven. */
-import { type AutoCancel, createAutoCancel } from '../../src/app/auto-cancel.ts';
+import { type AutoCancel, AutoCancelAccounts } from '../../src/app/auto-cancel.ts';
 import { callbackOptions, rulesOf } from '../../src/app/callbacks.ts';
 import { createDlq, type DlqFacts, withReader } from '../../src/collectors/index.ts';
 import type { Config } from '../../src/config/schema.ts';
@@ -110,26 +110,24 @@ export async function startSimulatedAgent(options: SimulatedAgentOptions): Promi
     clockSkew: () => 0,
     createWriter: () => writer,
   };
-  // The rest of an account is nothing to auto-cancel.
-  const accounts = [account] as unknown as Parameters<typeof createAutoCancel>[0]['accounts'];
-  const autoCancel = await createAutoCancel({
-    config,
-    accounts,
-    store,
-    clock,
-    log,
-    tracer,
-    outbox: noOutbox,
-    alertStates: () => new Map(),
-  });
-  if (!autoCancel) throw new Error('auto-cancel is off');
-  const signal = new AbortController().signal;
+  const common = { store, clock, random: () => 0, log, tracer, outbox: noOutbox };
+  const intervals = { act: 1000, orders: 1000 };
+  const accounts = new AutoCancelAccounts(config, { ...common, alertStates: () => new Map(), intervals });
+  // Auto-cancel uses no other part of an account.
+  const acting = await accounts.open(account as unknown as Parameters<typeof accounts.open>[0], undefined);
+  const autoCancel = accounts.view();
+  if (!acting || !autoCancel) throw new Error('auto-cancel is off');
+  const { own, source, run: actOnce } = acting;
+  own.begin();
+  const { signal } = new AbortController();
+  await accounts.follow(signal);
   const alive = (work: Promise<unknown>) => Promise.race([work, guillotine.death]).then(() => undefined);
   const bug = () => log.lines.find(({ message }) => message === 'bug');
   async function act(): Promise<void> {
     events.observed('tail', { at: clock.now(), facts: {} });
     events.succeeded('tail', { durationSeconds: 0 });
-    for (const loop of autoCancel?.loops ?? []) await loop(signal);
+    await accounts.follow(signal);
+    if (own.isUsed) await actOnce(signal);
     if (bug()) throw new Error(JSON.stringify(bug()));
   }
   return {
@@ -137,14 +135,13 @@ export async function startSimulatedAgent(options: SimulatedAgentOptions): Promi
     act: () => alive(act()),
     autoCancel,
     isOpen(breaker) {
-      const source = autoCancel.sources[0];
-      source?.revision();
-      const open = source?.samples().get('delivery_auto_cancel_breaker_open') ?? [];
+      source.revision();
+      const open = source.samples().get('delivery_auto_cancel_breaker_open') ?? [];
       return open.some(({ labels, value }) => labels.breaker === breaker && value === 1);
     },
     async tell(order) {
-      // The operator waits in a time of their own, in which the agent goes on.
-      const waiting = operatorClock(clock, () => alive(autoCancel.loops[0]?.(signal) ?? Promise.resolve()));
+      // The operator waits on a separate clock, while the agent keeps running.
+      const waiting = operatorClock(clock, () => alive(accounts.follow(signal)));
       await alive(giveOrder(order, { store: opened, accounts: [name], clock: waiting, waitMs: 10_000 }));
     },
     end: () => opened.close(),

@@ -1,4 +1,4 @@
-import { createRuntime, type Runtime } from '../../src/app/runtime.ts';
+import { type Core, openCore } from '../../src/app/agent.ts';
 import { afterThisTest } from './client.ts';
 import { emulateEmpty } from './emulate.ts';
 import { eventually } from './eventually.ts';
@@ -13,8 +13,8 @@ export interface TwoReplicas {
   readonly emulator: Awaited<ReturnType<typeof emulateEmpty>>;
   readonly clock: ManualClock;
   readonly shared: SharedStore;
-  readonly one: Runtime;
-  readonly two: Runtime;
+  readonly one: Core;
+  readonly two: Core;
   /** Lets time go by, a few seconds at a time, until this no longer throws. */
   until<T>(look: () => Promise<T> | T, step?: number): Promise<T>;
 }
@@ -30,15 +30,15 @@ export async function startTwoReplicas(config: object = {}): Promise<TwoReplicas
   const accounts = ['alpha', 'beta'].map(name => ({ name, ...usual, labels: { team: name } }));
   const start = async (id: string) => {
     const openStore = async () => shared.join(id);
-    const runtime = await createRuntime(loadedFrom({ accounts, ...config }), {
+    const core = await openCore(loadedFrom({ accounts, ...config }), {
       env: {},
       clock,
       random: () => 0,
       openStore,
     });
-    afterThisTest(() => runtime.close());
-    runtime.start();
-    return runtime;
+    afterThisTest(() => core.close());
+    core.start();
+    return core;
   };
   const [one, two] = [await start('one'), await start('two')];
   return {

@@ -1,4 +1,4 @@
-import { createRuntime, type Runtime } from '../../src/app/runtime.ts';
+import { type Core, openCore } from '../../src/app/agent.ts';
 import { Config } from '../../src/config/schema.ts';
 import type { AccountView } from '../../src/http/api/account.ts';
 import { afterThisTest } from './client.ts';
@@ -11,7 +11,7 @@ const SECOND = 1000;
 /** Milliseconds of a quiet machine: nothing here takes a tenth of them. */
 const PATIENCE = 10_000;
 
-/** A configuration as the runtime takes it. */
+/** A parsed configuration. */
 export const loadedFrom = (config: object) => ({
   file: 'test',
   hash: '0123456789abcdef',
@@ -23,7 +23,7 @@ export const loadedFrom = (config: object) => ({
 export interface ViewScene {
   readonly emulator: Awaited<ReturnType<typeof emulateEmpty>>;
   readonly clock: ManualClock;
-  readonly runtime: Runtime;
+  readonly core: Core;
   start(): void;
   view(): AccountView;
   exposition(): Promise<ParsedFamily[]>;
@@ -39,21 +39,21 @@ export async function createViewScene(account: object = {}, config: object = {})
   const emulator = await emulateEmpty({ clock, token: 'view-token', dialect: { flowControlFields: 'all' } });
   const common = { baseUrl: emulator.url, token: 'view-token', budget: { requestsPerSecond: 1000, burst: 1000 } };
   const loaded = loadedFrom({ accounts: [{ name: NAME, ...common, ...account }], ...config });
-  const runtime = await createRuntime(loaded, { env: {}, clock, random: () => 0 });
-  afterThisTest(() => runtime.close());
+  const core = await openCore(loaded, { env: {}, clock, random: () => 0 });
+  afterThisTest(() => core.close());
   function view(): AccountView {
-    const found = runtime.served.account(NAME);
+    const found = core.served.account(NAME);
     if (!found?.complete) throw new Error('there is no such account');
     return found;
   }
   return {
     emulator,
     clock,
-    runtime,
-    start: runtime.start,
+    core,
+    start: core.start,
     view,
     exposition: async () =>
-      parseExposition((await runtime.served.exposition('everything', 'text', false)).body.toString(), 'text'),
+      parseExposition((await core.served.exposition('everything', 'text', false)).body.toString(), 'text'),
     until: (look, step = 0) =>
       eventually(async () => {
         await clock.advance(step * SECOND);

@@ -11,7 +11,7 @@ import { attachStore } from '../../store/open.ts';
 import type { Store } from '../../store/store.ts';
 import type { Account } from '../account.ts';
 import type { AccountSettings } from '../account-client.ts';
-import { createParts, type PartsDeps } from '../parts.ts';
+import { openAccounts, type PartsDeps } from '../parts.ts';
 import { exposes } from '../shown-sources.ts';
 import { createSeriesFile, type SeriesFile } from './series-file.ts';
 
@@ -211,7 +211,7 @@ export function backfill(loaded: LoadedConfig, order: BackfillOrder, deps: Backf
     const own = await ownStore(config.accounts, store);
     const alone = { ...config, store: { ...config.store, kind: 'memory' as const } };
     const parts = { ...deps, openStore: async () => own };
-    const { accounts } = await createParts({ ...loaded, config: alone }, parts, closing);
+    const accounts = await openAccounts({ ...loaded, config: alone }, parts, closing);
     const file = createSeriesFile(order.labels);
     closing.add('temporary file', file.close);
     const done: Backfilled[] = [];

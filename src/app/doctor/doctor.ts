@@ -2,6 +2,7 @@ import { ConfigError, formatFault, type LoadedConfig, loadConfig, loadStoreSetti
 import { createSecretValues } from '../../config/secrets.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { type Closing, withClosing } from '../../kit/closing.ts';
+import { inParallel } from '../../kit/in-parallel.ts';
 import type { StoreOptions } from '../../store/options.ts';
 import { createDispatcher } from '../../upstream/dispatcher.ts';
 import { createDispatchers } from '../dispatchers.ts';
@@ -96,14 +97,9 @@ async function accountLines({ config }: LoadedConfig, deps: DoctorDeps): Promise
     const dispatchers = createDispatchers(deps.env);
     const secrets = createSecretValues(config, deps.env);
     closing.add('connections', () => dispatchers.destroy());
-    const waiting = [...config.accounts.entries()];
-    const work = async () => {
-      for (let next = waiting.shift(); next; next = waiting.shift()) {
-        const [index, account] = next;
-        lines[index] = await checkAccount(account, { ...deps, config, dispatchers, secrets });
-      }
-    };
-    await Promise.all(Array.from({ length: AT_A_TIME }, work));
+    await inParallel(config.accounts, AT_A_TIME, async (account, index) => {
+      lines[index] = await checkAccount(account, { ...deps, config, dispatchers, secrets });
+    });
   });
   return lines.flat();
 }

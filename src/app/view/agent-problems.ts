@@ -5,10 +5,7 @@ import type { Base } from '../parts.ts';
 import type { AgentMoment } from './problems/agent.ts';
 import { agentProblemsOf } from './problems.ts';
 
-/** Problems of the agent itself. */
-export type AgentProblems = ReturnType<typeof createAgentProblems>;
-
-export interface AgentProblemsDeps extends Pick<Base, 'clock' | 'reloads' | 'agentLog'> {
+interface AgentProblemsDeps extends Pick<Base, 'clock' | 'reloads' | 'agentLog'> {
   readonly accounts: readonly { shownStatus(): AccountStatus }[];
   /** Where replicas share the store: since when it does not answer, milliseconds since the Unix epoch. */
   readonly databaseAway?: (() => number | undefined) | undefined;

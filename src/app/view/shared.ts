@@ -22,7 +22,8 @@ export interface Shared {
   over(config: Config, held: readonly string[]): SharedViews;
 }
 
-type OwnServed = Omit<Served, 'reload' | 'reloadFaults' | 'version' | 'clock'>;
+/** Everything that the port serves of one state. */
+export type StateServed = Omit<Served, 'reload' | 'reloadFaults' | 'version' | 'clock' | 'exposition'>;
 
 export interface SharedViews {
   readonly others: Others;
@@ -36,7 +37,7 @@ export interface SharedViews {
   /** History of an account that another replica holds; undefined for any other name. */
   history(account: string): AccountHistory | undefined;
   /** Serves all accounts. `own` serves those that this replica holds. */
-  serve(own: OwnServed): OwnServed;
+  serve(own: StateServed): StateServed;
   /** Status rows to commit with each save, by account. */
   changes(of: StatusSources): Promise<ReadonlyMap<string, readonly Change[]>>;
   /** Makes these the views in use. */

@@ -4,9 +4,9 @@ import type { Clock } from '../../kit/clock.ts';
 import type { Log } from '../../kit/log.ts';
 import type { Source } from '../../metrics/family.ts';
 import type { AccountHistory } from '../../model/history.ts';
-import type { Account } from '../account.ts';
 import type { AccountSettings } from '../account-client.ts';
 import type { AutoCancel } from '../auto-cancel.ts';
+import type { ShownAccount } from '../failed-account.ts';
 import { accountView, type Viewed } from './account.ts';
 import { overview } from './overview.ts';
 import { createRows, type KeptRows, type Row } from './overview-rows.ts';
@@ -16,7 +16,7 @@ import type { SharedViews } from './shared.ts';
 export interface ViewsDeps {
   readonly version: string;
   readonly clock: Pick<Clock, 'now'>;
-  readonly accounts: readonly Account[];
+  readonly accounts: readonly ShownAccount[];
   /** Of these accounts. */
   readonly settings: readonly AccountSettings[];
   /** Undefined while auto-cancel is off. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import type { Runtime } from '../../../src/app/runtime.ts';
+import type { Core } from '../../../src/app/agent.ts';
 import { STATUS_KEY } from '../../../src/app/view/status-row.ts';
 import { AccountView, ReducedAccountView } from '../../../src/http/api/account.ts';
 import { AgentView } from '../../../src/http/api/agent.ts';
@@ -16,13 +16,13 @@ const AUTO_CANCEL = {
   rules: [{ name: 'r', match: { workflowUrl: { prefix: ['https://a.example/'] } } }],
 };
 const ALL = OverviewQuery.parse({ sort: 'account' });
-const overviewOf = async ({ served }: Runtime) => Overview.parse(await served.overview(ALL));
-const rowOf = async (runtime: Runtime, account: string) => {
-  const row = (await overviewOf(runtime)).rows.find(each => each.account === account);
+const overviewOf = async ({ served }: Core) => Overview.parse(await served.overview(ALL));
+const rowOf = async (core: Core, account: string) => {
+  const row = (await overviewOf(core)).rows.find(each => each.account === account);
   if (!row) throw new Error(`there is no row of ${account}`);
   return row;
 };
-async function viewOf({ served }: Runtime, account: string): Promise<ReducedAccountView> {
+async function viewOf({ served }: Core, account: string): Promise<ReducedAccountView> {
   await served.replicas?.refresh();
   return ReducedAccountView.parse(served.account(account));
 }
@@ -32,8 +32,8 @@ async function startKnown(config: object = {}): Promise<TwoReplicas> {
   const scene = await startTwoReplicas(config);
   for (let count = 0; count < 7; count += 1) scene.emulator.state.addDlqEntry({});
   await scene.until(async () => {
-    for (const runtime of [scene.one, scene.two])
-      for (const row of (await overviewOf(runtime)).rows) expect(row).toMatchObject({ deadLetters: 7, data: 'fresh' });
+    for (const core of [scene.one, scene.two])
+      for (const row of (await overviewOf(core)).rows) expect(row).toMatchObject({ deadLetters: 7, data: 'fresh' });
   });
   return scene;
 }
@@ -71,14 +71,14 @@ describe('accounts that another replica holds', () => {
 
   it('count in what is said of all', async () => {
     const { one, two } = await startKnown();
-    for (const runtime of [one, two]) {
-      expect(await overviewOf(runtime)).toMatchObject({
+    for (const core of [one, two]) {
+      expect(await overviewOf(core)).toMatchObject({
         state: 'ok',
         replicas: 2,
         accounts: { total: 2, up: 2 },
         deadLetters: 14,
       });
-      expect(runtime.served.accounts).toEqual(['alpha', 'beta']);
+      expect(core.served.accounts).toEqual(['alpha', 'beta']);
     }
   });
 

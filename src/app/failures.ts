@@ -1,0 +1,60 @@
+import { type Backoff, backoffDelay } from '../kit/backoff.ts';
+import type { Clock } from '../kit/clock.ts';
+import type { Log } from '../kit/log.ts';
+
+interface Failure {
+  readonly error: unknown;
+  readonly count: number;
+  /** On the monotonic clock. */
+  readonly retryAt: number;
+}
+
+/** Time until a failed account is tried again (ms). */
+const RETRY: Backoff = { first: 30_000, longest: 600_000 };
+
+/** Accounts that could not be opened, configured or saved, and when each is tried again. */
+export class Failures {
+  readonly #deps: { readonly clock: Clock; readonly random: () => number; readonly log: Log };
+  readonly #failures = new Map<string, Failure>();
+
+  constructor(deps: { readonly clock: Clock; readonly random: () => number; readonly log: Log }) {
+    this.#deps = deps;
+  }
+
+  get accounts(): readonly string[] {
+    return [...this.#failures.keys()];
+  }
+
+  /** Error of an account's last attempt; undefined if it succeeded. */
+  errorOf(account: string): { readonly error: unknown } | undefined {
+    return this.#failures.get(account);
+  }
+
+  /** Logs a failure. Returns the time until the next attempt (ms). */
+  note(account: string, error: unknown, message: string): number {
+    const { random, clock, log } = this.#deps;
+    const count = (this.#failures.get(account)?.count ?? 0) + 1;
+    const ms = backoffDelay(RETRY, count, random);
+    this.#failures.set(account, { error, count, retryAt: clock.monotonic() + ms });
+    log.error({ account, error: String(error), seconds: Math.round(ms / 1000) }, message);
+    return ms;
+  }
+
+  isDue(account: string): boolean {
+    return (this.#failures.get(account)?.retryAt ?? 0) <= this.#deps.clock.monotonic();
+  }
+
+  /** Another condition decides when an account is tried again. */
+  ignoreDelay(account: string): void {
+    const failure = this.#failures.get(account);
+    if (failure) this.#failures.set(account, { ...failure, retryAt: 0 });
+  }
+
+  delete(account: string): void {
+    this.#failures.delete(account);
+  }
+
+  clear(): void {
+    this.#failures.clear();
+  }
+}

@@ -1,0 +1,41 @@
+import { StoreError } from '../store/errors.ts';
+import type { Store } from '../store/store.ts';
+import type { Holding } from './holding.ts';
+
+type Leased = Pick<Holding, 'remaining' | 'confirm' | 'isAway'>;
+
+/** The right of one opening of an account to send requests and to commit, until it is revoked. */
+export interface Session {
+  readonly account: string;
+  readonly store: Store;
+  readonly holding: Leased;
+  readonly isRevoked: boolean;
+  /** Refuses every request and commit from now on. */
+  revoke(): void;
+}
+
+/** `holding`: undefined if no other process may hold the account. */
+export function createSession(account: string, store: Store, holding: Leased | undefined): Session {
+  let isRevoked = false;
+  return {
+    account,
+    store: {
+      ...store,
+      async commit(...what) {
+        if (isRevoked) throw new StoreError('not_held', `the account ${account}`);
+        return store.commit(...what);
+      },
+    },
+    holding: {
+      remaining: name => (isRevoked ? 0 : (holding?.remaining(name) ?? Number.POSITIVE_INFINITY)),
+      confirm: async name => !isRevoked && (holding ? holding.confirm(name) : true),
+      isAway: () => holding?.isAway() ?? false,
+    },
+    get isRevoked() {
+      return isRevoked;
+    },
+    revoke() {
+      isRevoked = true;
+    },
+  };
+}

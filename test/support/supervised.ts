@@ -1,0 +1,122 @@
+/** A supervisor with a manual clock and a service in memory. */
+import { Dispatcher } from 'undici';
+import { openAccount } from '../../src/app/account.ts';
+import { type Base, type Intervals, openBase } from '../../src/app/parts.ts';
+import { Supervisor } from '../../src/app/supervisor.ts';
+import type { LoadedConfig } from '../../src/config/load.ts';
+import { createClosing } from '../../src/kit/closing.ts';
+import type { Store } from '../../src/store/store.ts';
+import { afterThisTest } from './client.ts';
+import type { ManualClock } from './manual-clock.ts';
+import { createTestLog } from './silent.ts';
+import { loadedFrom } from './view-scene.ts';
+
+type Open = typeof openAccount;
+type Deps = Parameters<Open>[1];
+type Account = Awaited<ReturnType<Open>>;
+
+/** One opening of an account by the supervisor. */
+export interface Opening {
+  readonly settings: Parameters<Open>[0];
+  readonly deps: Deps;
+}
+
+export interface SupervisedOptions {
+  readonly clock: ManualClock;
+  readonly store: Store;
+  readonly config: LoadedConfig;
+  /** Milliseconds that the service needs for a response. */
+  readonly latency?: number;
+  readonly intervals?: Partial<Intervals>;
+  /** Runs around each opening: `open` opens the account, with other parts if they are given. */
+  open?(opening: Opening, open: (other?: Partial<Deps>) => Promise<Account>): Promise<Account>;
+  /** Runs around each request. */
+  request?(opening: Opening, send: () => Promise<void>): Promise<void>;
+  /** Replaces parts that the supervisor uses. */
+  adapt?(base: Base): Base;
+}
+
+/** Connections to a service that answers every request with one flow-control key. */
+class Connections extends Dispatcher {
+  readonly #respond: (signal: AbortSignal) => Promise<void>;
+
+  constructor(respond: (signal: AbortSignal) => Promise<void>) {
+    super();
+    this.#respond = respond;
+  }
+
+  override dispatch(_options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
+    const aborting = new AbortController();
+    const controller = {
+      rawHeaders: [],
+      rawTrailers: [],
+      paused: false,
+      reason: null,
+      get aborted() {
+        return aborting.signal.aborted;
+      },
+      abort: (reason: Error) => aborting.abort(reason),
+      pause: () => undefined,
+      resume: () => undefined,
+    };
+    handler.onRequestStart?.(controller, {});
+    const body = { flowControls: [{ flowControlKey: 'key', waitListSize: 7 }] };
+    this.#respond(aborting.signal).then(
+      () => {
+        handler.onResponseStart?.(controller, 200, { 'content-type': 'application/json' }, 'OK');
+        handler.onResponseData?.(controller, Buffer.from(JSON.stringify(body)));
+        handler.onResponseEnd?.(controller, {});
+      },
+      error => handler.onResponseError?.(controller, error),
+    );
+    return true;
+  }
+}
+
+/** Settings of accounts that only poll flow control. */
+export const accountNamed = (name: string, more: object = {}) => ({
+  name,
+  baseUrl: 'http://service.invalid',
+  token: `token-${name}`,
+  budget: { requestsPerSecond: 1000, burst: 1000 },
+  ...more,
+});
+
+/** A configuration of such accounts. */
+export const configOf = (accounts: readonly object[], more: object = {}) =>
+  loadedFrom({
+    accounts,
+    collect: { flowControl: { every: '1s' }, dlq: { enabled: false }, events: { enabled: false } },
+    ...more,
+  });
+
+/** Opens a supervisor that is stopped and closed after the test. Nothing runs before its `start`. */
+export async function openSupervised(options: SupervisedOptions) {
+  const { clock, store, config, latency = 10, intervals, open, request, adapt } = options;
+  const closing = createClosing();
+  const log = Object.assign(createTestLog(), { use: () => undefined });
+
+  // A separate function: in the next one, connections would keep `last` reachable.
+  function connect(opening: Opening): Pick<Deps, 'dispatchers'> {
+    const connections = new Connections(signal => {
+      const send = () => clock.sleep(latency, signal);
+      return request ? request(opening, send) : send();
+    });
+    return { dispatchers: { for: () => connections } };
+  }
+  const openFromMemory: Open = async (settings, deps, last) => {
+    const opening: Opening = { settings, deps };
+    const own = { ...deps, ...connect(opening) };
+    const openUsual = (other: Partial<Deps> = {}) => openAccount(settings, { ...own, ...other }, last);
+    return open ? open(opening, openUsual) : openUsual();
+  };
+
+  const deps = { env: {}, clock, random: () => 0, openStore: async () => store, ...(intervals && { intervals }) };
+  const opened = await openBase(config, deps, closing);
+  const base: Base = { ...opened, log, openAccount: openFromMemory };
+  const supervisor = await Supervisor.open(config, adapt?.(base) ?? base);
+  closing.add('accounts', () => supervisor.close());
+  closing.add('loops', () => supervisor.stop());
+  afterThisTest(closing.close);
+  return { supervisor, base, log, close: closing.close };
+}
