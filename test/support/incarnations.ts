@@ -1,0 +1,165 @@
+import { settle } from './manual-clock.ts';
+import type { Opening } from './supervised.ts';
+
+type Work = 'open' | 'start' | 'request' | 'commit' | 'lingering request';
+
+/** One opening of an account by the supervisor, until it has ended. */
+export interface Incarnation {
+  readonly number: number;
+  readonly name: string;
+  /** The account of the service: a renamed account keeps it. */
+  readonly token: string;
+  readonly opening: Opening;
+  /** Work in flight. */
+  readonly work: Set<{ readonly kind: Work }>;
+  isStarted: boolean;
+  isStopped: boolean;
+  /** Its lease was lost, or was released, since it was opened. */
+  isLost: boolean;
+  isReleased: boolean;
+  /** The process began to stop before it was opened. */
+  isAbandoned: boolean;
+}
+
+/** Watches all incarnations of one process and collects violations. */
+export class Witness {
+  readonly violations: string[] = [];
+  isConfigured = (_account: string): boolean => true;
+  readonly #incarnations: Incarnation[] = [];
+  readonly #lost = new Set<string>();
+  #phase: 'running' | 'stopping' | 'stopped' | 'closed' = 'running';
+  /** Probes that reached the store. */
+  readonly #reached = new Set<string>();
+
+  born(opening: Opening): Incarnation {
+    const { name, token } = opening.settings;
+    const born: Incarnation = {
+      number: this.#incarnations.length,
+      name,
+      token: 'literal' in token ? token.literal.reveal() : '',
+      opening,
+      work: new Set(),
+      isStarted: false,
+      isStopped: false,
+      isLost: false,
+      isReleased: false,
+      isAbandoned: this.#phase !== 'running',
+    };
+    this.#incarnations.push(born);
+    for (const other of this.#siblings(born)) {
+      // If it never started, it needs no stop.
+      const isOver = (other.isStopped || !other.isStarted) && other.work.size === 0;
+      if (!isOver) this.#report(`${label(born)} opens before ${label(other)} ended`);
+    }
+    void this.expectOthersRevoked();
+    return born;
+  }
+
+  started(incarnation: Incarnation): void {
+    incarnation.isStarted = true;
+    const offence = this.#offence(incarnation, 'start');
+    if (offence) this.#report(offence);
+  }
+
+  /** Records work from now until it has ended. */
+  async during<T>(incarnation: Incarnation, kind: Work, work: () => Promise<T>): Promise<T> {
+    const offence = kind === 'lingering request' ? undefined : this.#offence(incarnation, kind);
+    const own = { kind };
+    incarnation.work.add(own);
+    try {
+      const result = await work();
+      // Refused commits are allowed.
+      if (offence && kind === 'commit') this.#report(offence);
+      return result;
+    } finally {
+      if (offence && kind !== 'commit') this.#report(offence);
+      incarnation.work.delete(own);
+    }
+  }
+
+  notified(account: string): void {
+    if (this.#phase === 'closed') this.#report(`notified about ${account} after the end`);
+    // The replica that held a removed account last reports the end of its alerts.
+    if (this.#lost.has(account) && this.isConfigured(account))
+      this.#report(`notified about ${account} after its lease was lost`);
+  }
+
+  gained(names: readonly string[]): void {
+    for (const name of names) this.#lost.delete(name);
+  }
+
+  /** To be called when the supervisor was informed. */
+  async lost(names: readonly string[]): Promise<void> {
+    for (const name of names) this.#lost.add(name);
+    const affected = this.#incarnations.filter(each => names.includes(each.name) && !each.isReleased);
+    for (const each of affected) each.isLost = true;
+    await settle();
+    for (const each of affected) {
+      if ([...each.work].some(({ kind }) => kind === 'request')) this.#report(`${label(each)} requests after its loss`);
+      if (!(await this.#isRevoked(each))) this.#report(`${label(each)} is not revoked after its loss`);
+    }
+  }
+
+  released(names: readonly string[]): void {
+    for (const each of this.#incarnations) {
+      if (!names.includes(each.name) || each.isReleased) continue;
+      if ((each.isStarted && !each.isStopped) || each.work.size > 0)
+        this.#report(`the lease of ${label(each)} is released before its end`);
+      each.isReleased = true;
+    }
+  }
+
+  phase(phase: 'stopping' | 'stopped' | 'closed'): void {
+    this.#phase = phase;
+    for (const each of this.#incarnations) each.isAbandoned ||= [...each.work].some(({ kind }) => kind === 'open');
+  }
+
+  /** To be called by the store. */
+  reached(probe: string): void {
+    this.#reached.add(probe);
+  }
+
+  #offence(incarnation: Incarnation, kind: Work): string | undefined {
+    const what = `${label(incarnation)}: ${kind}`;
+    if (this.#phase === 'closed' || (this.#phase === 'stopped' && kind !== 'commit')) return `${what} after the end`;
+    // An opening that had begun may read, if it is revoked.
+    const isRevoked = incarnation.opening.deps.holding?.remaining(incarnation.name) === 0;
+    if (incarnation.isAbandoned && !(kind === 'open' && isRevoked)) return `${what} after the stop began`;
+    if (incarnation.isReleased) return `${what} after the lease was released`;
+    if (incarnation.isLost) return `${what} after the lease was lost`;
+    for (const other of this.#siblings(incarnation)) {
+      if (other.number > incarnation.number) return `${what} after ${label(other)} was opened`;
+      if (other.work.size > 0) return `${what} during a ${[...other.work][0]?.kind} of ${label(other)}`;
+    }
+    return undefined;
+  }
+
+  #siblings({ number, token }: Incarnation): Incarnation[] {
+    return this.#incarnations.filter(each => each.token === token && each.number !== number);
+  }
+
+  /** All incarnations except the newest of each account must be unable to do anything. */
+  async expectOthersRevoked(): Promise<void> {
+    for (const each of this.#incarnations) {
+      const isNewest = !this.#siblings(each).some(({ number }) => number > each.number);
+      if (!isNewest && !(await this.#isRevoked(each))) this.#report(`${label(each)} is not revoked`);
+    }
+  }
+
+  /** Whether neither a request is possible any more nor a commit, although the database may accept it. */
+  async #isRevoked({ number, name, opening: { deps } }: Incarnation): Promise<boolean> {
+    const probe = `${PROBE}${number}`;
+    this.#reached.delete(probe);
+    await deps.store.commit(name, [{ key: probe, value: '' }]).catch(() => undefined);
+    const mayRequest = (deps.holding?.remaining(name) ?? 1) > 0 || (await deps.holding?.confirm(name));
+    return !this.#reached.has(probe) && !mayRequest;
+  }
+
+  #report(violation: string): void {
+    if (!this.violations.includes(violation)) this.violations.push(violation);
+  }
+}
+
+const label = ({ name, number }: Incarnation) => `${name}#${number}`;
+/** Prefix of the rows that the witness tries to commit. */
+export const PROBE = 'probe/';
