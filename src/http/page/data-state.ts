@@ -46,14 +46,9 @@ const WORDS: Readonly<Record<Exclude<DataState, 'fresh'>, string>> = {
   not_read: 'Nothing was read yet: — stands for what is not known.',
 };
 
-interface Asked {
-  readonly enabled: boolean;
-  readonly data: DataState;
-}
-
 /** Explains at the head of a section why its numbers are old or missing. Empty for fresh data. */
-export function dataNote({ enabled, data }: Asked, collector: string, view: AnyAccountView, root: string): Html {
-  if (!enabled || data === 'fresh') return html``;
+export function dataNote(data: DataState, collector: string, view: AnyAccountView, root: string): Html {
+  if (data === 'fresh') return html``;
   const round = worstOf(view.rounds, collector);
   const now = Date.parse(view.now);
   const since = round?.dataAt && html` Last read at ${at(round.dataAt, now)}, ${ago(round.dataAt, now)}.`;

@@ -205,7 +205,7 @@ export function deadLetters(view: AnyAccountView, { root }: PageContext): Html {
   return section(
     'dead-letters',
     'Dead letters',
-    html`${dataNote(of, 'dlq', view, root)}
+    html`${dataNote(of.data, 'dlq', view, root)}
 <div class="panel">${tiles(...(whole ? numbers(whole, now) : [sizeTile(of), enteredTile(of, now)]))}</div>
 <div class="grid" id="dlq-charts">${figure({
       id: 'dlq-size',

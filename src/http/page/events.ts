@@ -139,7 +139,7 @@ export function events(view: AnyAccountView, { root }: PageContext): Html {
   return section(
     'events',
     'Events',
-    html`${dataNote(of, 'events', view, root)}
+    html`${dataNote(of.data, 'events', view, root)}
 ${view.complete ? numbers(view.events, now) : summary(view.events)}
 <div class="grid" id="event-charts">${figure({
       id: 'outcomes',

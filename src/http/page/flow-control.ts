@@ -114,7 +114,7 @@ export function flowControl(view: AnyAccountView, { root }: PageContext): Html {
   return section(
     'flow-control',
     title,
-    html`${dataNote(of, 'flow_control', view, root)}
+    html`${dataNote(of.data, 'flow_control', view, root)}
 <div class="panel">${tiles(
       tile('Waiting', count(of.waiting), 'messages and steps, on all keys'),
       ...(whole ? keyTiles(whole) : []),
