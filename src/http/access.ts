@@ -3,7 +3,7 @@ import { fileStamp } from '../kit/file-stamp.ts';
 import type { Log } from '../kit/log.ts';
 import type { WebConfig } from './options.ts';
 
-/** Reads a web-config file. Throws an Error with what is wrong and where, and no secret. */
+/** Reads a web-config file. Throws an Error with the place of the mistake and without secrets. */
 export type ReadWebConfig = (file: string) => WebConfig;
 
 /** Requirements of `server.webConfigFile` for clients. */
@@ -17,10 +17,10 @@ const NOTHING: WebConfig = {
   stamps: new Map(),
 };
 
-/** Milliseconds between two looks at the files. */
+/** Time between two checks of the files (ms). */
 const LOOK_EVERY = 1000;
 
-/** What a file must not change while it is in use: a port can't, and a file that was cut off must not open it. */
+/** Returns a change that needs a restart: a port cannot apply it, and a truncated file must not disable authentication. */
 function forbiddenChange(before: WebConfig, after: WebConfig): string | undefined {
   if (!before.tls !== !after.tls) return `tls_server_config was ${after.tls ? 'added' : 'removed'}`;
   if (before.tls?.clientAuth !== after.tls?.clientAuth) return 'client_auth_type has changed';
@@ -35,7 +35,7 @@ export function createAccess(
 ) {
   let used = file === null ? NOTHING : read(file);
   let lookedAt = clock.monotonic();
-  /** Why the files can't be used now. */
+  /** Error of the current files. */
   let broken: string | undefined;
 
   function refresh(path: string): void {

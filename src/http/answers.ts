@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** Bytes that are handed to a connection at a time, so that it shows which clients take theirs. */
+/** Bytes per write, so that the progress of each client is visible. */
 const CHUNK = 256 * 1024;
 
-/** Calls `over` once the answer was taken whole or the connection is gone: at once where that has been already. */
+/** Calls `over` when the response is complete or the connection is closed, or at once if it already is. */
 export function whenOver({ socket }: IncomingMessage, response: ServerResponse, over: () => void): void {
   if (socket.destroyed || response.closed) {
     over();
@@ -14,7 +14,7 @@ export function whenOver({ socket }: IncomingMessage, response: ServerResponse, 
     response.off('close', end);
     over();
   };
-  // An answer that waits for its turn on a connection hears nothing of its end.
+  // A pipelined response that waits for others gets no `close` event when the connection ends.
   socket.on('close', end);
   response.on('close', end);
 }
@@ -27,15 +27,15 @@ interface Answer {
 /** Responses that clients have not completely read. */
 export type Answers = ReturnType<typeof createAnswers>;
 
-/** Different bodies that are never too many. */
+/** Number of different bodies that are always allowed. */
 const FEW = 2;
 
 /**
- * Holds what is not taken to `mostBytes`, each different body counted once, and never less than two: the
- * connections that have been idle longest are cut in favour of new responses. `onCut` is called for each.
+ * Limits unread responses to `mostBytes`, or to two different bodies. Each different body counts once. Disconnects the clients
+ * that have been idle longest in favour of new responses, and calls `onCut` for each.
  */
 export function createAnswers(mostBytes: number, onCut: (request: IncomingMessage) => void) {
-  /** In the order in which they took something last. */
+  /** In the order of their last progress. */
   const waiting = new Set<Answer>();
   const holders = new Map<Buffer, number>();
   let bytes = 0;

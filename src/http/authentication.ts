@@ -5,7 +5,7 @@ import { clientName } from './client-certs.ts';
 import type { WebConfig } from './options.ts';
 import type { Credentials, Passwords, Verdict } from './passwords.ts';
 
-/** Who asks, where that is proven: a user, or the name in a verified certificate; or how the request is refused. */
+/** The authenticated caller (a user, or the name in a verified certificate), or the refusal. */
 export type Authenticated =
   | { readonly isRefused: false; readonly caller: string | undefined }
   | { readonly isRefused: true; readonly status: number; readonly text: string; readonly headers: Headers };
@@ -32,7 +32,7 @@ const REFUSALS: Readonly<Record<Exclude<Verdict, 'right'>, Authenticated>> = {
   full: refuse(503, 'too many passwords are being checked', { 'Retry-After': '1' }),
 };
 
-/** User and password of a header `Authorization`; undefined where it has none. */
+/** User and password of a header `Authorization`; undefined without them. */
 function credentialsOf(header: string | undefined): Credentials | undefined {
   const [, encoded] = /^basic +([\w+/=-]+)$/i.exec(header ?? '') ?? [];
   const text = Buffer.from(encoded ?? '', 'base64').toString();
@@ -54,7 +54,7 @@ function createBucket(clock: Clock): (limit: NonNullable<WebConfig['rateLimit']>
   };
 }
 
-/** The client of a connection, as checks of passwords are counted. */
+/** The client by which checks of passwords are queued. */
 const addressOf = ({ remoteAddress = '' }: Socket) => remoteAddress;
 
 export function createAuthentication(passwords: Passwords, clock: Clock): Authenticate {

@@ -1,21 +1,21 @@
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 
-/** What clients may take of this process; docs/bounds.md says when each holds. Times in milliseconds. */
+/** Limits of clients: see docs/bounds.md. Times in milliseconds. */
 export interface Bounds {
-  /** Connections at the same time. */
+  /** Concurrent connections. */
   readonly maxConnections: number;
-  /** From when an answer is ready to the last byte of it that the client takes. */
+  /** From a ready response to its last byte read by the client. */
   readonly answerWithin: number;
   /** From the first byte of a request, or from connecting, to the end of its headers. */
   readonly headersWithin: number;
   /** From the first byte of a request to its last. */
   readonly requestWithin: number;
-  /** That a connection stays open between two requests: longer than most scrape intervals. */
+  /** Idle time of a connection between two requests: longer than most scrape intervals. */
   readonly keepAliveFor: number;
-  /** Bytes of answers that clients have not taken, each different one once; of two different ones none is cut. */
+  /** Bytes of unread responses, each different body once. Two different bodies are always allowed. */
   readonly unreadBytes: number;
-  /** Requests that one connection may have without an answer. */
+  /** Unanswered requests of one connection. */
   readonly pipelined: number;
 }
 
@@ -29,10 +29,10 @@ export const BOUNDS: Bounds = {
   pipelined: 4,
 };
 
-/** Milliseconds without a case after which the next is an onset. */
+/** Time without a case after which the next one is logged (ms). */
 const QUIET = 60_000;
 
-/** Logs that a bound holds: at its onset, not at every case. */
+/** Logs the first case of a reached limit, not every one. */
 export type LogBound = (bound: string, fields: object, message: string) => void;
 
 export function createBoundLog(log: Log, clock: Clock): LogBound {

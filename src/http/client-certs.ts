@@ -2,13 +2,13 @@ import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { hostOf, type WebTls } from './options.ts';
 
-/** How Go, and so the file, writes the address of a SAN: as short as can be. */
+/** The address of a SAN in the shortest form, as Go and the web-config file write it. */
 const shortAddress = (address: string) =>
   address.includes(':') ? (hostOf(`[${address}]`)?.slice(1, -1) ?? address) : address;
 
 /**
- * The names of a certificate: of `DNS:a.example, IP Address:::1, URI:"…"`, as Node.js writes them. It quotes, as JSON, what could be
- * taken for more than one.
+ * Parses the names of a certificate as Node.js writes them: `DNS:a.example, IP Address:::1, URI:"…"`. Node.js quotes ambiguous
+ * names as JSON.
  */
 export function sansOf(text: string | undefined): string[] {
   const found: string[] = [];
@@ -26,7 +26,7 @@ const REQUIRED: readonly WebTls['clientAuth'][] = [
   'RequireAndVerifyClientCert',
 ];
 
-/** Why a client may not go on after its handshake; undefined when it may. */
+/** Returns why a client is refused after its handshake; undefined if it is admitted. */
 export function refusalOf(socket: TLSSocket, { clientAuth, allowedSans }: WebTls): string | undefined {
   if (clientAuth === 'NoClientCert') return undefined;
   const certificate = socket.getPeerX509Certificate();
@@ -39,7 +39,7 @@ export function refusalOf(socket: TLSSocket, { clientAuth, allowedSans }: WebTls
   return 'client certificate without an allowed SAN';
 }
 
-/** The name in a client's verified certificate, or else its number; undefined where the client has shown none. */
+/** The name in a client's verified certificate, or its serial number; undefined without a certificate. */
 export function clientName(socket: Socket): string | undefined {
   if (!(socket instanceof TLSSocket) || !socket.authorized) return undefined;
   const certificate = socket.getPeerX509Certificate();

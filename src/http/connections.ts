@@ -2,23 +2,23 @@ import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Bounds, LogBound } from './bounds.ts';
 
-/** Statuses of requests that can't be read; any other fault is 400. */
+/** Statuses of unreadable requests; default: 400. */
 const UNREADABLE: Readonly<Record<string, string>> = {
   HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
   HPE_CHUNK_EXTENSIONS_OVERFLOW: '413 Payload Too Large',
   ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
 };
 
-/** Codes of errors before a TLS connection is there: nothing can be said on it. */
+/** Codes of errors before a TLS connection is established: no response is possible. */
 const IN_HANDSHAKE = /^ERR_(SSL|TLS)_/;
 
-/** Lets a server refuse connections beyond the bound, and those that take too long to say what they want. */
+/** Makes a server refuse connections over the limit and slow requests. */
 export function guardConnections(server: Server, bounds: Bounds, logBound: LogBound): void {
   server.maxConnections = bounds.maxConnections;
   server.keepAliveTimeout = bounds.keepAliveFor;
-  // Each request listens for the end of its connection, three times, and Node.js itself.
+  // Each request adds three listeners for the end of its connection, and Node.js adds its own.
   const listeners = 10 + 3 * bounds.pipelined;
-  // Of TLS it is the second that carries the requests.
+  // With TLS the second socket carries the requests.
   for (const event of ['connection', 'secureConnection']) {
     server.on(event, (socket: Socket) => void socket.setMaxListeners(listeners));
   }
@@ -48,7 +48,7 @@ export function guardConnections(server: Server, bounds: Bounds, logBound: LogBo
       socket.destroy();
       return;
     }
-    // Behind a first answer it would be taken for a part of it.
+    // After a first response it could be taken for a part of that.
     if (socket.writable && socket.bytesWritten === 0) {
       socket.write(`HTTP/1.1 ${UNREADABLE[code] ?? '400 Bad Request'}\r\nConnection: close\r\n\r\n`);
     }

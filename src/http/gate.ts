@@ -7,7 +7,7 @@ import type { Bounds, LogBound } from './bounds.ts';
 import type { Admission } from './client-certs.ts';
 import { hostOf, type WebConfig } from './options.ts';
 
-/** Logs that a connection is cut, with its route: no query. */
+/** Logs a cut connection with its route, without the query. */
 export function logCut(logBound: LogBound, { url = '', socket }: IncomingMessage): void {
   const path = url.split('?', 1)[0]?.slice(0, 100);
   logBound(
@@ -18,8 +18,8 @@ export function logCut(logBound: LogBound, { url = '', socket }: IncomingMessage
 }
 
 /**
- * Cuts a connection in the middle of what was read of it. Node.js would make a request of each of the thousands that may
- * stand there, and keep them until the connection is closed; 2 tells its parser to leave the rest alone, as for an upgrade.
+ * Cuts a connection with unparsed input. Node.js would create a request for each of possibly thousands in it, and keep them until
+ * the connection is closed. The result 2 makes its parser ignore the rest, as for an upgrade.
  */
 function cutReading(socket: Socket & { parser?: { onIncoming?: unknown } | null }): void {
   if (socket.parser) socket.parser.onIncoming = () => 2;
@@ -29,25 +29,25 @@ function cutReading(socket: Socket & { parser?: { onIncoming?: unknown } | null 
 export interface GateOptions {
   readonly bounds: Bounds;
   readonly answers: Answers;
-  /** The hosts in use now, as `hostOf` gives them; none: any. */
+  /** Allowed hosts as returned by `hostOf`; empty: any. */
   readonly hosts: () => ReadonlySet<string>;
-  /** As the web-config file is now; undefined: everything is refused. */
+  /** The current web-config file; undefined: all requests are refused. */
   readonly web: () => WebConfig | undefined;
   readonly admission: Admission;
   readonly authenticate: Authenticate;
   /** Whether another agent of the store signed the request: it needs no password, and its Host may be an address. */
   readonly isPeer: (request: IncomingMessage) => boolean;
-  /** Takes who sent a request, where that is known. */
+  /** Records the authenticated sender of a request. */
   readonly identify: (request: IncomingMessage, caller: string) => void;
 }
 
-/** What every request passes on its way to the routes, whichever it is for. */
+/** Checks every request before the routes. */
 export function createGate(
   { bounds, answers, hosts, web, admission, authenticate, isPeer, identify }: GateOptions,
   logBound: LogBound,
   routes: RequestListener,
 ): RequestListener {
-  /** Requests of each connection that have no answer yet. */
+  /** Unanswered requests of each connection. */
   const unanswered = new WeakMap<Socket, number>();
 
   function isAllowed({ headersDistinct: { host = [] } }: IncomingMessage): boolean {
@@ -65,7 +65,7 @@ export function createGate(
     });
   }
 
-  /** Every body that a route ends its answer with goes by `answers`. From then on it is the client that has to take it. */
+  /** Sends the body of a response by `answers`, with a deadline for the client. */
   function sendBounded(request: IncomingMessage, response: ServerResponse): void {
     const end = response.end.bind(response) as (...args: unknown[]) => ServerResponse;
     response.end = ((...args: unknown[]) => {
@@ -98,7 +98,7 @@ export function createGate(
   async function admit(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const config = web();
     if (config?.tls && !admission.isGood(request.socket, config.tls)) {
-      // It was let in by certificates that have been replaced.
+      // It was admitted under certificates that have been replaced.
       request.socket.destroy();
       return;
     }
@@ -109,14 +109,14 @@ export function createGate(
     else if (isKnown) routes(request, response);
     else {
       const found = authenticate(request, config);
-      // Most are known at once, and go on in this turn.
+      // Most results are synchronous.
       go(found instanceof Promise ? await found : found, request, response);
     }
   }
 
   return (request, response) => {
     const { socket } = request;
-    // What stood behind the request that a connection was cut for.
+    // A pipelined request of a cut connection.
     if (socket.destroyed) return;
     const open = (unanswered.get(socket) ?? 0) + 1;
     if (open > bounds.pipelined) {
@@ -131,7 +131,7 @@ export function createGate(
     unanswered.set(socket, open);
     whenOver(request, response, () => unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1));
     response.setHeader('X-Content-Type-Options', 'nosniff');
-    // Few routes read a body, and its end is not waited for.
+    // Few routes read a body. No route waits for its end.
     const { 'transfer-encoding': chunked, 'content-length': length = '0' } = request.headers;
     if (chunked !== undefined || length !== '0') response.setHeader('Connection', 'close');
     sendBounded(request, response);

@@ -25,10 +25,10 @@ export interface ListenerDeps {
   readonly log: Log;
 }
 
-/** Milliseconds that answers under way get to end when a port closes. */
+/** Time for responses in flight when a port closes (ms). */
 const GRACE = 1000;
 
-/** How often connections are looked at that take too long to say what they want, milliseconds. */
+/** Interval of the check for slow requests (ms). */
 const CHECK_EVERY = 1000;
 
 function listen(server: Server, { host, port }: Address): Promise<void> {
@@ -56,19 +56,19 @@ async function closeServer(server: Server, sockets: ReadonlySet<Socket>, clock: 
   done.abort();
 }
 
-/** What a port needs that speaks TLS. */
+/** Dependencies of a port with TLS. */
 export interface Tls {
   readonly access: Access;
   readonly admission: Admission;
 }
 
-/** Lets each new connection have the certificates that are in the files then, and cuts clients whose own one is not good. */
+/** Uses the current certificates for each new connection, and disconnects clients with a refused certificate. */
 function keepCertificates(server: TlsServer, first: WebTls, { access, admission }: Tls, logBound: LogBound): void {
   let used = first;
   const clientOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
-  /** By which certificates each client shakes hands: its connection is another object afterwards, and others may be in use. */
+  /** Settings at the start of each handshake, by client: the socket object and the settings may change during it. */
   const begun = new Map<string, WebTls>();
-  // Before the handshake of the connection begins.
+  // Before the handshake starts.
   server.prependListener('connection', (socket: Socket) => {
     const now = access.current()?.tls;
     if (now && now !== used) {
@@ -94,7 +94,7 @@ function keepCertificates(server: TlsServer, first: WebTls, { access, admission 
   });
 }
 
-/** Rejects when the address can't be had, naming it. Speaks TLS where `tls` is given and its file has it. */
+/** Rejects with the address if it cannot be bound. Uses TLS if the web-config file of `tls` configures it. */
 export async function openListener(
   address: Address,
   { bounds, logBound, clock, log }: ListenerDeps,

@@ -15,11 +15,11 @@ const ListenAddress = z
   });
 
 /**
- * The host that a Host header names: lower case, without its port and the dot of the root, an IPv6 address in brackets and as short as can be;
- * undefined where it names none.
+ * Returns the host of a Host header: lower case, without port and trailing dot, an IPv6 address in brackets and in its shortest form;
+ * undefined if it is invalid.
  */
 export function hostOf(header: string | undefined): string | undefined {
-  // A Host header is only ever a host: what else it brings would end up in an address.
+  // Other characters of the header would become part of a URL.
   if (!/^[\w.:[\]-]+$/.test(header ?? '')) return undefined;
   return URL.parse(`http://${header}`)?.hostname.replace(/\.$/, '') || undefined;
 }
@@ -37,7 +37,7 @@ const allowedHost = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** What is wrong with the address of a replica; undefined where nothing is. */
+/** Returns the error of the address of a replica; undefined if it is valid. */
 export function faultOfReplicaUrl(text: string): string | undefined {
   const url = URL.parse(text);
   const isBare = url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password;
@@ -120,13 +120,13 @@ export interface WebTls {
   readonly key: Secret;
   readonly minVersion: 'TLSv1.2' | 'TLSv1.3';
   readonly maxVersion: 'TLSv1.2' | 'TLSv1.3';
-  /** By OpenSSL's names; default: those of Node.js. */
+  /** OpenSSL's names; default: that of Node.js. */
   readonly ciphers: string | undefined;
   readonly curves: string | undefined;
   readonly prefersServerCiphers: boolean;
   readonly clientAuth: (typeof CLIENT_AUTH)[number];
   readonly clientCa: string | undefined;
-  /** Of which a client certificate must have one. */
+  /** A client certificate needs one of these. */
   readonly allowedSans: readonly string[] | undefined;
 }
 
@@ -149,11 +149,11 @@ export function contextOf(tls: WebTls): SecureContextOptions {
 export interface WebConfig {
   readonly tls: WebTls | undefined;
   readonly headers: ReadonlyMap<string, string>;
-  /** bcrypt hashes of passwords, by user; empty: no user is asked for. */
+  /** bcrypt hashes of passwords, by user; empty: no authentication by password. */
   readonly users: ReadonlyMap<string, Secret>;
   /** A bucket of `burst` requests that gets one more every `interval` milliseconds. */
   readonly rateLimit: { readonly interval: number; readonly burst: number } | undefined;
-  /** All files that it was read from, and what `fileStamp` said of each right before. */
+  /** All files of the configuration with their `fileStamp` right before the read. */
   readonly stamps: ReadonlyMap<string, string>;
 }
 

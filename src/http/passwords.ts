@@ -16,7 +16,7 @@ export interface Credentials {
 
 export type Passwords = ReturnType<typeof createPasswords>;
 
-/** Checks that wait: of all clients, and of one. */
+/** Maximum of waiting checks: of all clients, and of each client. */
 const MOST_WAITING = 256;
 const MOST_OF_ONE = 16;
 /** Right passwords that are remembered. */
@@ -24,7 +24,7 @@ const MOST_KNOWN = 1000;
 /** Milliseconds without a check after which the thread ends: right passwords are known by then. */
 const IDLE = 10_000;
 
-// Beside this file, whether it runs from source or from dist.
+// Next to this file, in src and in dist.
 const WORKER = new URL(`./password-worker${import.meta.url.slice(-3)}`, import.meta.url);
 
 /**
@@ -158,8 +158,8 @@ function createChecker(clock: Clock, log: Log, startThread: () => PasswordThread
 }
 
 /**
- * Checks passwords against bcrypt hashes. What was right once is known by a keyed hash, so that a client that comes again never
- * waits for the checks of others.
+ * Checks passwords against bcrypt hashes. Caches keyed hashes of right passwords, so that a known client never waits for the checks
+ * of others.
  */
 export function createPasswords(clock: Clock, log: Log, start = startThread) {
   const checker = createChecker(clock, log, start);

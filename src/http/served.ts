@@ -9,13 +9,13 @@ import type { Overview, OverviewQuery } from './api/overview.ts';
 import type { Alert } from './api/parts.ts';
 import type { PeerKey } from './peer.ts';
 
-/** What the page and the API show, as its schemas in api/ say. Numbers are those of the exposition at the same moment. */
+/** Views of the pages and the API, as in the schemas of api/. Numbers are equal to the exposition at the same time. */
 export interface Views {
-  /** How all accounts stand. Other work gets its turn meanwhile. */
+  /** The state of all accounts. Yields to other work. */
   overview(query: OverviewQuery): Promise<Overview>;
-  /** All that is known of an account; undefined where none has that name. */
+  /** Undefined for an unknown name. */
   account(name: string): AnyAccountView | undefined;
-  /** What was recorded of an account; undefined where none has that name. Rejects with StoreError. */
+  /** Recorded samples of an account; undefined for an unknown name. Rejects with StoreError. */
   history(name: string, query: HistoryQuery): Promise<HistoryView | undefined>;
   /** Auto-cancel of all accounts, or of one. */
   autoCancel(account: string | undefined): Promise<AutoCancelView>;
@@ -23,7 +23,7 @@ export interface Views {
   agent(): Promise<AgentView>;
 }
 
-/** What the routes serve, as functions over what is in memory: no request here ever asks the service. */
+/** Data of the routes, from memory and the store. No request here queries the service. */
 export interface Served extends Views {
   readonly version: string;
   readonly externalUrl: string | null;
@@ -32,8 +32,8 @@ export interface Served extends Views {
   exposition(scope: Scope, format: Format, gzip: boolean): Promise<{ contentType: string; body: Buffer }>;
   status(): readonly PlacedStatus[];
   /**
-   * Why a failure callback is or is not acted upon, by every account that tracks it, or by one configured account; JSON.
-   * `no_agent`: another replica did not answer. `busy`: too many requests wait for other replicas. Rejects when `signal` is aborted.
+   * Explains decisions on a failure callback, by every account that tracks it, or by one configured account; JSON.
+   * `no_agent`: another replica did not answer. `busy`: too many requests wait for other replicas. Rejects if `signal` is aborted.
    */
   explain(
     id: string,
@@ -46,42 +46,42 @@ export interface Served extends Views {
   journal(since: number): Promise<readonly unknown[]>;
   /** Alerts of the agent itself that are pending, firing, or were resolved lately. */
   alerts(): readonly ShownAlert[];
-  /** Executes an operator's command as the command line does. Rejects with StoreError, and with the reason of `signal`. */
+  /** Executes an operator's command like the command line. Rejects with StoreError, and with the reason of `signal`. */
   command(command: OperatorCommand, signal: AbortSignal): Promise<CommandAnswer>;
-  /** Reads the configuration again and goes over to it, or says why it can't be used and stays with the one in use. */
+  /** Reads and applies the configuration, or returns its errors and keeps the current one. */
   reload(): Promise<ReloadAnswer>;
-  /** Why the last reload was refused; empty when it was not, or there was none. */
+  /** Errors of the last reload; empty if it was accepted, or before the first reload. */
   reloadFaults(): readonly ReloadFault[];
-  /** Gives a function that tells whether a round has ended since it was asked last, or since now: numbers are others then. */
+  /** Returns a function that returns whether a round has ended since its last call. */
   watch(): () => boolean;
-  /** Where replicas share the store. */
+  /** Undefined if the store is not shared. */
   readonly replicas?: ServedReplicas | undefined;
   readonly clock: Clock;
 }
 
-/** How the rounds of an account fare, by whichever replica holds it: see the schema. */
+/** Rounds of an account and the replica that holds it: see the schema. */
 export interface PlacedStatus extends AccountStatus {
   readonly replica?: string;
   readonly asOf?: number;
 }
 
-/** Another process that serves the same accounts, by its id and its URL. */
+/** A replica. */
 export interface Place {
   readonly id: string;
   readonly url: string;
 }
 
-/** Who serves what, where replicas share the store. */
+/** Replicas and their accounts. */
 export interface ServedReplicas {
   readonly self: Place;
   /**
    * Reads the status rows of accounts that other replicas hold, if the last read is older than a few seconds; waits a second
-   * at most. Everything that is served without a promise is as of the last read. Never rejects.
+   * at most. Synchronous results are as of the last read. Never rejects.
    */
   refresh(): Promise<void>;
-  /** `isHere`: this process serves its metrics. `holder`: the replica that does; `last`: or did last, as far as is known. */
+  /** `isHere`: this process serves its metrics. `holder`: the replica that serves them; `last`: that one, or the last known. */
   placeOf(account: string): { readonly isHere: boolean; readonly holder: Place | undefined; readonly last: Place };
-  /** Since when the database does not answer, milliseconds since the Unix epoch; undefined while it does. */
+  /** Start of an outage of the database, milliseconds since the Unix epoch; undefined while it responds. */
   awaySince(): number | undefined;
 }
 
@@ -96,7 +96,7 @@ export type CommandAnswer =
   | { readonly ok: false; readonly why: string }
   | 'waiting';
 
-/** What a reload has changed, by the words of the configuration; or why the configuration can't be used, with places in it. */
+/** The changed keys of the configuration, or its errors. */
 export type ReloadAnswer = { readonly changed: readonly string[] } | { readonly faults: readonly ReloadFault[] };
 
 export type ReloadFault = Fault;

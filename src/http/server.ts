@@ -24,7 +24,7 @@ export type { ReloadAnswer, Served, ShownAlert } from './served.ts';
 
 export interface ServerSettings extends Partial<Bounds>, Address {
   readonly allowedHosts?: readonly string[];
-  /** A second port that has the probes alone, without the gate. */
+  /** A second port with the probes only, without the gate. */
   readonly probes?: Address | null;
   /** Whether POST routes are served. */
   readonly lifecycle?: boolean;
@@ -35,11 +35,11 @@ export interface HttpServer {
   /** `http://host:port` of the open port. */
   readonly url: string;
   /**
-   * Goes over to other settings; of the bounds, `maxConnections` alone. Where an address changes, the new port is open before the
-   * old one closes, unless both are the same port number. Rejects, with nothing changed, when that can't be had.
+   * Applies other settings; of the bounds, only `maxConnections`. The new port opens before the old one closes, unless both have the
+   * same number. If it rejects, the old settings stay.
    */
   apply(settings: ServerSettings): Promise<void>;
-  /** Stops accepting, lets answers under way end for a moment, then cuts the rest. */
+  /** Stops accepting, waits a moment for responses in flight, then destroys the rest. */
   close(): Promise<void>;
 }
 
@@ -63,7 +63,7 @@ function createApp(served: Served, { answers, streams, lifecycle, log }: AppDeps
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
     if (response.destroyed) return;
     if (!response.headersSent && served.replicas?.awaySince() !== undefined) {
-      // Most likely because of that: what is not in memory can't be had now.
+      // Most likely the reason: only data in memory is available.
       response.status(503).set('Retry-After', '10').type('text').send('the database is away: try again\n');
       return;
     }
@@ -83,7 +83,7 @@ interface Ports {
   readonly probes: Listener | undefined;
 }
 
-/** Opens what `next` asks for beyond `before`. Rejects with nothing left open, and what was open before as it was. */
+/** Opens the ports of `next` that `before` does not have. If it rejects, only the ports of `before` are open. */
 async function openPorts(
   next: ServerSettings,
   before: { readonly settings: ServerSettings; readonly ports: Ports } | undefined,
@@ -92,12 +92,12 @@ async function openPorts(
   const undo: (() => Promise<void>)[] = [];
   async function port(what: keyof Ports, address: Address, was: Address | null | undefined): Promise<Listener> {
     const old = before?.ports[what];
-    // Another file may ask for TLS, or for other client certificates, which a port can't learn.
+    // Another file may require TLS or other client certificates, which an open port cannot apply.
     const isSame = what === 'probes' || before?.settings.webConfigFile === next.webConfigFile;
     if (old && isSame && address.host === was?.host && address.port === was.port) return old;
     let wanted = address;
     if (old && [0, old.port].includes(address.port)) {
-      // Two addresses may stand for the same port of an interface.
+      // Two addresses may use the same port of an interface.
       old.pause();
       undo.push(old.resume);
       wanted = { ...address, port: old.port };
@@ -116,8 +116,8 @@ async function openPorts(
 }
 
 /**
- * Rejects when an address can't be had, naming it, or the web-config file can't be used. `readWebConfig` is asked for it at the
- * start, and when it or a file that it names has changed.
+ * Rejects if an address cannot be bound or the web-config file cannot be used. Calls `readWebConfig` at the start, and when the file
+ * or a file that it names has changed.
  */
 export async function startHttpServer(
   initial: ServerSettings,
@@ -130,7 +130,7 @@ export async function startHttpServer(
   const logBound = createBoundLog(log, clock);
   const onCut = (request: IncomingMessage) => logCut(logBound, request);
   const answers = createAnswers(bounds.unreadBytes, onCut);
-  // Clients live in real time, however fast the agent's runs.
+  // Clients use real time, also if the agent's clock is accelerated.
   const { monotonic, sleep } = systemClock;
   const timing = { clock: { now: clock.now, monotonic, sleep }, takenWithin: bounds.answerWithin };
   const streams = createStreams({ watch: served.watch, ...timing, onCut });
@@ -150,7 +150,7 @@ export async function startHttpServer(
   const deps = { bounds, logBound, log, clock };
   const openPort = (access: Access) => (what: keyof Ports, address: Address) => {
     if (what === 'probes') return openListener(address, deps, answerProbe);
-    // A port asks what its own file says, from its first connection on, whatever other ports are open meanwhile.
+    // A port applies its own file from its first connection on, independently of other open ports.
     const isPeer = (request: IncomingMessage) => served.peerKey?.isSigned(request) ?? false;
     const asked = {
       bounds,
@@ -165,7 +165,7 @@ export async function startHttpServer(
     return openListener(address, deps, createGate(asked, logBound, app), { access, admission });
   };
   let ports = await openPorts(initial, undefined, openPort(state.access));
-  /** Ports that were closed by `apply` and still have answers under way. */
+  /** Ports closed by `apply` with responses in flight. */
   const closing = new Set<Promise<void>>();
   function retire(listener: Listener): void {
     const closed = listener.close().finally(() => closing.delete(closed));
@@ -178,12 +178,12 @@ export async function startHttpServer(
     },
     async apply(next) {
       const before = { ...state, ports };
-      // The same file is in use already, and looked at again by itself.
+      // The same file is in use and checked for changes.
       const access = (next.webConfigFile ?? null) === before.access.file ? before.access : open(next);
       ports = await openPorts(next, before, openPort(access));
       state = { settings: next, hosts: new Set(next.allowedHosts), access };
       ports.main.setMaxConnections(next.maxConnections ?? BOUNDS.maxConnections);
-      // The request that asked for this may have come by one of them: its answer is not waited for here.
+      // Do not wait: the request for this reload may be in flight on one of them.
       for (const what of ['main', 'probes'] as const) {
         const old = before.ports[what];
         if (old && old !== ports[what]) retire(old);

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { Maybe, Num, Problem, Seconds, Time } from './parts.ts';
 
-/** What is wrong with a configuration, and where: lines and columns count from 1. */
+/** An error in a configuration file. Lines and columns start at 1. */
 export const Fault = z.object({
   file: z.string(),
   line: z.int().optional(),

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** What several answers of the API have in common. A number or time that is null is not known: never read, or too old to be shown. */
+/** Types that several responses share. A number or time that is null is unknown: never read, or too old to be shown. */
 
 export const Time = z.iso.datetime().describe('ISO 8601, UTC');
 export const Maybe = <T extends z.ZodType>(type: T) => type.nullable();
@@ -39,7 +39,7 @@ export const NOT_SHARED = { replica: null, holder: null, asOf: null } as const s
 
 export const SEVERITIES = ['critical', 'warning', 'info'] as const;
 
-/** What can be wrong with an account, or with the agent. */
+/** Kinds of problems of accounts and of the agent. */
 export const PROBLEM_KINDS = [
   'token_rejected',
   'service_unavailable',
@@ -91,12 +91,12 @@ export const Problem = z.object({
 });
 export type Problem = z.output<typeof Problem>;
 
-/** How an account stands. `unknown`: nothing was read yet. */
+/** States of an account. `unknown`: before the first read. */
 export const STATES = ['critical', 'warning', 'unknown', 'ok'] as const;
 export const State = z.enum(STATES);
 export type State = z.output<typeof State>;
 
-/** How true what is shown is. */
+/** Quality of shown data. */
 export const DATA_STATES = ['fresh', 'partial', 'stale', 'withdrawn', 'not_read'] as const;
 export const DataState = z.enum(DATA_STATES);
 export type DataState = z.output<typeof DataState>;
@@ -112,5 +112,5 @@ export const Alert = z.object({
 });
 export type Alert = z.output<typeof Alert>;
 
-/** Change of a number over a time that may be shorter than asked for, as the history begins later. */
+/** Change of a number. Its window is shorter than requested if the history starts later. */
 export const Change = z.object({ by: Num, overSeconds: Seconds });

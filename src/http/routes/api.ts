@@ -21,7 +21,7 @@ function wordsOf(
     return `${issue.keys.length > 1 ? 'unknown parameters' : 'unknown parameter'} ${issue.keys.join(', ')}: ${known}`;
   }
   const [name] = issue.path;
-  // What may be given more than once says so itself.
+  // The message of a repeatable parameter contains `given`.
   const isTwice = Array.isArray(given[String(name)]) && !issue.message.includes('given');
   return `${String(name)} ${isTwice ? 'must be given once' : issue.message}`;
 }

@@ -6,22 +6,22 @@ import { EXPLAIN, SENT_ON } from '../peer.ts';
 import type { Served } from '../served.ts';
 import { onlyAllow, READ } from './methods.ts';
 
-/** One parameter of the query; undefined when it is missing or given more than once. */
+/** One parameter of the query; undefined if it is missing or repeated. */
 const parameter = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined);
 
-/** A time as text, or how long ago as a duration, in milliseconds since the Unix epoch; undefined when it is neither. */
+/** Parses a time or an age (`24h`) to milliseconds since the Unix epoch; undefined if it is neither. */
 function timeOf(text: string, now: number): number | undefined {
   const ago = parseDuration(text);
   const time = ago === undefined ? Date.parse(text) : now - ago;
   return Number.isFinite(time) ? time : undefined;
 }
 
-/** How far back the journal is given by default. */
+/** Default range of the journal. */
 const SINCE = '24h';
 
 /** GET /api/v1/explain?id=…[&account=…] and /api/v1/journal[?since=…], JSON. */
 export function autoCancelRoutes(served: Served): Router {
-  // A response may hold thousands of rows: concurrent ones would take all memory.
+  // A response may have thousands of rows: concurrent ones would exhaust the memory.
   const serially = createSerially();
   return Router()
     .get(EXPLAIN, async (request: Request, response: Response) => {

@@ -5,11 +5,11 @@ import { Approval, Reason } from '../api/commands.ts';
 import type { Served } from '../served.ts';
 import { onlyAllow } from './methods.ts';
 
-/** What the gate knows of a request. */
+/** Input from the gate. */
 export interface Lifecycle {
   /** `server.lifecycle`. */
   isOn(): boolean;
-  /** The user, or the name in the verified client certificate; undefined where the gate does not know who asks. */
+  /** The user, or the name in the verified client certificate; undefined without authentication. */
   callerOf(request: IncomingMessage): string | undefined;
 }
 
@@ -26,7 +26,7 @@ export function isCrossSite({
 const RELOAD = '/-/reload';
 const MOST_BODY = '16kb';
 
-/** By path: the body, to which the operator is added. */
+/** Bodies by path. The operator is added. */
 const COMMANDS = {
   '/api/v1/auto-cancel/approve': Approval.transform(body => ({ kind: 'approve' as const, ...body })),
   '/api/v1/auto-cancel/pause': Reason.transform(body => ({ kind: 'pause' as const, ...body })),
@@ -40,7 +40,7 @@ const WAITING = 'no replica holds the account now: the next one to hold it execu
 const hasBody = ({ headers: { 'transfer-encoding': chunked, 'content-length': length = '0' } }: Request) =>
   chunked !== undefined || length !== '0';
 
-/** Errors of the body parser, by status: its own words quote the body. */
+/** Errors of the body parser by status: its own messages quote the body. */
 const UNREADABLE = new Map<unknown, string>([
   [400, 'the body must be JSON'],
   [413, `the body must have at most ${MOST_BODY}`],
@@ -54,9 +54,9 @@ function refuseBody(error: unknown, _request: Request, response: Response, next:
   else response.status(Number(status)).json({ error: words });
 }
 
-/** POST /-/reload, and approve, pause and resume of auto-cancel: off by default, and never for another site. */
+/** POST routes: off by default, and refused for other sites. */
 export function lifecycleRoutes(served: Served, { isOn, callerOf }: Lifecycle): Router {
-  /** Why a request is not obeyed; undefined when it is. */
+  /** Returns why a request is refused; undefined if it is accepted. */
   function refusalOf(request: Request): [status: number, error: string] | undefined {
     if (!isOn()) return [403, 'server.lifecycle is false in the configuration'];
     if (isCrossSite(request)) return [403, 'requests from other sites are refused'];

@@ -7,7 +7,7 @@ import { SENT_ON } from '../peer.ts';
 import type { Served, ServedReplicas } from '../served.ts';
 import { onlyAllow, READ } from './methods.ts';
 
-/** Which of our formats one element of an Accept header asks for. Parameters are by name; their values count letter by letter. */
+/** Returns the format of one element of an Accept header. Values of parameters are case-sensitive. */
 function formatOf(type: string, parameters: ReadonlyMap<string, string>): Format | undefined {
   const version = parameters.get('version');
   if (type === 'application/vnd.google.protobuf') {
@@ -22,8 +22,8 @@ function formatOf(type: string, parameters: ReadonlyMap<string, string>): Format
 }
 
 /**
- * The exposition format for an Accept header: another than text only where it is asked for with the highest weight,
- * as every scraper reads text. Of equal weights the first named wins.
+ * Returns the exposition format for an Accept header: the one with the highest weight, by default text, which every scraper reads.
+ * Of equal weights the first one wins.
  */
 export function negotiateFormat(accept: string | undefined): Format {
   let best: { format: Format; weight: number } | undefined;
@@ -42,15 +42,15 @@ export function negotiateFormat(accept: string | undefined): Format {
   return best?.format ?? 'text';
 }
 
-/** Answers by `work`, or by what another call of the same key is about to find. */
+/** Returns the result of `work`, or of a pending call with the same key. */
 type SingleFlight<T> = (key: string, work: () => Promise<T>) => Promise<T>;
 
-/** Time between two beginnings of the same work while it is crowded, milliseconds. */
+/** Minimum time between two starts of the same work while `isCrowded` (ms). */
 const SPACING = 250;
 
 /**
- * One answer for all who ask the same while an earlier one is worked on: work begins after they asked, so that it is as
- * fresh as if each had its own. While `isCrowded`, the same work begins four times a second.
+ * Shares one result among all requests that arrive while an earlier one is processed. The work starts after they arrived, so the
+ * result is as fresh as a separate one. While `isCrowded`, the same work starts at most four times a second.
  */
 function createSingleFlight<T>(isCrowded: () => boolean, clock: Clock): SingleFlight<T> {
   const waiting = new Map<string, Promise<T>>();
@@ -73,13 +73,13 @@ function createSingleFlight<T>(isCrowded: () => boolean, clock: Clock): SingleFl
 
   return (key, work) => {
     const answer = waiting.get(key) ?? take(key, work);
-    // Set before anything was waited for: `take` has not come to its end yet.
+    // Set before `take` has awaited anything.
     waiting.set(key, answer);
     return answer;
   };
 }
 
-/** To the replica that holds the account; 503 where none does, or it is not there yet. */
+/** Redirects to the replica that holds the account, or responds with 503. */
 function sendOn({ self, placeOf }: ServedReplicas, account: string, { query }: Request, response: Response): void {
   const { holder } = placeOf(account);
   if (!holder || holder.id === self.id || query[SENT_ON] !== undefined) {
@@ -95,7 +95,6 @@ function sendOn({ self, placeOf }: ServedReplicas, account: string, { query }: R
     .send('see the replica that holds it\n');
 }
 
-/** GET /metrics, /probe?account=NAME and /metrics/agent. */
 export function metricsRoutes(served: Served, { isCrowded }: Answers): Router {
   const shared = createSingleFlight<Awaited<ReturnType<Served['exposition']>>>(isCrowded, served.clock);
 

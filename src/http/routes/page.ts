@@ -16,7 +16,7 @@ import type { Served } from '../served.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { onlyAllow, READ } from './methods.ts';
 
-/** Scripts, styles and connections of the page's own origin alone. A chart's canvas is saved as a picture by `data:`. */
+/** Allows only the page's own origin. Saving a chart as a picture needs `data:`. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -40,16 +40,16 @@ const compress = promisify(gzip);
 
 async function send(response: Response, page: Html, status = 200): Promise<void> {
   for (const [name, value] of Object.entries(HEADERS)) {
-    // Those of the web configuration win.
+    // Headers of the web configuration take precedence.
     if (!response.hasHeader(name)) response.setHeader(name, value);
   }
   response.status(status).set({ 'Cache-Control': 'no-store', Vary: 'Accept-Encoding' }).type('html');
-  // A page of a hundred accounts is fetched again whenever they change: a twentieth is left of it.
+  // Pages are fetched on every change. Compression reduces one of a hundred accounts to a twentieth.
   if (response.req.acceptsEncodings('gzip') !== 'gzip') response.send(page.text);
   else response.set('Content-Encoding', 'gzip').send(await compress(page.text));
 }
 
-/** A page is no form to fill in right: what can't be understood of a query is left out. */
+/** Pages ignore invalid parameters. */
 function queryOf(given: Request['query']): OverviewQuery {
   const { data, error } = OverviewQuery.safeParse(given);
   if (data) return data;
@@ -70,7 +70,7 @@ export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Route
   const assets = createAssets();
   // A response may have thousands of rows: concurrent ones would exhaust the memory.
   const serially = createSerially();
-  // With a slash at the end, relative links would be of another folder.
+  // A trailing slash would change the base of relative links.
   const router = Router({ strict: true });
   const contextOf = (request: IncomingMessage, root: PageContext['root']): PageContext => ({
     root,

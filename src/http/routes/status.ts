@@ -9,7 +9,7 @@ const PROBES: Readonly<Record<string, string>> = {
   '/-/ready': 'delivery-watch is ready\n',
 };
 
-/** Answers GET /-/healthy and /-/ready, and nothing else: for a port without a gate. */
+/** Serves only GET /-/healthy and /-/ready, for a port without a gate. */
 export function answerProbe(request: IncomingMessage, response: ServerResponse): void {
   const text = PROBES[request.url?.split('?', 1)[0] ?? ''];
   const isRead = request.method === 'GET' || request.method === 'HEAD';
@@ -21,7 +21,7 @@ export function answerProbe(request: IncomingMessage, response: ServerResponse):
   response.end(text === undefined ? 'not found\n' : isRead ? text : 'method not allowed\n');
 }
 
-/** An account, as Prometheus' HTTP service discovery takes it. */
+/** An account as a target of Prometheus' HTTP service discovery. */
 const targetOf = (account: string, url: URL, labels: Readonly<Record<string, string>>) => ({
   targets: [url.host],
   labels: {
@@ -34,15 +34,15 @@ const targetOf = (account: string, url: URL, labels: Readonly<Record<string, str
 });
 
 /**
- * One target an account, wherever it is asked for: at the replica that holds it, or did last, so that a scrape fails while none
- * does. No label of the series tells which one that is: they go on after a hand-over.
+ * The target of an account at the replica that holds it or held it last, so that a scrape fails while no replica holds it. No label
+ * of its series names the replica: they continue after a handover.
  */
 const sharedTarget = (account: string, { id, url }: Place) =>
   targetOf(account, new URL(url), { __meta_delivery_watch_replica: id });
 
 /**
- * GET /-/healthy and /-/ready; /api/v1/status, /alerts and /sd, JSON. Routes are served only once configuration, store and
- * port are there, and readiness never waits for the service: an unready sidecar would take its application out of service.
+ * Probes, and the JSON of status, alerts and service discovery. The port opens after configuration and store are loaded. Readiness
+ * never waits for the service: an unready sidecar would take its application out of service.
  */
 export function statusRoutes(served: Served): Router {
   return Router()
@@ -68,7 +68,7 @@ export function statusRoutes(served: Served): Router {
         response.status(400).type('text').send('set server.externalUrl, or send a Host header\n');
         return;
       }
-      // Two replicas that are both discovered would else write to the same series.
+      // Otherwise two discovered replicas would write to the same series.
       response.json(accounts.map(account => targetOf(account, url, { replica: url.host })));
     })
     .all(['/api/v1/alerts', '/api/v1/status', '/api/v1/sd'], onlyAllow(READ));

@@ -4,19 +4,19 @@ import { whenOver } from '../answers.ts';
 import type { Served } from '../served.ts';
 import { onlyAllow, READ } from './methods.ts';
 
-/** Open streams at a time. */
+/** Maximum of open streams. */
 const MOST_STREAMS = 64;
-/** Milliseconds between two looks at whether something has changed: no client hears of it more often. */
+/** Time between two checks for changes, and between two notifications (ms). */
 const LOOK_EVERY = 2000;
-/** Milliseconds after which clients are told in any case: time alone makes data stale, and alerts fire between rounds. Proxies close what is silent. */
+/** Time after which clients are notified without a change (ms): data becomes stale, alerts fire between rounds, and proxies close silent connections. */
 const QUIET = 15_000;
-/** Milliseconds after which a client whose stream has ended shall come again. */
+/** Time after which a client reconnects (ms). */
 const RETRY = 3000;
 
 interface Stream {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** Since when something is not taken, of the monotonic clock. */
+  /** Start of unread output, by the monotonic clock. */
   unreadSince: number | undefined;
 }
 
@@ -24,7 +24,7 @@ interface Stream {
 export type Streams = ReturnType<typeof createStreams>;
 
 export interface StreamsDeps extends Pick<Served, 'watch' | 'clock'> {
-  /** Milliseconds in which a client has to take what it is sent. */
+  /** Time in which a client has to read its output (ms). */
   readonly takenWithin: number;
   readonly onCut: (request: IncomingMessage) => void;
 }
@@ -49,7 +49,7 @@ export function createStreams({ watch, clock, takenWithin, onCut }: StreamsDeps)
     }
   }
 
-  /** One for all streams, while there are any. */
+  /** Serves all streams. Runs while there are any. */
   async function tick(signal: AbortSignal): Promise<void> {
     const hasChanged = watch();
     let saidAt = clock.monotonic();
@@ -77,9 +77,9 @@ export function createStreams({ watch, clock, takenWithin, onCut }: StreamsDeps)
       response.writeHead(200, {
         'Content-Type': 'text/event-stream',
         'Cache-Control': 'no-store',
-        // Nothing comes after it: the port closes as soon as it ends.
+        // The connection ends with the stream, so that a port can close.
         Connection: 'close',
-        // nginx would hold events back until it has some kilobytes of them.
+        // nginx would buffer some kilobytes of events.
         'X-Accel-Buffering': 'no',
       });
       if (request.method === 'HEAD') {
@@ -98,7 +98,7 @@ export function createStreams({ watch, clock, takenWithin, onCut }: StreamsDeps)
     /** Ends all streams. Later ones are refused. */
     close(): void {
       isClosed = true;
-      // Nothing may be written to what has ended.
+      // No writes after the end.
       ticking.abort();
       for (const { response } of streams) response.end();
     },
