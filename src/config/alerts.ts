@@ -15,7 +15,7 @@ import { type Known, noSuchName, type Tell } from './faults.ts';
 import { neverIs, neverShown } from './label-values.ts';
 import type { Config } from './schema.ts';
 
-/** A family that alerts may be about, and the collector whose data it is; undefined: it is always known. */
+/** A family for alert rules and its collector; undefined if its value is always available. */
 export interface KnownFamily {
   readonly family: Family;
   readonly collector: string | undefined;
@@ -40,7 +40,7 @@ interface Checking {
   readonly tell: Tell;
 }
 
-/** Whether a collector's gauges are withdrawn in the end without this round. */
+/** Whether a collector's gauges are withdrawn if this round keeps failing. */
 export const isDeciding = (collector: string, round: string): boolean =>
   !dataSources.find(({ name }) => name === collector)?.auxiliary?.includes(round);
 
@@ -49,7 +49,7 @@ function roundsOf(name: string, accounts: Config['accounts']): readonly string[]
   return [...new Set(rounds)];
 }
 
-/** Where each selector of a condition stands in it, and what the family must be. */
+/** The selectors of a condition with their paths and required kinds of family. */
 function partsOf(condition: AlertCondition): [path: string[], selector: Selector, must: 'any' | 'counter' | 'time'][] {
   if (condition.kind === 'stale') return [];
   if (condition.kind !== 'ratio') return [[[], condition, condition.kind === 'age' ? 'time' : 'any']];
@@ -59,7 +59,7 @@ function partsOf(condition: AlertCondition): [path: string[], selector: Selector
   ];
 }
 
-/** The histogram that a metric is, or that one of its series is of. */
+/** Returns the histogram with this name or this series name. */
 function histogramOf(metric: string): string | undefined {
   const name = metric.replace(/_(bucket|sum|count)$/, '');
   return dataSources.some(({ families }) =>
@@ -174,7 +174,7 @@ export const collectorsOf = (when: AlertCondition): readonly string[] =>
     ? [when.collector]
     : [...new Set(selectorsOf(when).flatMap(({ metric }) => alertFamilies.get(metric)?.collector ?? []))];
 
-/** An alert that says nothing of an account holds nothing back there: that may not be what was meant. */
+/** Warns of pausing alerts that can never fire for an account: they prevent no cancel there. */
 function checkPausing({ alerts, autoCancel, accounts }: Config, tell: Tell): void {
   for (const [index, alert] of autoCancel.pauseWhileAlerts.entries()) {
     const when = alerts.rules.find(({ name }) => name === alert)?.when;
@@ -209,7 +209,7 @@ function checkSilences({ alerts }: Config, now: number, known: Known, tell: Tell
   }
 }
 
-/** What the section says that the rest of the configuration, or the metrics, do not have. */
+/** Checks names in the section `alerts` against the configuration and the metrics. */
 export function checkAlerts(config: Config, now: number, known: Known, tell: Tell): void {
   const { alerts, autoCancel } = config;
   checkSilences(config, now, known, tell);

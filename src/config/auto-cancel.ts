@@ -6,12 +6,12 @@ import type { Config } from './schema.ts';
 const actingRules = (autoCancel: AutoCancelOptions, account: string): readonly Rule[] =>
   autoCancel.mode === 'enforce' ? rulesFor(autoCancel, account).filter(({ mode }) => mode !== 'plan') : [];
 
-/** Whether anything may ever be sent for an account: its token for acting is needed only then. */
+/** Whether a rule may ever cancel in an account: only then its action token is needed. */
 export function accountMayAct({ autoCancel }: { readonly autoCancel: AutoCancelOptions }, account: string): boolean {
   return actingRules(autoCancel, account).length > 0;
 }
 
-/** What the rules ask of the rest of the configuration and it does not give. */
+/** Checks that the configuration has what the rules refer to. */
 export function checkAutoCancel({ autoCancel, store, accounts }: Config, known: Known, tell: Tell): void {
   const names = (path: readonly PropertyKey[], used: readonly string[], known: readonly string[], what: string) => {
     for (const [number, name] of used.entries()) {

@@ -8,7 +8,7 @@ import type { Config } from './schema.ts';
 type Path = readonly PropertyKey[];
 type Accounts = Config['accounts'];
 
-/** Rules, dashboards and service discovery take its absence for an agent that is down, and 0 for data that cannot be trusted. */
+/** Without this family, rules, dashboards and service discovery report the agent as down. */
 const NEEDED = 'delivery_up';
 
 const NAMES: readonly string[] = [
@@ -16,7 +16,7 @@ const NAMES: readonly string[] = [
   ...accountFamilyNames,
 ];
 
-/** What a name that is no family may have been meant for. */
+/** A suggestion for a name that is not a family. */
 function hintOf(pattern: string): string {
   const whole = pattern.replace(/_(bucket|sum|count)$/, '');
   if (NAMES.includes(whole)) return `; a histogram is excluded as a whole: write ${whole}`;
@@ -44,7 +44,7 @@ function checkPattern(pattern: string, config: Config, accounts: Accounts, path:
   }
 }
 
-/** Patterns of `collect.families.exclude` that can do nothing, or too much. */
+/** Reports patterns of `collect.families.exclude` that match nothing or too much. */
 export function checkExcludedFamilies(config: Config, tell: Tell): void {
   const own = (index: number) => ['accounts', index, 'collect', 'families', 'exclude'];
   const isOwn = config.accounts.map((_, index) => tell.isGiven(own(index)));

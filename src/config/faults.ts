@@ -27,7 +27,7 @@ export function formatPath(path: readonly PropertyKey[]): string {
     .replace(/^\./, '');
 }
 
-/** A configuration that can't be used. The message has one line per fault, `FILE:line:column: path: what is allowed`. */
+/** An invalid configuration. The message has one line per fault: `FILE:line:column: path: what is allowed`. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly faults: readonly Fault[];
@@ -40,12 +40,12 @@ export class ConfigError extends Error {
   }
 }
 
-/** Takes what the checks find, each with the path of where it stands. */
+/** Receives the findings of checks with their paths. */
 export interface Tell {
   fault(path: readonly PropertyKey[], message: string): void;
   /** Works, and should be otherwise. */
   warn(path: readonly PropertyKey[], message: string): void;
-  /** Whether something stands at the path: what is merged from elsewhere does not. */
+  /** Whether the path has a value of its own, not an inherited one. */
   isGiven(path: readonly PropertyKey[]): boolean;
 }
 
@@ -56,7 +56,7 @@ export interface Known {
   readonly notifiers: readonly string[];
 }
 
-/** The message for a name that nothing of this kind has. `existing`: the names that there are. */
+/** Returns the message for an unknown name. `existing`: the known names. */
 export function noSuchName(kind: string, name: string, existing: readonly string[]): string {
   return `there is no ${kind} called ${name}${existing.length === 0 ? '' : `; there are: ${existing.join(', ')}`}`;
 }
@@ -71,7 +71,7 @@ const KINDS: Readonly<Record<string, string>> = {
   array: 'a list',
 };
 
-/** What to write instead of a value of the wrong kind. */
+/** A suggestion for a value of the wrong type. */
 function hintOf(expected: string, value: unknown): string {
   const isText = typeof value === 'string';
   if (expected === 'boolean' && isText && /^(true|false)$/.test(value)) return ', without quotes';
@@ -92,7 +92,7 @@ function boundWords(origin: string, inclusive: boolean | undefined, bound: unkno
   return `must be ${inclusive === false ? strictly : `at ${side}`} ${bound}`;
 }
 
-/** What is wrong, and what is allowed. The schema's own words stay; zod's, which say neither what to write nor how, do not. */
+/** Explains an issue. Messages of the schemas are kept; zod's own are replaced, because they name no allowed value. */
 function wordsOf(issue: z.core.$ZodIssue, value: unknown): string {
   const { code, message } = issue;
   const isOurs = !/^(Invalid|Too|Unrecognized)\b/.test(message);

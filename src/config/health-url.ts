@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { valueAt } from './parse-all.ts';
 import { readYaml } from './yaml-file.ts';
 
-/** As in http/options.ts, which would load what checks a whole configuration: this runs beside the agent twice a minute. */
+/** As in http/options.ts. Not imported: this command runs twice a minute and must load little. */
 const DEFAULT_LISTEN = '0.0.0.0:10922';
 
 const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '[::]': '[::1]' };

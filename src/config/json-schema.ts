@@ -19,7 +19,7 @@ export function configJsonSchema(): JsonSchema {
   return z.toJSONSchema(ConfigInput, { io: 'input' }) as JsonSchema;
 }
 
-/** What a value must be that may also be null; any other schema as it is. */
+/** Returns the schema without the alternative null. */
 export function withoutNull(schema: JsonSchema): JsonSchema {
   const [first, second, ...more] = schema.anyOf ?? [];
   return first && second?.type === 'null' && more.length === 0 ? first : schema;

@@ -29,7 +29,7 @@ const isOfSchedules = (family: string) => isOf(scheduleFamilies, family);
 const namesOfSchedules = (schedules: Config['schedules'], accounts: readonly Account[]) =>
   accounts.flatMap(account => schedulesOf(schedules, account.name).map(({ name }) => name));
 
-/** Every value that a label may have in these accounts; undefined where any may come. */
+/** Returns all values that a label may have in these accounts; undefined if any value is possible. */
 function valuesOf(
   family: string,
   label: string,
@@ -56,7 +56,7 @@ function valuesOf(
   }
 }
 
-/** Why these accounts never have a series of the family; undefined when they may. */
+/** Returns why these accounts never have a series of the family; undefined if they may. */
 export function neverShown(family: string, { schedules }: Config, accounts: readonly Account[]): string | undefined {
   const [dimension] = Object.entries(breakdownFamilies).find(([, { name }]) => name === family) ?? [];
   if (
@@ -73,7 +73,7 @@ export function neverShown(family: string, { schedules }: Config, accounts: read
     : undefined;
 }
 
-/** Why no series of these accounts ever has this value, and what it may be; undefined when one may. */
+/** Returns why no series has this value, with the allowed ones; undefined if one may. */
 export function neverIs(
   family: string,
   label: string,

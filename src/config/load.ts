@@ -26,7 +26,7 @@ export interface LoadedConfig {
   readonly hash: string;
   /** Things that work and should be otherwise. */
   readonly warnings: readonly Fault[];
-  /** Where a setting stands, or would; absent for a configuration that is no file's. */
+  /** Returns the place of a setting; absent for a configuration without a file. */
   readonly place?: (path: Path) => Place;
 }
 
@@ -50,20 +50,20 @@ export function loadConfig(file: string, env?: Env, now?: number): LoadedConfig 
   return parseConfig(readText(file), file, env, now);
 }
 
-/** All files of a configuration as one value, and where each part of it stands. */
+/** All files of a configuration as one value with the places of its parts. */
 interface Gathered {
   readonly raw: unknown;
   readonly faults: Fault[];
   readonly warnings: Fault[];
   readonly hash: string;
   readonly isWhole: boolean;
-  /** Whether what is missing at a path may stand there, where the file is no YAML, or can't be read. */
+  /** Whether a missing value may stand in a part of the file that could not be read. */
   mayBeThere(path: Path): boolean;
   place(path: Path, key?: string): Place;
   isSure(path: Path, key?: string): boolean;
 }
 
-/** Names of the items of a list, whatever else is wrong with them. */
+/** Returns the names of list items, even if the items are invalid. */
 function namesAt(raw: unknown, path: Path): string[] {
   const list = valueAt(raw, path);
   const found = (Array.isArray(list) ? list : []).map(item => valueAt(item, ['name']));
@@ -120,7 +120,7 @@ function gather(text: string, file: string): Gathered {
     }
   }
 
-  /** Which file a path of the whole is in, and which path it has there. */
+  /** Returns the file of a path and its path in that file. */
   function own(path: Path): { yaml: YamlFile; own: Path } {
     const [section, number, ...rest] = path;
     const owner = section === 'accounts' && typeof number === 'number' ? owners[number] : undefined;
@@ -147,7 +147,7 @@ function gather(text: string, file: string): Gathered {
 
 const byPlace = (a: Fault, b: Fault) => a.line - b.line || a.column - b.column;
 
-/** Of each file together, in the order of its lines; nothing twice. */
+/** Sorts faults by file and line and removes duplicates. */
 function sorted(faults: readonly Fault[]): Fault[] {
   const files = Map.groupBy(faults, ({ file }) => file);
   const unique = new Map(
@@ -156,7 +156,7 @@ function sorted(faults: readonly Fault[]): Fault[] {
   return [...unique.values()];
 }
 
-/** As `loadConfig`, of text that is at hand; files that it names are sought from the folder of `file`. */
+/** Parses the text of a configuration; files in it are relative to the folder of `file`. */
 export function parseConfig(text: string, file: string, env?: Env, now = systemClock.now()): LoadedConfig {
   const gathered = gather(text, file);
   const { raw, faults, warnings, hash } = gathered;
@@ -225,7 +225,7 @@ export function parseConfig(text: string, file: string, env?: Env, now = systemC
   return { file, config, hash, warnings: sorted(warnings), place };
 }
 
-/** What is needed to speak with an agent through its store, and to read what it left there. */
+/** Settings of commands that use only the store of an agent. */
 export interface StoreSettings {
   readonly store: StoreOptions;
   readonly accounts: readonly string[];

@@ -5,18 +5,18 @@ type Path = readonly PropertyKey[];
 /** What a schema finds, with paths of the value as it was given. */
 export interface ParsedAll<T> {
   readonly issues: readonly z.core.$ZodIssue[];
-  /** What is left without all that is wrong; undefined when nothing is. */
+  /** The value without its invalid parts; undefined if nothing is left. */
   readonly data: T | undefined;
   /** Where something that stands in `data` stood when it was given. */
   original(path: Path): Path;
-  /** Whether a place of the given value was left out, so that nothing that `data` says of it is the operator's. */
+  /** Whether a part of the given value was omitted or replaced in `data`. */
   isLeftOut(path: Path): boolean;
 }
 
 const nameless = (kind: string) => (number: PropertyKey) => `${kind}-${String(number)}-without-a-name`;
 const NAMELESS = /^(account|rule|notifier|schedule)-\d+-without-a-name$/;
 
-/** Whether a name stands in for a missing or wrong one, and is no news to the operator. */
+/** Whether a name is a placeholder for a missing or invalid one. */
 export const isNameless = (name: string) => NAMELESS.test(name);
 
 /** By path, `*` for the number of an item. */
@@ -47,17 +47,17 @@ const STAND_INS: Readonly<Record<string, (number: PropertyKey) => unknown>> = {
   'heartbeat.url': () => 'https://stand-in.invalid',
 };
 
-/** What takes the place of something that is required and wrong, so that the rest of its item is checked all the same. */
+/** Returns a placeholder for an invalid required value, so that the rest of its item can be checked. */
 function standIn(path: Path): unknown {
   const id = path.map(step => (typeof step === 'number' ? '*' : String(step))).join('.');
   const number = path.find(step => typeof step === 'number') ?? 0;
   return Object.hasOwn(STAND_INS, id) ? STAND_INS[id]?.(number) : undefined;
 }
 
-/** Keys whose checks go by nothing that may have been left out beside them: a name by other items, an end by the mode. */
+/** Keys whose checks do not depend on other keys that may have been omitted. */
 const INDEPENDENT: readonly string[] = ['name', 'expires'];
 
-/** Keys by whose values checks of other keys in the same item go: where one is wrong, its default says nothing of them. */
+/** Keys that checks of other keys depend on: if one is invalid, errors of the others may be consequences. */
 const DECIDING: readonly string[] = [
   'alertmanager',
   'assumeMaxRetries',
@@ -130,7 +130,7 @@ export function parseAll<T>(schema: z.ZodType<T>, value: unknown): ParsedAll<T> 
     return found;
   }
 
-  /** Whether it may only follow from what was left out: from a section that is empty now, or a default beside it. */
+  /** Whether an issue may only be a consequence of omitted values. */
   function isConsequence(issue: z.core.$ZodIssue, path: Path): boolean {
     const outs = [...leftOut.values()];
     if (outs.some(out => isWithin(out.path, path))) return true;

@@ -10,10 +10,10 @@ import type { Config } from './schema.ts';
 const MOST_ITEMS = 100;
 const MOST_CHARACTERS = 2 ** 19;
 
-/** Keys of addresses that may let one in: which host they are of may be shown. */
+/** Keys of addresses that may be credentials; only their host is shown. */
 const ADDRESSES: ReadonlySet<string | undefined> = new Set(['url', 'urls', 'proxy']);
 
-/** Sections that an account has complete, and as it is written only where it differs from what it inherits. */
+/** Sections of an account that inherit values; only differences are shown. */
 const INHERITED = ['upstream', 'collect', 'objectives'] as const;
 
 type Section = Readonly<Record<string, unknown>>;
@@ -26,7 +26,7 @@ function hidden(secret: Secret, key: string | undefined): string {
   return url && /^https?:$/.test(url.protocol) ? `${url.origin}/${secret}` : String(secret);
 }
 
-/** An address without what may be a secret in it; other text as it is. */
+/** Removes parts of an address that may be secret; returns other text unchanged. */
 function withoutQuery(text: string): string {
   const url = /^\s*https?:/i.test(text) ? URL.parse(text) : null;
   return url && (url.username || url.password || url.search || url.hash) ? bareAddress(text) : text;

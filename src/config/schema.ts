@@ -127,7 +127,7 @@ function bare(field: z.core.$ZodType): z.core.$ZodType {
   return field instanceof z.ZodDefault || field instanceof z.ZodPrefault ? bare(field.unwrap()) : field;
 }
 
-/** The same shape with every key optional and no defaults, however deep. */
+/** Returns the shape with all keys optional and without defaults, at every depth. */
 function overridesOf(section: z.ZodObject): z.ZodObject {
   const fields = Object.entries(section.shape).map(([key, field]) => {
     const inner = bare(field);

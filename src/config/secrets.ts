@@ -220,7 +220,7 @@ function normal(address: string): string {
   return `${url.protocol}//${url.host.replace(/\.(?=:|$)/, '')}${url.pathname.replace(/\/+$/, '')}`;
 }
 
-/** What two settings of the same secret have in common. Not to be printed. */
+/** Texts that are equal for settings of the same secret. Never print them. */
 function identities(setting: SecretSetting, env: Env | undefined): string[] {
   const value = (found: Secret | string | undefined) => {
     const text = (found instanceof Secret ? found.reveal() : found)?.trim();
@@ -253,7 +253,7 @@ export function checkTwins(config: Config, env: Env | undefined, tell: Tell): vo
   }
 }
 
-/** What comes to this machine's own addresses leaves it on no wire. */
+/** Traffic to a loopback address never leaves the machine. */
 function isLoopback(hostname: string): boolean {
   if (/^(.+\.)?localhost\.?$/.test(hostname) || hostname === '[::1]') return true;
   return /^127(\.\d+){3}$/.test(hostname);
@@ -318,7 +318,7 @@ const SECRET: readonly PropertyKey[] = [
 /** `${NAME}`, also with a default, and `$NAME` alone. */
 const VARIABLE = /\$\{([A-Za-z_]\w*)[^}]*\}|^\$([A-Z_][A-Z0-9_]*)$/;
 
-/** Where text looks as if a variable of the environment was to stand for it: that is never so. */
+/** Reports text that looks like a reference to an environment variable, which is never expanded. */
 export function expansions(value: unknown, path: Path = []): { readonly path: Path; readonly message: string }[] {
   if (typeof value === 'string') {
     const [, braced, bare] = VARIABLE.exec(value) ?? [];

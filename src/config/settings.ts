@@ -11,7 +11,7 @@ type Account = Config['accounts'][number];
 type Objectives = Config['objectives'];
 type Rule = Config['autoCancel']['rules'][number];
 
-/** Nothing changes so fast that it had to be asked for more often, and no service likes it. */
+/** Data does not change faster, and no service accepts more requests. */
 const SHORTEST_INTERVAL = 10;
 /** What asks more often is likely a mistake. */
 const USUAL_INTERVAL = 1000;
@@ -162,7 +162,7 @@ function checkTarget({ onTimeWithin, window }: Objectives, at: (key: keyof Objec
   }
 }
 
-/** Objectives that each may be, and together can't be met or measured. */
+/** Checks objectives that contradict each other. */
 function checkObjectives({ objectives, accounts }: Config, tell: Tell): void {
   checkTarget(objectives, key => ['objectives', key], tell);
   for (const [index, account] of accounts.entries()) {
@@ -190,7 +190,7 @@ function leastRequestsPerDay({ collect }: Pick<Account, 'collect'>): number {
     .reduce((sum, { every, requests }) => sum + (DAY / every) * requests, 0);
 }
 
-/** What is said of a budget that can't pay for the least; undefined when it can. */
+/** Returns the warning for a budget below the minimum cost; undefined if it is enough. */
 function overBudget(account: Account): string | undefined {
   const { budget } = account;
   const most = Math.floor(Math.min(mostForReading(budget), (budget.requestsPerSecond * DAY) / 1000));
@@ -237,7 +237,7 @@ function checkPush({ push }: Config, tell: Tell): void {
   }
 }
 
-/** Values that each may be, and together are not what they look like. */
+/** Checks valid values whose combination is probably a mistake. */
 export function checkSettings(config: Config, now: number, tell: Tell): void {
   const { listen, probesListen, replicaUrl } = config.server;
   if (config.store.kind === 'postgres' && replicaUrl === null && parseListen(listen).port === 0) {

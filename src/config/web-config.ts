@@ -108,7 +108,7 @@ const webConfigFile = z.strictObject({
     .optional(),
 });
 
-/** No file of this kind is longer; what is may be a device that never ends. */
+/** Maximum size (bytes); guards against devices without an end. */
 const LONGEST_FILE = 1024 * 1024;
 
 /** Reads files and remembers their stamps. */

@@ -105,7 +105,7 @@ const REQUIRES: readonly WebTls['clientAuth'][] = [
   'RequireAndVerifyClientCert',
 ];
 
-/** Settings that each may be and together make no sense, or do not protect. */
+/** Checks settings whose combination is invalid or does not protect. */
 function checkClientAuth(section: TlsSection, hasCa: boolean, { fault, warn }: TlsDeps): void {
   const { client_auth_type: type, client_allowed_sans: sans } = section;
   if (VERIFIES.includes(type) && !hasCa) {

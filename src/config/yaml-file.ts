@@ -19,7 +19,7 @@ export interface YamlFile {
   readonly content: unknown;
   /** Why it is no YAML that is taken here. */
   readonly faults: readonly Fault[];
-  /** Whether it has a fault after which nothing is sure: what is missing may stand there. */
+  /** Whether the rest of the file is unreliable after a fault. */
   readonly isBroken: boolean;
   /** The deepest node on the way to `path`; with `key`, the place of that key in it. */
   place(path: readonly PropertyKey[], key?: string): Place;
@@ -55,7 +55,7 @@ function lineAt(text: string, offset: number) {
   };
 }
 
-/** A key that goes on in the next line: that line is indented too far, or this one has no colon. */
+/** Explains a key that continues in the next line: wrong indentation or a missing colon. */
 function ofManyLines(text: string, at: number): Told {
   const { indent, next } = lineAt(text, at);
   if (next && next.indent > indent) {

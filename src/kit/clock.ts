@@ -74,7 +74,7 @@ export async function withDeadline<T>(
   }
 }
 
-/** What `work` gives; rejects with the signal's reason as soon as that is aborted, and leaves the work behind. */
+/** Returns the result of `work`. Aborting the signal rejects with its reason at once and abandons the work. */
 export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = Promise.withResolvers<never>();
   const onAbort = () => aborted.reject(signal.reason);
@@ -86,7 +86,7 @@ export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): P
   }
 }
 
-/** Ends the process after `ms`, where something that is still under way would keep it. */
+/** Ends the process after `ms` if running work keeps it alive. */
 export function endWithin(ms: number): void {
   setTimeout(() => process.exit(), ms).unref();
 }

@@ -5,12 +5,12 @@ import { Duration } from './duration.ts';
 /** A cron expression of five fields. Without a function it starts no timer. */
 const parseCron = (cron: string, tz: string) => new Cron(cron, { mode: '5-part', timezone: tz });
 
-/** The first time after `at` when the expression is due; undefined when it never is. Throws when it is none. */
+/** Returns the next time after `at`; undefined if there is none. Throws for an invalid expression. */
 export function nextDue(cron: string, tz: string, at: number): number | undefined {
   return parseCron(cron, tz).nextRun(new Date(at))?.getTime();
 }
 
-/** Why text is no cron expression that is ever due; undefined when it is one. */
+/** Returns the error of a cron expression; undefined if it is valid and occurs. */
 export function faultOfCron(cron: string): string | undefined {
   try {
     // Dates and nicknames would pass, too; other programs do not know them.
@@ -53,7 +53,7 @@ export const cronWindow = z.strictObject({
 
 export type CronWindow = z.output<typeof cronWindow>;
 
-/** Whether it is open at `at`. It opens at a moment and lasts real time, whatever the clocks do meanwhile. */
+/** Whether a window is open at `at`. Its length is real time, regardless of clock changes. */
 export function isOpen({ cron, tz, for: length }: CronWindow, at: number): boolean {
   return (nextDue(cron, tz, at - length) ?? Infinity) <= at;
 }

@@ -36,7 +36,7 @@ function writeAll(handle: number, bytes: Buffer, position: number): void {
 
 const ROOT = 0;
 
-/** Whether another user may have put what stands at a path there: it is that user's, in another's folder that is open to more. */
+/** Whether another user may have planted a file: that user owns it, and others may write to the folder. */
 export function mayBePlanted(path: string): boolean {
   const found = lstatSync(path, { throwIfNoEntry: false });
   if (!found) return false;
@@ -44,7 +44,7 @@ export function mayBePlanted(path: string): boolean {
   return (folder.mode & 0o022) !== 0 && ![ROOT, process.getuid?.(), folder.uid].includes(found.uid);
 }
 
-/** Gives a new file the owner and mode of the one whose place it takes. Where it can't have the group, the group gets nothing. */
+/** Copies owner and mode of the replaced file. If the owner cannot be set, the group gets no access. */
 function keepOwner(handle: number, before: Stats): void {
   const own = fstatSync(handle);
   let mode = before.mode & 0o777;

@@ -1,7 +1,7 @@
 /** What a result weighs beside its text, in characters. */
 const ROW_WEIGHT = 64;
 
-/** Remembers what `find` says of texts, until together they weigh more than `most` characters: then it begins anew. */
+/** Caches results of `find` by text. The cache is emptied when its texts exceed `most` characters. */
 export function memoize<T extends string | boolean>(find: (text: string) => T, most: number): (text: string) => T {
   const remembered = new Map<string, T>();
   let weight = 0;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type Env, Secret } from './secret.ts';
 
-/** Hidden at once: most of what is sent along is a key. Undici and Node.js refuse anything else in a header. */
+/** Hidden at once, because most headers are keys. Undici and Node.js refuse other characters. */
 const headerValue = z.union(
   [
     z.strictObject({ env: z.string().min(1) }),

@@ -6,7 +6,7 @@ export type Env = Readonly<Record<string, string | undefined>>;
 
 const REDACTED = '<secret>';
 
-/** A value that prints as `<secret>` in every way there is to print it; only `reveal()` gives it. */
+/** A value that every way of printing shows as `<secret>`; only `reveal()` returns it. */
 export class Secret {
   readonly #value: string;
 
@@ -31,7 +31,7 @@ export class Secret {
   }
 }
 
-/** Tells one long random secret from another, and shows nothing of it: the first 48 bits of its SHA-256. */
+/** Identifies a long random secret without revealing it: the first 48 bits of its SHA-256. */
 export function fingerprint(secret: Secret): string {
   return `sha256:${createHash('sha256').update(secret.reveal()).digest('hex').slice(0, 12)}`;
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** Text of others as a terminal may show it: what would move its cursor, turn its lines round, or worse, is replaced. */
+/** Replaces control and formatting characters, so that foreign text is safe for a terminal. */
 export const printable = (text: string) => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, '\u{fffd}');
 
 /**
@@ -30,7 +30,7 @@ export function bareAddress(text: string): string {
   return `${url.origin}${url.pathname}${url.search === '' && url.hash === '' ? '' : '?…'}`;
 }
 
-/** The same, without a word of what was left out: addresses that differ in that alone are one. */
+/** As `bareAddress`, without a sign for the removed query. */
 export const pathAddress = (text: string) => bareAddress(text).replace(/\?…$/, '');
 
 /** A label name of Prometheus. Those that begin with `__` are its own. */

@@ -52,7 +52,7 @@ function stateOf({ state, active }: Readonly<Record<string, unknown>>): string |
   return word(state) ?? (active ? 'active' : 'passive');
 }
 
-/** Reads the bytes of an answer. Undefined when no token can be read from them. */
+/** Parses the response; undefined if it has no token. */
 export function toAccountAnswer(bytes: Buffer): AccountAnswer | undefined {
   let body: unknown;
   try {

@@ -83,7 +83,7 @@ export const LARGEST_BODY = 32 * 1024 * 1024;
 /** Bytes of the answer for a single key. */
 const LARGEST_KEY = 1024 * 1024;
 
-/** A page with this many times the rows that were asked for is no page. */
+/** A page with more than this multiple of the requested rows is invalid. */
 const TOLERATED = 10;
 interface ReaderDeps {
   readonly sizes: PageSizes;
@@ -104,7 +104,7 @@ type List = Extract<Endpoint, 'dlq' | 'events' | 'flow_control'>;
 /** Whether the service itself would not take a request as it was. */
 const wasRefused = (error: UpstreamError) => error.reason === 'refused' && error.status !== undefined;
 
-/** Whether what was asked for is not there, or the service knows no such question: not that it could not answer now. */
+/** Whether the service has no such resource or does not support the request, as opposed to a temporary failure. */
 export function isUnanswerable(error: unknown): boolean {
   return error instanceof UpstreamError && (error.reason === 'not_found' || wasRefused(error));
 }
@@ -183,7 +183,7 @@ export function createReader(deps: ReaderDeps): Reader {
     if (rejected > 0) onRejected(list, rejected);
   }
 
-  /** Tells of what was no list. Where something else went wrong, nothing is known of the list. */
+  /** Reports a response that is not a list. Other errors say nothing about the list. */
   function noList(list: List, error: unknown): unknown {
     if (error instanceof UpstreamError && error.reason === 'invalid_response') onMissing(list);
     return error;

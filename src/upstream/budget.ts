@@ -3,7 +3,7 @@ import { type Call, PRIORITIES, type Priority } from './call.ts';
 import { UpstreamError } from './errors.ts';
 import { type BudgetOptions, mostForReading } from './options.ts';
 
-/** One account's share of the service, the same for everything that calls on its behalf. */
+/** Request budget of one account, shared by all its callers. */
 export type Budget = ReturnType<typeof createBudget>;
 
 /** Requests of one UTC day, which is a number of days since the Unix epoch. */
@@ -13,9 +13,9 @@ export interface Spent {
 }
 
 const DAY = 86_400_000;
-/** Whatever a service asks, it is asked again after this long. */
+/** Maximum wait that the service can request (ms). */
 const LONGEST_PAUSE = 900_000;
-/** A longer wait than this is not worth holding a round for. */
+/** Longer waits fail the request instead of delaying a round (ms). */
 const LONGEST_HELD = 30_000;
 /** A request goes before one of the next rank unless that has waited this much longer, milliseconds. */
 const AGING_MS = 5000;
@@ -41,7 +41,7 @@ export function createBudget(options: BudgetOptions, clock: Clock, onWait: (seco
   /** Ends the wait for the next token once no request waits, so that nothing keeps the process alive. */
   let refilling: AbortController | undefined;
 
-  /** Tokens in a millisecond: slower than allowed where the day's requests would not last the day. */
+  /** Tokens per millisecond: fewer than allowed if the day's requests would not last the day. */
   function rate(): number {
     const leftOfDay = DAY - (clock.now() % DAY);
     return Math.min(options.requestsPerSecond / 1000, Math.max(1, forReading - usedToday) / leftOfDay);
