@@ -1,14 +1,5 @@
 /** Pseudo-random draws that depend on the seed alone. */
-export interface Random {
-  /** At least 0, below 1. */
-  fraction(): number;
-  /** A whole number, both ends included. */
-  between(low: number, high: number): number;
-  /** Exponentially distributed, rounded up to a whole number above 0. */
-  exponential(mean: number): number;
-  chance(share: number): boolean;
-  pick<T>(list: readonly T[]): T;
-}
+export type Random = ReturnType<typeof createRandom>;
 
 /** A bijection of the 32-bit numbers (the finaliser of MurmurHash3): distinct numbers stay distinct. */
 function scramble(number: number): number {
@@ -18,18 +9,21 @@ function scramble(number: number): number {
   return (word ^ (word >>> 16)) >>> 0;
 }
 
-export function createRandom(seed: number): Random {
+export function createRandom(seed: number) {
   let position = scramble(seed);
   // Weyl steps through all 32-bit numbers, each scrambled: a period of 2^32 draws.
-  const fraction = () => {
+  const fraction = (): number => {
     position = (position + 0x9e3779b9) | 0;
     return scramble(position) / 2 ** 32;
   };
   return {
+    /** At least 0, below 1. */
     fraction,
-    between: (low, high) => low + Math.floor(fraction() * (high - low + 1)),
-    exponential: mean => Math.ceil(-Math.log(1 - fraction()) * mean) || 1,
-    chance: share => fraction() < share,
+    /** A whole number, both ends included. */
+    between: (low: number, high: number): number => low + Math.floor(fraction() * (high - low + 1)),
+    /** Exponentially distributed, rounded up to a whole number above 0. */
+    exponential: (mean: number): number => Math.ceil(-Math.log(1 - fraction()) * mean) || 1,
+    chance: (share: number): boolean => fraction() < share,
     pick<T>(list: readonly T[]): T {
       if (list.length === 0) throw new RangeError('nothing to pick from');
       return list[Math.floor(fraction() * list.length)] as T;

@@ -6,25 +6,6 @@ interface Wait {
   due: number;
 }
 
-/** As it is stored: message, key, begin, and when it is due. */
-export type StoredWait = readonly (readonly [message: bigint, key: string, from: number, due: number])[];
-
-/** Messages that wait for a retry, from events in any order. */
-export interface Waits {
-  /** An attempt of the message failed. Returns whether it waits since then and did not before. */
-  begin(message: bigint, key: string, time: number, due: number): boolean;
-  /** Its next attempt began, or it ended. */
-  end(message: bigint, time: number, isFinal: boolean): void;
-  /** Undefined if the message does not wait. */
-  keyOf(message: bigint): string | undefined;
-  /** All events until `time` are listed. Returns the keys of messages that are given up. */
-  settle(time: number): readonly string[];
-  clear(): void;
-  /** Until then more messages wait than are followed. */
-  droppedUntil: number;
-  readonly all: StoredWait;
-}
-
 /** Maximum number of waiting messages, and of cached final events. */
 const MOST_WAITING = 20_000;
 /** How long final events are remembered, milliseconds. */
@@ -36,14 +17,17 @@ export const LONGEST_WAIT = 7 * DAY + DAY;
 /** If no attempt starts within a day after the due time, the log has lost the end of the message. */
 const givenUpAt = (from: number, due: number) => (due > 0 ? due + DAY : from + LONGEST_WAIT);
 
-export function createWaits(): Waits {
+/** Tracks messages that wait for a retry, from events in any order. */
+export function createWaits() {
   const waiting = new Map<bigint, Wait>();
   /** Messages that ended a short while ago: an event that is listed late must not make them wait. */
   const finals = new Map<bigint, number>();
 
-  const waits: Waits = {
+  const waits = {
+    /** Until then more messages wait than are followed. */
     droppedUntil: 0,
-    begin(message, key, time, due) {
+    /** An attempt of the message failed. Returns whether it waits since then and did not before. */
+    begin(message: bigint, key: string, time: number, due: number): boolean {
       if ((finals.get(message) ?? 0) >= time) return false;
       const known = waiting.get(message);
       if (known) {
@@ -58,7 +42,8 @@ export function createWaits(): Waits {
       waiting.set(message, { key, from: time, due });
       return true;
     },
-    end(message, time, isFinal) {
+    /** Its next attempt began, or it ended. */
+    end(message: bigint, time: number, isFinal: boolean): void {
       if (isFinal) {
         finals.set(message, time);
         if (finals.size > MOST_WAITING) for (const [oldest] of finals.entries().take(1)) finals.delete(oldest);
@@ -66,8 +51,10 @@ export function createWaits(): Waits {
       const wait = waiting.get(message);
       if (wait && time >= wait.from) waiting.delete(message);
     },
-    keyOf: message => waiting.get(message)?.key,
-    settle(time) {
+    /** Undefined if the message does not wait. */
+    keyOf: (message: bigint): string | undefined => waiting.get(message)?.key,
+    /** All events until `time` are listed. Returns the keys of messages that are given up. */
+    settle(time: number): readonly string[] {
       const given: string[] = [];
       for (const [message, { key, from, due }] of waiting) {
         if (givenUpAt(from, due) > time) continue;
@@ -77,11 +64,12 @@ export function createWaits(): Waits {
       for (const [message, ended] of finals) if (ended <= time - KEPT) finals.delete(message);
       return given;
     },
-    clear() {
+    clear(): void {
       waiting.clear();
       finals.clear();
     },
-    get all() {
+    /** Message, key, start and due time of each wait. */
+    get all(): readonly (readonly [message: bigint, key: string, from: number, due: number])[] {
       return [...waiting].map(([message, { key, from, due }]) => [message, key, from, due] as const);
     },
   };

@@ -34,3 +34,10 @@ export function endOfPrefix(prefix: string): string | undefined {
   // The surrogates U+D800 to U+DFFF are no characters: behind U+D7FF comes U+E000.
   return String.fromCodePoint(...points, last === 0xd7ff ? 0xe000 : last + 1);
 }
+
+/** Cost of a row in addition to its text, as if it were characters. */
+const ROW_WEIGHT = 200;
+
+/** Cost of writing changes (characters). */
+export const weightOf = (changes: readonly Change[]): number =>
+  changes.reduce((sum, { key, value }) => sum + ROW_WEIGHT + key.length + (value?.length ?? 0), 0);

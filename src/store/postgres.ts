@@ -1,5 +1,5 @@
 import type { Change } from '../model/change.ts';
-import { checkChanges, checkText, endOfPrefix } from './changes.ts';
+import { checkChanges, checkText, endOfPrefix, weightOf } from './changes.ts';
 import { isUndone, StoreError } from './errors.ts';
 import { createGroupCommit } from './group-commit.ts';
 import { leaseStatements } from './leases-sql.ts';
@@ -107,7 +107,7 @@ function createPostgresStore(
       // Copies, because they are written later.
       const own = changes.map((change): Change => ({ ...change }));
       const commit = { account, epoch, changes: own, guard: guard && { ...guard } };
-      const written = await queues[laneOf(account)]?.add(commit, guard ? Number.POSITIVE_INFINITY : weigh(changes));
+      const written = await queues[laneOf(account)]?.add(commit, guard ? Number.POSITIVE_INFINITY : weightOf(changes));
       if (written === 'guard_failed') throw new StoreError('guard_failed', 'the row of the guard');
       if (written !== 'written') throw new StoreError('not_held', `the account ${account}`);
     },
@@ -131,11 +131,6 @@ function createPostgresStore(
     },
   };
 }
-
-/** What a row costs beside its text, as if it were characters. */
-const ROW_WEIGHT = 200;
-const weigh = (changes: readonly Change[]) =>
-  changes.reduce((sum, { key, value }) => sum + ROW_WEIGHT + key.length + (value?.length ?? 0), 0);
 
 export interface ReplicaDeps extends PostgresDeps {
   leasesOf?(database: PostgresDatabase): Leases;

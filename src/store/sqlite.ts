@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Change } from '../model/change.ts';
-import { checkChanges, checkText, endOfPrefix } from './changes.ts';
+import { checkChanges, checkText, endOfPrefix, weightOf } from './changes.ts';
 import { attachDatabase, type Database, openDatabase } from './database.ts';
 import { StoreError, toStoreError } from './errors.ts';
 import { createGroupCommit } from './group-commit.ts';
@@ -26,9 +26,6 @@ const REMOVE = 'DELETE FROM rows WHERE account = ? AND key = ?';
 
 /** Characters that one transaction may gather, and that are written of a larger commit in one turn: some 20 ms. */
 const LARGEST_GROUP = 2 ** 19;
-/** What a row costs beside its text, as if it were characters. */
-const ROW_WEIGHT = 200;
-
 /** Time between transactions per committing account, and its maximum (ms): hundreds of commits a second would block on the disk. */
 const [SPACING_OF_ONE, LONGEST_SPACING] = [0.1, 50];
 /** Of fewer accounts no commit waits for another. */
@@ -41,9 +38,6 @@ interface Commit {
   /** Rows that exist are not written. */
   readonly isCreation?: boolean;
 }
-
-const weightOf = ({ key, value }: Change) => ROW_WEIGHT + key.length + (value?.length ?? 0);
-const weigh = (changes: readonly Change[]) => changes.reduce((sum, change) => sum + weightOf(change), 0);
 
 function createSqliteStore({ db, file, assertInPlace, close }: Database): Store {
   const scan = db.prepare(SCAN);
@@ -73,7 +67,7 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
           const { key, value } = change;
           if (value === null) remove.run(account, key);
           else (isCreation ? create : put).run(account, key, value);
-          weight += weightOf(change);
+          weight += weightOf([change]);
           if (weight < LARGEST_GROUP) continue;
           weight = 0;
           await nextTurn();
@@ -115,7 +109,7 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
     assertOpen();
     checkChanges(account, changes, guard);
     accounts.add(account);
-    const isWritten = await groups.add(commit, weigh(changes)).catch(error => {
+    const isWritten = await groups.add(commit, weightOf(changes)).catch(error => {
       throw toStoreError(error, file);
     });
     if (!isWritten) throw new StoreError('guard_failed', 'the row of the guard');

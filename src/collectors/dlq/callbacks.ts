@@ -16,18 +16,8 @@ export interface TrackerOptions {
 /** What complete walks saw of failure callbacks, across restarts. Without clock and IO: a walk that fails is just never ended. */
 export type CallbackTracker = ReturnType<typeof createTracker>;
 
-/** A walk that is under way. Nothing is known of it before it has ended. */
-export interface CallbackWalk {
-  /**
-   * Takes in rows as they are listed. One that is listed twice counts once, and not at all when its state or the callback's
-   * message differs: it changed meanwhile. A row without a state says nothing against another.
-   */
-  take(rows: readonly DlqEntry[]): void;
-  /** Whether the walk has seen a state of this entry's callback. */
-  hasState(id: string): boolean;
-  /** The walk was complete: an entry that it did not list has left. `at`: when it began, milliseconds since the Unix epoch. */
-  end(at: number): CallbackFacts;
-}
+/** A running walk. Its sightings count when it has ended. */
+export type CallbackWalk = ReturnType<CallbackTracker['begin']>;
 
 /** Difference between wall and monotonic time between two walks, milliseconds, above which the clock was set. */
 const CLOCK_STEP = 30_000;
@@ -93,7 +83,7 @@ export function createTracker(
   let facts: CallbackFacts | undefined;
   let reportsStates = false;
 
-  function begin(): CallbackWalk {
+  function begin() {
     const beganOffset = clockOffset();
     const found = new Map<bigint, DlqEntry>();
     /** Entries whose callback's state was listed, whatever it was. */
@@ -170,10 +160,13 @@ export function createTracker(
     }
 
     return {
-      take(rows) {
+      /** Adds listed rows. A row that is listed twice counts once, and not at all if it changed in between. */
+      take(rows: readonly DlqEntry[]): void {
         for (const row of rows) takeOne(row);
       },
-      hasState: id => stated.has(hash64(id)),
+      /** Whether the walk has seen a state of this entry's callback. */
+      hasState: (id: string): boolean => stated.has(hash64(id)),
+      /** Ends a complete walk: missing entries have left. `at`: its start (ms since the Unix epoch). */
       end,
     };
   }
