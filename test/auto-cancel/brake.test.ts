@@ -1,10 +1,12 @@
+// Replaces the judge before another import loads it.
+import '../support/auto-cancel-scene.ts';
 import { describe, expect, it } from 'vitest';
 import { BRAKE, createBrake, pauseAutoCancel, resumeAutoCancel } from '../../src/auto-cancel/brake.ts';
 import { openJournal, readJournal } from '../../src/auto-cancel/journal.ts';
 import { StoreError } from '../../src/store/errors.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
-import { rule } from '../support/auto-cancel-scene.ts';
+import { rule } from '../support/auto-cancel-options.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { operatorClock } from '../support/operators.ts';
 import { createTestLog } from '../support/silent.ts';

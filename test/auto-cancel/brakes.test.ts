@@ -4,7 +4,7 @@ import { tooMany, tripped } from '../../src/auto-cancel/brakes.ts';
 import { emptyJournal, foldEntry, type JournalState } from '../../src/auto-cancel/journal-state.ts';
 import { ACCOUNT_STAGES, type AccountMoment } from '../../src/auto-cancel/stages.ts';
 import type { JournalEntry } from '../../src/model/journal.ts';
-import { DAY, HOUR, MINUTE, optionsOf, rule } from '../support/auto-cancel-scene.ts';
+import { DAY, HOUR, MINUTE, optionsOf, rule } from '../support/auto-cancel-options.ts';
 import { reasonsIn, sentIn, warmScene } from './warm-scene.ts';
 
 const NOW = Date.UTC(2026, 5, 1);

@@ -4,7 +4,8 @@ import { openJournal } from '../../src/auto-cancel/journal.ts';
 import { prune } from '../../src/auto-cancel/journal-state.ts';
 import { ACCOUNT_STAGES, STAGES } from '../../src/auto-cancel/stages.ts';
 import { BREAKERS } from '../../src/model/journal.ts';
-import { createScene, DAY, HOUR, MINUTE, rule, SECOND } from '../support/auto-cancel-scene.ts';
+import { DAY, HOUR, MINUTE, rule, SECOND } from '../support/auto-cancel-options.ts';
+import { createScene } from '../support/auto-cancel-scene.ts';
 
 const REASONS = new Set(STAGES.flatMap(({ because }) => Object.keys(because)));
 const IDS = ['a', 'b', 'c', 'd', 'e'] as const;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createScene, HOUR, MINUTE, rule, SECOND } from '../support/auto-cancel-scene.ts';
+import { HOUR, MINUTE, rule, SECOND } from '../support/auto-cancel-options.ts';
+import { createScene } from '../support/auto-cancel-scene.ts';
 
 async function warmScene(section: object = { rules: [rule('jobs')] }) {
   const scene = await createScene(section);

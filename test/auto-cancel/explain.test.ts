@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { createScene, HOUR, rule } from '../support/auto-cancel-scene.ts';
+import { HOUR, rule } from '../support/auto-cancel-options.ts';
+import { createScene } from '../support/auto-cancel-scene.ts';
 
 const heldOf = (scene: Awaited<ReturnType<typeof createScene>>, id = 'a') => scene.explain(id)?.held;
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { actionsLeft } from '../../src/auto-cancel/brakes.ts';
-import { createScene, DAY, HOUR, MINUTE, optionsOf, rule } from '../support/auto-cancel-scene.ts';
+import { DAY, HOUR, MINUTE, optionsOf, rule } from '../support/auto-cancel-options.ts';
+import { createScene } from '../support/auto-cancel-scene.ts';
 import { reasonsIn, sentIn, warmScene } from './warm-scene.ts';
 
 describe('limits', () => {

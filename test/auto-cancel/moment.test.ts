@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createScene, DAY, HOUR, MINUTE, rule, SECOND } from '../support/auto-cancel-scene.ts';
+import { DAY, HOUR, MINUTE, rule, SECOND } from '../support/auto-cancel-options.ts';
+import { createScene } from '../support/auto-cancel-scene.ts';
 
 type Scene = Awaited<ReturnType<typeof createScene>>;
 

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { CallbackState } from '../../src/model/message.ts';
 import { UpstreamError } from '../../src/upstream/errors.ts';
-import { createScene, DAY, HOUR, MINUTE, rule, SECOND } from '../support/auto-cancel-scene.ts';
+import { DAY, HOUR, MINUTE, rule, SECOND } from '../support/auto-cancel-options.ts';
+import { createScene } from '../support/auto-cancel-scene.ts';
 
 const REPORTED = { rules: [rule('jobs')] };
 const BLIND = {

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { LEASE_MARGIN } from '../../src/auto-cancel/attempt.ts';
-import { createScene, MINUTE, rule, SECOND } from '../support/auto-cancel-scene.ts';
+import { MINUTE, rule, SECOND } from '../support/auto-cancel-options.ts';
+import { createScene } from '../support/auto-cancel-scene.ts';
 
 const HELD = { left: 12 * SECOND, needed: 6 * SECOND };
 

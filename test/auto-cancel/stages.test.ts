@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { withStages } from '../../src/auto-cancel/reference.ts';
 import { STAGES } from '../../src/auto-cancel/stages.ts';
-import { createScene, HOUR, rule } from '../support/auto-cancel-scene.ts';
+import { HOUR, rule } from '../support/auto-cancel-options.ts';
+import { createScene } from '../support/auto-cancel-scene.ts';
 
 it('the documentation has the stages as they are asked', () => {
   const text = readFileSync('docs/auto-cancel.md', 'utf8');

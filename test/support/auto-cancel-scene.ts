@@ -1,29 +1,23 @@
 /** Auto-cancel of one account, with everything round it, and what rules find, in the hands of the test. */
 
 import { vi } from 'vitest';
-import {
-  type AutoCancel,
-  createAutoCancel,
-  createBrake,
-  createOrders,
-  type Explanation,
-  type Lease,
-} from '../../src/auto-cancel/index.ts';
-import { type Journal, readJournal } from '../../src/auto-cancel/journal.ts';
+import { type AutoCancel, createAutoCancel, createBrake, createOrders } from '../../src/auto-cancel/index.ts';
+import { readJournal } from '../../src/auto-cancel/journal.ts';
 import type * as Judging from '../../src/auto-cancel/judge.ts';
-import { autoCancelOptions } from '../../src/auto-cancel/options.ts';
 import type { Clock } from '../../src/kit/clock.ts';
 import type { CallbackSighting } from '../../src/model/callback.ts';
 import type { Finding } from '../../src/model/finding.ts';
-import type { CancelAnswer, JournalEntry } from '../../src/model/journal.ts';
-import type { CallbackState, DlqEntry } from '../../src/model/message.ts';
+import type { CancelAnswer } from '../../src/model/journal.ts';
+import type { DlqEntry } from '../../src/model/message.ts';
 import { StoreError } from '../../src/store/errors.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { Reader, Writer } from '../../src/upstream/api.ts';
 import { UpstreamError } from '../../src/upstream/errors.ts';
+import { HOUR, MINUTE, optionsOf } from './auto-cancel-options.ts';
+import type { Scene } from './auto-cancel-scene-type.ts';
 import { told } from './journal-words.ts';
-import { giveOrder, type Order, operatorClock } from './operators.ts';
+import { giveOrder, operatorClock } from './operators.ts';
 import { createTestLog, createTestTracer, noOutbox } from './silent.ts';
 
 /** What rules say of a sighting, by the rule's name: the word of the walk that listed it last. */
@@ -45,35 +39,6 @@ vi.mock('../../src/auto-cancel/judge.ts', async importOriginal => {
   return { ...judging, judge };
 });
 
-export const SECOND = 1000;
-export const MINUTE = 60 * SECOND;
-export const HOUR = 60 * MINUTE;
-export const DAY = 24 * HOUR;
-
-/** A rule as it stands in a configuration, without what no test here is about. */
-export const rule = (name: string, more: object = {}) => ({
-  name,
-  match: { label: { in: ['x'] } },
-  mode: 'enforce',
-  expires: '2030-01-01',
-  grace: '0s',
-  limits: { perRun: 100, perHour: 100 },
-  cooldown: { perUrl: '0s' },
-  ...more,
-});
-
-const WIDE = { perRun: 100, perHour: 100, perDay: 100, spacing: '0s' };
-const NEVER_TRIPS = {
-  candidates: { max: 1000, percent: 100 },
-  errors: { max: 1000 },
-  lostRaces: { percent: 100, ofLast: 1000 },
-};
-
-/** The section as a configuration has it; limits are wide and breakers far away where `section` does not say otherwise. */
-export function optionsOf(section: object) {
-  return autoCancelOptions.parse({ mode: 'enforce', limits: WIDE, breaker: NEVER_TRIPS, ...section });
-}
-
 /** What a cancel is answered. `!`: and it is done. Without a word: accepted, and done. */
 const ANSWERS: Readonly<Record<string, CancelAnswer>> = {
   '302': { kind: 'accepted', status: 302 },
@@ -92,82 +57,6 @@ const WORD = /^(\w+)(?::([\w=,]+))?(?:@(\w+))?(?:#(\w+))?$/;
 interface Seen {
   readonly sighting: CallbackSighting;
   readonly reasons: ReadonlyMap<string, string>;
-}
-
-export interface Scene {
-  /** Ends a complete walk in which these were in progress. */
-  list(words: string): void;
-  /** The same one minute later, and gives what then was written and told. */
-  walk(words: string): Promise<string>;
-  /** Lets time pass, and what is due happen. */
-  wait(ms: number): Promise<string>;
-  /** The next complete walk, one minute later, with the same callbacks. */
-  again(): Promise<string>;
-  /** Three walks: the start is over. */
-  warm(): Promise<void>;
-  /** A new process on what is stored, whose rules may be others. */
-  restart(section?: object): Promise<void>;
-  /** Answers to the next cancels, in words. */
-  answers: string[];
-  /** States in which the service lists callbacks: in progress where nothing is said. */
-  readonly states: Map<string, CallbackState | 'gone' | undefined>;
-  /** States that the workflow source tells; while it is empty, there is no such source. */
-  readonly workflowStates: Map<string, CallbackState>;
-  /** What else is listed of an entry. */
-  readonly rows: Map<string, Partial<DlqEntry>>;
-  /** Of the entry's callback, where the service tells. */
-  readonly messages: Map<string, string>;
-  /** Newest events by message; undefined is a log that can't be read. */
-  readonly events: Map<string, number | undefined>;
-  /** What was asked of the service, and with which priority. */
-  readonly asked: string[];
-  /** What happens while the service answers, as `asked` has it, about a message. */
-  onAsked: (what: string, messageId: string) => unknown;
-  /** What happens while the log answers about a message. */
-  onEvents: (messageId: string) => unknown;
-  /** Rows of each answer that can't be read. */
-  readonly rejected: { dlq: number; events: number };
-  /** What is asked of the service from now on: fails with this. */
-  failing: Error | undefined;
-  /** From now on so many commits are made, and then no other; undefined: all. */
-  failCommitsAfter(count: number | undefined): void;
-  /** Commits that fail are written all the same. */
-  failedCommitsAreWritten: boolean;
-  isStopped: boolean;
-  /** Of the newest process, which took the account from the one before. Undefined: there are no replicas. */
-  lease: Lease | undefined;
-  readonly firing: Set<string>;
-  /** Alerts of which it is not known whether they fire. */
-  readonly unknownAlerts: Set<string>;
-  /** Hash of the rules, as a process takes it up at its start. */
-  policy: string;
-  /** Difference to the service's clock (ms), or undefined if it is unknown. */
-  clockSkew: number | undefined;
-  isFresh: boolean;
-  eventsAreFresh: boolean;
-  isPartial: boolean;
-  hasFacts: boolean;
-  /** Calls of the writer, by id. */
-  readonly sent: string[];
-  /** What happens while a cancel waits for its turn. */
-  onTurn: (id: string, signal: AbortSignal) => unknown;
-  /** Called with each cancel that is about to be sent. */
-  onSend: (id: string) => void;
-  readonly clock: Clock & { step(ms: number): void };
-  /** Milliseconds that have passed, whatever the clock says and however many processes there were. */
-  passed(): number;
-  readonly store: Store;
-  journal(): Journal;
-  autoCancel(): AutoCancel;
-  /** Everything that the last walk listed. */
-  sightings(): readonly CallbackSighting[];
-  /** Gives an order as another process would, and lets the agent see it. Returns `obeyed`, or why it was refused. */
-  order(order: Order): Promise<string>;
-  pause(): Promise<string>;
-  resume(): Promise<string>;
-  explain(id: string): Explanation | undefined;
-  lines(): Promise<JournalEntry[]>;
-  readonly log: ReturnType<typeof createTestLog>;
 }
 
 const ACCOUNT = 'production';
