@@ -54,7 +54,8 @@ export class Failures {
     this.#failures.delete(account);
   }
 
-  clear(): void {
-    this.#failures.clear();
+  /** Makes every account due, with the shortest delay after its next failure. */
+  retryAll(): void {
+    for (const [account, failure] of this.#failures) this.#failures.set(account, { ...failure, count: 0, retryAt: 0 });
   }
 }

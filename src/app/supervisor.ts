@@ -227,7 +227,7 @@ export class Supervisor {
     const { log, secrets, process, clock, random } = this.#base;
     const { config, hash } = prepared.loaded;
     this.#prepared = prepared;
-    this.#failures.clear();
+    this.#failures.retryAll();
     // In the same step: two families with different labels cannot be exposed together.
     for (const account of [...this.#running.values(), ...this.#closed.values()]) account.describe(prepared);
     this.#state = undefined;

@@ -1,4 +1,5 @@
 import { expect, it, vi } from 'vitest';
+import { fingerprintOf } from '../../src/alerts/notice.ts';
 import { StoreError } from '../../src/store/errors.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { NO_ACCOUNT, type Store } from '../../src/store/store.ts';
@@ -58,6 +59,49 @@ it('keeps an account running until its failed save is retried, although other ac
   expect(supervisor.state().running.map(({ name }) => name)).toEqual(['a', 'b']);
   expect(supervisor.state().running[0]).not.toBe(first);
   expect(log.lines.filter(({ level }) => level === 'error')).toHaveLength(1);
+});
+
+it('shows a failed account while a reload tries it again, and resolves its alerts when it is removed', async () => {
+  const clock = createManualClock();
+  const inner = createMemoryStore();
+  const shown: unknown[] = [];
+  let look = () => undefined as unknown;
+  const store: Store = {
+    ...inner,
+    async scan(account, prefix) {
+      if (account === 'a' && prefix === 'budget/') shown.push(look());
+      return inner.scan(account, prefix);
+    },
+  };
+  const labels = { alertname: 'Any', account: 'a' };
+  const alert = { rule: 'Any', labels, annotations: {}, value: 1, state: { phase: 'firing', startsAt: 1 } };
+  await inner.commit('a', [
+    { key: `alerts/state/${fingerprintOf(labels)}`, value: JSON.stringify(alert) },
+    { key: 'account-state/freshness', value: '{"damaged' },
+  ]);
+  const when = { above: { metric: 'delivery_flow_control_keys', value: 100 } };
+  const alerts = { enabled: true, rules: [{ name: 'Any', when }] };
+  const config = (...names: string[]) =>
+    configOf(
+      names.map(name => accountNamed(name)),
+      { alerts },
+    );
+  const { supervisor } = await openSupervised({ clock, store, config: config('a', 'b') });
+  look = () =>
+    supervisor.state().accounts.map(({ name, status }) => [name, status().collectors[0]?.rounds[0]?.failure?.reason]);
+  supervisor.start();
+  await clock.advance(1000);
+  shown.length = 0;
+  await supervisor.reload(config('a', 'b', 'c'), commit);
+  expect(shown).toEqual([
+    [
+      ['a', 'store'],
+      ['b', undefined],
+    ],
+  ]);
+  await supervisor.reload(config('b', 'c'), commit);
+  const rows = await inner.scan('a', 'alerts/state/');
+  expect([...rows.values()].map(text => JSON.parse(text).state.phase)).toEqual(['resolved']);
 });
 
 it('retries agent-wide rows that could not be read', async () => {
