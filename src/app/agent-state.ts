@@ -2,6 +2,7 @@ import type { LoadedConfig } from '../config/load.ts';
 import type { Source } from '../metrics/family.ts';
 import type { AutoCancel } from './auto-cancel.ts';
 import { failedAccount, type ShownAccount } from './failed-account.ts';
+import type { Failure } from './failures.ts';
 import type { Base } from './parts.ts';
 import type { Prepared } from './prepared.ts';
 import type { RunningAccount } from './running-account.ts';
@@ -24,7 +25,7 @@ export interface StateDeps extends Pick<Base, 'leases' | 'process' | 'holding' |
   readonly running: ReadonlyMap<string, RunningAccount>;
   /** Closed accounts that are about to be opened again: their facts are still shown. */
   readonly closed: ReadonlyMap<string, RunningAccount>;
-  errorOf(account: string): { readonly error: unknown } | undefined;
+  failureOf(account: string): Failure | undefined;
   /** Sources of alerts of an account, and of exports and notifications. */
   alertsOf(account: string): Source | undefined;
   readonly others: readonly Source[];
@@ -40,8 +41,8 @@ export function createAgentState({ prepared, running, closed, ...deps }: StateDe
     const open = running.get(name);
     if (open) return open;
     const last = closed.get(name);
-    const failure = deps.errorOf(name);
-    return failure ? [failedAccount(settings, failure.error, last?.account, clock)] : (last ?? []);
+    const failure = deps.failureOf(name);
+    return failure ? [failedAccount(settings, failure, last?.account, clock)] : (last ?? []);
   });
   const isHeld = (name: string) => running.has(name) && (holding?.isCurrent(name) ?? true);
   const inOrder = [...desired.keys()].flatMap(name => running.get(name) ?? []);

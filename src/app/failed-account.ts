@@ -6,6 +6,8 @@ import type { AccountHistory } from '../model/history.ts';
 import type { AccountStatus } from '../model/status.ts';
 import type { Account } from './account.ts';
 import type { AccountSettings } from './account-client.ts';
+import type { Failure } from './failures.ts';
+import { NOT_OPENED } from './view/problems/reading.ts';
 
 /** What views, API and heartbeat show of an account. */
 export type ShownAccount = Pick<
@@ -18,9 +20,16 @@ export type ShownAccount = Pick<
   readonly problems: Pick<Account['problems'], 'firstSeen'>;
 };
 
+/** A failure of the store says what to do; other errors come from rows that cannot be read. */
+function messageOf(error: unknown): string {
+  const damaged = error instanceof SyntaxError || error instanceof TypeError;
+  const advice = damaged ? '; a row of the account in the store is damaged: restore a backup of the store' : '';
+  return `${NOT_OPENED}: ${String(error)}${advice}`;
+}
+
 /** Every round of an account as failed and stale because the account could not be opened. */
 function failedStatus({ name, collect }: AccountSettings, error: unknown): AccountStatus {
-  const failure = { reason: 'store', message: `the account could not be opened: ${String(error)}` };
+  const failure = { reason: 'store', message: messageOf(error) };
   return {
     account: name,
     up: false,
@@ -46,7 +55,7 @@ function failedStatus({ name, collect }: AccountSettings, error: unknown): Accou
 /** An account that could not be opened, with its metrics: `delivery_up` 0 and failing rounds. `last`: its last session, if any. */
 export function failedAccount(
   settings: AccountSettings,
-  error: unknown,
+  { error, since }: Pick<Failure, 'error' | 'since'>,
   last: Account | undefined,
   clock: Pick<Clock, 'now'>,
 ): { readonly account: ShownAccount; readonly sources: readonly Source[] } {
@@ -69,7 +78,7 @@ export function failedAccount(
     isTokenKnown: () => last?.isTokenKnown() ?? false,
     isTokenRejected: () => last?.isTokenRejected(),
     history: last?.history ?? { recent: () => [], read: async () => ({ times: [], series: new Map() }) },
-    problems: last?.problems ?? { firstSeen: () => undefined },
+    problems: { firstSeen: problem => last?.problems.firstSeen(problem) ?? since },
   };
   return { account, sources: [...(last?.facts ?? []), source] };
 }

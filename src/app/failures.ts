@@ -2,8 +2,10 @@ import { type Backoff, backoffDelay } from '../kit/backoff.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 
-interface Failure {
+export interface Failure {
   readonly error: unknown;
+  /** Time of the first of these failures, milliseconds since the Unix epoch. */
+  readonly since: number;
   readonly count: number;
   /** On the monotonic clock. */
   readonly retryAt: number;
@@ -25,17 +27,18 @@ export class Failures {
     return [...this.#failures.keys()];
   }
 
-  /** Error of an account's last attempt; undefined if it succeeded. */
-  errorOf(account: string): { readonly error: unknown } | undefined {
+  /** Failure of an account's last attempt; undefined if it succeeded. */
+  of(account: string): Failure | undefined {
     return this.#failures.get(account);
   }
 
   /** Logs a failure. Returns the time until the next attempt (ms). */
   note(account: string, error: unknown, message: string): number {
     const { random, clock, log } = this.#deps;
-    const count = (this.#failures.get(account)?.count ?? 0) + 1;
+    const { count: before = 0, since = clock.now() } = this.#failures.get(account) ?? {};
+    const count = before + 1;
     const ms = backoffDelay(RETRY, count, random);
-    this.#failures.set(account, { error, count, retryAt: clock.monotonic() + ms });
+    this.#failures.set(account, { error, since, count, retryAt: clock.monotonic() + ms });
     log.error({ account, error: String(error), seconds: Math.round(ms / 1000) }, message);
     return ms;
   }

@@ -70,5 +70,6 @@ export async function prepare(
   return { loaded, desired: new Map(desired), info: isSame ? before.info : info, receivers, exports };
 }
 
-/** Connections that a configuration uses. */
-export const dispatchersOf = ({ desired }: Prepared) => [...desired.values()].map(({ dispatcher }) => dispatcher);
+/** Connections that a configuration or running accounts use: an account that could not be saved keeps its own. */
+export const dispatchersOf = ({ desired }: Prepared, running: Iterable<Pick<DesiredAccount, 'dispatcher'>>) =>
+  [...desired.values(), ...running].map(({ dispatcher }) => dispatcher);

@@ -79,6 +79,11 @@ export class RunningAccount {
     return this.#sources;
   }
 
+  /** Connections that it uses. */
+  get dispatcher(): DesiredAccount['dispatcher'] {
+    return this.#desired.dispatcher;
+  }
+
   /** Whether reading continues unchanged under a configuration. */
   keepsReading({ desired }: Prepared): boolean {
     const { identity, dispatcher } = desired.get(this.name) ?? {};

@@ -91,7 +91,7 @@ export class Supervisor {
       prepared: this.#prepared,
       running: this.#running,
       closed: this.#closed,
-      errorOf: name => this.#failures.errorOf(name),
+      failureOf: name => this.#failures.of(name),
       alertsOf: name => this.alerting.sourceOf(name),
       others: [...this.alerting.sources, ...this.exporting.sources],
       selectShown: this.#shownSources,
@@ -135,7 +135,7 @@ export class Supervisor {
         await commit();
       } catch (error) {
         if (prepared) await this.exporting.discard(prepared.exports);
-        await dispatchers.keep(dispatchersOf(before));
+        await dispatchers.keep(dispatchersOf(before, this.#running.values()));
         throw error;
       }
       await this.#reconcile(prepared);
@@ -205,9 +205,8 @@ export class Supervisor {
     if (this.#base.holding && gained.length + lost.length > 0) {
       this.#base.log.info({ ...handoverFields(gained, lost), held: this.#running.size }, 'accounts change hands');
     }
-    if (!isOther) return;
-    await this.#base.dispatchers.keep(dispatchersOf(prepared));
-    await this.exporting.closeReplaced();
+    await this.#base.dispatchers.keep(dispatchersOf(prepared, this.#running.values()));
+    if (isOther) await this.exporting.closeReplaced();
   }
 
   #holds(name: string): boolean {

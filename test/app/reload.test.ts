@@ -1,5 +1,6 @@
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { openAccount } from '../../src/app/account.ts';
 import { type AgentDeps, startAgent } from '../../src/app/agent.ts';
@@ -229,6 +230,17 @@ it('runs all accounts except one with a damaged row, reports that, and opens it 
   }
   const page = await (await fetch(`${agent.url}/accounts/b`)).text();
   expect(page).toContain('the account could not be opened');
+  const problems = async () => {
+    const view = (await (await fetch(`${agent.url}/api/v1/accounts/b`)).json()) as { problems: { text: string }[] };
+    return view.problems;
+  };
+  const [problem, ...others] = await problems();
+  expect(problem?.text).toMatch(
+    /^Nothing is read: the account could not be opened: .*: restore a backup of the store\./,
+  );
+  expect(others).toEqual([]);
+  await setTimeout(5);
+  expect(await problems()).toEqual([problem]);
   expect((await fetch(`${agent.url}/probe?account=b`)).status).toBe(200);
   write({ ...common, accounts: [account('a'), account('b', { labels: { team: 'x' } })] });
   await agent.reload();

@@ -1,3 +1,4 @@
+import type { Agent } from 'undici';
 import { expect, it, vi } from 'vitest';
 import { fingerprintOf } from '../../src/alerts/notice.ts';
 import { StoreError } from '../../src/store/errors.ts';
@@ -59,6 +60,23 @@ it('keeps an account running until its failed save is retried, although other ac
   expect(supervisor.state().running.map(({ name }) => name)).toEqual(['a', 'b']);
   expect(supervisor.state().running[0]).not.toBe(first);
   expect(log.lines.filter(({ level }) => level === 'error')).toHaveLength(1);
+});
+
+it('keeps the connections of an account that could not be saved until it is opened again', async () => {
+  const { clock, unwritable, start } = await setUp(['a']);
+  const { supervisor } = await start();
+  await clock.advance(1000);
+  const isClosed = () => dispatcher && (dispatcher as Agent).destroyed;
+  const [dispatcher] = supervisor.state().running.map(({ dispatcher }) => dispatcher);
+  unwritable.add('a');
+  const changed = configOf([accountNamed('a', { upstream: { connectTimeout: '9s' } })]);
+  await supervisor.reload(changed, commit);
+  expect(isClosed()).toBe(false);
+  await expect(supervisor.reload(changed, () => Promise.reject(new Error('refused')))).rejects.toThrow('refused');
+  expect(isClosed()).toBe(false);
+  unwritable.clear();
+  await clock.advance(MINUTE);
+  expect(isClosed()).toBe(true);
 });
 
 it('shows a failed account while a reload tries it again, and resolves its alerts when it is removed', async () => {

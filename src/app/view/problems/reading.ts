@@ -98,9 +98,16 @@ function outage(view: ShownAccount) {
   return all.map(unavailable).find(say => say !== undefined);
 }
 
+/** Start of the failure messages of an account that could not be opened. */
+export const NOT_OPENED = 'the account could not be opened';
+
+/** Why the account could not be opened; undefined for an open account. */
+const notOpened = (view: ShownAccount) =>
+  asking(view).find(({ failure }) => failure?.message.startsWith(NOT_OPENED))?.failure?.message;
+
 /** Stale rounds, unless the whole account cannot be read. */
 const staleRounds = (view: ShownAccount) =>
-  view.calls.tokenRejected === true || outage(view) ? [] : asking(view).filter(isStale);
+  view.calls.tokenRejected === true || outage(view) || notOpened(view) ? [] : asking(view).filter(isStale);
 
 /** Problems of collectors with rounds in a state. */
 function staleData(moment: Moment, kind: 'data_stale' | 'data_withdrawn', state: Round['state']): Found[] {
@@ -175,8 +182,13 @@ export const READING: readonly AccountCheck[] = [
     kind: 'data_stale',
     severity: 'critical',
     runbook: 'DeliveryBlind',
-    when: 'the data of a collector is stale (`staleness.markAfter`), while others are read; up to two minutes a warning',
-    check: moment => staleData(moment, 'data_stale', 'stale'),
+    when: 'the data of a collector is stale (`staleness.markAfter`), while others are read; up to two minutes a warning. Or the account could not be opened',
+    check(moment) {
+      const why = notOpened(moment.view);
+      return why === undefined
+        ? staleData(moment, 'data_stale', 'stale')
+        : { text: `Nothing is read: ${why}. It is retried by itself.` };
+    },
   },
   {
     kind: 'data_stale',
