@@ -4,6 +4,7 @@ import { fingerprintOf } from '../../src/alerts/notice.ts';
 import { StoreError } from '../../src/store/errors.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { NO_ACCOUNT, type Store } from '../../src/store/store.ts';
+import { eventually } from '../support/eventually.ts';
 import { liveBytes } from '../support/live-bytes.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { accountNamed, configOf, openSupervised } from '../support/supervised.ts';
@@ -76,7 +77,7 @@ it('keeps the connections of an account that could not be saved until it is open
   expect(isClosed()).toBe(false);
   unwritable.clear();
   await clock.advance(MINUTE);
-  expect(isClosed()).toBe(true);
+  await eventually(() => expect(isClosed()).toBe(true));
 });
 
 it('shows a failed account while a reload tries it again, and resolves its alerts when it is removed', async () => {

@@ -34,7 +34,7 @@ const UNREADABLE: Omit<Problem, 'account'> = {
   severity: 'warning',
   subject: null,
   since: null,
-  text: 'This version cannot read the status that the holder of this account reports: the holder runs another version.',
+  text: 'This version cannot read the status that the holder of this account reports: the holder runs another version, or the row in the store is damaged.',
   runbook: null,
 };
 

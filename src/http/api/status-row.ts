@@ -14,8 +14,8 @@ const known = <T extends z.ZodType>(entry: T) =>
 /** The status of an account that its holder puts into the store for the other replicas. */
 export const StatusRow = z.object({
   version: z.literal(STATUS_VERSION),
-  /** When this was so, milliseconds since the Unix epoch by the database's clock. */
-  at: z.number(),
+  /** When this was so, milliseconds since the Unix epoch by the database's clock. A time beyond what `Date` holds is damage. */
+  at: z.number().min(0).max(8.64e15),
   row: AccountRow.omit({
     account: true,
     labels: true,

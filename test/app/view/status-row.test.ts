@@ -94,6 +94,12 @@ function decoded(text: string) {
 }
 
 describe('a status row', () => {
+  it.each([-1e300, -1, 1e300])('is damaged if it is of the time %s, which cannot be written', at => {
+    const text = encodeStatus(statusWith(3, []));
+    expect(decodeStatus(text)).toBeDefined();
+    expect(decodeStatus(JSON.stringify({ ...JSON.parse(text), at }))).toBeUndefined();
+  });
+
   it('has all of a usual account, in less than half of its limit', () => {
     const own = statusWith(3, [alert(1), alert(2, 'resolved')]);
     const text = encodeStatus(own);
