@@ -78,7 +78,7 @@ export async function openCore(loaded: LoadedConfig, deps: PartsDeps): Promise<C
 }
 
 function serverSettings({ server }: Config): ServerSettings {
-  const { listen, probesListen, replicaUrl: _, ...rest } = server;
+  const { listen, probesListen, replicaUrl: _, publicReplicaUrl: __, ...rest } = server;
   return { ...rest, ...parseListen(listen), probes: probesListen === null ? null : parseListen(probesListen) };
 }
 

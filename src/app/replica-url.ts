@@ -6,16 +6,24 @@ import type { Env } from '../kit/secret.ts';
 
 const ANY_HOST: readonly string[] = ['0.0.0.0', '::'];
 
+type ServerOptions = Config['server'];
+
+/** A configured URL without trailing slashes. */
+function configured(setting: ServerOptions['replicaUrl'], env: Env): string | undefined {
+  const url = typeof setting === 'string' ? setting : setting && env[setting.env]?.trim();
+  return url ? url.replace(/\/+$/, '') : undefined;
+}
+
 /** Where other replicas and Prometheus reach this one, without a slash at its end. `hostname`: of the machine. */
-export function replicaUrlOf(
-  { replicaUrl, listen, webConfigFile }: Config['server'],
-  env: Env,
-  hostname: string,
-): string {
-  const given = typeof replicaUrl === 'string' ? replicaUrl : replicaUrl && env[replicaUrl.env]?.trim();
-  if (given) return given.replace(/\/+$/, '');
+export function replicaUrlOf({ replicaUrl, listen, webConfigFile }: ServerOptions, env: Env, hostname: string): string {
+  const given = configured(replicaUrl, env);
+  if (given !== undefined) return given;
   const { host, port } = parseListen(listen);
   const isTls = webConfigFile !== null && readWebConfig(webConfigFile).config.tls !== undefined;
   const reached = ANY_HOST.includes(host) ? hostname : host;
   return `http${isTls ? 's' : ''}://${isIPv6(reached) ? `[${reached}]` : reached}:${port}`;
 }
+
+/** Where browsers reach this replica, without a slash at its end; null if that is not configured. */
+export const publicReplicaUrlOf = ({ publicReplicaUrl }: ServerOptions, env: Env): string | null =>
+  configured(publicReplicaUrl, env) ?? null;

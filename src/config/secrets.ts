@@ -160,12 +160,14 @@ function checkStoreUrl({ store: { kind, url } }: Config, env: Env, tell: Tell): 
   if (warning) tell.warn(path, warning);
 }
 
-function checkReplicaUrl({ server: { replicaUrl } }: Config, env: Env, tell: Tell): void {
-  if (replicaUrl === null || typeof replicaUrl === 'string') return;
-  const { env: name } = replicaUrl;
-  const text = env[name]?.trim();
-  const wrong = text ? faultOfReplicaUrl(text) : 'is not set';
-  if (wrong) tell.fault(['server', 'replicaUrl'], `the environment variable ${name} ${wrong}`);
+function checkReplicaUrls({ server }: Config, env: Env, tell: Tell): void {
+  for (const key of ['replicaUrl', 'publicReplicaUrl'] as const) {
+    const setting = server[key];
+    if (setting === null || typeof setting === 'string') continue;
+    const text = env[setting.env]?.trim();
+    const wrong = text ? faultOfReplicaUrl(text) : 'is not set';
+    if (wrong) tell.fault(['server', key], `the environment variable ${setting.env} ${wrong}`);
+  }
 }
 
 /** Names of headers whose value is a credential. */
@@ -204,7 +206,7 @@ export function checkSecrets(config: Config, env: Env | undefined, tell: Tell): 
   }
   checkProxies(config, env, tell);
   checkStoreUrl(config, env, tell);
-  checkReplicaUrl(config, env, tell);
+  checkReplicaUrls(config, env, tell);
   checkOtlpEndpoints(config, env, tell);
   for (const { enabled, headers, path } of otlpReceivers(config)) {
     for (const [name, value] of Object.entries(headers)) {

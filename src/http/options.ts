@@ -75,6 +75,12 @@ export const serverOptions = z.strictObject({
     .describe(
       'URL at which other replicas and Prometheus reach this one, with `store.kind: postgres`; `{ env: NAME }` where all have the same file. Default: `http`, or `https` with TLS, the host of `listen`, or where that is any the host name, and its port.',
     ),
+  publicReplicaUrl: replicaUrl
+    .nullable()
+    .default(null)
+    .describe(
+      'URL at which browsers reach this replica, with `store.kind: postgres`; `{ env: NAME }` if all replicas have the same file. Pages of other replicas link to it. Default: they name the replica without a link.',
+    ),
   lifecycle: z
     .boolean()
     .default(false)

@@ -47,6 +47,7 @@ describe('good configurations', () => {
       probesListen: null,
       externalUrl: null,
       replicaUrl: null,
+      publicReplicaUrl: null,
       lifecycle: false,
       maxConnections: 512,
       allowedHosts: [],

@@ -59,7 +59,12 @@ export function createOthers({ stored, holders, settings, clock, isAway }: Other
     const holder = holders.holderOf(account);
     // By the clock of this process: clocks of replicas may differ.
     const asOf = row ? isoTime(clock.now() - ageOf(row)) : null;
-    return { replica: orNull(holder?.url), holder: orNull(holder?.id), asOf };
+    return {
+      replica: orNull(holder?.url),
+      publicUrl: holder && row ? row.publicUrl : null,
+      holder: orNull(holder?.id),
+      asOf,
+    };
   }
 
   /** Problems of the report itself: the account has no holder, or its row is missing, old or unreadable. */

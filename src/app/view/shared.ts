@@ -11,6 +11,7 @@ import type { Replicas } from '../../store/store.ts';
 import type { AutoCancel } from '../auto-cancel.ts';
 import type { Holding } from '../holding.ts';
 import type { Base } from '../parts.ts';
+import { publicReplicaUrlOf } from '../replica-url.ts';
 import { createHolders, type Holders } from './holders.ts';
 import { createOthers, type Others } from './others.ts';
 import { createStatusRows, type StatusSources, statusChanges } from './status-row.ts';
@@ -44,7 +45,7 @@ export interface SharedViews {
   use(): void;
 }
 
-type SharedBase = Pick<Base, 'store' | 'clock' | 'log' | 'peerKey'>;
+type SharedBase = Pick<Base, 'env' | 'store' | 'clock' | 'log' | 'peerKey'>;
 
 interface Handover {
   readonly at: number;
@@ -57,12 +58,16 @@ const MAX_ASKING = 4;
 
 const iso = (at: number) => isoTime(at) ?? '';
 
-function replicasView(
-  holders: Holders,
-  config: Config,
-  away: number | undefined,
-  last: Handover | undefined,
-): AgentView['replicas'] {
+interface ReplicasInput {
+  readonly holders: Holders;
+  readonly config: Config;
+  readonly away: number | undefined;
+  readonly last: Handover | undefined;
+  /** By the id of the replica. */
+  readonly publicUrls: ReadonlyMap<string | null, string | null>;
+}
+
+function replicasView({ holders, config, away, last, publicUrls }: ReplicasInput): AgentView['replicas'] {
   const sharing = holders.sharing();
   const names = config.accounts.map(({ name }) => name);
   const held = names.flatMap(name => {
@@ -75,6 +80,7 @@ function replicasView(
     list: (sharing?.replicas ?? []).map(({ id, url, since }) => ({
       id,
       url,
+      publicUrl: publicUrls.get(id) ?? null,
       since: iso(since),
       accounts: held.filter(([, holder]) => holder === id).length,
     })),
@@ -95,7 +101,7 @@ const storedHistory = (account: string, { store, clock, log }: SharedBase): Acco
 });
 
 export function createShared(base: SharedBase, holding: Holding, replicas: Replicas): Shared {
-  const { store, clock, peerKey } = base;
+  const { env, store, clock, peerKey } = base;
   const holders = createHolders(replicas, clock);
   const stored = createStatusRows(store, clock);
   const { self } = replicas;
@@ -132,7 +138,10 @@ export function createShared(base: SharedBase, holding: Holding, replicas: Repli
     const builtAt = clock.now();
     const settings = config.accounts.filter(({ name }) => !own.has(name));
     const others = createOthers({ stored, holders, settings, clock, isAway: holding.isAway });
-    const here = { replica: self.url, holder: self.id, asOf: null } as const;
+    const publicUrl = publicReplicaUrlOf(config.server, env);
+    const here = { replica: self.url, publicUrl, holder: self.id, asOf: null } as const;
+    const publicUrls = () =>
+      new Map([here, ...others.rows().map(({ row }) => row)].map(of => [of.holder, of.publicUrl]));
     const journal: SharedViews['journal'] =
       ofOwn =>
       async (since, most = Number.POSITIVE_INFINITY, only = undefined) => {
@@ -182,7 +191,13 @@ export function createShared(base: SharedBase, holding: Holding, replicas: Repli
         },
         agent: async () => ({
           ...(await served.agent()),
-          replicas: replicasView(holders, config, holding.awaySince(), was.handover),
+          replicas: replicasView({
+            holders,
+            config,
+            away: holding.awaySince(),
+            last: was.handover,
+            publicUrls: publicUrls(),
+          }),
         }),
         replicas: {
           refresh: stored.refresh,
@@ -197,7 +212,7 @@ export function createShared(base: SharedBase, holding: Holding, replicas: Repli
       }),
       async changes(of) {
         const at = holders.now();
-        return at === undefined ? new Map() : statusChanges(of, at);
+        return at === undefined ? new Map() : statusChanges(of, { at, publicUrl });
       },
       use() {
         const before = new Set(was.held);

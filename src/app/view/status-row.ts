@@ -22,6 +22,7 @@ const MAX_LIST = 2048;
 export interface OwnStatus extends Row {
   /** As in a status row. */
   readonly at: number;
+  readonly publicUrl: string | null;
   readonly alerts: readonly ShownAlert[];
   readonly status: AccountStatus;
   readonly autoCancel: AccountSnapshot | undefined;
@@ -72,8 +73,11 @@ export interface StatusSources {
   readonly failed: (account: string, error: unknown) => void;
 }
 
-/** Returns the status rows to commit, by account, without those that cannot be built. `at`: as in a status row. */
-export async function statusChanges(of: StatusSources, at: number): Promise<ReadonlyMap<string, readonly Change[]>> {
+/** Returns the status rows to commit, by account, without those that cannot be built. `at` and `publicUrl`: as in a status row. */
+export async function statusChanges(
+  of: StatusSources,
+  { at, publicUrl }: Pick<OwnStatus, 'at' | 'publicUrl'>,
+): Promise<ReadonlyMap<string, readonly Change[]>> {
   const turns = createTurns();
   const alerts = Map.groupBy(of.alerts(), ({ labels }) => labels.account);
   const accounts = new Map(of.accounts.map(each => [each.name, each]));
@@ -85,7 +89,14 @@ export async function statusChanges(of: StatusSources, at: number): Promise<Read
     if (!account) continue;
     try {
       const autoCancel = own && (await snapshotOf(own, { stuck: 0, others: 0 }, turns, NOT_SHARED));
-      const status = { ...row, at, alerts: alerts.get(name) ?? [], status: account.shownStatus(), autoCancel };
+      const status = {
+        ...row,
+        at,
+        publicUrl,
+        alerts: alerts.get(name) ?? [],
+        status: account.shownStatus(),
+        autoCancel,
+      };
       changes.set(name, [{ key: STATUS_KEY, value: encodeStatus(status) }]);
     } catch (error) {
       of.failed(name, error);

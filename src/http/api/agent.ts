@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Maybe, Num, Problem, Seconds, Time } from './parts.ts';
+import { FROM_REPLICA, Maybe, Num, Problem, Seconds, Time } from './parts.ts';
 
 /** An error in a configuration file. Lines and columns start at 1. */
 export const Fault = z.object({
@@ -46,6 +46,7 @@ export const AgentView = z.object({
         z.object({
           id: z.string().describe('Of this run of the process.'),
           url: z.string(),
+          publicUrl: FROM_REPLICA.publicUrl,
           since: Time,
           accounts: z.int().describe('That it holds.'),
         }),

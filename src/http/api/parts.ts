@@ -27,6 +27,7 @@ export const FROM_REPLICA = {
   replica: Maybe(z.string()).describe(
     'URL of the replica that holds the account. Null: none does, or the store is not shared.',
   ),
+  publicUrl: Maybe(z.string()).describe('URL at which browsers reach that replica: `server.publicReplicaUrl`.'),
   holder: Maybe(z.string()).describe('Id of that replica.'),
   asOf: Maybe(Time).describe(
     'When this was so, if another replica holds the account, or none. Null: now, as this replica holds it; or nothing is known of it.',
@@ -35,7 +36,7 @@ export const FROM_REPLICA = {
 export type FromReplica = z.output<z.ZodObject<typeof FROM_REPLICA>>;
 
 /** The same for a store that is not shared. */
-export const NOT_SHARED = { replica: null, holder: null, asOf: null } as const satisfies FromReplica;
+export const NOT_SHARED = { replica: null, publicUrl: null, holder: null, asOf: null } as const satisfies FromReplica;
 
 export const SEVERITIES = ['critical', 'warning', 'info'] as const;
 

@@ -22,9 +22,15 @@ export const StatusRow = z.object({
     worst: true,
     firing: true,
     replica: true,
+    publicUrl: true,
     holder: true,
     asOf: true,
   }),
+  /** `server.publicReplicaUrl` of the holder. */
+  publicUrl: z
+    .url({ protocol: /^https?$/ })
+    .nullable()
+    .catch(null),
   up: z.boolean(),
   /** The worst first; `row.problems` counts all. */
   problems: known(Problem),
@@ -34,7 +40,7 @@ export const StatusRow = z.object({
   collectors: known(ShownStatus.shape.collectors.element),
   autoCancel: z
     .object({
-      brakes: AccountBrakes.omit({ account: true, replica: true, holder: true, asOf: true }),
+      brakes: AccountBrakes.omit({ account: true, replica: true, publicUrl: true, holder: true, asOf: true }),
       /** `left`: cancels that the rule's limit still allows. */
       rules: z.array(z.object({ name: z.string(), candidates: z.int(), left: z.number().nullable() })),
       /** Time of the journal's last line, milliseconds since the Unix epoch. */

@@ -89,8 +89,8 @@ export function candidates(shown: readonly Candidate[], view: AutoCancelView, co
     shown.length < listed &&
     html`<p class="soft">The first ${shown.length} of ${plural(listed, 'tracked callback')}.</p>`;
   const others = elsewhere.map(
-    ({ account, replica, tracked }) =>
-      html`<p class="soft">${accountLink(account, context)}: ${plural(tracked, 'tracked callback')}, listed by ${replica === null ? 'the next replica that holds the account' : replicaLink(replica, 'auto-cancel')}.</p>`,
+    ({ account, replica, publicUrl, tracked }) =>
+      html`<p class="soft">${accountLink(account, context)}: ${plural(tracked, 'tracked callback')}, listed by ${replica === null ? 'the next replica that holds the account' : replicaLink(replica, publicUrl, 'auto-cancel')}.</p>`,
   );
   const none =
     elsewhere.length === 0 &&

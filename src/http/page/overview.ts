@@ -145,10 +145,10 @@ function delivered(row: AccountRow): Html {
 }
 
 /** Holder of an account and the age of its report. */
-function replicaCell({ replica, asOf }: AccountRow, { now, replica: own }: PageContext): Html {
+function replicaCell({ replica, publicUrl, asOf }: AccountRow, { now, replica: own }: PageContext): Html {
   const age = asOf === null ? html` <small>nothing reported</small>` : html` <small>reported ${ago(asOf, now)}</small>`;
   if (replica === null) return html`<span class="tag down">none</span>${age}`;
-  return html`${replicaLink(replica)}${asOf === null && replica === own ? html` <small>this one</small>` : age}`;
+  return html`${replicaLink(replica, publicUrl)}${asOf === null && replica === own ? html` <small>this one</small>` : age}`;
 }
 
 function accountRow(row: AccountRow, context: PageContext, isShared: boolean): Html {

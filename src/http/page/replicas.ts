@@ -8,11 +8,10 @@ import { type Column, name, section, table, tile, tiles } from './tile.ts';
 
 type Replicas = NonNullable<AgentView['replicas']>;
 
-/** The host of a replica, as a link to its pages if its URL is safe in a link. */
-export function replicaLink(url: string, path = ''): Html {
-  const parsed = URL.parse(url);
-  if (parsed?.protocol !== 'http:' && parsed?.protocol !== 'https:') return named(url);
-  return html`<a href="${url.replace(/\/$/, '')}/${path}" rel="noreferrer">${named(parsed.host)}</a>`;
+/** The host of a replica, as a link to its own page if browsers can reach it. `path`: of the page. */
+export function replicaLink(url: string, publicUrl: string | null, path = ''): Html {
+  const host = named(URL.parse(url)?.host || url);
+  return publicUrl === null ? host : html`<a href="${publicUrl}/${path}" rel="noreferrer">${host}</a>`;
 }
 
 /** Reports an unavailable database on a page without problems of the agent. */
@@ -24,13 +23,13 @@ export const databaseNote = ({ databaseAway }: PageContext): Html | false =>
 export function heldNote(view: AnyAccountView, { now, replica: own }: PageContext): Html | false {
   if (own === undefined) return false;
   if (view.complete) return html`<p class="soft about">Collected by this replica.</p>`;
-  const { account, replica, asOf, omitted } = view;
+  const { account, replica, publicUrl, asOf, omitted } = view;
   const age = asOf === null ? html`nothing is known of it yet` : html`what is shown is as of ${ago(asOf, now)}`;
   if (replica === null) return html`<p class="note">No replica collects this account now: ${age}.</p>`;
   const more = Object.entries(omitted).flatMap(([what, number]) =>
     number > 0 ? [html`, ${count(number)} more ${what}`] : [],
   );
-  return html`<p class="note">Collected by ${replicaLink(replica, accountPath(account))}: ${age}. That replica shows the details${more}.</p>`;
+  return html`<p class="note">Collected by ${replicaLink(replica, publicUrl, accountPath(account))}: ${age}. That replica shows the details${more}.</p>`;
 }
 
 const listed = (names: readonly string[]) =>
@@ -50,8 +49,8 @@ export function replicas({ replicas: of, now }: AgentView): Html | false {
   const columns: Column<Replicas['list'][number]>[] = [
     {
       head: 'replica',
-      cell: ({ id, url }) =>
-        html`${replicaLink(url, 'agent')}${id === of.self && html` <span class="tag plain">this one</span>`}`,
+      cell: ({ id, url, publicUrl }) =>
+        html`${replicaLink(url, publicUrl, 'agent')}${id === of.self && html` <span class="tag plain">this one</span>`}`,
     },
     { head: 'id', cell: ({ id }) => html`<span class="mono">${name(id)}</span>` },
     { head: 'runs since', cell: ({ since }) => ago(since, clock) },

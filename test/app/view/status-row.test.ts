@@ -64,6 +64,7 @@ function statusWith(problems: number, alerts: readonly ShownAlert[], filters = 3
   });
   return {
     at: 1_763_806_512_000,
+    publicUrl: null,
     row: row('production', { problems }),
     up: false,
     problems: Array.from({ length: problems }, (_, index) => problem(index)),

@@ -184,11 +184,13 @@ describe('the page of an account, where replicas share the store', () => {
     expect(read(text)).not.toMatch(/no flow-control keys|The queue is empty/);
   });
 
-  it('leads to the page of the holder, and to nothing else than a page', () => {
-    expect(shown({ replica: 'https://w.example/two', asOf: told })).toContain(
-      'href="https://w.example/two/accounts/production"',
-    );
-    expect(shown({ replica: 'javascript:alert(1)', asOf: told })).not.toContain('href="javascript');
+  it('links to the page of the holder if browsers can reach it', () => {
+    const replica = 'http://10.0.0.7:10922';
+    const link = 'href="https://w.example/two/accounts/production"';
+    expect(shown({ replica, publicUrl: 'https://w.example/two', asOf: told })).toContain(link);
+    const text = shown({ replica, asOf: told });
+    expect(text).not.toContain('rel="noreferrer"');
+    expect(read(text)).toContain('Collected by 10.0.0.7:10922');
   });
 
   it('says since when the database is away', () => {
