@@ -62,6 +62,9 @@ function sightingIn({ shown }: Round, entry: Entry, wanted: string | undefined, 
   };
 }
 
+/** A filter fails alone: callbacks are listed in the whole queue and in the workflow runs. */
+const isRead = ({ parts }: Round) => [...parts].every(([name, part]) => name === 'errors' || isReadable(part));
+
 /** What of the walks may be left out of a chain, where it says nothing against it. */
 interface Skips {
   /** Those that died with their process: it is not known whether the store had taken them. */
@@ -92,7 +95,7 @@ function chainOf(world: CancelWorld, entry: Entry, rule: Rule, wanted: string | 
   for (const walk of walks.toReversed()) {
     const parts = [...walk.parts.values()];
     // One that was cut off says nothing, and changes nothing.
-    if (!parts.every(isReadable)) continue;
+    if (!isRead(walk)) continue;
     const seen = sightingIn(walk, entry, wanted, world.shape);
     const isHidden = parts.some(({ hidden }) => hidden.has(entry));
     const isCutOff = !walk.success && !walk.isCommitting;
@@ -190,8 +193,6 @@ export function judgeCancel(id: string, process: Process, world: CancelWorld): s
   // One that the store did not take was complete all the same, where it was read to its end.
   const isComplete = ({ success, isCommitting, reason, parts }: Round) =>
     success || isCommitting || (reason === 'store' && parts.get('all')?.hasEnd && parts.get('errors')?.hasEnd);
-  // A filter fails alone: callbacks are listed in the whole queue and in the workflow runs.
-  const isRead = ({ parts }: Round) => [...parts].every(([name, part]) => name === 'errors' || isReadable(part));
   const told = own.filter(walk => isComplete(walk) && (walk.endedAt ?? now) >= lastStep && isRead(walk));
   fault(told.length < 3, `only ${told.length} walks since the start or since the clock was set`);
   const chain = evidenceOf(world, entry, rule, wanted);
