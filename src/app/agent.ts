@@ -147,6 +147,8 @@ export async function startAgent(loaded: LoadedConfig, deps: AgentDeps): Promise
     reload,
     async close() {
       log.info({}, 'stopping');
+      // Before the reload in progress is waited for: with a database that does not answer, it is given up after a few seconds.
+      base.holding?.drain();
       await closing.close();
       log.info({}, 'stopped');
     },
