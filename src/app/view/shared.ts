@@ -2,7 +2,7 @@ import { newestLines, storedLines } from '../../auto-cancel/index.ts';
 import type { Config } from '../../config/schema.ts';
 import { openRecorder } from '../../history/recorder.ts';
 import type { AgentView } from '../../http/api/agent.ts';
-import type { FromReplica } from '../../http/api/parts.ts';
+import { type FromReplica, NOT_SHARED } from '../../http/api/parts.ts';
 import { askPeer } from '../../http/peer.ts';
 import type { Served } from '../../http/served.ts';
 import type { Change } from '../../model/change.ts';
@@ -31,6 +31,8 @@ export interface SharedViews {
   readonly holders: Pick<Holders, 'sharing'>;
   /** This replica, as the holder of its accounts. */
   readonly self: FromReplica;
+  /** The same for an account that it has opened, or failed to open: then no replica may hold it. */
+  placeOf(account: string): FromReplica;
   /** Reads the journal of all accounts. `own`: that of the accounts that this replica holds. */
   journal(own: AutoCancel['journal']): AutoCancel['journal'];
   /** The same, but empty while the database is unavailable: pages are still shown. */
@@ -142,6 +144,7 @@ export function createShared(base: SharedBase, holding: Holding, replicas: Repli
     const here = { replica: self.url, publicUrl, holder: self.id, asOf: null } as const;
     const publicUrls = () =>
       new Map([here, ...others.rows().map(({ row }) => row)].map(of => [of.holder, of.publicUrl]));
+    const placeOf = (account: string) => (holders.holderOf(account) ? here : NOT_SHARED);
     const journal: SharedViews['journal'] =
       ofOwn =>
       async (since, most = Number.POSITIVE_INFINITY, only = undefined) => {
@@ -157,6 +160,7 @@ export function createShared(base: SharedBase, holding: Holding, replicas: Repli
       others,
       holders,
       self: here,
+      placeOf,
       journal,
       journalIfThere:
         ofOwn =>
@@ -177,7 +181,7 @@ export function createShared(base: SharedBase, holding: Holding, replicas: Repli
         },
         account(name) {
           const view = served.account(name);
-          return view ? { ...view, ...here } : others.account(name);
+          return view ? { ...view, ...placeOf(name) } : others.account(name);
         },
         async autoCancel(account) {
           await stored.refresh();

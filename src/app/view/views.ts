@@ -29,7 +29,7 @@ export interface ViewsDeps {
   readonly problemLog: (account: string) => Pick<ProblemLog, 'firstSeen'>;
   readonly agentProblems: () => readonly Problem[];
   /** Accounts of other replicas; undefined if the store is not shared. */
-  readonly elsewhere?: Pick<SharedViews, 'others' | 'holders' | 'self'> | undefined;
+  readonly elsewhere?: Pick<SharedViews, 'others' | 'holders' | 'placeOf'> | undefined;
   /** What is known of accounts that are also in the generation before. */
   readonly kept: KeptRows;
   readonly log: Pick<Log, 'error'>;
@@ -77,9 +77,9 @@ export function createViews(
       const own = await rows();
       const common = { agentProblems: agentProblems(), version, now: clock.now() };
       if (!elsewhere) return overview({ ...common, rows: own, alerts: alerts() }, query);
-      const { others, holders, self } = elsewhere;
+      const { others, holders, placeOf } = elsewhere;
       const all = {
-        rows: [...own.map(each => ({ ...each, row: { ...each.row, ...self } })), ...others.rows()],
+        rows: [...own.map(each => ({ ...each, row: { ...each.row, ...placeOf(each.row.account) } })), ...others.rows()],
         alerts: [...alerts(), ...others.alerts()],
         replicas: holders.sharing()?.replicas.length ?? 0,
       };

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { describe, expect, it } from 'vitest';
+import { CHANGE } from '../../../src/alerts/outbox-rows.ts';
 import type { Core } from '../../../src/app/agent.ts';
 import { STATUS_KEY } from '../../../src/app/view/status-row.ts';
 import { AccountView, ReducedAccountView } from '../../../src/http/api/account.ts';
@@ -67,6 +68,21 @@ describe('accounts that another replica holds', () => {
     const complete = AccountView.parse(one.served.account('alpha'));
     expect(complete).toMatchObject({ complete: true, holder: 'one', asOf: null });
     expect(complete.deadLetters.newestEntries).toHaveLength(7);
+  });
+
+  it('have no holder if they cannot be opened', async () => {
+    const { two, shared, until } = await startKnown();
+    await shared.rows.commit('alpha', [{ key: `${CHANGE}1`, value: '{' }]);
+    shared.place('alpha', 'two');
+    const nobody = { replica: null, holder: null, asOf: null };
+    await until(async () => {
+      expect(await rowOf(two, 'alpha')).toMatchObject({
+        worst: { text: expect.stringContaining('opened') },
+        ...nobody,
+      });
+    });
+    expect(two.served.account('alpha')).toMatchObject({ up: false, ...nobody });
+    expect(await rowOf(two, 'beta')).toMatchObject({ holder: 'two' });
   });
 
   it('count in what is said of all', async () => {
