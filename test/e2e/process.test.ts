@@ -10,7 +10,6 @@ import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { newFolder } from '../support/folder.ts';
 import { json, serve } from '../support/http-service.ts';
-import { parseExposition } from '../support/parse-exposition.ts';
 import { freePort } from '../support/prometheus.ts';
 
 function configFile(config: object): string {
@@ -278,68 +277,6 @@ describe('output', () => {
     emulator.kill('SIGTERM');
     expect(await ended).toEqual([0, null]);
     expect(errors).toBe('');
-  });
-});
-
-describe('snapshot', () => {
-  async function services() {
-    const well = await serve((request, response) => {
-      if (request.url?.startsWith('/v2/flowControl'))
-        json(response, [{ flowControlKey: 'a\u001b[2J', waitListSize: 3 }]);
-      else {
-        const letter = { createdAt: 0, url: 'https://b.example/users/7/\u001b?x=canary', responseStatus: 500 };
-        const messages = ['1-0', '2-0'].map((dlqId, index) => ({ ...letter, dlqId, responseBody: `canary ${index}` }));
-        json(response, { messages, events: [] });
-      }
-    });
-    const refusing = await serve((_request, response) => json(response, {}, 401));
-    return { well: account(well.url), refusing: { ...account(refusing.url), name: 'refused' } };
-  }
-  const run = (accounts: object[], ...options: string[]) =>
-    runCli(['snapshot', '--config', configFile({ accounts }), ...options], { DELIVERY_TOKEN: 'x' });
-
-  it('prints one complete collection as a table, JSON or Prometheus text, and exits with 0', async () => {
-    const { well } = await services();
-    const table = await run([well]);
-    expect(table).toMatchObject({ code: 0, stderr: '' });
-    expect(table.stdout).toMatch(/^a {8}dlq_messages +2$/m);
-    expect(table.stdout).toMatch(/dlq_oldest_message_timestamp_seconds +1970-01-01T00:00:00.000Z$/m);
-    expect(table.stdout).toContain('a\u{fffd}[2J');
-    expect(table.stdout).toMatch(
-      /^account +group +host +route +status +messages +one of them\na +[0-9a-f]{12} +b\.example +\/users\/\*\/\*? *500 +2 +1-0$/m,
-    );
-    expect(table.stdout).not.toContain('canary');
-    const parsed = JSON.parse((await run([well], '--json')).stdout);
-    expect(parsed.accounts).toMatchObject([{ account: 'a', up: true }]);
-    expect(parsed.samples).toContainEqual({
-      account: 'a',
-      metric: 'delivery_dlq_messages',
-      labels: {},
-      value: 2,
-    });
-    const [group] = parsed.groups;
-    expect(group).toMatchObject({
-      account: 'a',
-      urlHost: 'b.example',
-      responseStatus: '500',
-      messages: 2,
-      sample: '1-0',
-    });
-    const metric = { account: 'a', metric: 'delivery_dlq_group_messages', value: 2 };
-    const labels = { group: group.id, url_host: 'b.example', response_status: '500' };
-    expect(parsed.samples).toContainEqual({ ...metric, labels });
-    const text = (await run([well], '--prometheus')).stdout;
-    expect(parseExposition(text, 'text').find(({ name }) => name === 'delivery_up')?.samples[0]?.value).toBe(1);
-    expect(await run([well], '--json', '--prometheus')).toMatchObject({ code: 2 });
-  });
-
-  it('exits with 1 when an account failed, with what was read', async () => {
-    const { well, refusing } = await services();
-    const { code, stdout, stderr } = await run([well, refusing]);
-    expect(code).toBe(1);
-    expect(stdout).toContain('dlq_messages');
-    expect(stdout).toContain('refused: dlq failed: GET /v2/dlq: status 401 (unauthorized)');
-    expect(stderr).toBe('not complete: refused\n');
   });
 });
 
