@@ -19,7 +19,7 @@ export interface PostgresDatabase {
   readonly schema: string;
   /**
    * Runs one statement in a transaction of its own, in bounded time. Rejects with StoreError; after `away`, `slow` and `io`
-   * it may have been done, or be done yet. Numbers of 64 bits come as text.
+   * it may have been done, or be done yet. Numbers of 64 bits come as text; a Buffer is a parameter in the binary format.
    */
   query(use: Use, sql: string, values?: readonly unknown[]): Promise<readonly Row[]>;
   /** Runs `work` in one transaction, which is rolled back when it rejects; each of its statements may take a minute. Rejects with StoreError. */

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Change } from '../model/change.ts';
 import { isUndone } from './errors.ts';
 import type { PostgresDatabase } from './postgres-database.ts';
-import { escapeText } from './postgres-text.ts';
+import { escapeText, textArray } from './postgres-text.ts';
 import type { Guard } from './store.ts';
 
 export interface Fence {
@@ -92,11 +92,11 @@ function gather(commits: readonly Commit[]) {
   });
   const [held, changed] = [[...holdings.values()], [...changes.values()]];
   const values = [
-    held.map(({ account }) => escapeText(account)),
+    textArray(held.map(({ account }) => escapeText(account))),
     held.map(({ epoch }) => epoch ?? null),
     changed.map(({ number }) => number),
-    changed.map(({ key }) => key),
-    changed.map(({ value }) => value),
+    textArray(changed.map(({ key }) => key)),
+    textArray(changed.map(({ value }) => value)),
   ];
   return { numbers, values };
 }
