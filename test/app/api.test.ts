@@ -250,7 +250,8 @@ const LINES: readonly JournalLine[] = [
 ];
 const URL_OF_ANOTHER = 'http://another:10922';
 const SINCE = '2026-01-01T00:00:00.000Z';
-const FROM_ANOTHER = { replica: URL_OF_ANOTHER, holder: 'one', asOf: SINCE };
+const ANOTHER = { replica: URL_OF_ANOTHER, publicUrl: 'https://another.example', holder: 'one' };
+const FROM_ANOTHER = { ...ANOTHER, asOf: SINCE };
 const APPROVED = { account: 'a', action: 'ab', rule: 'r' };
 const EXPLAINED: Explanation = {
   account: 'a',
@@ -300,7 +301,7 @@ async function refuse(described: Described): Promise<void> {
   for (const path of ['overview', 'accounts/a', 'accounts/a/history', 'auto-cancel', 'agent', 'openapi.json'])
     await ask('get', `/api/v1/${path}?unknown=1`);
   for (const path of ['overview', 'accounts/a', 'auto-cancel', 'agent', 'status']) await ask('get', `/api/v1/${path}`);
-  shown = { ...account, replica: URL_OF_ANOTHER, holder: 'one' };
+  shown = { ...account, ...ANOTHER };
   await ask('get', '/api/v1/accounts/a');
   for (const path of [
     'auto-cancel?account=b',
