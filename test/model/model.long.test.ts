@@ -22,7 +22,7 @@ const OFTEN: Readonly<Record<string, number>> = {
   'journal cleared': 20,
   stopped: 200,
   'killed at work': 200,
-  'killed at the start': 5,
+  'killed at the start': 3,
   'clock set forward': 50,
   'clock set back': 50,
   'clock set in the dark': 100,
