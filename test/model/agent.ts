@@ -39,6 +39,8 @@ export const actors = new AsyncLocalStorage<Actor>();
 export interface Process extends Asking {
   /** The configuration in use, which a reload replaces. */
   readonly config: Config;
+  /** The one before, closed by a reload in this process of the operating system: its numbers are shown until this one has read. */
+  readonly before: Process | undefined;
   readonly startedAt: number;
   readonly clock: Clock;
   /** Times at which its clock was set while it was open, and by how much. */
@@ -110,6 +112,7 @@ function createProcess(host: Host, machine: Machine, hooks: HostHooks, clock: Cl
     get config() {
       return config();
     },
+    before: undefined,
     startedAt: machine.time.now,
     clock,
     steps: [],
@@ -154,6 +157,7 @@ async function createHost(config: Config, id: string, life: ProcessLife, machine
   const clock = createProcessClock(machine, life);
   const random = () => machine.random();
   let process: Mutable<Process> | undefined;
+  let closed: Process | undefined;
   let account: Account | undefined;
   let supervisor: Supervisor | undefined;
   let isUp = false;
@@ -234,6 +238,7 @@ async function createHost(config: Config, id: string, life: ProcessLife, machine
 
   async function open(settings: AccountSettings, deps: AccountDeps, last?: Account): Promise<Account> {
     const next = createProcess(host, machine, hooks, clock, () => supervisor?.loaded.config ?? config);
+    if (last) next.before = closed;
     process = next;
     const dispatcher = machine.service.dispatcherFor(next);
     // The plan of the account is a row of the store, as with PostgreSQL.
@@ -260,6 +265,7 @@ async function createHost(config: Config, id: string, life: ProcessLife, machine
         stop() {
           if (process === next && !isEnding) {
             process = undefined;
+            closed = next;
             next.isClosed = true;
             hooks.closed(next);
           }

@@ -54,15 +54,28 @@ export function fallen(before: Samples, after: Samples, isSameProcess: boolean):
   return lower;
 }
 
+/** Whose rounds the numbers of a collector may be from: the session before is shown until this one has read. */
+function sessionsOf({ record, process }: NumberWorld, collector: string): ReadonlySet<Process> {
+  const sessions = new Set<Process>();
+  const hasRead = (session: Process) =>
+    record.ended.some(of => of.process === session && of.collector === collector && of.isObserved);
+  for (let session: Process | undefined = process; session; session = hasRead(session) ? undefined : session.before) {
+    sessions.add(session);
+  }
+  return sessions;
+}
+
 type Selection = 'all' | 'errors';
 const isIn = (selection: Selection, { status }: Entry) => selection === 'all' || status === 500;
 
 /** Complete walks of a selection of which what is shown may be: all that no later one has surely replaced. */
-export function walksOf({ record, process }: NumberWorld, selection: Selection): Round[] {
+export function walksOf(world: NumberWorld, selection: Selection): Round[] {
+  const { record } = world;
+  const sessions = sessionsOf(world, 'dlq');
   // Of two rounds at a time, the one that ends first shows what the other has read to its end, too.
   const reading = record.underWay.filter(({ parts }) => parts.get(selection)?.hasEnd);
   const own = [...record.ended, ...reading].filter(
-    ({ process: of, collector }) => of === process && collector === 'dlq',
+    ({ process: of, collector }) => sessions.has(of) && collector === 'dlq',
   );
   // The queue, read to its end before the filters failed, stays known, and the next round that succeeds shows it.
   const isTakenUp = ({ round, parts, endedAt = Number.POSITIVE_INFINITY }: Round) =>
@@ -218,9 +231,10 @@ function checkQueue(world: NumberWorld, { samples }: Scrape, into: { wrong: stri
 }
 
 function checkFlow(world: NumberWorld, { samples }: Scrape, into: { wrong: string[]; count: number }): void {
-  const { truth, record, process } = world;
+  const { truth, record } = world;
+  const sessions = sessionsOf(world, 'flow_control');
   const rounds = record.ended.filter(
-    ({ process: of, collector, isObserved }) => of === process && collector === 'flow_control' && isObserved,
+    ({ process: of, collector, isObserved }) => sessions.has(of) && collector === 'flow_control' && isObserved,
   );
   const list = rounds.findLast(({ round, parts }) => round === 'list' && [...parts.values()].every(isReadable));
   const listAt = list?.answers.at(-1)?.trueAt;
@@ -262,9 +276,10 @@ const OVERLAP = 60 * SECOND;
 
 function checkEvents(world: NumberWorld, { samples }: Scrape, into: { wrong: string[]; count: number }): void {
   const { truth, record, process } = world;
+  const sessions = sessionsOf(world, 'events');
   const tail = record.ended.findLast(
     ({ process: of, collector, parts, ...tail }) =>
-      of === process &&
+      sessions.has(of) &&
       collector === 'events' &&
       tail.round === 'tail' &&
       tail.isObserved &&
