@@ -18,8 +18,10 @@ export interface RunningDeps {
   readonly exporting: Exporting;
 }
 
-/** Delay of the first sample (ms), and of each further account's first sample at most: not all at the same time. */
-const [FIRST_SAMPLE, APART] = [5000, 1000];
+/** Delay of the first sample (ms). */
+const FIRST_SAMPLE = 5000;
+/** First samples are spread over this time for each account (ms), and over one interval at most: a thousand at once would block. */
+const APART = 1000;
 
 /** An open account with everything that runs for it. */
 export class RunningAccount {
@@ -155,7 +157,8 @@ export class RunningAccount {
     this.#isStarted = true;
     this.#autoCancel?.start();
     const { random, intervals } = this.#deps.base;
-    const firstDelay = FIRST_SAMPLE + APART * random();
+    const spread = Math.min(intervals.sample, APART * (this.#configured?.desired.size ?? 1));
+    const firstDelay = FIRST_SAMPLE + spread * random();
     void this.#sampling.run(this, { every: intervals.sample, firstDelay, body: () => this.#sample() });
     await this.account.start();
   }

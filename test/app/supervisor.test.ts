@@ -183,3 +183,22 @@ it('starts no sender when it is stopped while a reload replaces the receivers', 
   await clock.advance(0);
   expect(clock.sleepers).toBe(0);
 });
+
+it('spreads the first samples of many accounts over a minute', async () => {
+  const clock = createManualClock();
+  const names = Array.from({ length: 120 }, (_, index) => `n${index}`);
+  let drawn = 0;
+  const { supervisor } = await openSupervised({
+    clock,
+    store: createMemoryStore(),
+    config: configOf(names.map(name => accountNamed(name))),
+    adapt: base => ({ ...base, random: () => (drawn++ % 10) / 10 }),
+  });
+  supervisor.start();
+  const sampled = () =>
+    supervisor.state().running.filter(({ account }) => account.history.recent('delivery_up', MINUTE * 60).length > 0);
+  await clock.advance(8000);
+  expect(sampled().length).toBeLessThan(40);
+  await clock.advance(2 * MINUTE);
+  expect(sampled()).toHaveLength(names.length);
+});
