@@ -18,7 +18,7 @@ export interface AlertFacts {
  */
 export type Past = (selector: Selector, over: number) => Promise<readonly Known[]>;
 
-/** Whether a series with these labels is one of those that are selected. */
+/** Whether a selector matches a series with these labels. */
 export const isSelected = ({ labels }: Selector, own: Readonly<Record<string, string>>): boolean =>
   Object.entries(labels).every(([label, values]) => label === 'account' || values.includes(own[label] ?? ''));
 

@@ -1,9 +1,10 @@
 import type { FirstValue } from './judge.ts';
 
-/** What was known of some series at a time, by key; undefined: nothing. */
+/** Values of some series at one time. */
 export interface Known {
   /** Milliseconds. */
   readonly at: number;
+  /** By key; undefined: nothing is known of this time. */
   readonly values: ReadonlyMap<string, number> | undefined;
 }
 

@@ -147,7 +147,7 @@ export async function settle(
   const failures = (await Promise.allSettled(saving)).flatMap(each =>
     each.status === 'rejected' ? [each.reason] : [],
   );
-  // What another replica has, it saves; and that the database is away was said.
+  // The new holder of an account saves it. An unavailable database is logged elsewhere.
   const failed = failures.find(error => !isNotHeld(error));
   if (failed === undefined || holding?.isAway()) return;
   log.warn({ error: String(failed) }, 'budget use, data freshness and history could not be stored');

@@ -123,7 +123,7 @@ export function createDecider(deps: DecideDeps) {
     return true;
   }
 
-  /** Leaves one alone, and writes that it begins to wait where that is why. */
+  /** Skips a callback. If it starts to wait for grace or approval, the journal records that. */
   async function skip(judged: Judged, reason: string): Promise<void> {
     if (reason === 'grace' || reason === 'awaiting_approval') {
       const { own } = moments.callback(judged, lastRun);

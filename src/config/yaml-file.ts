@@ -170,7 +170,7 @@ export function readYaml(text: string, file: string): YamlFile {
     if (!found.has(offset)) found.set(offset, message);
   };
   for (const { code, message, pos } of [...document.errors, ...document.warnings]) {
-    // What follows from a fault says nothing of its own.
+    // Later errors are consequences of the first.
     if (pos[0] >= brokenAt) continue;
     // The parser misses a quote at the end of the file: what the operator forgot is in the line where it begins.
     const start = message.includes('closing') ? openQuote(document, pos[0]) : pos[0];

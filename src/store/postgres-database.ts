@@ -183,7 +183,7 @@ export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: 
       // Where it takes too long, what it asked for fails, and what waits behind that with it.
       if (last) await cutLate(last());
       closed = true;
-      // First, because a pool that ends forgets those that wait for a connection.
+      // First: `pool.end` drops queries that wait for a connection.
       await cutLate(Promise.all(running));
       await cutLate(pool.end());
     },

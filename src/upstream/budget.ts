@@ -54,7 +54,7 @@ export function createBudget(options: BudgetOptions, clock: Clock, onWait: (seco
       day = today;
       usedToday = 0;
     }
-    // One that was far ahead would hold up all days until then.
+    // A clock that was far ahead would block the budget until that day.
     if (today < day - 1) day = today;
     const now = clock.monotonic();
     tokens = Math.min(options.burst, tokens + (now - refilledAt) * rate());

@@ -29,7 +29,7 @@ describe('the outbox', () => {
     expect(scene.counts).toEqual({ 'hook sent': 2 });
   });
 
-  it('tells after a restart what it could not before, in the same order, every account’s', async () => {
+  it('sends unsent notifications of every account after a restart, in the same order', async () => {
     const hook = createReceiver('changes');
     hook.answer = () => DOWN;
     const scene = await createOutboxScene([hook]);

@@ -46,7 +46,7 @@ async function setUp() {
   return { ...replicas, calls, atNext, configOf, start, shown };
 }
 
-it('opens what it is given and closes what it gives up, and serves from its start', async () => {
+it('opens gained accounts, closes lost ones, and serves from the start', async () => {
   const { database, start, shown } = await setUp();
   for (const name of [NO_ACCOUNT, 'a', 'b']) database.place(name, 'one');
   database.place('c', 'two');

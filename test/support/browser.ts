@@ -20,7 +20,7 @@ const VALUES = `[...document.querySelectorAll('main data, main time')].map(
   each => each.getAttribute('value') ?? each.getAttribute('datetime') ?? '',
 )`;
 
-/** A page of a real browser, and what must not happen on it. */
+/** A page of a real browser with its errors. */
 export interface Visited {
   readonly page: Page;
   /** Errors and warnings of its console, exceptions, and blocked or failed requests, as text. */

@@ -124,7 +124,7 @@ export function createTimetable(
     delivered(at: number, createdAt: number | undefined): boolean {
       let isChanged = false;
       for (const open of state.open) {
-        // Of a message whose creation is not known, it may be the one that was expected.
+        // A message of unknown creation time may be the expected one.
         const isIts = createdAt === undefined ? at >= open.at : createdAt >= open.at && createdAt <= open.until;
         if (!isIts || at >= (open.deliveredAt ?? Number.POSITIVE_INFINITY)) continue;
         open.deliveredAt = at;
