@@ -18,7 +18,7 @@ const processes = {
 /** They take longest, this one first. */
 const SLOW = [
   'e2e/replicas.long',
-  'app/hand-overs.long',
+  'agent/hand-overs.long',
   'e2e/pause.long',
   'hostile/hostile.long',
   'e2e/page',
@@ -35,7 +35,7 @@ const SLOW = [
   'e2e/event-log',
   'e2e/package',
   'mixin/queues',
-  'app/view/scenarios',
+  'status/scenarios',
 ].map(name => `test/${name}.test.ts`);
 
 /** Begins with the slow files, so that none of them is left alone at the end, and ends with unit tests, which follow each other in one process. */

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import * as flow from '../src/collectors/flow-control.ts';
+import * as flow from '../src/collectors/flow-control/flow-control.ts';
 import { createPageSizes, createReader } from '../src/upstream/api.ts';
 import { createDispatcher } from '../src/upstream/dispatcher.ts';
 import { createSend } from '../src/upstream/send.ts';

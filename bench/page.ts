@@ -1,19 +1,19 @@
 import { existsSync } from 'node:fs';
 import { type Browser, chromium } from 'playwright-core';
-import { openAccounts } from '../src/app/parts.ts';
-import { recorded } from '../src/app/recorded.ts';
-import { overview } from '../src/app/view/overview.ts';
-import { createRows } from '../src/app/view/overview-rows.ts';
+import { openAccounts } from '../src/agent/parts.ts';
+import { recorded } from '../src/agent/recorded.ts';
 import { Config } from '../src/config/schema.ts';
 import { startEmulator } from '../src/emulator/server.ts';
 import { openRecorder } from '../src/history/recorder.ts';
 import { sampleOf } from '../src/history/sampling.ts';
-import { OverviewQuery } from '../src/http/api/overview.ts';
-import type { Served } from '../src/http/served.ts';
-import { startHttpServer } from '../src/http/server.ts';
 import { systemClock } from '../src/kit/clock.ts';
 import { type Closing, createClosing } from '../src/kit/closing.ts';
 import type { Log } from '../src/kit/log.ts';
+import { OverviewQuery } from '../src/status/api/overview.ts';
+import { overview } from '../src/status/overview.ts';
+import { createRows } from '../src/status/overview-rows.ts';
+import type { Served } from '../src/status/served.ts';
+import { startHttpServer } from '../src/status/server.ts';
 import { createMemoryStore } from '../src/store/memory.ts';
 import { table } from './measure.ts';
 

@@ -1,9 +1,9 @@
-import { accountsOf, highest, increase, latest, lowest, series } from '../src/alerts/promql.ts';
 import { alertingFamilies } from '../src/metrics/alerting.ts';
 import { autoCancelFamilies } from '../src/metrics/auto-cancel.ts';
 import { ownFamilies } from '../src/metrics/own.ts';
 import { pushFamilies } from '../src/metrics/push.ts';
 import { UNRESOLVED } from '../src/metrics/thresholds.ts';
+import { accountsOf, highest, increase, latest, lowest, series } from '../src/rules/promql.ts';
 import type { Alert } from './alert.ts';
 import { placeholder } from './placeholder.ts';
 import { total } from './promql.ts';

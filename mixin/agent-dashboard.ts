@@ -1,8 +1,8 @@
-import { highestOf, lowestOf } from '../src/alerts/promql.ts';
 import { seriesDropped } from '../src/collectors/cap.ts';
 import { dlq } from '../src/collectors/dlq/dlq.ts';
 import { events } from '../src/collectors/events/events.ts';
 import { ownFamilies } from '../src/metrics/own.ts';
+import { highestOf, lowestOf } from '../src/rules/promql.ts';
 import { ofRow, ofSeries } from './dashboard-links.ts';
 import { blindAccounts } from './first-screen.ts';
 import { SUCCEEDED } from './palette.ts';

@@ -1,4 +1,4 @@
-import { highestOf } from '../src/alerts/promql.ts';
+import { highestOf } from '../src/rules/promql.ts';
 import { budget, inReplica } from './message-records.ts';
 import { placeholder } from './placeholder.ts';
 import { recorded } from './queries.ts';

@@ -1,6 +1,6 @@
-import { highestOf, lowestOf } from '../src/alerts/promql.ts';
 import { dlq } from '../src/collectors/dlq/dlq.ts';
 import { autoCancelFamilies } from '../src/metrics/auto-cancel.ts';
+import { highestOf, lowestOf } from '../src/rules/promql.ts';
 import { ofSeries } from './dashboard-links.ts';
 import { STOPPED } from './palette.ts';
 import { each, type PanelSpec, type RowSpec } from './panel.ts';

@@ -11,9 +11,9 @@ import {
   VariableRefresh,
   VariableSort,
 } from '@grafana/grafana-foundation-sdk/dashboard';
-import { highestOf } from '../src/alerts/promql.ts';
 import { autoCancelFamilies } from '../src/metrics/auto-cancel.ts';
 import { ownFamilies } from '../src/metrics/own.ts';
+import { highestOf } from '../src/rules/promql.ts';
 import { agentDashboard } from './agent-dashboard.ts';
 import { DASHBOARDS } from './alert.ts';
 import { toAll } from './dashboard-links.ts';

@@ -1,4 +1,3 @@
-import { highest, highestOf, latest, lowest, series } from '../src/alerts/promql.ts';
 import { limitFamily } from '../src/collectors/account-plan.ts';
 import { dlq } from '../src/collectors/dlq/dlq.ts';
 import type { LeftReason } from '../src/collectors/dlq/selection.ts';
@@ -12,6 +11,7 @@ import {
   DLQ_FULL,
   type Growth,
 } from '../src/metrics/thresholds.ts';
+import { highest, highestOf, latest, lowest, series } from '../src/rules/promql.ts';
 import { type Alert, ifAbove0 } from './alert.ts';
 import { placeholder } from './placeholder.ts';
 import { type RecordingRule, riseAboveLowest, unlessBlind } from './promql.ts';

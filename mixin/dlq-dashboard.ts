@@ -1,7 +1,7 @@
-import { highestOf } from '../src/alerts/promql.ts';
 import { dlq } from '../src/collectors/dlq/dlq.ts';
 import type { Family } from '../src/metrics/family.ts';
 import { ownFamilies } from '../src/metrics/own.ts';
+import { highestOf } from '../src/rules/promql.ts';
 import { callbackRows } from './callback-rows.ts';
 import { ofRow, ofSeries } from './dashboard-links.ts';
 import { retentionUsed } from './first-screen.ts';

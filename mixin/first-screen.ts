@@ -1,7 +1,7 @@
-import { BLIND, highestOf, lowestOf } from '../src/alerts/promql.ts';
 import { dlq } from '../src/collectors/dlq/dlq.ts';
 import { events } from '../src/collectors/events/events.ts';
 import { ownFamilies } from '../src/metrics/own.ts';
+import { BLIND, highestOf, lowestOf } from '../src/rules/promql.ts';
 import { decidingRounds } from './alert.ts';
 import { BUDGET_WINDOW, budgetDays, budgetLeft } from './budget.ts';
 import { ofRow, RUNBOOK } from './dashboard-links.ts';

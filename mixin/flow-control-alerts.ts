@@ -1,6 +1,6 @@
-import { highest, highestOf, latest, lowestOf, series } from '../src/alerts/promql.ts';
 import { limitFamily } from '../src/collectors/account-plan.ts';
-import { flowControl } from '../src/collectors/flow-control.ts';
+import { flowControl } from '../src/collectors/flow-control/flow-control.ts';
+import { highest, highestOf, latest, lowestOf, series } from '../src/rules/promql.ts';
 import { type Alert, ofItsAccount } from './alert.ts';
 import { total, unlessBlind } from './promql.ts';
 import { BACKLOG, BACKLOG_GROWTH } from './thresholds.ts';

@@ -1,8 +1,8 @@
-import { BLIND, highest, highestOf, increase, onAccount, perReplica, series } from '../src/alerts/promql.ts';
 import { dlq } from '../src/collectors/dlq/dlq.ts';
 import { events } from '../src/collectors/events/events.ts';
-import { flowControl } from '../src/collectors/flow-control.ts';
+import { flowControl } from '../src/collectors/flow-control/flow-control.ts';
 import { FEWEST_BAD, LOG_BEHIND, MOST_BAD, RETRIES } from '../src/metrics/thresholds.ts';
+import { BLIND, highest, highestOf, increase, onAccount, perReplica, series } from '../src/rules/promql.ts';
 import { type Alert, ifAbove0 } from './alert.ts';
 import { badRatio, budget, burning, counted } from './message-records.ts';
 import { riseAboveLowest } from './promql.ts';

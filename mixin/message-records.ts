@@ -1,8 +1,8 @@
-import { accountsOf, highest, highestOf, perReplica, series } from '../src/alerts/promql.ts';
 import { events } from '../src/collectors/events/events.ts';
 import { OBJECTIVES, objectiveFamilies } from '../src/metrics/objectives.ts';
 import { ownFamilies } from '../src/metrics/own.ts';
 import { BURN_RATES, type BurnRate, FEWEST_BAD, MONTH, MOST_BAD } from '../src/metrics/thresholds.ts';
+import { accountsOf, highest, highestOf, perReplica, series } from '../src/rules/promql.ts';
 import { type Placeholder, placeholder } from './placeholder.ts';
 import type { RecordingRule } from './promql.ts';
 import { BAD, BURN_ALERTS, type Burn, COUNTED_WINDOWS, type Count, type Window } from './thresholds.ts';

@@ -1,8 +1,8 @@
-import { highestOf } from '../src/alerts/promql.ts';
 import { accountPlan } from '../src/collectors/account-plan.ts';
 import { dlq } from '../src/collectors/dlq/dlq.ts';
 import { events } from '../src/collectors/events/events.ts';
-import { flowControl } from '../src/collectors/flow-control.ts';
+import { flowControl } from '../src/collectors/flow-control/flow-control.ts';
+import { highestOf } from '../src/rules/promql.ts';
 import { ofRow, ofSeries, TRACES } from './dashboard-links.ts';
 import { firstScreen } from './first-screen.ts';
 import { each, type PanelSpec, type RowSpec } from './panel.ts';

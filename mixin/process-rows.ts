@@ -1,5 +1,5 @@
-import { series } from '../src/alerts/promql.ts';
 import { alertingFamilies } from '../src/metrics/alerting.ts';
+import { series } from '../src/rules/promql.ts';
 import { each, type PanelSpec, type RowSpec } from './panel.ts';
 import { highestTen, level, ofAgent, PER_TEN } from './queries.ts';
 

@@ -1,3 +1,4 @@
+import { ownFamilies } from '../src/metrics/own.ts';
 import {
   BLIND,
   type Family,
@@ -9,8 +10,7 @@ import {
   type SumOptions,
   series,
   type VectorOf,
-} from '../src/alerts/promql.ts';
-import { ownFamilies } from '../src/metrics/own.ts';
+} from '../src/rules/promql.ts';
 import { decidingRounds } from './alert.ts';
 
 export interface RecordingRule {

@@ -1,6 +1,6 @@
-import { highestOf, lowestOf, type Matchers, series } from '../src/alerts/promql.ts';
 import type { Family } from '../src/metrics/family.ts';
 import { createProcessMetrics } from '../src/metrics/process.ts';
+import { highestOf, lowestOf, type Matchers, series } from '../src/rules/promql.ts';
 
 /** An account in a legend. What a label of it does not have leaves nothing behind. */
 export const ACCOUNT_LEGEND = '{{cluster}} {{namespace}} {{account}}';

@@ -1,3 +1,5 @@
+import { ownFamilies } from '../src/metrics/own.ts';
+import { LISTS_MISSING, RATE_LIMITED, REQUESTS_KEPT, REQUESTS_LAST } from '../src/metrics/thresholds.ts';
 import {
   accountsOf,
   BLIND,
@@ -9,9 +11,7 @@ import {
   onAccount,
   perReplica,
   series,
-} from '../src/alerts/promql.ts';
-import { ownFamilies } from '../src/metrics/own.ts';
-import { LISTS_MISSING, RATE_LIMITED, REQUESTS_KEPT, REQUESTS_LAST } from '../src/metrics/thresholds.ts';
+} from '../src/rules/promql.ts';
 import { type Alert, auxiliaryRounds, decidingRounds, ofItsAccount, queried } from './alert.ts';
 import { total } from './promql.ts';
 

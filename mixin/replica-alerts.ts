@@ -1,7 +1,7 @@
-import { highestOf, latest, series } from '../src/alerts/promql.ts';
 import { formatDuration } from '../src/kit/duration.ts';
 import { replicaFamilies } from '../src/metrics/replicas.ts';
 import { UNCOLLECTED } from '../src/metrics/thresholds.ts';
+import { highestOf, latest, series } from '../src/rules/promql.ts';
 import type { Alert } from './alert.ts';
 import { DATABASE_AWAY, HELD_TWICE } from './thresholds.ts';
 

@@ -1,6 +1,6 @@
-import { series } from '../src/alerts/promql.ts';
 import type { Family } from '../src/metrics/family.ts';
 import { replicaFamilies } from '../src/metrics/replicas.ts';
+import { series } from '../src/rules/promql.ts';
 import { ofRow } from './dashboard-links.ts';
 import { each, type PanelSpec, type RowSpec } from './panel.ts';
 import { chosen, highestTen, PER_TEN } from './queries.ts';

@@ -1,6 +1,6 @@
 import { stringify } from 'yaml';
-import { HELD, heldExpression } from '../src/alerts/promql.ts';
 import { DEFAULT_OBJECTIVES, type RuleGroup, shippedRules } from '../src/cli/shipped.ts';
+import { HELD, heldExpression } from '../src/rules/promql.ts';
 import { agentAlerts } from './agent-alerts.ts';
 import { type Alert, DASHBOARDS } from './alert.ts';
 import { dlqAlerts, dlqRecords } from './dlq-alerts.ts';

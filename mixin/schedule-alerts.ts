@@ -1,6 +1,6 @@
-import { highest } from '../src/alerts/promql.ts';
 import { scheduleFamilies } from '../src/collectors/index.ts';
 import type { Family } from '../src/metrics/family.ts';
+import { highest } from '../src/rules/promql.ts';
 import type { Alert } from './alert.ts';
 import { riseAboveLowest } from './promql.ts';
 

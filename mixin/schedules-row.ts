@@ -1,5 +1,5 @@
-import { highestOf } from '../src/alerts/promql.ts';
 import { scheduleFamilies } from '../src/collectors/events/schedules.ts';
+import { highestOf } from '../src/rules/promql.ts';
 import { ofRow } from './dashboard-links.ts';
 import type { RowSpec } from './panel.ts';
 import { chosen, rise } from './queries.ts';

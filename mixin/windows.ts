@@ -1,5 +1,5 @@
-import { accountsOf, onAccount, series } from '../src/alerts/promql.ts';
 import { ownFamilies } from '../src/metrics/own.ts';
+import { accountsOf, onAccount, series } from '../src/rules/promql.ts';
 import type { RecordingRule } from './promql.ts';
 import { WINDOW_SECONDS, type Window } from './thresholds.ts';
 

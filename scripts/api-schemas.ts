@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { Fault } from '../src/http/api/agent.ts';
-import { Finding, Predicate } from '../src/http/api/auto-cancel.ts';
-import { Num } from '../src/http/api/parts.ts';
 import { BREAKERS, FINAL_OUTCOMES } from '../src/model/journal.ts';
+import { Fault } from '../src/status/api/agent.ts';
+import { Finding, Predicate } from '../src/status/api/auto-cancel.ts';
+import { Num } from '../src/status/api/parts.ts';
 
 /** Schemas of responses whose types are not derived from them: only their description needs them. */
 

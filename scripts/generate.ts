@@ -1,9 +1,9 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { generatedFiles } from '../mixin/generated.ts';
-import { version } from '../src/app/version.ts';
 import { withStages } from '../src/auto-cancel/reference.ts';
 import { configJsonSchema, type JsonSchema, withoutNull } from '../src/config/json-schema.ts';
+import { version } from '../src/kit/version.ts';
 import { openApi, withRoutes } from './openapi.ts';
 import { problemsReference } from './problems.ts';
 

@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import { AccountView, AnyAccountView, DeadLetter, ReducedAccountView } from '../src/http/api/account.ts';
-import { AgentView, Fault } from '../src/http/api/agent.ts';
-import { AutoCancelQuery, AutoCancelView, Candidate, Finding } from '../src/http/api/auto-cancel.ts';
-import { Approval, Reason } from '../src/http/api/commands.ts';
-import { HistoryQuery, HistoryView } from '../src/http/api/history.ts';
-import { AccountRow, Overview, OverviewQuery } from '../src/http/api/overview.ts';
-import { Account, Alert, Change, DataState, Problem, State, Time } from '../src/http/api/parts.ts';
-import { Status } from '../src/http/api/status.ts';
+import { Approval, Reason } from '../src/http/commands.ts';
+import { AccountView, AnyAccountView, DeadLetter, ReducedAccountView } from '../src/status/api/account.ts';
+import { AgentView, Fault } from '../src/status/api/agent.ts';
+import { AutoCancelQuery, AutoCancelView, Candidate, Finding } from '../src/status/api/auto-cancel.ts';
+import { HistoryQuery, HistoryView } from '../src/status/api/history.ts';
+import { AccountRow, Overview, OverviewQuery } from '../src/status/api/overview.ts';
+import { Account, Alert, Change, DataState, Problem, State, Time } from '../src/status/api/parts.ts';
+import { Status } from '../src/status/api/status.ts';
 import {
   Approved,
   Explanation,

@@ -1,7 +1,7 @@
 import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Plugin } from 'rolldown';
-import { assetFiles } from '../src/http/page/asset-files.ts';
+import { assetFiles } from '../src/status/page/asset-files.ts';
 import { type Lockfile, lockKey, sbomOf } from './sbom.ts';
 
 const ROOT = join(import.meta.dirname, '..');

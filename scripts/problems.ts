@@ -1,5 +1,5 @@
-import type { Check } from '../src/app/view/problems/check.ts';
-import { ACCOUNT_CHECKS, AGENT_CHECKS, REPLICA_CHECKS } from '../src/app/view/problems.ts';
+import type { Check } from '../src/status/problems/check.ts';
+import { ACCOUNT_CHECKS, AGENT_CHECKS, REPLICA_CHECKS } from '../src/status/problems.ts';
 
 function tableOf(checks: readonly Omit<Check<never>, 'check'>[]): string {
   const rows = checks.map(({ kind, severity, when, runbook }) => {

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
-import { startAgent } from '../src/app/agent.ts';
+import { startAgent } from '../src/agent/agent.ts';
 import { DEMO_EVENTS, DEMO_SEED, demoSettings } from '../src/cli/demo-settings.ts';
 import { Config } from '../src/config/schema.ts';
 import { startEmulator } from '../src/emulator/server.ts';

@@ -2,87 +2,154 @@ import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
-/** Which rooms a room may import. A room is a folder of src/, or mixin/. */
-const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
-  kit: [],
-  model: ['kit'],
-  upstream: ['kit', 'model'],
-  store: ['kit', 'model'],
-  metrics: ['kit', 'model'],
-  telemetry: ['kit', 'model'],
-  push: ['kit', 'metrics'],
-  history: ['kit', 'model', 'store', 'metrics'],
-  'flow-audit': ['kit', 'model'],
-  collectors: ['kit', 'model', 'upstream', 'metrics', 'flow-audit'],
-  'auto-cancel': ['kit', 'model', 'upstream', 'store', 'alerts'],
-  alerts: ['kit', 'model', 'store'],
-  rotation: ['kit', 'model', 'upstream'],
-  scheduler: ['kit', 'model', 'store'],
-  http: ['kit', 'model'],
-  config: [
-    'kit',
-    'collectors',
-    'metrics',
-    'upstream',
-    'store',
-    'telemetry',
-    'push',
-    'scheduler',
-    'http',
-    'auto-cancel',
-    'alerts',
-  ],
-  emulator: ['kit'],
-  mixin: ['kit', 'collectors', 'metrics', 'alerts', 'cli'],
-  app: [
-    'kit',
-    'model',
-    'upstream',
-    'store',
-    'metrics',
-    'telemetry',
-    'push',
-    'history',
-    'flow-audit',
-    'collectors',
-    'scheduler',
-    'http',
-    'auto-cancel',
-    'alerts',
-    'rotation',
-    'config',
-  ],
-  cli: ['kit', 'app', 'config', 'emulator'],
+/**
+ * Modules with their line budgets and what they may import, lowest first. A module is a folder of src/, or mixin/. A budget above the
+ * design's is today's size: such a module may only shrink.
+ */
+const MODULES: Readonly<Record<string, { readonly lines: number; readonly imports: readonly string[] }>> = {
+  kit: { lines: 1160, imports: [] },
+  model: { lines: 570, imports: ['kit'] },
+  upstream: { lines: 2740, imports: ['kit', 'model'] },
+  store: { lines: 2470, imports: ['kit', 'model'] },
+  metrics: { lines: 2040, imports: ['kit', 'model'] },
+  telemetry: { lines: 950, imports: ['kit', 'model', 'store'] },
+  scheduler: { lines: 850, imports: ['kit', 'model', 'store'] },
+  replicas: { lines: 410, imports: ['kit', 'store', 'metrics', 'scheduler'] },
+  history: { lines: 670, imports: ['kit', 'model', 'store', 'metrics'] },
+  push: { lines: 810, imports: ['kit', 'metrics', 'upstream'] },
+  collectors: { lines: 7570, imports: ['kit', 'model', 'upstream', 'store', 'metrics', 'scheduler'] },
+  rotation: { lines: 670, imports: ['kit', 'model', 'upstream'] },
+  notify: { lines: 1870, imports: ['kit', 'model', 'upstream', 'store', 'replicas', 'collectors'] },
+  rules: {
+    lines: 3000,
+    imports: [
+      'kit',
+      'model',
+      'upstream',
+      'store',
+      'metrics',
+      'scheduler',
+      'replicas',
+      'history',
+      'collectors',
+      'notify',
+    ],
+  },
+  'auto-cancel': {
+    lines: 4210,
+    imports: ['kit', 'model', 'upstream', 'store', 'metrics', 'scheduler', 'collectors', 'notify'],
+  },
+  http: { lines: 2100, imports: ['kit', 'model'] },
+  status: {
+    lines: 7610,
+    imports: [
+      'kit',
+      'model',
+      'upstream',
+      'store',
+      'metrics',
+      'scheduler',
+      'replicas',
+      'history',
+      'collectors',
+      'notify',
+      'auto-cancel',
+      'http',
+    ],
+  },
+  config: {
+    lines: 2750,
+    imports: [
+      'kit',
+      'upstream',
+      'store',
+      'metrics',
+      'telemetry',
+      'scheduler',
+      'push',
+      'collectors',
+      'notify',
+      'rules',
+      'auto-cancel',
+      'http',
+    ],
+  },
+  agent: {
+    lines: 2480,
+    imports: [
+      'kit',
+      'model',
+      'upstream',
+      'store',
+      'metrics',
+      'telemetry',
+      'scheduler',
+      'replicas',
+      'history',
+      'push',
+      'collectors',
+      'notify',
+      'rules',
+      'auto-cancel',
+      'http',
+      'status',
+      'config',
+    ],
+  },
+  emulator: { lines: 3900, imports: ['kit'] },
+  cli: {
+    lines: 4500,
+    imports: [
+      'kit',
+      'model',
+      'upstream',
+      'store',
+      'metrics',
+      'telemetry',
+      'scheduler',
+      'push',
+      'collectors',
+      'rotation',
+      'rules',
+      'notify',
+      'auto-cancel',
+      'http',
+      'config',
+      'agent',
+      'emulator',
+    ],
+  },
+  mixin: { lines: 4000, imports: ['kit', 'metrics', 'collectors', 'rules', 'cli'] },
 };
+const importsOf = (module: string): readonly string[] | undefined => MODULES[module]?.imports;
 
-/** The one file of a room that others may open. Rooms without a door are open; app opens every file. */
+/** The files of a module that others may open, beside its `options.ts`. Modules that are not listed are open. */
 const DOORS: Readonly<Record<string, readonly string[]>> = {
-  // The second, the face that resets tokens, is rotation's alone.
-  upstream: ['api.ts', 'rotator.ts'],
-  store: ['store.ts'],
-  metrics: ['family.ts', 'account-families.ts'],
+  // The last resets tokens: only rotation may open it.
+  upstream: ['api.ts', 'post.ts', 'token.ts', 'rotator.ts'],
+  store: ['store.ts', 'errors.ts', 'account-file.ts'],
   collectors: ['index.ts'],
-  'auto-cancel': ['index.ts'],
-  alerts: ['index.ts'],
   rotation: ['index.ts'],
+  rules: ['families.ts'],
+  'auto-cancel': ['index.ts', 'accounts.ts'],
   emulator: ['server.ts'],
 };
 /** Files that decide, and so must not be able to do anything: they import kit, model and each other alone, and nothing of Node. */
 const PURE: ReadonlySet<string> = new Set(
   ['judge', 'stages', 'brakes', 'conditions', 'journal-state', 'options', 'pattern', 'stuck-when', 'waits', 'windows']
     .map(name => `auto-cancel/${name}.ts`)
-    .concat(['judge', 'options', 'promql', 'state'].map(name => `alerts/${name}.ts`)),
+    .concat(['judge', 'options', 'promql', 'state'].map(name => `rules/${name}.ts`)),
 );
-/** Of other rooms, config opens `options.ts` alone. */
-const CONFIG_OPENS = ['kit', 'collectors', 'metrics'];
-const OPENS_EVERY_FILE = ['app', 'mixin'];
+/** Of other modules, config opens `options.ts` alone. */
+const CONFIG_OPENS = ['kit', 'collectors', 'metrics', 'rules'];
+const OPENS_EVERY_FILE = ['status', 'agent', 'cli', 'mixin'];
 
-/** Where a room that opens every file of others may open only these. */
+/** Where a module that opens every file of others may open only these. */
 const ALSO_CLOSED: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
-  mixin: { alerts: ['promql.ts'], cli: ['shipped.ts'] },
+  mixin: { rules: ['promql.ts'], cli: ['shipped.ts'] },
 };
 
-/** One library, one room. Only app may also name a library's types. */
+/** The modules that may load a library. */
 const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
   commander: ['cli'],
   yaml: ['config', 'mixin'],
@@ -91,9 +158,9 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
       name => [`@grafana/grafana-foundation-sdk/${name}`, ['mixin']],
     ),
   ),
-  undici: ['upstream', 'app'],
+  undici: ['upstream', 'agent', 'cli'],
   'prom-client': ['metrics'],
-  express: ['http', 'emulator'],
+  express: ['http', 'status', 'emulator'],
   bcryptjs: ['http'],
   pino: ['telemetry'],
   '@opentelemetry/api': ['telemetry'],
@@ -112,10 +179,12 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
     'collectors',
     'scheduler',
     'http',
+    'status',
     'config',
     'emulator',
     'auto-cancel',
-    'alerts',
+    'notify',
+    'rules',
   ],
   croner: ['kit'],
   pg: ['store'],
@@ -144,18 +213,18 @@ function breaches(path: string, text: string): string[] {
       if (!LIBRARIES[imported]?.includes(room)) found.push(`${path}: the library ${imported} is not ${room}'s`);
       continue;
     }
-    if (path === 'app/version.ts' && imported === '../../package.json') continue;
+    if (path === 'kit/version.ts' && imported === '../../package.json') continue;
     const target = targetOf(path, imported);
     const [other = '', ...rest] = target.split('/');
     const file = rest.join('/');
     const doors = ALSO_CLOSED[room]?.[other] ?? (OPENS_EVERY_FILE.includes(room) ? undefined : DOORS[other]);
-    if (isPure && !['kit', 'model'].includes(other) && !PURE.has(target))
+    if (isPure && !['kit', 'model'].includes(other) && !PURE.has(target) && file !== 'options.ts')
       found.push(`${path}: a pure file may not import ${target}`);
     else if (other === room) continue;
     else if (target === 'upstream/rotator.ts' && room !== 'rotation')
       found.push(`${path}: only rotation may open ${target}`);
-    else if (!MAY_IMPORT[room]?.includes(other)) found.push(`${path}: ${room} may not import ${other}`);
-    else if (room === 'config' && file === 'options.ts') continue;
+    else if (!importsOf(room)?.includes(other)) found.push(`${path}: ${room} may not import ${other}`);
+    else if (file === 'options.ts') continue;
     else if (doors && !doors.includes(file)) found.push(`${path}: ${target} is not the door of ${other}`);
     else if (room === 'config' && !CONFIG_OPENS.includes(other))
       found.push(`${path}: config may open only the options of ${other}`);
@@ -208,8 +277,8 @@ describe('walls', () => {
 
   it('docs/architecture.md has the same table', () => {
     const page = readFileSync('docs/architecture.md', 'utf8');
-    const rows = [...page.matchAll(/^\| `([\w-]+)` \| .* \| (.*) \| (.*) \|$/gm)];
-    const rooms = Object.keys(MAY_IMPORT);
+    const rows = [...page.matchAll(/^\| `([\w-]+)` \| .* \| (.*) \|(.*)\|$/gm)];
+    const rooms = Object.keys(MODULES);
     const named = (text: string) => rooms.filter(room => new RegExp(`(?<![\\w-])${room}(?![\\w-])`).test(text));
     const documented = rows.map(([, room = '', imports = '', door = '']) => ({
       room,
@@ -221,19 +290,24 @@ describe('walls', () => {
     }));
     const enforced = rooms.map(room => ({
       room,
-      imports: [...(room === 'config' ? CONFIG_OPENS : (MAY_IMPORT[room] ?? []))].sort(),
+      imports: [...(importsOf(room) ?? [])].sort(),
       doors: DOORS[room] ?? [],
     }));
     expect(documented).toEqual(enforced);
   });
 
+  it.each(Object.entries(MODULES))('%s stays within its line budget', (module, { lines }) => {
+    const own = globSync(module === 'mixin' ? 'mixin/*.ts' : `src/${module}/**/*.{ts,js}`);
+    expect(own.reduce((sum, path) => sum + readFileSync(path, 'utf8').split('\n').length - 1, 0)).toBeLessThan(lines);
+  });
+
   it('knows every room', () => {
     const rooms = new Set(files.filter(path => path.includes('/')).map(path => path.split('/')[0]));
-    expect([...rooms].filter(room => !((room as string) in MAY_IMPORT))).toEqual([]);
+    expect([...rooms].filter(room => !((room as string) in MODULES))).toEqual([]);
   });
 
   it.each([
-    ['collectors/x.ts', `import type { Store } from '../store/store.ts';`, 'collectors may not import store'],
+    ['collectors/x.ts', `import type { Outbox } from '../notify/outbox.ts';`, 'collectors may not import notify'],
     [
       'collectors/x.ts',
       `import { toPage } from '../upstream/wire.ts';`,
@@ -248,19 +322,11 @@ describe('walls', () => {
       'store/memory.ts is not the door of store',
     ],
     ['config/x.ts', `import { runLoop } from '../scheduler/loop.ts';`, 'config may open only the options of scheduler'],
-    [
-      'mixin/x.ts',
-      `import { createOutbox } from '../src/alerts/outbox.ts';`,
-      'alerts/outbox.ts is not the door of alerts',
-    ],
+    ['mixin/x.ts', `import { judge } from '../src/rules/judge.ts';`, 'rules/judge.ts is not the door of rules'],
     ['cli/x.ts', `import { records } from '../../mixin/rules.ts';`, 'cli may not import mixin'],
+    ['rules/judge.ts', `import { createHistory } from './history.ts';`, 'a pure file may not import rules/history.ts'],
     [
-      'alerts/judge.ts',
-      `import { createHistory } from './history.ts';`,
-      'a pure file may not import alerts/history.ts',
-    ],
-    [
-      'app/x.ts',
+      'agent/x.ts',
       `import { createRotator } from '../upstream/rotator.ts';`,
       'only rotation may open upstream/rotator.ts',
     ],
@@ -276,7 +342,7 @@ describe('walls', () => {
       'a pure file may not import upstream/api.ts',
     ],
     ['auto-cancel/judge.ts', `import { readFileSync } from 'node:fs';`, 'a pure file may not import node:fs'],
-    ['cli/x.ts', `import { runLoop } from '../scheduler/loop.ts';`, 'cli may not import scheduler'],
+    ['cli/x.ts', `import { page } from '../status/overview.ts';`, 'cli may not import status'],
   ])('catches a planted breach in %s: %s', (path, text, breach) => {
     expect(breaches(path, text)).toEqual([`${path}: ${breach}`]);
   });
@@ -285,12 +351,12 @@ describe('walls', () => {
     const importersOf = (file: RegExp) =>
       files.filter(path => [...textOf(path).matchAll(IMPORT)].some(([, from = '']) => file.test(from)));
     expect(importersOf(/\/rotator\.ts$/).filter(path => !path.startsWith('rotation/'))).toEqual([]);
-    expect(importersOf(/\/rotation\//)).toEqual(['app/rotate-token.ts']);
-    expect(importersOf(/\/rotate-token\.ts$/).sort()).toEqual(['cli/cli.ts', 'cli/rotate-token.ts']);
+    expect(importersOf(/\/rotation\//)).toEqual(['cli/token-rotation.ts']);
+    expect(importersOf(/\/token-rotation\.ts$/)).toEqual(['cli/rotate-token.ts']);
     const including = (text: string) =>
       files.filter(path => !path.startsWith('emulator/') && textOf(path).includes(text));
     expect(including('/rotatetoken')).toEqual(['upstream/options.ts']);
-    expect(including('paths.rotateToken').sort()).toEqual(['app/rotate-token.ts', 'upstream/options.ts']);
+    expect(including('paths.rotateToken').sort()).toEqual(['cli/token-rotation.ts', 'upstream/options.ts']);
   });
 
   it('OpenTelemetry’s packages are loaded only where spans are sent', () => {
@@ -333,7 +399,12 @@ describe('walls', () => {
       return [...found].filter(file => /^(cli|emulator|mixin)\//.test(file)).sort();
     };
     expect(carried('cli/cli.ts')).toEqual(['cli/cli.ts']);
-    expect(carried('cli/serve.ts')).toEqual(['cli/option-values.ts', 'cli/serve.ts', 'cli/until-stopped.ts']);
+    expect(carried('cli/serve.ts')).toEqual([
+      'cli/option-values.ts',
+      'cli/otlp-environment.ts',
+      'cli/serve.ts',
+      'cli/until-stopped.ts',
+    ]);
   });
 
   it('time is taken only in kit/clock.ts', () => {

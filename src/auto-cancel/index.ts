@@ -1,7 +1,7 @@
-import type { Outbox } from '../alerts/index.ts';
 import type { Tracer } from '../kit/tracer.ts';
 import type { CallbackSighting } from '../model/callback.ts';
 import { type AutoCancelNumbers, BREAKERS, FINAL_OUTCOMES } from '../model/journal.ts';
+import type { Outbox } from '../notify/outbox.ts';
 import type { Store } from '../store/store.ts';
 import type { Reader, Writer } from '../upstream/api.ts';
 import type { Brake } from './brake.ts';

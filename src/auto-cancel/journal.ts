@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
-import type { Posting } from '../alerts/index.ts';
 import { createSerially } from '../kit/serially.ts';
 import type { Change } from '../model/change.ts';
 import type { JournalEntry } from '../model/journal.ts';
+import type { Posting } from '../notify/outbox.ts';
 import { type Guard, isGuardFailed, type Store } from '../store/store.ts';
 import { emptyJournal, foldEntry, type JournalState, prune } from './journal-state.ts';
 

@@ -1,5 +1,6 @@
-import type { Notice, Outbox, Posting } from '../alerts/index.ts';
 import type { JournalEntry, JournalTarget } from '../model/journal.ts';
+import type { Notice } from '../notify/notice.ts';
+import type { Outbox, Posting } from '../notify/outbox.ts';
 import { urlOf } from './journal-state.ts';
 import type { Rule } from './options.ts';
 

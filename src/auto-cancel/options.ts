@@ -237,3 +237,12 @@ export type Mode = Rule['mode'];
 
 export const rulesFor = ({ rules }: Pick<AutoCancelOptions, 'rules'>, account: string): readonly Rule[] =>
   rules.filter(({ accounts }) => accounts?.includes(account) ?? true);
+
+/** Rules that may ever send something for an account. */
+export const actingRules = (autoCancel: AutoCancelOptions, account: string): readonly Rule[] =>
+  autoCancel.mode === 'enforce' ? rulesFor(autoCancel, account).filter(({ mode }) => mode !== 'plan') : [];
+
+/** Whether a rule may ever cancel in an account: only then its action token is needed. */
+export function accountMayAct({ autoCancel }: { readonly autoCancel: AutoCancelOptions }, account: string): boolean {
+  return actingRules(autoCancel, account).length > 0;
+}

@@ -1,5 +1,9 @@
 import { userInfo } from 'node:os';
 import { Argument, Command } from 'commander';
+import { loadStoreSettings } from '../config/load.ts';
+import { type Clock, systemClock } from '../kit/clock.ts';
+import { formatDuration } from '../kit/duration.ts';
+import { printable } from '../kit/text.ts';
 import {
   approve,
   BREAKERS,
@@ -13,11 +17,7 @@ import {
   pendingOf,
   resetBreaker,
   resume,
-} from '../app/operator.ts';
-import { loadStoreSettings } from '../config/load.ts';
-import { type Clock, systemClock } from '../kit/clock.ts';
-import { formatDuration } from '../kit/duration.ts';
-import { printable } from '../kit/text.ts';
+} from './operator.ts';
 import { durationOption, operatorTextOption } from './option-values.ts';
 import { toTable } from './table.ts';
 import { stopSignal } from './until-stopped.ts';

@@ -2,11 +2,11 @@ import { once } from 'node:events';
 import { createWriteStream, existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { type Backfilled, type BackfillProgress, backfill } from '../app/backfill/backfill.ts';
 import { type LoadedConfig, loadConfig } from '../config/load.ts';
 import { systemClock } from '../kit/clock.ts';
 import { parseDuration } from '../kit/duration.ts';
 import { printable } from '../kit/text.ts';
+import { type Backfilled, type BackfillProgress, backfill } from './backfill/run.ts';
 import { momentOption, repeated } from './option-values.ts';
 import { stopSignal } from './until-stopped.ts';
 

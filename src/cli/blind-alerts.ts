@@ -1,4 +1,4 @@
-import { someOf } from '../app/changes.ts';
+import { someOf } from '../agent/changes.ts';
 import { excludedFamilies } from '../config/excluded-families.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import { DEFAULT_OBJECTIVES, type Rule, shippedRules } from './shipped.ts';
@@ -21,7 +21,7 @@ export async function warnOfBlindAlerts(config: LoadedConfig['config']): Promise
     .map(account => ({ name: account.name, families: excludedFamilies(account) }))
     .filter(({ families }) => families.length > 0);
   if (excluding.length === 0) return;
-  const { configuredAlerts } = await import('../app/offline.ts');
+  const { configuredAlerts } = await import('./offline-rules.ts');
   const blind = alertsThatRead(
     [...new Set(excluding.flatMap(({ families }) => families))],
     configuredAlerts(config).rules,

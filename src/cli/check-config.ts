@@ -1,7 +1,7 @@
 import { Command } from 'commander';
-import { environmentFaults } from '../app/otlp-environment.ts';
 import { ConfigError, formatFault, type LoadedConfig, loadConfig } from '../config/load.ts';
 import { warnOfBlindAlerts } from './blind-alerts.ts';
+import { environmentFaults } from './otlp-environment.ts';
 
 const NOT_CHECKED = '; not checked: environment variables, secrets, certificates';
 

@@ -1,7 +1,7 @@
 import { Command, CommanderError } from 'commander';
-import { version } from '../app/version.ts';
 import { ConfigError } from '../config/faults.ts';
 import { printable } from '../kit/text.ts';
+import { version } from '../kit/version.ts';
 
 /** Every command, in the order of the help. Only the one that is run is loaded: an agent carries neither demo nor mixin. */
 const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([

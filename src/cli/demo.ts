@@ -3,19 +3,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Command, CommanderError } from 'commander';
-import { type Agent, startAgent } from '../app/agent.ts';
-import { ACTING_SPEED, dlqRetention, rehearsalClock, rehearsalConfig } from '../app/rehearsal.ts';
-import { version } from '../app/version.ts';
+import { type Agent, startAgent } from '../agent/agent.ts';
 import { formatFault, type LoadedConfig, loadConfig } from '../config/load.ts';
 import { Config } from '../config/schema.ts';
 import type { Emulator } from '../emulator/server.ts';
 import { acceleratedClock, type Clock, systemClock } from '../kit/clock.ts';
 import { type Closing, withClosing } from '../kit/closing.ts';
+import { version } from '../kit/version.ts';
 import { autoCancelCommand } from './auto-cancel.ts';
 import { DEMO_EVENTS, DEMO_SEED, demoSettings, demoSpeed } from './demo-settings.ts';
 import { startEmulatorFor } from './emulate.ts';
 import { numberOption } from './option-values.ts';
 import { addEntries, startReceiver } from './rehearsal.ts';
+import { ACTING_SPEED, dlqRetention, rehearsalClock, rehearsalConfig } from './rehearsal-config.ts';
 import { untilStopped } from './until-stopped.ts';
 
 /** What the agent reads of the event log's past, milliseconds: from the start it knows which messages are on their way, and since when. */

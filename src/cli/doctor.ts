@@ -1,7 +1,7 @@
 import { Command } from 'commander';
-import { type CheckLine, examine } from '../app/doctor/doctor.ts';
 import { endWithin, systemClock } from '../kit/clock.ts';
 import { printable } from '../kit/text.ts';
+import { type CheckLine, examine } from './doctor/doctor.ts';
 import { toTable } from './table.ts';
 import { stopSignal } from './until-stopped.ts';
 

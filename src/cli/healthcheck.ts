@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { checkHealth } from '../app/health.ts';
+import { checkHealth } from './health.ts';
 
 export function healthcheckCommand(): Command {
   return new Command('healthcheck')

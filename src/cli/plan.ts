@@ -1,9 +1,9 @@
 import { Command } from 'commander';
-import { type AccountPlan, planCosts } from '../app/plan.ts';
 import { loadConfig } from '../config/load.ts';
 import { systemClock } from '../kit/clock.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { printable } from '../kit/text.ts';
+import { type AccountPlan, planCosts } from './plan-costs.ts';
 import { toTable } from './table.ts';
 import { stopSignal } from './until-stopped.ts';
 

@@ -1,8 +1,8 @@
 import { createInterface } from 'node:readline';
 import { Command } from 'commander';
-import { checkToken, RotationError, rotateToken } from '../app/rotate-token.ts';
 import { loadConfig } from '../config/load.ts';
 import { systemClock } from '../kit/clock.ts';
+import { checkToken, RotationError, rotateToken } from './token-rotation.ts';
 
 interface Options {
   readonly config: string;

@@ -1,10 +1,10 @@
 import { Command } from 'commander';
-import { type Coverage, configuredAlerts, coverageOf, type RuleCheck, testRules } from '../app/offline.ts';
 import { formatFault, loadConfig } from '../config/load.ts';
 import { readRuleCase } from '../config/rule-cases.ts';
 import type { Config } from '../config/schema.ts';
 import { writeYaml } from '../config/yaml-file.ts';
 import { warnOfBlindAlerts } from './blind-alerts.ts';
+import { type Coverage, configuredAlerts, coverageOf, type RuleCheck, testRules } from './offline-rules.ts';
 import { jobOption, linkOption, servedRunbooks } from './option-values.ts';
 import { DEFAULT_JOB, DEFAULT_OBJECTIVES, type RuleGroup, type Settings, shippedRules } from './shipped.ts';
 

@@ -1,9 +1,9 @@
 import { Command } from 'commander';
-import { startAgent } from '../app/agent.ts';
-import { environmentFaults } from '../app/otlp-environment.ts';
+import { startAgent } from '../agent/agent.ts';
 import { loadConfig } from '../config/load.ts';
 import { endWithin, systemClock } from '../kit/clock.ts';
 import { durationOption } from './option-values.ts';
+import { environmentFaults } from './otlp-environment.ts';
 import { untilStopped } from './until-stopped.ts';
 
 /** Milliseconds between two looks at the files of the configuration; two that agree are needed. */

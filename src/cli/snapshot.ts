@@ -1,8 +1,8 @@
 import { Command, Option } from 'commander';
-import { collectOnce, type Progress, type Snapshot } from '../app/once.ts';
 import { loadConfig } from '../config/load.ts';
 import { systemClock } from '../kit/clock.ts';
 import { printable } from '../kit/text.ts';
+import { collectOnce, type Progress, type Snapshot } from './collect-once.ts';
 import { toTable } from './table.ts';
 import { stopSignal } from './until-stopped.ts';
 

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
-import { backupDatabase, copyStore } from '../app/store-copy.ts';
 import { loadStoreSettings } from '../config/load.ts';
 import { systemClock } from '../kit/clock.ts';
+import { backupDatabase, copyStore } from './store-copy.ts';
 
 const NO_FILE = {
   postgres: 'the store is in PostgreSQL: back it up with pg_dump (docs/operate.md)',

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { type Family, gauge } from '../metrics/family.ts';
 import { ACCOUNT_LIMITS, type AccountLimit, type AccountLimits, type RecordedAccount } from '../model/account.ts';
+import type { AccountOptions } from '../upstream/options.ts';
 import { type Collector, type CollectorKind, Implausible, type Rounds } from './collector.ts';
 
 export interface PlanFacts {
@@ -92,3 +93,7 @@ export function createAccountPlan(
     },
   };
 }
+
+/** Retention of the dead-letter queue (s): as configured, else from the record of the last token reset. */
+export const retentionOf = ({ retention }: Pick<AccountOptions, 'retention'>, plan: PlanFacts | undefined) =>
+  retention.dlq === null ? plan?.record?.dlqRetentionSeconds : retention.dlq / 1000;

@@ -7,7 +7,7 @@ import { type DlqServices, dlq } from './dlq/dlq.ts';
 import { LEFT_REASONS } from './dlq/selection.ts';
 import { type EventsServices, events } from './events/events.ts';
 import { RESULTS, STATUS_CLASSES, UNTRACKED } from './events/tally.ts';
-import { type FlowControlServices, flowControl } from './flow-control.ts';
+import { type FlowControlServices, flowControl } from './flow-control/flow-control.ts';
 import { createRoutes, routesOption } from './routes.ts';
 
 /** The table: every collector there is. A collector that is not in it does not exist. */
@@ -55,6 +55,10 @@ export function createCollectors(collect: CollectOptions, services: Services): C
   return enabledKinds(collect).map(({ kind, options }) => kind.create(options, all));
 }
 
+/** Whether a collector's gauges are withdrawn if this round keeps failing. */
+export const isDeciding = (collector: string, round: string): boolean =>
+  !dataSources.find(({ name }) => name === collector)?.auxiliary?.includes(round);
+
 export const isAnyEnabled = (collect: CollectOptions): boolean => enabledKinds(collect).length > 0;
 
 /** Cadences of the collectors that these sections enable, by their names. */
@@ -79,7 +83,7 @@ export const LABEL_VALUES: ReadonlyMap<string, Readonly<Record<string, readonly 
   [events.families.untracked.name, { reason: UNTRACKED }],
 ]);
 
-export { accountPlan, createAccountPlan, type PlanFacts } from './account-plan.ts';
+export { accountPlan, createAccountPlan, type PlanFacts, retentionOf } from './account-plan.ts';
 export { type Cadence, type Collector, withReader } from './collector.ts';
 export { type CallbackOptions, createDlq } from './dlq/dlq.ts';
 export type { DeadLetter } from './dlq/ends.ts';
@@ -89,4 +93,4 @@ export type { Group as DlqGroup } from './dlq/groups.ts';
 export type { EventsFacts } from './events/events.ts';
 export { type Schedule, schedulesOf, schedulesOptions } from './events/schedule-options.ts';
 export { type ScheduleFacts, scheduleFamilies } from './events/schedules.ts';
-export type { FlowControlFacts } from './flow-control.ts';
+export type { FlowControlFacts } from './flow-control/flow-control.ts';

@@ -1,36 +1,12 @@
-import {
-  type AlertCondition,
-  type AlertRule,
-  HEARTBEAT,
-  isAbout,
-  type Selector,
-  selectorsOf,
-} from '../alerts/options.ts';
+import { accountMayAct } from '../auto-cancel/options.ts';
 import { dataSources, roundsOf as roundsOfAccount } from '../collectors/index.ts';
 import { formatDuration } from '../kit/duration.ts';
-import { accountFamilies } from '../metrics/account-families.ts';
-import type { Family } from '../metrics/family.ts';
-import { accountMayAct } from './auto-cancel.ts';
+import { HEARTBEAT } from '../notify/options.ts';
+import { alertFamilies, collectorsOf } from '../rules/families.ts';
+import { type AlertCondition, type AlertRule, isAbout, type Selector } from '../rules/options.ts';
 import { type Known, noSuchName, type Tell } from './faults.ts';
 import { neverIs, neverShown } from './label-values.ts';
 import type { Config } from './schema.ts';
-
-/** A family for alert rules and its collector; undefined if its value is always available. */
-export interface KnownFamily {
-  readonly family: Family;
-  readonly collector: string | undefined;
-}
-
-export const alertFamilies: ReadonlyMap<string, KnownFamily> = new Map(
-  [
-    ...dataSources.flatMap(({ name, families }) =>
-      Object.values(families).map((family): KnownFamily => ({ family, collector: name })),
-    ),
-    ...accountFamilies.map((family): KnownFamily => ({ family, collector: undefined })),
-  ]
-    .filter(({ family: { type } }) => type === 'gauge' || type === 'counter')
-    .map(known => [known.family.name, known]),
-);
 
 type Path = readonly PropertyKey[];
 
@@ -39,10 +15,6 @@ interface Checking {
   readonly known: Known;
   readonly tell: Tell;
 }
-
-/** Whether a collector's gauges are withdrawn if this round keeps failing. */
-export const isDeciding = (collector: string, round: string): boolean =>
-  !dataSources.find(({ name }) => name === collector)?.auxiliary?.includes(round);
 
 function roundsOf(name: string, accounts: Config['accounts']): readonly string[] {
   const rounds = accounts.flatMap(({ collect }) => Object.keys(roundsOfAccount(collect).get(name) ?? {}));
@@ -167,12 +139,6 @@ function checkCondition({ when, labels }: AlertRule, checking: Checking, path: r
     checkSelector(selector, must, when.kind === 'ratio' ? [] : Object.keys(labels), checking, [...path, ...inside]);
   }
 }
-
-/** Collectors without which nothing is known of a condition. */
-export const collectorsOf = (when: AlertCondition): readonly string[] =>
-  when.kind === 'stale'
-    ? [when.collector]
-    : [...new Set(selectorsOf(when).flatMap(({ metric }) => alertFamilies.get(metric)?.collector ?? []))];
 
 /** Warns of pausing alerts that can never fire for an account: they prevent no cancel there. */
 function checkPausing({ alerts, autoCancel, accounts }: Config, tell: Tell): void {

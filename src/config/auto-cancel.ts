@@ -1,15 +1,6 @@
-import { type AutoCancelOptions, type Rule, rulesFor } from '../auto-cancel/options.ts';
+import { actingRules } from '../auto-cancel/options.ts';
 import { type Known, noSuchName, type Tell } from './faults.ts';
 import type { Config } from './schema.ts';
-
-/** Rules that may ever send something for an account. */
-const actingRules = (autoCancel: AutoCancelOptions, account: string): readonly Rule[] =>
-  autoCancel.mode === 'enforce' ? rulesFor(autoCancel, account).filter(({ mode }) => mode !== 'plan') : [];
-
-/** Whether a rule may ever cancel in an account: only then its action token is needed. */
-export function accountMayAct({ autoCancel }: { readonly autoCancel: AutoCancelOptions }, account: string): boolean {
-  return actingRules(autoCancel, account).length > 0;
-}
 
 /** Checks that the configuration has what the rules refer to. */
 export function checkAutoCancel({ autoCancel, store, accounts }: Config, known: Known, tell: Tell): void {

@@ -1,54 +1,16 @@
 import { z } from 'zod';
-import {
-  alertmanagerOptions,
-  alertRule,
-  evaluateEvery,
-  heartbeatOptions,
-  notifierName,
-  silenceOptions,
-  webhookOptions,
-} from '../alerts/options.ts';
 import { autoCancelOptions } from '../auto-cancel/options.ts';
 import { collectOptions, isAnyEnabled, schedulesOptions } from '../collectors/index.ts';
 import { serverOptions } from '../http/options.ts';
 import { uniqueNames } from '../kit/unique-names.ts';
+import { heartbeatOptions } from '../notify/options.ts';
 import { pushOptions } from '../push/options.ts';
+import { alertsOptions } from '../rules/options.ts';
 import { stalenessOptions } from '../scheduler/options.ts';
 import { storeOptions } from '../store/options.ts';
 import { logOptions, tracingOptions } from '../telemetry/options.ts';
 import { accountOptions, upstreamOptions } from '../upstream/options.ts';
 import { objectivesOptions } from './objectives.ts';
-
-const notifier = z
-  .strictObject({
-    name: notifierName,
-    alertmanager: alertmanagerOptions.optional().describe('Alertmanager 0.16 or newer, through its API v2.'),
-    webhook: webhookOptions
-      .optional()
-      .describe('Any receiver of Alertmanager’s webhook JSON, or of Slack’s incoming webhooks.'),
-  })
-  .refine(({ alertmanager, webhook }) => (alertmanager === undefined) !== (webhook === undefined), {
-    error: 'must have exactly one of alertmanager, webhook',
-  });
-
-const alertsOptions = z.strictObject({
-  enabled: z
-    .boolean()
-    .default(false)
-    .describe('Whether `rules` are evaluated. `autoCancel.rules[].notify` works either way.'),
-  evaluateEvery,
-  rules: z
-    .array(alertRule)
-    .superRefine(uniqueNames)
-    .default([])
-    .describe('Alert rules, each evaluated for every account.'),
-  silences: z
-    .array(silenceOptions)
-    .max(1000)
-    .default([])
-    .describe('Alerts that are evaluated and shown but not sent, by label and time.'),
-  notifiers: z.array(notifier).superRefine(uniqueNames).default([]).describe('Receivers of every alert.'),
-});
 
 const accountWithOverrides = accountOptions.safeExtend({
   collect: overridesOf(collectOptions)

@@ -1,12 +1,12 @@
 import { accessSync, constants, readFileSync, realpathSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { faultOfAddress } from '../alerts/options.ts';
+import { accountMayAct } from '../auto-cancel/options.ts';
 import { faultOfReplicaUrl } from '../http/options.ts';
 import { faultOfHeader, otlpAddress } from '../kit/otlp-receiver.ts';
 import { type Env, faultOfSecret, Secret, type SecretSetting, secret } from '../kit/secret.ts';
+import { faultOfAddress } from '../notify/options.ts';
 import { faultOfUrl, warningOfUrl } from '../store/options.ts';
 import { addressesOf, faultOfProxy } from '../upstream/options.ts';
-import { accountMayAct } from './auto-cancel.ts';
 import type { Tell } from './faults.ts';
 import type { Config } from './schema.ts';
 

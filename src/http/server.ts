@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import express, { type NextFunction, type Request, type Response } from 'express';
+import express, { type NextFunction, type Request, type Response, type Router } from 'express';
 import { systemClock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import { type Access, createAccess, type ReadWebConfig } from './access.ts';
@@ -10,17 +10,13 @@ import { createAdmission } from './client-certs.ts';
 import { createGate, logCut } from './gate.ts';
 import { type Address, type Listener, openListener } from './listener.ts';
 import { createPasswords } from './passwords.ts';
-import { apiRoutes } from './routes/api.ts';
-import { autoCancelRoutes } from './routes/auto-cancel.ts';
 import { type Lifecycle, lifecycleRoutes } from './routes/lifecycle.ts';
 import { metricsRoutes } from './routes/metrics.ts';
-import { pageRoutes } from './routes/page.ts';
-import { answerProbe, statusRoutes } from './routes/status.ts';
+import { answerProbe, probeRoutes } from './routes/probes.ts';
 import { createStreams, type Streams, streamRoutes } from './routes/stream.ts';
-import type { Served } from './served.ts';
+import type { HttpServed } from './served.ts';
 
 export type { ReadWebConfig } from './access.ts';
-export type { ReloadAnswer, Served, ShownAlert } from './served.ts';
 
 export interface ServerSettings extends Partial<Bounds>, Address {
   readonly allowedHosts?: readonly string[];
@@ -47,18 +43,22 @@ interface AppDeps {
   readonly answers: Answers;
   readonly streams: Streams;
   readonly lifecycle: Lifecycle;
+  readonly routes: Routes;
   readonly log: Log;
 }
 
-function createApp(served: Served, { answers, streams, lifecycle, log }: AppDeps): express.Express {
+/** Routes of other modules. They are tried after those of this one. */
+export type Routes = (lifecycle: Lifecycle) => readonly Router[];
+
+function createApp(served: HttpServed, { answers, streams, lifecycle, routes, log }: AppDeps): express.Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
   app.use(metricsRoutes(served, answers));
   app.use(lifecycleRoutes(served, lifecycle));
   app.use(streamRoutes(streams));
-  for (const routes of [statusRoutes, autoCancelRoutes, apiRoutes]) app.use(routes(served));
-  app.use(pageRoutes(served, lifecycle));
+  app.use(probeRoutes());
+  for (const router of routes(lifecycle)) app.use(router);
   app.use((_request: Request, response: Response) => void response.status(404).type('text').send('not found\n'));
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
     if (response.destroyed) return;
@@ -119,9 +119,10 @@ async function openPorts(
  * Rejects if an address cannot be bound or the web-config file cannot be used. Calls `readWebConfig` at the start, and when the file
  * or a file that it names has changed.
  */
-export async function startHttpServer(
+export async function openHttpServer(
   initial: ServerSettings,
-  served: Served,
+  served: HttpServed,
+  routes: Routes,
   log: Log,
   readWebConfig: ReadWebConfig = neverRead,
 ): Promise<HttpServer> {
@@ -144,7 +145,7 @@ export async function startHttpServer(
     isOn: () => state.settings.lifecycle ?? false,
     callerOf: request => callers.get(request),
   };
-  const app = createApp(served, { answers, streams, lifecycle, log });
+  const app = createApp(served, { answers, streams, lifecycle, routes, log });
   const authenticate = createAuthentication(passwords, clock);
   const identify = (request: IncomingMessage, caller: string) => void callers.set(request, caller);
   const deps = { bounds, logBound, log, clock };

@@ -17,3 +17,6 @@ export const pushOptions = z.strictObject({
     .prefault({})
     .describe('Metrics.'),
 });
+
+/** Times: milliseconds. */
+export type PushOptions = z.output<typeof pushOptions>;

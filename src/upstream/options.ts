@@ -232,7 +232,9 @@ export const accountOptions = z
     }
   });
 
-export function addressesOf({ baseUrl, regionalBaseUrl, region }: z.output<typeof accountOptions>): {
+export type AccountOptions = z.output<typeof accountOptions>;
+
+export function addressesOf({ baseUrl, regionalBaseUrl, region }: AccountOptions): {
   base: string;
   regional: string;
 } {

@@ -1,6 +1,6 @@
 import { readFile, realpath, stat } from 'node:fs/promises';
 import type { Clock } from '../kit/clock.ts';
-import { type Secret, toToken } from '../kit/secret.ts';
+import { type Env, type Secret, type SecretSetting, toToken } from '../kit/secret.ts';
 import type { Call, Request } from './call.ts';
 import { statusText, UpstreamError } from './errors.ts';
 
@@ -45,6 +45,15 @@ export function fileToken(path: string): TokenSource {
     return known.token;
   };
   return Object.assign(read, { beingReplacedSince: () => beingReplacedSince(path) });
+}
+
+/** Throws an Error if the environment variable holds no token. */
+export function tokenSource(setting: SecretSetting, env: Env): TokenSource {
+  if ('file' in setting) return fileToken(setting.file);
+  if ('literal' in setting) return fixedToken(setting.literal);
+  const token = toToken(env[setting.env] ?? '');
+  if (!token) throw new Error(`the environment variable ${setting.env} holds no token`);
+  return fixedToken(token);
 }
 
 /** A refused token is tried again after this many milliseconds: it may have been allowed meanwhile. */

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { dlqRetention, rehearsalClock, rehearsalConfig } from '../../src/app/rehearsal.ts';
 import { addEntries, startReceiver } from '../../src/cli/rehearsal.ts';
+import { dlqRetention, rehearsalClock, rehearsalConfig } from '../../src/cli/rehearsal-config.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { Secret } from '../../src/kit/secret.ts';
 import { afterThisTest } from '../support/client.ts';

@@ -1,5 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { createFlowControl, type FlowControlFacts, flowControl } from '../../src/collectors/flow-control.ts';
+import {
+  createFlowControl,
+  type FlowControlFacts,
+  flowControl,
+} from '../../src/collectors/flow-control/flow-control.ts';
 import { afterThisTest, createTestClient } from '../support/client.ts';
 import { json, startHttpService } from '../support/http-service.ts';
 

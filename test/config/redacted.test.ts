@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { identityOf } from '../../src/app/identity.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { redactedYaml } from '../../src/config/redacted.ts';
+import { identityOf } from '../../src/kit/identity.ts';
 
 const CANARY = 'canary-7f3a';
 

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import type { ShownAlert } from '../../src/http/server.ts';
+import type { ShownAlert } from '../../src/status/served.ts';
 import { createAgent } from '../support/agent.ts';
 import { runCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';

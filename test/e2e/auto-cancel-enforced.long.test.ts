@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { startAgent } from '../../src/app/agent.ts';
+import { startAgent } from '../../src/agent/agent.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { startEmulator } from '../../src/emulator/server.ts';
 import { acceleratedClock, type Clock, systemClock } from '../../src/kit/clock.ts';

@@ -4,7 +4,7 @@ import { createServer } from 'node:https';
 import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { examine } from '../../src/app/doctor/doctor.ts';
+import { examine } from '../../src/cli/doctor/doctor.ts';
 import { systemClock } from '../../src/kit/clock.ts';
 import { createCertificate } from '../hostile/certificate.ts';
 import { createAgent } from '../support/agent.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Emulator } from '../../src/emulator/server.ts';
-import type { AccountView } from '../../src/http/api/account.ts';
+import type { AccountView } from '../../src/status/api/account.ts';
 import { createAgent, unlimited } from '../support/agent.ts';
 import { emulateEmpty } from '../support/emulate.ts';
 import { atThisLoad, eventually } from '../support/eventually.ts';

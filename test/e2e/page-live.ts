@@ -1,10 +1,10 @@
 import type { Browser } from 'playwright-core';
 import { expect, it } from 'vitest';
-import type { Overview, OverviewQuery } from '../../src/http/api/overview.ts';
-import { startHttpServer } from '../../src/http/server.ts';
 import { systemClock } from '../../src/kit/clock.ts';
-import { emptyServed } from '../http/empty-served.ts';
-import { NOW, overview, row, TROUBLED } from '../http/page/fixtures/overview.ts';
+import type { Overview, OverviewQuery } from '../../src/status/api/overview.ts';
+import { startHttpServer } from '../../src/status/server.ts';
+import { emptyServed } from '../status/empty-served.ts';
+import { NOW, overview, row, TROUBLED } from '../status/page/fixtures/overview.ts';
 import { visit } from '../support/browser.ts';
 import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';

@@ -1,7 +1,7 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startAgent } from '../../src/app/agent.ts';
-import { Overview } from '../../src/http/api/overview.ts';
+import { startAgent } from '../../src/agent/agent.ts';
+import { Overview } from '../../src/status/api/overview.ts';
 import { hasChromium, launchBrowser, visit } from '../support/browser.ts';
 import { afterThisTest } from '../support/client.ts';
 import { emulateEmpty } from '../support/emulate.ts';

@@ -4,7 +4,7 @@ import { hashSync } from 'bcryptjs';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { startAgent } from '../../src/app/agent.ts';
+import { startAgent } from '../../src/agent/agent.ts';
 import { openSqliteStore } from '../../src/store/sqlite.ts';
 import { hasChromium, launchBrowser, type Visited, type VisitOptions, visit } from '../support/browser.ts';
 import { afterThisTest } from '../support/client.ts';

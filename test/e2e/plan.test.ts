@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { startAgent } from '../../src/app/agent.ts';
+import { startAgent } from '../../src/agent/agent.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { systemClock } from '../../src/kit/clock.ts';
 import { createChance } from '../support/chance.ts';

@@ -1,5 +1,5 @@
 /** Runs an agent with the configuration at argv[2] and, of what clients may take, the bounds in argv[3], as JSON. */
-import { startAgent } from '../../src/app/agent.ts';
+import { startAgent } from '../../src/agent/agent.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { systemClock } from '../../src/kit/clock.ts';
 

@@ -1,11 +1,13 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { type Served, type ServerSettings, startHttpServer } from '../../src/http/server.ts';
+import type { ServerSettings } from '../../src/http/server.ts';
+import type { Served } from '../../src/status/served.ts';
+import { startHttpServer } from '../../src/status/server.ts';
+import { emptyServed } from '../status/empty-served.ts';
 import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { createTestLog } from '../support/silent.ts';
-import { emptyServed } from './empty-served.ts';
 
 const MB = 1024 * 1024;
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { isCrossSite } from '../../src/http/routes/lifecycle.ts';
-import type { Served } from '../../src/http/served.ts';
+import type { Served } from '../../src/status/served.ts';
 import { ALICE, CLIENT, CLIENTS, serve, USERS } from './protected-server.ts';
 
 const [RELOAD, APPROVE, PAUSE, RESUME] = [

@@ -1,7 +1,7 @@
 import type { RequestListener } from 'node:http';
 import { describe, expect, it, vi } from 'vitest';
 import { askPeer, createPeerKey } from '../../src/http/peer.ts';
-import type { Served } from '../../src/http/server.ts';
+import type { Served } from '../../src/status/served.ts';
 import { eventually } from '../support/eventually.ts';
 import { openPort } from '../support/port.ts';
 import { ALICE, CA, CLIENTS, serve, tlsWith, USERS } from './protected-server.ts';

@@ -5,12 +5,14 @@ import { join } from 'node:path';
 import type { SecureContextOptions } from 'node:tls';
 import { hashSync } from 'bcryptjs';
 import { readWebConfig } from '../../src/config/web-config.ts';
-import { type Served, type ServerSettings, startHttpServer } from '../../src/http/server.ts';
+import type { ServerSettings } from '../../src/http/server.ts';
 import { systemClock } from '../../src/kit/clock.ts';
+import type { Served } from '../../src/status/served.ts';
+import { startHttpServer } from '../../src/status/server.ts';
+import { emptyServed } from '../status/empty-served.ts';
 import { afterThisTest } from '../support/client.ts';
 import { newFolder } from '../support/folder.ts';
 import { createTestLog } from '../support/silent.ts';
-import { emptyServed } from './empty-served.ts';
 
 export const tlsWith = (more: object = {}) => ({
   tls_server_config: { cert_file: 'server.pem', key_file: 'server.key', ...more },

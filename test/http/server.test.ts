@@ -1,12 +1,14 @@
 import { request } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
 import { parseListen, serverOptions } from '../../src/http/options.ts';
-import { type HttpServer, type Served, type ServerSettings, startHttpServer } from '../../src/http/server.ts';
+import type { HttpServer, ServerSettings } from '../../src/http/server.ts';
 import { systemClock } from '../../src/kit/clock.ts';
 import type { AccountStatus, RoundStatus } from '../../src/model/status.ts';
+import type { Served } from '../../src/status/served.ts';
+import { startHttpServer } from '../../src/status/server.ts';
+import { emptyServed } from '../status/empty-served.ts';
 import { freePort } from '../support/prometheus.ts';
 import { createTestLog } from '../support/silent.ts';
-import { emptyServed } from './empty-served.ts';
 
 const HOUR = 3_600_000;
 const NOW = Date.UTC(2026, 5, 1);

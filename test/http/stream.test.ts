@@ -4,11 +4,11 @@ import { type AddressInfo, connect } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { createStreams } from '../../src/http/routes/stream.ts';
-import { startHttpServer } from '../../src/http/server.ts';
+import { startHttpServer } from '../../src/status/server.ts';
+import { emptyServed } from '../status/empty-served.ts';
 import { afterThisTest } from '../support/client.ts';
 import { createManualClock, settle } from '../support/manual-clock.ts';
 import { createTestLog } from '../support/silent.ts';
-import { emptyServed } from './empty-served.ts';
 
 /** Streams over a clock that moves when told to. `looks`: how often it was asked whether something has changed. */
 async function open() {

@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { describe, expect, it } from 'vitest';
 import type { Bounds } from '../../src/http/bounds.ts';
-import type { Served } from '../../src/http/served.ts';
+import type { Served } from '../../src/status/served.ts';
 import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { CA, serve, tlsWith } from './protected-server.ts';

@@ -1,17 +1,17 @@
 /** One process of the agent: the supervisor and its accounts, without a port, on a simulated machine that may kill or stop it. */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { type Account, type AccountDeps, openAccount } from '../../src/app/account.ts';
-import type { AccountSettings } from '../../src/app/account-client.ts';
-import { createHolding, telling } from '../../src/app/holding.ts';
-import type { Base } from '../../src/app/parts.ts';
-import { Supervisor } from '../../src/app/supervisor.ts';
-import { createAgentLog } from '../../src/app/view/agent-log.ts';
+import { type Account, type AccountDeps, openAccount } from '../../src/agent/account.ts';
+import type { AccountSettings } from '../../src/agent/account-client.ts';
+import type { Base } from '../../src/agent/parts.ts';
+import { Supervisor } from '../../src/agent/supervisor.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { createSecretValues } from '../../src/config/secrets.ts';
 import type { Clock } from '../../src/kit/clock.ts';
 import type { Tracer } from '../../src/kit/tracer.ts';
 import { createExposition } from '../../src/metrics/exposition.ts';
 import type { ProcessMetrics } from '../../src/metrics/process.ts';
+import { createHolding, telling } from '../../src/replicas/holding.ts';
+import { createAgentLog } from '../../src/status/agent-log.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { AgentClient } from './disk.ts';
 import {

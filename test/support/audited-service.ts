@@ -1,6 +1,10 @@
 /** The emulated service and the collectors that audit its flow control, in one process and in a time that is driven. */
 import { createEvents, type EventsFacts } from '../../src/collectors/events/events.ts';
-import { createFlowControl, type FlowControlFacts, flowControl } from '../../src/collectors/flow-control.ts';
+import {
+  createFlowControl,
+  type FlowControlFacts,
+  flowControl,
+} from '../../src/collectors/flow-control/flow-control.ts';
 import { collectOptions } from '../../src/collectors/index.ts';
 import { createEmulatedClock } from '../../src/emulator/clock.ts';
 import type { Destination } from '../../src/emulator/destinations.ts';

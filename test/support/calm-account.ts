@@ -1,4 +1,4 @@
-import type { ShownAccount } from '../../src/app/view/problems.ts';
+import type { ShownAccount } from '../../src/status/problems.ts';
 
 /** Noon, milliseconds since the Unix epoch. */
 export const NOON = Date.UTC(2026, 2, 14, 12);

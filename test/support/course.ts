@@ -3,7 +3,7 @@
  * as long as their requests take.
  */
 import { setImmediate } from 'node:timers/promises';
-import { openAccounts } from '../../src/app/parts.ts';
+import { openAccounts } from '../../src/agent/parts.ts';
 import { Config } from '../../src/config/schema.ts';
 import { startEmulator } from '../../src/emulator/server.ts';
 import type { Clock } from '../../src/kit/clock.ts';

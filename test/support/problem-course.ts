@@ -1,12 +1,12 @@
 /** What the page says is wrong, minute by minute, while the demo plays a scenario: hours in as long as their requests take. */
-import { openBase } from '../../src/app/parts.ts';
-import { createServing } from '../../src/app/served.ts';
-import { Supervisor } from '../../src/app/supervisor.ts';
+import { openBase } from '../../src/agent/parts.ts';
+import { createServing } from '../../src/agent/served.ts';
+import { Supervisor } from '../../src/agent/supervisor.ts';
 import { DEMO_EVENTS, DEMO_SEED, demoSettings, demoSpeed } from '../../src/cli/demo-settings.ts';
 import { Config } from '../../src/config/schema.ts';
 import { startEmulator } from '../../src/emulator/server.ts';
-import type { Problem } from '../../src/http/api/parts.ts';
 import { withClosing } from '../../src/kit/closing.ts';
+import type { Problem } from '../../src/status/api/parts.ts';
 import { createDrivenClock, drive } from './course.ts';
 
 /** What is wrong after so many minutes. */

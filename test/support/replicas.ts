@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Agent, startAgent } from '../../src/app/agent.ts';
+import { type Agent, startAgent } from '../../src/agent/agent.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Clock } from '../../src/kit/clock.ts';
 import { systemClock } from '../../src/kit/clock.ts';

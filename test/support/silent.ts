@@ -1,6 +1,6 @@
-import type { Outbox } from '../../src/alerts/outbox.ts';
 import type { Log } from '../../src/kit/log.ts';
 import type { Tracer } from '../../src/kit/tracer.ts';
+import type { Outbox } from '../../src/notify/outbox.ts';
 
 export interface Line {
   readonly level: 'debug' | 'info' | 'warn' | 'error';

@@ -1,6 +1,6 @@
 /** The parts of the agent that watch failure callbacks and act on them, in a process that can be killed and a time that is driven. */
-import { type AutoCancel, AutoCancelAccounts } from '../../src/app/auto-cancel.ts';
-import { callbackOptions, rulesOf } from '../../src/app/callbacks.ts';
+import { type AutoCancel, AutoCancelAccounts } from '../../src/auto-cancel/accounts.ts';
+import { callbackOptions, rulesOf } from '../../src/auto-cancel/callbacks.ts';
 import { createDlq, type DlqFacts, withReader } from '../../src/collectors/index.ts';
 import type { Config } from '../../src/config/schema.ts';
 import type { Clock } from '../../src/kit/clock.ts';

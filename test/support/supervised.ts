@@ -1,8 +1,8 @@
 /** A supervisor with a manual clock and a service in memory. */
 import { Dispatcher } from 'undici';
-import { openAccount } from '../../src/app/account.ts';
-import { type Base, type Intervals, openBase } from '../../src/app/parts.ts';
-import { Supervisor } from '../../src/app/supervisor.ts';
+import { openAccount } from '../../src/agent/account.ts';
+import { type Base, type Intervals, openBase } from '../../src/agent/parts.ts';
+import { Supervisor } from '../../src/agent/supervisor.ts';
 import type { LoadedConfig } from '../../src/config/load.ts';
 import { createClosing } from '../../src/kit/closing.ts';
 import type { Store } from '../../src/store/store.ts';

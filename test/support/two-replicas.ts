@@ -1,4 +1,4 @@
-import { type Core, openCore } from '../../src/app/agent.ts';
+import { type Core, openCore } from '../../src/agent/agent.ts';
 import { afterThisTest } from './client.ts';
 import { emulateEmpty } from './emulate.ts';
 import { eventually } from './eventually.ts';

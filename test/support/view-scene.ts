@@ -1,6 +1,6 @@
-import { type Core, openCore } from '../../src/app/agent.ts';
+import { type Core, openCore } from '../../src/agent/agent.ts';
 import { Config } from '../../src/config/schema.ts';
-import type { AccountView } from '../../src/http/api/account.ts';
+import type { AccountView } from '../../src/status/api/account.ts';
 import { afterThisTest } from './client.ts';
 import { emulateEmpty } from './emulate.ts';
 import { eventually } from './eventually.ts';

@@ -17,13 +17,13 @@ const REQUEST = /import \{[^}]*\b(?:request|fetch|stream|pipeline)\b[^}]*\} from
 const OWN_CLIENT = /from 'node:(?:net|tls|http2|https)'|\bhttps?\.(?:request|get)\(/;
 
 /** They try the way to a host, and whose the port is. */
-const DOCTOR = ['app/doctor/connection.ts', 'app/doctor/ports.ts'];
+const DOCTOR = ['cli/doctor/connection.ts', 'cli/doctor/ports.ts'];
 
 describe('the one way out', () => {
   it('requests are opened in four places: to read, to cancel, to reset a token, and to tell of alerts; doctor tries the way', () => {
     expect(pathsWith(REQUEST)).toEqual([
       ...DOCTOR,
-      'app/post.ts',
+      'upstream/post.ts',
       'upstream/rotator.ts',
       'upstream/send.ts',
       'upstream/writer.ts',
@@ -49,7 +49,7 @@ describe('the one way out', () => {
   });
 
   it('what tells of alerts knows nothing of the service', () => {
-    const text = sources.find(({ path }) => path === 'app/post.ts')?.text ?? '';
+    const text = sources.find(({ path }) => path === 'upstream/post.ts')?.text ?? '';
     const used = [...text.matchAll(/from '(\.[^']+)'/g)].map(([, path]) => path);
     expect(used.sort()).toEqual([
       '../alerts/notifiers/receiver.ts',
@@ -64,7 +64,7 @@ describe('the one way out', () => {
     expect(pathsWith(OWN_CLIENT).filter(path => !path.startsWith('http/'))).toEqual([
       ...DOCTOR,
       // They read addresses and certificates.
-      'app/replica-url.ts',
+      'agent/replica-url.ts',
       'config/web-tls.ts',
       // Connections to the database, so that none of them outlasts its end.
       'store/postgres-database.ts',

@@ -1,8 +1,8 @@
-import type { Attempts } from '../../flow-audit/attempts.ts';
 import { counter, gauge, type HistogramState, histogram, histogramSamples } from '../../metrics/family.ts';
 import { EVENT_STATES, OUTCOMES } from '../../model/message.ts';
 import { seriesDropped } from '../cap.ts';
 import { type Collector, defineKind, type Observation, type ObserveContext, PAGES_A_STEP } from '../collector.ts';
+import type { Attempts } from '../flow-control/attempts.ts';
 import { NO_ROUTES, type Routes } from '../routes.ts';
 import type { ShownTally } from './destinations.ts';
 import { type EventsOptions, eventsOptions } from './event-options.ts';

@@ -1,5 +1,5 @@
-import type { AttemptLedger } from '../../flow-audit/attempts.ts';
 import type { DeliveryEvent, EventState } from '../../model/message.ts';
+import type { AttemptLedger } from '../flow-control/attempts.ts';
 import type { Destinations } from './destinations.ts';
 import { type EventTable, eachWithin, tableFrom } from './event-table.ts';
 import type { KeptEvent } from './kept-event.ts';

@@ -1,5 +1,5 @@
-import { createAttemptLedger } from '../../flow-audit/attempts.ts';
 import type { Change } from '../../model/change.ts';
+import { createAttemptLedger } from '../flow-control/attempts.ts';
 import type { Routes } from '../routes.ts';
 import {
   createDestinations,

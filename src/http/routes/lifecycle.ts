@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import express, { type NextFunction, type Request, type Response, Router } from 'express';
 import { whenOver } from '../answers.ts';
-import { Approval, Reason } from '../api/commands.ts';
-import type { Served } from '../served.ts';
+import { Approval, Reason } from '../commands.ts';
+import type { HttpServed } from '../served.ts';
 import { onlyAllow } from './methods.ts';
 
 /** Input from the gate. */
@@ -55,7 +55,7 @@ function refuseBody(error: unknown, _request: Request, response: Response, next:
 }
 
 /** POST routes: off by default, and refused for other sites. */
-export function lifecycleRoutes(served: Served, { isOn, callerOf }: Lifecycle): Router {
+export function lifecycleRoutes(served: HttpServed, { isOn, callerOf }: Lifecycle): Router {
   /** Returns why a request is refused; undefined if it is accepted. */
   function refusalOf(request: Request): [status: number, error: string] | undefined {
     if (!isOn()) return [403, 'server.lifecycle is false in the configuration'];

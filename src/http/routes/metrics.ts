@@ -4,7 +4,7 @@ import type { Clock } from '../../kit/clock.ts';
 import type { Format, Scope } from '../../model/exposition.ts';
 import type { Answers } from '../answers.ts';
 import { SENT_ON } from '../peer.ts';
-import type { Served, ServedReplicas } from '../served.ts';
+import type { HttpServed, ServedReplicas } from '../served.ts';
 import { onlyAllow, READ } from './methods.ts';
 
 /** Returns the format of one element of an Accept header. Values of parameters are case-sensitive. */
@@ -95,8 +95,8 @@ function sendOn({ self, placeOf }: ServedReplicas, account: string, { query }: R
     .send('see the replica that holds it\n');
 }
 
-export function metricsRoutes(served: Served, { isCrowded }: Answers): Router {
-  const shared = createSingleFlight<Awaited<ReturnType<Served['exposition']>>>(isCrowded, served.clock);
+export function metricsRoutes(served: HttpServed, { isCrowded }: Answers): Router {
+  const shared = createSingleFlight<Awaited<ReturnType<HttpServed['exposition']>>>(isCrowded, served.clock);
 
   async function send(request: Request, response: Response, scope: Scope): Promise<void> {
     const gzip = request.acceptsEncodings('gzip') === 'gzip';

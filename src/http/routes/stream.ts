@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Router } from 'express';
 import { whenOver } from '../answers.ts';
-import type { Served } from '../served.ts';
+import type { HttpServed } from '../served.ts';
 import { onlyAllow, READ } from './methods.ts';
 
 /** Maximum of open streams. */
@@ -23,7 +23,7 @@ interface Stream {
 /** Streams that notify pages of changes. A page then fetches itself again. */
 export type Streams = ReturnType<typeof createStreams>;
 
-export interface StreamsDeps extends Pick<Served, 'watch' | 'clock'> {
+export interface StreamsDeps extends Pick<HttpServed, 'watch' | 'clock'> {
   /** Time in which a client has to read its output (ms). */
   readonly takenWithin: number;
   readonly onCut: (request: IncomingMessage) => void;

@@ -3,7 +3,7 @@ import { createWriteStream, type WriteStream } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { type Agent, startAgent } from '../../../src/app/agent.ts';
+import { type Agent, startAgent } from '../../../src/agent/agent.ts';
 import { Config } from '../../../src/config/schema.ts';
 import { type Emulator, startEmulator } from '../../../src/emulator/server.ts';
 import { accounts, addScenarios, faultsAt, settings } from './accounts.ts';

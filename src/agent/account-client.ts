@@ -1,0 +1,132 @@
+import { enabledRounds } from '../collectors/index.ts';
+import type { Config } from '../config/schema.ts';
+import type { SecretValues } from '../config/secrets.ts';
+import { type Clock, unlessAborted } from '../kit/clock.ts';
+import type { Histogram } from '../kit/counter.ts';
+import type { Log } from '../kit/log.ts';
+import type { Tracer } from '../kit/tracer.ts';
+import { type AccountMeter, createAccountMeter, knownRequests } from '../metrics/own.ts';
+import type { Holding } from '../replicas/holding.ts';
+import type { Priority, Reader, Writer } from '../upstream/api.ts';
+import { type Budget, createBudget } from '../upstream/budget.ts';
+import { ENDPOINTS } from '../upstream/call.ts';
+import { createClient } from '../upstream/client.ts';
+import type { Dispatchers } from '../upstream/dispatchers.ts';
+import { OUTCOMES, UpstreamError } from '../upstream/errors.ts';
+import { addressesOf } from '../upstream/options.ts';
+import { createServiceClock, type ServiceClock } from '../upstream/service-clock.ts';
+import { tokenSource } from '../upstream/token.ts';
+import { createWriter } from '../upstream/writer.ts';
+import type { LastKnown } from './account-rows.ts';
+
+const KNOWN = knownRequests(ENDPOINTS, OUTCOMES);
+
+export type AccountSettings = Config['accounts'][number];
+
+export interface ClientDeps {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly dispatchers: Pick<Dispatchers, 'for'>;
+  readonly requestSeconds: Histogram<'endpoint'>;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly log: Log;
+  readonly tracer: Tracer;
+  /** Secrets that error texts of the service must not show. */
+  readonly secrets: Pick<SecretValues, 'of'>;
+  /** Undefined where no other process may have the account. */
+  readonly holding?: Pick<Holding, 'remaining' | 'confirm'> | undefined;
+}
+
+/** What an account's requests are sent through, paid from and counted by. */
+export interface AccountClient extends Pick<AccountMeter, 'spent'> {
+  readonly budget: Budget;
+  readonly meter: AccountMeter;
+  /** Names the service's hosts in each line. */
+  readonly log: Log;
+  /** Reads, on the account's budget. */
+  at(priority: Priority): Reader;
+  /** Cancels, on the same budget, with the token for acting. Only for auto-cancel, which keeps a journal. */
+  createWriter(): Writer;
+  /** The service's last conclusive answer, also to an earlier process; undefined before the first. */
+  isTokenRejected(): boolean | undefined;
+  /** Whether the service has taken or refused the token since this process began. */
+  isTokenKnown(): boolean;
+  /** Difference between the wall clock and the service's clock (ms), or undefined if it is unknown. */
+  readonly clockSkew: ServiceClock['skew'];
+}
+
+/**
+ * Nothing is sent for an account while another replica may have it: after a pause of this process, or while it can't reach the
+ * database, each request first asks whose the account is. It is the last thing before a request, which may wait long for its turn.
+ */
+function whileHeld(budget: Budget, account: string, holding: ClientDeps['holding']): Budget {
+  if (!holding) return budget;
+  async function confirmed<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    const isHeld = await unlessAborted(holding?.confirm(account) ?? Promise.resolve(true), signal);
+    signal.throwIfAborted();
+    if (!isHeld) throw new UpstreamError('refused', 'another replica has the account now');
+    return work();
+  }
+  return {
+    ...budget,
+    run: (priority, signal, work) =>
+      budget.run(priority, signal, () => (holding.remaining(account) > 0 ? work() : confirmed(signal, work))),
+  };
+}
+
+/** `before`: what an earlier process left; `counted`: what this one has counted of the account, under other settings. */
+export function createAccountClient(
+  settings: AccountSettings,
+  before: LastKnown,
+  counted: AccountMeter | undefined,
+  { env, dispatchers, requestSeconds, clock, random, log: agentLog, tracer, secrets, holding }: ClientDeps,
+): AccountClient {
+  const { name, token, actionToken, paths, upstream, collect } = settings;
+  const collectors = [...enabledRounds(collect).keys()];
+  const meter = createAccountMeter({ ...KNOWN, collectors }, clock.now, counted);
+  const onWait = (seconds: number) => meter.budgetWait.inc({}, seconds);
+  const budget = whileHeld(createBudget(settings.budget, clock, onWait, before.spent), name, holding);
+  const addresses = addressesOf(settings);
+  const hosts = new Set([addresses.base, addresses.regional].map(address => new URL(address).host));
+  const log = agentLog.child({ host: [...hosts].join(', ') });
+  let { tokenRejected } = before;
+  let isTokenKnown = false;
+  function onTokenRejected(isRejected: boolean): void {
+    if (isRejected) log.error({ account: name }, 'the service rejects the token; reading stops until it accepts one');
+    else if (tokenRejected) log.info({ account: name }, 'the service accepts the token again');
+    tokenRejected = isRejected;
+    isTokenKnown = true;
+  }
+  const requests: Pick<typeof meter.requests, 'inc'> = {
+    inc(labels, by) {
+      meter.requests.inc(labels, by);
+      if (!isTokenKnown && labels.outcome === 'ok') onTokenRejected(false);
+    },
+  };
+  const { timeout } = upstream;
+  const common = { addresses, budget, dispatcher: dispatchers.for(upstream), timeout, clock, tracer };
+  const timed = { ...meter, seconds: requestSeconds };
+  const serviceClock = createServiceClock(clock);
+  const client = createClient({
+    ...common,
+    serviceClock,
+    eventsPath: paths.events,
+    flowControlKeyPath: paths.flowControlKey,
+    token: tokenSource(token, env),
+    meter: { ...timed, requests },
+    random,
+    secrets: () => secrets.of(name),
+    onTokenRejected,
+  });
+  return {
+    budget,
+    meter,
+    log,
+    at: client.at,
+    createWriter: () => createWriter({ ...common, token: tokenSource(actionToken ?? token, env), meter: timed }),
+    isTokenRejected: () => tokenRejected,
+    isTokenKnown: () => isTokenKnown,
+    clockSkew: serviceClock.skew,
+    spent: meter.spent,
+  };
+}

@@ -1,0 +1,57 @@
+import { type PlanFacts, retentionOf } from '../collectors/index.ts';
+import type { Family, Sample, Source } from '../metrics/family.ts';
+import { objectiveFamilies, objectiveSamples } from '../metrics/objectives.ts';
+import { ownFamilies, statusSamples } from '../metrics/own.ts';
+import type { AccountStatus } from '../model/status.ts';
+import type { AccountClient, AccountSettings } from './account-client.ts';
+
+/** The agent's own numbers of an account: freshness of its data, and what reading it costs. */
+export function createAccountSource({
+  settings,
+  client: { budget, meter, isTokenRejected },
+  status,
+  plan,
+}: {
+  readonly settings: AccountSettings;
+  readonly client: Pick<AccountClient, 'budget' | 'meter' | 'isTokenRejected'>;
+  readonly status: () => AccountStatus;
+  readonly plan: () => PlanFacts | undefined;
+}): Source {
+  const { name, objectives, budget: limits } = settings;
+  const one = (value: number | undefined): readonly Sample[] => (value === undefined ? [] : [{ labels: {}, value }]);
+  return {
+    account: name,
+    families: [...Object.values(ownFamilies), ...Object.values(objectiveFamilies)],
+    // Freshness changes with time alone, so what is shown of it is part of the identity.
+    revision: () =>
+      `${meter.revision()} ${isTokenRejected()} ${budget.remaining()} ${plan()?.record?.resetAt} ${JSON.stringify(status())}`,
+    samples() {
+      const isRejected = isTokenRejected();
+      const samples: readonly (readonly [Family, readonly Sample[]])[] = [
+        ...statusSamples(status()),
+        ...meter.samples(),
+        ...objectiveSamples(objectives),
+        [ownFamilies.dlqRetention, one(retentionOf(settings, plan()))],
+        [ownFamilies.tokenRejected, one(isRejected === undefined ? undefined : Number(isRejected))],
+        [ownFamilies.budgetLimit, one(limits.requestsPerDay)],
+        [ownFamilies.budgetRemaining, one(budget.remaining())],
+      ];
+      return new Map(samples.map(([family, each]) => [family.name, each]));
+    },
+  };
+}
+
+/** `delivery_account_info` of one account. `family`: its labels depend on all configured accounts. */
+export const createInfoSource = (
+  { name, labels }: Pick<AccountSettings, 'name' | 'labels'>,
+  family: Family,
+  plan: () => PlanFacts | undefined,
+): Source => ({
+  account: name,
+  families: [family],
+  revision: () => plan()?.record?.resetAt,
+  samples() {
+    const { plan: bought, state } = plan()?.record ?? {};
+    return new Map([[family.name, [{ labels: { plan: bought, state, ...labels }, value: 1 }]]]);
+  },
+});

@@ -1,0 +1,154 @@
+import type { LoadedConfig } from '../config/load.ts';
+import type { Config } from '../config/schema.ts';
+import { readWebConfig } from '../config/web-config.ts';
+import { SAMPLE_EVERY } from '../history/recorder.ts';
+import type { ReadWebConfig } from '../http/access.ts';
+import { parseListen } from '../http/options.ts';
+import type { ReloadAnswer } from '../http/served.ts';
+import type { ServerSettings } from '../http/server.ts';
+import { createClosing } from '../kit/closing.ts';
+import { version } from '../kit/version.ts';
+import type { AccountStatus } from '../model/status.ts';
+import { createLoops } from '../scheduler/loop.ts';
+import type { Served } from '../status/served.ts';
+import { startHttpServer } from '../status/server.ts';
+import { openBase, type PartsDeps } from './parts.ts';
+import { writeAgentUrl } from './peer-key.ts';
+import { createReloading, type Reloading } from './reload.ts';
+import { createServing, type Serving } from './served.ts';
+import { Supervisor } from './supervisor.ts';
+import { createWatch, readState } from './watch.ts';
+
+export interface AgentDeps extends PartsDeps {
+  /** Interval at which the files of the configuration are checked (ms); undefined: they are not watched. */
+  readonly watchEvery?: number;
+}
+
+export interface Agent {
+  /** `http://host:port` of the status page. */
+  readonly url: string;
+  status(): readonly AccountStatus[];
+  /** Loads the configuration file again, or reports why it cannot be used and keeps the current one. Never rejects. */
+  reload(): Promise<ReloadAnswer>;
+  /** Ends the loops, aborting requests in flight, and closes everything in reverse order. */
+  close(): Promise<void>;
+}
+
+/** All parts except the port. */
+export interface Core extends Serving {
+  readonly supervisor: Supervisor;
+  readonly base: Awaited<ReturnType<typeof openBase>>;
+  /** Starts all loops. */
+  start(): void;
+  /** Ends all loops and aborts requests in flight. What was read is still served. */
+  stop(): Promise<void>;
+  /** Stops, saves and closes everything in reverse order. */
+  close(): Promise<void>;
+}
+
+/** Opens all parts and accounts; nothing runs before `start`. Throws with nothing left open if a part is missing. */
+export async function openCore(loaded: LoadedConfig, deps: PartsDeps): Promise<Core> {
+  const closing = createClosing();
+  try {
+    const base = await openBase(loaded, deps, closing);
+    for (const { message, ...place } of loaded.warnings) base.log.warn(place, message);
+    const supervisor = await Supervisor.open(loaded, base);
+    closing.add('accounts', () => supervisor.close());
+    const serving = await createServing(supervisor, base);
+    const loops = createLoops(base);
+    const stop = async () => void (await Promise.all([loops.close(), supervisor.stop()]));
+    closing.add('loops', stop);
+    return {
+      ...serving,
+      supervisor,
+      base,
+      start() {
+        supervisor.start(serving.statusRows);
+        void loops.start(SAMPLE_EVERY, SAMPLE_EVERY, serving.logProblems);
+      },
+      stop,
+      close: closing.close,
+    };
+  } catch (error) {
+    await closing.close();
+    throw error;
+  }
+}
+
+function serverSettings({ server }: Config): ServerSettings {
+  const { listen, probesListen, replicaUrl: _, publicReplicaUrl: __, ...rest } = server;
+  return { ...rest, ...parseListen(listen), probes: probesListen === null ? null : parseListen(probesListen) };
+}
+
+/** Adds members to an object and keeps its getters. */
+const extended = <T extends object, M extends object>(base: T, more: M): T & M =>
+  Object.defineProperties(
+    {},
+    { ...Object.getOwnPropertyDescriptors(base), ...Object.getOwnPropertyDescriptors(more) },
+  ) as T & M;
+
+/** Builds every part, opens the port and starts the loops. Throws with nothing left open if a part is missing. */
+export async function startAgent(loaded: LoadedConfig, deps: AgentDeps): Promise<Agent> {
+  const { watchEvery, clock, random, env, bounds } = deps;
+  // Before the parts are opened, so that later changes of the files are detected.
+  const tried = watchEvery === undefined ? undefined : { ...(await readState(loaded)), hash: loaded.hash };
+  const core = await openCore(loaded, deps);
+  const { supervisor, base } = core;
+  const { log, store, reloads } = base;
+  const closing = createClosing();
+  closing.add('core', core.close);
+  const settingsOf = ({ config }: LoadedConfig) => ({ ...serverSettings(config), ...bounds });
+  let reloading: Reloading | undefined;
+  async function reload(): Promise<ReloadAnswer> {
+    if (!reloading) return { faults: [{ file: loaded.file, message: 'the agent is starting' }] };
+    const answer = await reloading.reload();
+    reloads.last = { at: clock.now(), changed: [], faults: [], ...answer };
+    return answer;
+  }
+  /** Stores the URL for commands. Replicas have a table of their URLs. */
+  async function announce(): Promise<void> {
+    if (store.replicas) return;
+    await writeAgentUrl(store, server.url).catch((error: unknown) =>
+      log.warn({ error: String(error) }, 'the address of this agent could not be stored'),
+    );
+  }
+  const read: ReadWebConfig = file => readWebConfig(file).config;
+  const served: Served = extended(core.served, { reload, reloadFaults: () => reloads.last?.faults ?? [] });
+  // The port first: an agent that cannot be scraped must not query the service either.
+  const server = await startHttpServer(settingsOf(loaded), served, log, read).catch(async (error: unknown) => {
+    await closing.close();
+    throw error;
+  });
+  closing.add('port', server.close);
+  await announce();
+  closing.add('loops', core.stop);
+  core.start();
+  async function openPort(next: LoadedConfig): Promise<void> {
+    await server.apply(settingsOf(next));
+    await announce();
+  }
+  reloading = createReloading({ supervisor, log, configRead: base.process.configRead, env, tried, openPort });
+  const { close: endReloading, tried: lastTried } = reloading;
+  closing.add('reload', endReloading);
+  if (watchEvery !== undefined) {
+    const watching = createLoops({ clock, random });
+    const watch = createWatch({ loaded: () => supervisor.loaded, tried: lastTried, reload });
+    void watching.start(watchEvery, watchEvery, watch);
+    closing.add('watch', watching.close);
+  }
+  log.info({ version, url: server.url, accounts: served.accounts.length }, 'delivery-watch is listening');
+  return {
+    get url() {
+      return server.url;
+    },
+    status: served.status,
+    reload,
+    async close() {
+      log.info({}, 'stopping');
+      // Before the reload in progress is waited for: with a database that does not answer, it is given up after a few seconds.
+      base.holding?.drain();
+      await closing.close();
+      log.info({}, 'stopped');
+    },
+  };
+}

@@ -1,0 +1,84 @@
+import { enabledRounds } from '../collectors/index.ts';
+import type { Clock } from '../kit/clock.ts';
+import type { Source } from '../metrics/family.ts';
+import { createAccountMeter, ownFamilies, statusSamples } from '../metrics/own.ts';
+import type { AccountHistory } from '../model/history.ts';
+import type { AccountStatus } from '../model/status.ts';
+import { NOT_OPENED } from '../status/problems/reading.ts';
+import type { Account } from './account.ts';
+import type { AccountSettings } from './account-client.ts';
+import type { Failure } from './failures.ts';
+
+/** What views, API and heartbeat show of an account. */
+export type ShownAccount = Pick<
+  Account,
+  'name' | 'status' | 'shownStatus' | 'shown' | 'roundsEnded' | 'meter' | 'isTokenKnown' | 'isTokenRejected'
+> & {
+  /** Undefined before the account was opened. */
+  readonly budgetRemaining: () => number | undefined;
+  readonly history: AccountHistory;
+  readonly problems: Pick<Account['problems'], 'firstSeen'>;
+};
+
+/** A failure of the store says what to do; other errors come from rows that cannot be read. */
+function messageOf(error: unknown): string {
+  const damaged = error instanceof SyntaxError || error instanceof TypeError;
+  const advice = damaged ? '; a row of the account in the store is damaged: restore a backup of the store' : '';
+  return `${NOT_OPENED}: ${String(error)}${advice}`;
+}
+
+/** Every round of an account as failed and stale because the account could not be opened. */
+function failedStatus({ name, collect }: AccountSettings, error: unknown): AccountStatus {
+  const failure = { reason: 'store', message: messageOf(error) };
+  return {
+    account: name,
+    up: false,
+    collectors: [...enabledRounds(collect)].map(([collector, rounds]) => ({
+      collector,
+      withdrawn: false,
+      rounds: Object.entries(rounds).map(([round, { every }]) => ({
+        round,
+        every,
+        success: false,
+        complete: false,
+        durationSeconds: undefined,
+        dataAt: undefined,
+        consecutiveFailures: 1,
+        failure,
+        idle: undefined,
+        stale: true,
+      })),
+    })),
+  };
+}
+
+/** An account that could not be opened, with its metrics: `delivery_up` 0 and failing rounds. `last`: its last session, if any. */
+export function failedAccount(
+  settings: AccountSettings,
+  { error, since }: Pick<Failure, 'error' | 'since'>,
+  last: Account | undefined,
+  clock: Pick<Clock, 'now'>,
+): { readonly account: ShownAccount; readonly sources: readonly Source[] } {
+  const { name } = settings;
+  const status = failedStatus(settings, error);
+  const source: Source = {
+    account: name,
+    families: Object.values(ownFamilies),
+    revision: () => status,
+    samples: () => new Map(statusSamples(status).map(([family, samples]) => [family.name, samples])),
+  };
+  const account: ShownAccount = {
+    name,
+    status: () => status,
+    shownStatus: () => status,
+    shown: () => last?.shown() ?? {},
+    meter: last?.meter ?? createAccountMeter({ requests: [], bytes: [], collectors: [] }, clock.now),
+    budgetRemaining: () => last?.budgetRemaining(),
+    roundsEnded: () => last?.roundsEnded() ?? 0,
+    isTokenKnown: () => last?.isTokenKnown() ?? false,
+    isTokenRejected: () => last?.isTokenRejected(),
+    history: last?.history ?? { recent: () => [], read: async () => ({ times: [], series: new Map() }) },
+    problems: { firstSeen: problem => last?.problems.firstSeen(problem) ?? since },
+  };
+  return { account, sources: [...(last?.facts ?? []), source] };
+}

@@ -1,0 +1,75 @@
+import type { Dispatcher } from 'undici';
+import { rulesOf } from '../auto-cancel/callbacks.ts';
+import { schedulesOf } from '../collectors/index.ts';
+import type { LoadedConfig } from '../config/load.ts';
+import type { Config } from '../config/schema.ts';
+import { identityOf } from '../kit/identity.ts';
+import type { Family } from '../metrics/family.ts';
+import { accountInfoFamily } from '../metrics/own.ts';
+import type { Receivers } from '../notify/receivers.ts';
+import type { Alerting } from '../rules/alerting.ts';
+import { hasLifecycles } from '../telemetry/message-traces.ts';
+import type { AccountSettings } from './account-client.ts';
+import type { Exporting, Exports } from './exporting.ts';
+import type { Base } from './parts.ts';
+
+/** An account of the configuration, and what its reading depends on. */
+export interface DesiredAccount {
+  readonly settings: AccountSettings;
+  /** Hash of all settings that reading depends on, secrets included. */
+  readonly identity: string;
+  readonly dispatcher: Dispatcher;
+}
+
+/** Families that an account excludes from /metrics do not change how it is read. */
+function identityOfReading(settings: AccountSettings, config: Config, env: Base['env']): string {
+  const { name } = settings;
+  const { families: _, ...collect } = settings.collect;
+  const lifecycles = hasLifecycles(config, env) && config.tracing.lifecycle;
+  return identityOf([
+    { ...settings, collect },
+    config.staleness,
+    schedulesOf(config.schedules, name),
+    rulesOf(config, name),
+    lifecycles,
+    config.log.deadLetters,
+  ]);
+}
+
+/** A checked configuration and its process-wide parts. */
+export interface Prepared {
+  readonly loaded: LoadedConfig;
+  readonly desired: ReadonlyMap<string, DesiredAccount>;
+  /** `delivery_account_info`, whose labels depend on all accounts. */
+  readonly info: Family;
+  readonly receivers: Receivers;
+  readonly exports: Exports;
+}
+
+interface PrepareDeps {
+  readonly base: Pick<Base, 'dispatchers' | 'env'>;
+  readonly alerting: Pick<Alerting, 'prepare'>;
+  readonly exporting: Pick<Exporting, 'prepare'>;
+}
+
+/** Creates the process-wide parts of a configuration. Unchanged parts of `before` are kept. Rejects if a secret or file is missing. */
+export async function prepare(
+  loaded: LoadedConfig,
+  { base: { dispatchers, env }, alerting, exporting }: PrepareDeps,
+  before?: Prepared,
+): Promise<Prepared> {
+  const { config } = loaded;
+  const desired = config.accounts.map((settings): [string, DesiredAccount] => [
+    settings.name,
+    { settings, identity: identityOfReading(settings, config, env), dispatcher: dispatchers.for(settings.upstream) },
+  ]);
+  const info = accountInfoFamily(config.accounts.map(({ labels }) => labels));
+  const isSame = before && JSON.stringify(before.info) === JSON.stringify(info);
+  const receivers = alerting.prepare(config);
+  const exports = await exporting.prepare(config);
+  return { loaded, desired: new Map(desired), info: isSame ? before.info : info, receivers, exports };
+}
+
+/** Connections that a configuration or running accounts use: an account that could not be saved keeps its own. */
+export const dispatchersOf = ({ desired }: Prepared, running: Iterable<Pick<DesiredAccount, 'dispatcher'>>) =>
+  [...desired.values(), ...running].map(({ dispatcher }) => dispatcher);

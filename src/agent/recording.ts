@@ -1,0 +1,51 @@
+import type { Config } from '../config/schema.ts';
+import { sampleOf } from '../history/sampling.ts';
+import type { Log } from '../kit/log.ts';
+import type { Source } from '../metrics/family.ts';
+import type { AutoCancelNumbers } from '../model/journal.ts';
+import { windowsOf } from '../rules/evidence.ts';
+import { createAlertFacts } from '../rules/facts.ts';
+import { isAbout } from '../rules/options.ts';
+import { createSelection } from '../rules/past.ts';
+import { judgedAccount } from '../status/account.ts';
+import type { Account } from './account.ts';
+import type { AccountSettings } from './account-client.ts';
+import { recorded } from './recorded.ts';
+
+export interface SamplingDeps {
+  readonly config: Config;
+  readonly settings: AccountSettings;
+  /** Sources of the account, auto-cancel and alerts included. */
+  readonly sources: readonly Source[];
+  /** Undefined while auto-cancel is off. */
+  readonly autoCancel: (() => AutoCancelNumbers) | undefined;
+  readonly clock: { now(): number };
+  readonly log: Log;
+}
+
+const MEGABYTE = 1_000_000;
+
+/** Each account may use the same share of `store.history.maxMB`. */
+export const historyLimits = ({ store: { history }, accounts }: Config) => ({
+  keep: history.keep,
+  maxBytes: (history.maxMB * MEGABYTE) / accounts.length,
+});
+
+/** Returns the body of a loop that adds a sample to the account's history and logs its problems. It never rejects. */
+export function createSampling(account: Account, { config, settings, sources, autoCancel, clock, log }: SamplingDeps) {
+  const { name, history, problems } = account;
+  const { enabled, rules } = config.alerts;
+  const { recent } = history;
+  const viewed = { account, settings, autoCancel, sources, recent, firstSeen: problems.firstSeen };
+  const conditions = rules.map(({ when }) => when).filter(when => windowsOf(when).length > 0 && isAbout(when, name));
+  const selection = createSelection(enabled ? conditions : [], createAlertFacts(account, sources));
+  return async (): Promise<void> => {
+    try {
+      await history.sample(new Map([...selection(), ...sampleOf(recorded, sources)]));
+      const now = clock.now();
+      problems.saw(judgedAccount(viewed, now, 'brief').problems, now);
+    } catch (error) {
+      log.error({ account: name, stack: error instanceof Error ? error.stack : String(error) }, 'bug');
+    }
+  };
+}

@@ -1,0 +1,183 @@
+import { type AutoCancelAccounts, type OpenAutoCancel, policyFor } from '../auto-cancel/accounts.ts';
+import type { Config } from '../config/schema.ts';
+import type { Source } from '../metrics/family.ts';
+import type { Session } from '../replicas/session.ts';
+import type { Alerting } from '../rules/alerting.ts';
+import { createLoopSlot, type LoopSlot } from '../scheduler/loop-slot.ts';
+import { type Account, openAccount } from './account.ts';
+import { createInfoSource } from './account-metrics.ts';
+import type { Exporting } from './exporting.ts';
+import type { Base } from './parts.ts';
+import type { DesiredAccount, Prepared } from './prepared.ts';
+import { createSampling, historyLimits } from './recording.ts';
+
+export interface RunningDeps {
+  readonly base: Base;
+  readonly alerting: Alerting;
+  readonly autoCancel: AutoCancelAccounts;
+  readonly exporting: Exporting;
+}
+
+/** Delay of the first sample (ms). */
+const FIRST_SAMPLE = 5000;
+/** First samples are spread over this time for each account (ms), and over one interval at most: a thousand at once would block. */
+const APART = 1000;
+
+/** An open account with everything that runs for it. */
+export class RunningAccount {
+  readonly account: Account;
+  readonly session: Session;
+  readonly #desired: DesiredAccount;
+  readonly #deps: RunningDeps;
+  readonly #sampling: LoopSlot;
+  #autoCancel: OpenAutoCancel | undefined;
+  /** Whose counts and journal the next one continues with. */
+  #lastAutoCancel: OpenAutoCancel | undefined;
+  #sources: readonly Source[] = [];
+  #sample: () => Promise<void> = async () => undefined;
+  #isStarted = false;
+  /** It continues only after it is opened again. */
+  #isAutoCancelStopped = false;
+  #configured: Prepared | undefined;
+
+  constructor(account: Account, session: Session, desired: DesiredAccount, deps: RunningDeps, last?: RunningAccount) {
+    this.account = account;
+    this.session = session;
+    this.#desired = desired;
+    this.#deps = deps;
+    this.#sampling = createLoopSlot(deps.base);
+    this.#lastAutoCancel = last?.autoCancel;
+  }
+
+  /** Reads the account's rows and sends no request. `last`: its closed predecessor. Rejects with StoreError. */
+  static async open(
+    session: Session,
+    { loaded: { config }, desired: accounts }: Prepared,
+    deps: RunningDeps,
+    last?: RunningAccount,
+  ): Promise<RunningAccount> {
+    const { base, exporting } = deps;
+    const traceQueue = exporting.queue;
+    const { account: name, store, holding } = session;
+    const desired = accounts.get(name);
+    if (!desired) throw new Error(`the account ${name} is not configured`);
+    const { requestSeconds } = base.process;
+    const dispatchers = { for: () => desired.dispatcher };
+    const own = { ...base, store, holding, config, dispatchers, requestSeconds, traceQueue, backfill: base.backfill };
+    const account = await (base.openAccount ?? openAccount)(desired.settings, own, last?.account);
+    return new RunningAccount(account, session, desired, deps, last);
+  }
+
+  get name(): string {
+    return this.account.name;
+  }
+
+  get autoCancel(): OpenAutoCancel | undefined {
+    return this.#autoCancel;
+  }
+
+  /** Sources of the account: its facts, its own numbers, and those of auto-cancel. */
+  get sources(): readonly Source[] {
+    return this.#sources;
+  }
+
+  /** Connections that it uses. */
+  get dispatcher(): DesiredAccount['dispatcher'] {
+    return this.#desired.dispatcher;
+  }
+
+  /** Whether reading continues unchanged under a configuration. */
+  keepsReading({ desired }: Prepared): boolean {
+    const { identity, dispatcher } = desired.get(this.name) ?? {};
+    return identity === this.#desired.identity && dispatcher === this.#desired.dispatcher;
+  }
+
+  /** Whether `configure` has succeeded with this configuration. */
+  isConfigured(prepared: Prepared): boolean {
+    return this.#configured === prepared;
+  }
+
+  /** Whether auto-cancel continues unchanged with this configuration. */
+  keepsAutoCancel(config: Config): boolean {
+    return !this.#isAutoCancelStopped && this.#autoCancel?.policy === policyFor(config, this.name);
+  }
+
+  /** Switches to the labels of `delivery_account_info` of a configuration: all accounts must have the same. */
+  describe({ desired, info }: Prepared): void {
+    const settings = desired.get(this.name)?.settings;
+    if (!settings) return;
+    const { account } = this;
+    const own = this.#autoCancel ? [this.#autoCancel.source] : [];
+    this.#sources = [...account.sources, createInfoSource(settings, info, account.plan), ...own];
+  }
+
+  /**
+   * Applies all settings that do not concern reading: auto-cancel, rules, history. Auto-cancel must have been stopped if it changes.
+   * Rejects with StoreError, and with an Error if a journal is damaged; everything else has been applied then.
+   */
+  async configure(prepared: Prepared): Promise<void> {
+    const { base, alerting, autoCancel } = this.#deps;
+    const { account } = this;
+    const { config } = prepared.loaded;
+    const { settings } = prepared.desired.get(this.name) ?? this.#desired;
+    account.history.use(historyLimits(config));
+    let failure: unknown;
+    if (!this.keepsAutoCancel(config)) {
+      this.#lastAutoCancel = this.#autoCancel ?? this.#lastAutoCancel;
+      this.#autoCancel = undefined;
+      try {
+        // Alerts may pause auto-cancel, so their states must be loaded before it starts.
+        await alerting.open(this.name);
+        this.#autoCancel = await autoCancel.open(account, this.#lastAutoCancel);
+        // It would keep all earlier ones reachable.
+        if (this.#autoCancel) this.#lastAutoCancel = undefined;
+        this.#isAutoCancelStopped = false;
+        if (this.#isStarted) this.#autoCancel?.start();
+      } catch (error) {
+        failure = error;
+      }
+    }
+    this.describe(prepared);
+    await alerting.evaluate(account, this.#sources);
+    const alerts = alerting.sourceOf(this.name);
+    const sources = alerts ? [...this.#sources, alerts] : this.#sources;
+    this.#sample = createSampling(account, {
+      ...base,
+      config,
+      settings,
+      sources,
+      autoCancel: this.#autoCancel?.own.numbers,
+    });
+    if (failure !== undefined) throw failure;
+    this.#configured = prepared;
+  }
+
+  /** Starts rounds, auto-cancel and sampling. Resolves when each round has run once. */
+  async start(): Promise<void> {
+    this.#isStarted = true;
+    this.#autoCancel?.start();
+    const { random, intervals } = this.#deps.base;
+    const spread = Math.min(intervals.sample, APART * (this.#configured?.desired.size ?? 1));
+    const firstDelay = FIRST_SAMPLE + spread * random();
+    void this.#sampling.run(this, { every: intervals.sample, firstDelay, body: () => this.#sample() });
+    await this.account.start();
+  }
+
+  /** Adds a sample to the history. Never rejects. */
+  sample(): Promise<void> {
+    return this.#sample();
+  }
+
+  /** Ends auto-cancel; a request that is being sent is recorded first. */
+  async stopAutoCancel(): Promise<void> {
+    this.#isAutoCancelStopped = true;
+    await this.#autoCancel?.stop();
+  }
+
+  /** Ends all loops and aborts requests in flight. */
+  async stop(): Promise<void> {
+    // Auto-cancel that is being opened must not start.
+    this.#isStarted = false;
+    await Promise.all([this.account.stop(), this.#sampling.close(), this.stopAutoCancel()]);
+  }
+}

@@ -1,0 +1,202 @@
+import type { AutoCancel } from '../auto-cancel/accounts.ts';
+import { version } from '../kit/version.ts';
+import { CONTENT_TYPES, createExposition } from '../metrics/exposition.ts';
+import type { Change } from '../model/change.ts';
+import { createAgentView } from '../status/agent.ts';
+import { createAgentProblems } from '../status/agent-problems.ts';
+import { NOT_SHARED } from '../status/api/parts.ts';
+import { createAutoCancelView } from '../status/auto-cancel.ts';
+import { createHistoryView } from '../status/history.ts';
+import type { KeptRows } from '../status/overview-rows.ts';
+import type { Served } from '../status/served.ts';
+import type { Shared, StateServed } from '../status/shared.ts';
+import { createViews } from '../status/views.ts';
+import { watchRounds } from '../status/watch.ts';
+import type { AgentState } from './agent-state.ts';
+import type { Base } from './parts.ts';
+import { publicReplicaUrlOf } from './replica-url.ts';
+import type { Supervisor } from './supervisor.ts';
+
+type OwnServed = Omit<Served, 'reload' | 'reloadFaults'>;
+
+/** What the port serves, always of the current state. */
+export interface Serving {
+  readonly served: OwnServed;
+  /** Returns the status rows of all accounts, for other replicas; undefined if the store is not shared. */
+  statusRows(): Promise<ReadonlyMap<string, readonly Change[]> | undefined>;
+  /** Logs the problems of the agent itself. To be called once a minute; never rejects. */
+  logProblems(): Promise<void>;
+}
+
+/** Maximum number of journal lines in one response: about 10 MB of JSON. */
+const MAX_LINES = 10_000;
+
+async function createSharedViews(base: Base): Promise<Shared | undefined> {
+  const { holding, store } = base;
+  if (!holding || !store.replicas) return undefined;
+  const { createShared } = await import('../status/shared.ts');
+  return createShared(base, holding, store.replicas);
+}
+
+export async function createServing(supervisor: Supervisor, base: Base): Promise<Serving> {
+  const { process, holding, log } = base;
+  const shared = await createSharedViews(base);
+  const kept: KeptRows = new WeakMap();
+  // One bug must not cost every account's scrape.
+  const onBug = (account: string | undefined, error: unknown) =>
+    log.error({ account, stack: error instanceof Error ? error.stack : String(error) }, 'bug');
+  const exposition = createExposition(
+    [],
+    ({ account }, error) => onBug(account, error),
+    account => holding?.isCurrent(account) ?? true,
+  );
+  let last: { readonly state: AgentState; readonly views: ReturnType<typeof create> } | undefined;
+
+  function create(state: AgentState) {
+    return createStateViews(state, { base, supervisor, shared, kept });
+  }
+
+  /** Views are made again when the state has changed. */
+  function current() {
+    const state = supervisor.state();
+    if (last?.state !== state) last = { state, views: create(state) };
+    return last.views;
+  }
+
+  const served: OwnServed = {
+    version,
+    clock: base.clock,
+    peerKey: base.peerKey,
+    get externalUrl() {
+      return supervisor.loaded.config.server.externalUrl;
+    },
+    get accounts() {
+      return supervisor.loaded.config.accounts.map(({ name }) => name);
+    },
+    get replicas() {
+      return current().served.replicas;
+    },
+    async exposition(scope, format, gzip) {
+      if (typeof scope === 'string') await process.refresh();
+      exposition.use(supervisor.state().shown);
+      return { contentType: CONTENT_TYPES[format], body: await exposition.renderInSlices({ scope, format, gzip }) };
+    },
+    status: () => current().served.status(),
+    explain: (...which) => current().served.explain(...which),
+    journal: since => current().served.journal(since),
+    alerts: () => current().served.alerts(),
+    overview: query => current().served.overview(query),
+    account: name => current().served.account(name),
+    history: (...which) => current().served.history(...which),
+    autoCancel: account => current().served.autoCancel(account),
+    agent: () => current().served.agent(),
+    command: (...which) => current().served.command(...which),
+    watch() {
+      let [watched, hasChanged] = [current(), current().served.watch()];
+      return () => {
+        if (watched === current()) return hasChanged();
+        [watched, hasChanged] = [current(), current().served.watch()];
+        return true;
+      };
+    },
+  };
+  return {
+    served,
+    logProblems: () => current().agentProblems.look(),
+    async statusRows() {
+      const { elsewhere, rows } = current();
+      const { accounts, autoCancel } = supervisor.state();
+      elsewhere?.use();
+      return elsewhere?.changes({
+        accounts,
+        rows,
+        alerts: () => supervisor.alerting.alerts(),
+        autoCancel,
+        failed: onBug,
+      });
+    },
+  };
+}
+
+interface StateViewsDeps {
+  readonly base: Base;
+  readonly supervisor: Supervisor;
+  readonly shared: Shared | undefined;
+  readonly kept: KeptRows;
+}
+
+/** Views of one state: page, API and JSON. */
+function createStateViews(state: AgentState, { base, supervisor, shared, kept }: StateViewsDeps) {
+  const { loaded, accounts, sources, autoCancel } = state;
+  const { config } = loaded;
+  const { clock, process, reloads, log } = base;
+  const { alerting, exporting } = supervisor;
+  const alerts = (account?: string) => alerting.alerts(account);
+  const byName = new Map(accounts.map(account => [account.name, account]));
+  const elsewhere = shared?.over(config.accounts, publicReplicaUrlOf(config.server, base.env), [...byName.keys()]);
+  const agentProblems = createAgentProblems({
+    ...base,
+    accounts,
+    notifications: () => alerting.notifications(),
+    databaseAway: base.holding?.awaySince,
+    pushTrouble: exporting.trouble,
+  });
+  const ownJournal: AutoCancel['journal'] = async (...which) => autoCancel?.journal(...which) ?? [];
+  const journal = autoCancel && elsewhere ? elsewhere.journal(autoCancel.journal) : ownJournal;
+  const views = createViews(
+    {
+      version,
+      clock,
+      accounts,
+      settings: config.accounts,
+      autoCancel,
+      sources,
+      alerts,
+      history: name => byName.get(name)?.history ?? { recent: () => [] },
+      problemLog: name => byName.get(name)?.problems ?? { firstSeen: () => undefined },
+      agentProblems: agentProblems.now,
+      elsewhere,
+      kept,
+      log,
+    },
+    {
+      history: createHistoryView(
+        name => byName.get(name)?.history ?? elsewhere?.history(name),
+        config.store.history,
+        clock,
+      ),
+      autoCancel: createAutoCancelView({
+        config,
+        autoCancel,
+        others: elsewhere?.others.autoCancel ?? (() => []),
+        self: elsewhere?.self ?? NOT_SHARED,
+        journal: autoCancel && elsewhere ? elsewhere.journalIfThere(autoCancel.journal) : journal,
+        clock,
+      }),
+      agent: createAgentView({
+        version,
+        clock,
+        loaded,
+        printConfig: async () => (await import('../config/redacted.ts')).redactedYaml(config),
+        process,
+        lastReload: () => reloads.last,
+        statuses: () => accounts.map(account => account.shownStatus()),
+        notifications: () => alerting.notifications(),
+        problems: agentProblems.now,
+      }),
+    },
+  );
+  const own: StateServed = {
+    ...views,
+    externalUrl: config.server.externalUrl,
+    accounts: config.accounts.map(({ name }) => name),
+    status: () => accounts.map(account => account.shownStatus()),
+    explain: async (id, account) => autoCancel?.explain(id, account) ?? [],
+    command: (command, signal) =>
+      autoCancel?.command(command, signal) ?? Promise.resolve({ ok: false, why: 'auto-cancel is off' }),
+    journal: since => journal(since, MAX_LINES),
+    alerts: () => alerting.alerts(),
+    watch: () => watchRounds(accounts),
+  };
+  return { served: elsewhere ? elsewhere.serve(own) : own, agentProblems, rows: views.rows, elsewhere };
+}

@@ -1,0 +1,397 @@
+import { hostname } from 'node:os';
+import { AutoCancelAccounts } from '../auto-cancel/accounts.ts';
+import type { LoadedConfig } from '../config/load.ts';
+import { parseListen } from '../http/options.ts';
+import { inParallel } from '../kit/in-parallel.ts';
+import { createSerially } from '../kit/serially.ts';
+import type { Change } from '../model/change.ts';
+import { createSession, type Session } from '../replicas/session.ts';
+import { Alerting } from '../rules/alerting.ts';
+import { createLoops } from '../scheduler/loop.ts';
+import { startStaggered } from '../scheduler/start-staggered.ts';
+import { NO_ACCOUNT } from '../store/store.ts';
+import { type AgentState, createAgentState } from './agent-state.ts';
+import { changesBetween, handoverFields } from './changes.ts';
+import { Exporting } from './exporting.ts';
+import { Failures } from './failures.ts';
+import { type Base, settle } from './parts.ts';
+import { dispatchersOf, type Prepared, prepare } from './prepared.ts';
+import { RunningAccount, type RunningDeps } from './running-account.ts';
+import { createShownSources } from './shown-sources.ts';
+
+/** Status rows for other replicas, by account. */
+type StatusRows = () => Promise<ReadonlyMap<string, readonly Change[]> | undefined>;
+
+/** Accounts that are opened at the same time, and whose first rounds run at the same time: each reads minutes of history. */
+const CONCURRENCY = 8;
+/** A service that does not answer delays the first rounds of other accounts by this time at most (ms). */
+const LONGEST_START = 1000;
+
+/**
+ * Owns the running accounts. Start, reload, gained and lost leases are one operation: `reconcile` closes what should not run and
+ * opens what should.
+ */
+export class Supervisor {
+  readonly alerting: Alerting;
+  readonly exporting: Exporting;
+  readonly #base: Base;
+  readonly #autoCancel: AutoCancelAccounts;
+  readonly #parts: RunningDeps;
+  readonly #running = new Map<string, RunningAccount>();
+  /** Closed accounts that are about to be opened again: their facts are still shown. */
+  readonly #closed = new Map<string, RunningAccount>();
+  readonly #sessions = new Map<string, Session>();
+  readonly #failures: Failures;
+  readonly #inTurn = createSerially();
+  readonly #loops: ReturnType<typeof createLoops>;
+  readonly #starting = new Set<Promise<void>>();
+  readonly #stopping = new AbortController();
+  readonly #shownSources = createShownSources();
+  #prepared!: Prepared;
+  #state: AgentState | undefined;
+  /** Whether this process holds the agent-wide rows: the heartbeat, and groups of alerts over several accounts. */
+  #isAgentWide = false;
+  #isStarted = false;
+  #isQueued = false;
+
+  private constructor({ config }: LoadedConfig, base: Base) {
+    this.#base = base;
+    this.#failures = new Failures(base);
+    this.#loops = createLoops(base);
+    this.alerting = new Alerting(config, { ...base, accounts: () => this.state().accounts });
+    this.exporting = new Exporting({
+      ...base,
+      spans: base.process.spans,
+      accounts: () => this.state().running.map(({ name }) => name),
+      shown: () => this.state().shown,
+      instance: `${hostname()}:${parseListen(config.server.listen).port}`,
+    });
+    this.#autoCancel = new AutoCancelAccounts(config, {
+      ...base,
+      outbox: this.alerting.outbox,
+      alertStates: account => this.alerting.states(account),
+      leaseLeft: account => base.holding?.remaining(account),
+    });
+    const { alerting, exporting } = this;
+    this.#parts = { base, alerting, exporting, autoCancel: this.#autoCancel };
+  }
+
+  /** Opens all accounts; with replicas, none before `start`. Rejects with nothing left open if a process-wide part is missing. */
+  static async open(loaded: LoadedConfig, base: Base): Promise<Supervisor> {
+    const opened = new Supervisor(loaded, base);
+    opened.#prepared = await prepare(loaded, opened.#parts);
+    opened.exporting.use(opened.#prepared.exports);
+    await opened.reconcile();
+    return opened;
+  }
+
+  state(): AgentState {
+    this.#state ??= createAgentState({
+      ...this.#base,
+      prepared: this.#prepared,
+      running: this.#running,
+      closed: this.#closed,
+      failureOf: name => this.#failures.of(name),
+      alertsOf: name => this.alerting.sourceOf(name),
+      others: [...this.alerting.sources, ...this.exporting.sources],
+      selectShown: this.#shownSources,
+      autoCancel: this.#autoCancel.view(),
+    });
+    return this.#state;
+  }
+
+  get loaded(): LoadedConfig {
+    return this.#prepared.loaded;
+  }
+
+  /** Starts all loops, and with replicas the renewal of leases. */
+  start(statusRows: StatusRows = async () => undefined): void {
+    const {
+      holding,
+      random,
+      intervals: { save, retry },
+    } = this.#base;
+    this.#isStarted = true;
+    void this.#autoCancel.start();
+    this.alerting.start();
+    void this.exporting.start(this.loaded.config, random);
+    void this.#loops.start(save, save, async () => this.save(await statusRows()));
+    void this.#loops.start(retry, retry, async () => this.#retryDue());
+    this.#startAccounts([...this.#running.values()]);
+    holding?.start({ lost: names => this.#revoke(names), renewed: () => this.#followLeases() });
+  }
+
+  /**
+   * Switches to another configuration and returns the changes. `commit` is called after all process-wide parts were created, and may
+   * still refuse it. Rejects with nothing changed if a part cannot be created. Accounts that cannot be opened are retried.
+   */
+  reload(next: LoadedConfig, commit: () => Promise<void>): Promise<readonly string[]> {
+    const { holding, dispatchers } = this.#base;
+    return this.#inTurn(async () => {
+      const before = this.#prepared;
+      let prepared: Prepared | undefined;
+      try {
+        prepared = await prepare(next, this.#parts, before);
+        await commit();
+      } catch (error) {
+        if (prepared) await this.exporting.discard(prepared.exports);
+        await dispatchers.keep(dispatchersOf(before, this.#running.values()));
+        throw error;
+      }
+      await this.#reconcile(prepared);
+      holding?.use([...prepared.desired.keys()]);
+      void holding?.renew();
+      return changesBetween(before.loaded.config, next.config);
+    });
+  }
+
+  /** Closes accounts that should not run and opens those that should. Never rejects. */
+  reconcile(): Promise<void> {
+    return this.#inTurn(() => this.#reconcile(this.#prepared));
+  }
+
+  /** Saves budget use, freshness and history of all accounts, and `rows` with them. Never rejects. */
+  async save(rows?: Awaited<ReturnType<StatusRows>>): Promise<void> {
+    const saving = [...this.#running.values()].map(({ name, account }) => account.save(rows?.get(name)));
+    await settle(saving, this.#base);
+  }
+
+  /** Ends all loops and aborts requests in flight. What was read is still served. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    this.#base.holding?.drain();
+    for (const [name, session] of this.#sessions) if (!this.#running.has(name)) session.revoke();
+    await Promise.all([
+      ...[...this.#running.values()].map(account => account.stop()),
+      ...this.#starting,
+      this.#loops.close(),
+      this.alerting.stop(),
+      this.exporting.stop(),
+      this.#autoCancel.close(),
+      this.#inTurn(async () => undefined),
+    ]);
+  }
+
+  /** After `stop`: commits alert changes, saves accounts, and sends pending traces and metrics. */
+  async close(): Promise<void> {
+    await this.alerting.close();
+    await this.save();
+    await this.exporting.close();
+  }
+
+  async #reconcile(prepared: Prepared): Promise<void> {
+    if (this.#stopping.signal.aborted) return;
+    this.#isQueued = false;
+    const isOther = prepared !== this.#prepared;
+    // First, so that no callback is cancelled by rules that are no longer configured.
+    const running = [...this.#running.values()];
+    const keeps = (account: RunningAccount) => this.#wants(account.name, prepared) && account.keepsReading(prepared);
+    const keepsActing = (account: RunningAccount) => keeps(account) && account.keepsAutoCancel(prepared.loaded.config);
+    const acting = running.filter(account => !keepsActing(account));
+    await Promise.all(acting.map(account => account.stopAutoCancel()));
+    if (isOther) await this.#activate(prepared);
+    // No account is opened before all of these are closed: a renamed account is the same account of the service.
+    const closing = running.filter(account => !keeps(account));
+    await Promise.all(closing.map(account => this.#close(account, prepared)));
+    const lost = closing.map(({ name }) => name).filter(name => !this.#wants(name, prepared));
+    if (this.#isAgentWide && !this.#holds(NO_ACCOUNT)) {
+      await this.alerting.release(NO_ACCOUNT);
+      this.#isAgentWide = false;
+      lost.push(NO_ACCOUNT);
+    }
+    await this.#releaseLeases();
+    await inParallel(this.#running.values(), CONCURRENCY, account => this.#configure(account, prepared));
+    const gained = await this.#openMissing(prepared);
+    if (this.#base.holding && gained.length + lost.length > 0) {
+      this.#base.log.info({ ...handoverFields(gained, lost), held: this.#running.size }, 'accounts change hands');
+    }
+    await this.#base.dispatchers.keep(dispatchersOf(prepared, this.#running.values()));
+    if (isOther) await this.exporting.closeReplaced();
+  }
+
+  #holds(name: string): boolean {
+    return this.#base.holding?.held(name) ?? true;
+  }
+
+  #isOpen(name: string): boolean {
+    return name === NO_ACCOUNT ? this.#isAgentWide : this.#running.has(name);
+  }
+
+  #wants(name: string, { desired }: Prepared): boolean {
+    return (name === NO_ACCOUNT || desired.has(name)) && this.#holds(name);
+  }
+
+  /** Switches the configuration and the process-wide parts. */
+  async #activate(prepared: Prepared): Promise<void> {
+    const { log, secrets, process, clock, random } = this.#base;
+    const { config, hash } = prepared.loaded;
+    this.#prepared = prepared;
+    this.#failures.retryAll();
+    // In the same step: two families with different labels cannot be exposed together.
+    for (const account of [...this.#running.values(), ...this.#closed.values()]) account.describe(prepared);
+    this.#state = undefined;
+    this.#autoCancel.use(config);
+    this.exporting.use(prepared.exports);
+    if (this.#isStarted) await this.exporting.start(config, random);
+    log.use(config.log);
+    secrets.use(config);
+    process.configLoaded(hash, clock.now());
+    await this.alerting.use(config, prepared.receivers);
+    this.#state = undefined;
+  }
+
+  /** Closes an account that changed, was removed or moves to another replica. A changed one that cannot be saved keeps running. */
+  async #close(account: RunningAccount, prepared: Prepared): Promise<void> {
+    const { name } = account;
+    const isReopened = this.#wants(name, prepared);
+    if (isReopened) {
+      if (!this.#failures.isDue(name)) return;
+      try {
+        await account.account.save();
+      } catch (error) {
+        this.#failures.note(name, error, 'the account could not be saved and keeps its settings; it is retried later');
+        return;
+      }
+    }
+    await account.stop();
+    // Another replica continues a lost account from what is committed.
+    const isLost = this.#base.holding?.leaving().get(name) === 'lost';
+    if (!isLost) await settle([account.account.save()], this.#base);
+    if (isReopened) this.#closed.set(name, account);
+    else await this.alerting[prepared.desired.has(name) ? 'release' : 'remove'](name);
+    account.session.revoke();
+    this.#sessions.delete(name);
+    this.#running.delete(name);
+    this.#state = undefined;
+  }
+
+  /** Forgets accounts that this process no longer runs, and releases their leases. */
+  async #releaseLeases(): Promise<void> {
+    const { desired } = this.#prepared;
+    for (const name of new Set([...this.#closed.keys(), ...this.#failures.accounts])) {
+      if (this.#wants(name, this.#prepared)) continue;
+      this.#closed.delete(name);
+      // The failure of an account that no replica holds stays: it is shown, and the next delay is longer.
+      if (!desired.has(name) || this.#base.holding?.isElsewhere(name)) this.#failures.delete(name);
+      if (!this.#running.has(name)) await this.alerting[desired.has(name) ? 'release' : 'remove'](name);
+      this.#state = undefined;
+    }
+    const { holding } = this.#base;
+    // An account that was lost during this run is still open: the next run closes it.
+    await holding?.giveBack([...holding.leaving().keys()].filter(name => !this.#isOpen(name)));
+  }
+
+  /** Applies what does not concern reading: rules, history limits, auto-cancel. */
+  async #configure(account: RunningAccount, prepared: Prepared): Promise<void> {
+    const { name } = account;
+    if (account.isConfigured(prepared) || !this.#failures.isDue(name)) return;
+    try {
+      await account.configure(prepared);
+      this.#failures.delete(name);
+    } catch (error) {
+      this.#failures.note(name, error, 'a part of the account could not be opened; it is retried later');
+    }
+    this.#state = undefined;
+  }
+
+  /** Opens all accounts that should run. Returns those that were opened. */
+  async #openMissing(prepared: Prepared): Promise<readonly string[]> {
+    const gained: string[] = [];
+    if (!this.#isAgentWide && this.#holds(NO_ACCOUNT) && this.#failures.isDue(NO_ACCOUNT)) {
+      try {
+        await this.alerting.open(NO_ACCOUNT);
+        this.#isAgentWide = true;
+        this.#failures.delete(NO_ACCOUNT);
+        gained.push(NO_ACCOUNT);
+      } catch (error) {
+        await this.#openFailed(NO_ACCOUNT, error);
+      }
+    }
+    await inParallel(prepared.desired.keys(), CONCURRENCY, async name => {
+      const isMissing = this.#wants(name, prepared) && !this.#running.has(name);
+      if (!isMissing || !this.#failures.isDue(name) || this.#stopping.signal.aborted) return;
+      try {
+        await this.#open(name, prepared);
+        gained.push(name);
+      } catch (error) {
+        await this.#openFailed(name, error);
+      }
+      this.#state = undefined;
+    });
+    return gained;
+  }
+
+  async #open(name: string, prepared: Prepared): Promise<void> {
+    const session = createSession(name, this.#base.store, this.#base.holding);
+    this.#sessions.set(name, session);
+    await this.alerting.open(name);
+    const account = await RunningAccount.open(session, prepared, this.#parts, this.#closed.get(name));
+    this.#failures.delete(name);
+    // Until it is configured, the previous session is still shown.
+    await this.#configure(account, prepared);
+    if (session.isRevoked) {
+      await account.stop();
+      throw new Error('the lease was lost while the account was opened');
+    }
+    this.#running.set(name, account);
+    this.#closed.delete(name);
+    if (this.#isStarted) this.#startAccounts([account]);
+  }
+
+  async #openFailed(name: string, error: unknown): Promise<void> {
+    const { holding } = this.#base;
+    this.#sessions.get(name)?.revoke();
+    this.#sessions.delete(name);
+    if (this.#stopping.signal.aborted) return;
+    if (holding) {
+      await holding.renew();
+      // The error is not the account's: it is opened again when the database is available.
+      if (holding.isAway()) return;
+      await this.alerting.release(name);
+      // Another replica has it.
+      if (!holding.held(name)) return;
+    }
+    const ms = this.#failures.note(name, error, 'the account could not be opened; it is retried later');
+    if (!holding) return;
+    this.#failures.ignoreDelay(name);
+    await holding.refuse(name, ms);
+  }
+
+  #retryDue(): void {
+    const isDue = (name: string) => this.#wants(name, this.#prepared) && this.#failures.isDue(name);
+    if (this.#failures.accounts.some(isDue)) this.#queue();
+  }
+
+  /** Starts the first rounds, a few accounts at a time. */
+  #startAccounts(accounts: readonly RunningAccount[]): void {
+    const { clock } = this.#base;
+    const options = { concurrency: CONCURRENCY, timeout: LONGEST_START, clock, signal: this.#stopping.signal };
+    const start = (account: RunningAccount) => account.start();
+    const starting = startStaggered(accounts, { ...options, start }).finally(() => this.#starting.delete(starting));
+    this.#starting.add(starting);
+  }
+
+  /** Another replica may hold these accounts: nothing is sent or committed for them from now on. */
+  #revoke(names: readonly string[]): void {
+    for (const name of names) {
+      this.#sessions.get(name)?.revoke();
+      void this.#running.get(name)?.stop();
+    }
+  }
+
+  #followLeases(): void {
+    const { holding } = this.#base;
+    const isMissing = [NO_ACCOUNT, ...this.#prepared.desired.keys()].some(
+      name => this.#holds(name) && !this.#isOpen(name),
+    );
+    const isOpenElsewhere = this.#failures.accounts.some(name => holding?.isElsewhere(name));
+    if (isMissing || isOpenElsewhere || holding?.leaving().size) this.#queue();
+  }
+
+  /** Reconciles once more after the current run. */
+  #queue(): void {
+    if (this.#isQueued || this.#stopping.signal.aborted) return;
+    this.#isQueued = true;
+    void this.reconcile();
+  }
+}

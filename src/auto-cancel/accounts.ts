@@ -1,0 +1,382 @@
+import { createHash } from 'node:crypto';
+import type { Clock } from '../kit/clock.ts';
+import type { Log } from '../kit/log.ts';
+import type { Tracer } from '../kit/tracer.ts';
+import { autoCancelFamilies, autoCancelSamples } from '../metrics/auto-cancel.ts';
+import type { Source } from '../metrics/family.ts';
+import type { JournalEntry } from '../model/journal.ts';
+import type { CommandAnswer, OperatorCommand } from '../model/operator-command.ts';
+import type { Outbox } from '../notify/outbox.ts';
+import { createLoopSlot, type LoopSlot } from '../scheduler/loop-slot.ts';
+import { StoreError } from '../store/errors.ts';
+import { isGuardFailed, type Store } from '../store/store.ts';
+import type { Priority, Reader, Writer } from '../upstream/api.ts';
+import { type Walked, walkViewOf } from './callbacks.ts';
+import {
+  type AutoCancel as AccountAutoCancel,
+  type Brake,
+  createAutoCancel as createAccountAutoCancel,
+  createBrake,
+  createOrders,
+  type Explanation,
+  LEASE_MARGIN,
+  type Lease,
+  linesOfStops,
+  mayBeThere,
+  modeOf,
+  newestLines,
+  orderApproval,
+  pauseAutoCancel,
+  readJournal,
+  resultOf,
+  resumeAutoCancel,
+} from './index.ts';
+import { type AutoCancelOptions, accountMayAct } from './options.ts';
+
+/** Auto-cancel of the accounts of this process. */
+export interface AutoCancel {
+  /**
+   * Explains, for each account that tracks the failure callback with this dlqId or messageId, why it is or is not cancelled.
+   * `account`: only this one.
+   */
+  explain(id: string, account: string | undefined): readonly Explanation[];
+  /**
+   * Returns journal lines from a time on (milliseconds since the Unix epoch), the oldest first, at most the newest 10,000 or `most`.
+   * `account`: only this one. Rejects with StoreError.
+   */
+  journal(since: number, most?: number, account?: string): Promise<readonly JournalLine[]>;
+  /** Auto-cancel of each account. */
+  readonly accounts: readonly AccountAutoCancel[];
+  /** Executes an operator's command as the command line does. Rejects with StoreError, and with the reason of `signal`. */
+  command(command: OperatorCommand, signal: AbortSignal): Promise<CommandAnswer>;
+}
+
+type Body = (signal: AbortSignal) => Promise<void>;
+
+/** Auto-cancel of one account under one policy. */
+export interface OpenAutoCancel {
+  readonly own: AccountAutoCancel;
+  readonly source: Source;
+  /** Identity of its configuration: it is opened again when that changes. */
+  readonly policy: string;
+  /** Body of its loop; it never rejects. */
+  readonly run: Body;
+  /** Runs it in a loop from now on, if there is anything to do. */
+  start(): void;
+  /** Ends the loop, aborting look-ups. A request that is being sent is recorded first. */
+  stop(): Promise<void>;
+}
+
+export type { Explanation } from './index.ts';
+export type JournalLine = JournalEntry & { readonly account: string };
+
+/** The sections of the configuration that auto-cancel depends on. `timeout`: ms. */
+export interface AutoCancelSettings {
+  readonly autoCancel: AutoCancelOptions;
+  readonly accounts: readonly { readonly name: string; readonly upstream: { readonly timeout: number } }[];
+}
+
+export interface AutoCancelAccountsDeps {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly log: Log;
+  readonly tracer: Tracer;
+  /** Takes the notices of rules. */
+  readonly outbox: Pick<Outbox, 'post'>;
+  /** Alerts that are firing or of unknown state in an account, by name. */
+  readonly alertStates: (account: string) => ReadonlyMap<string, 'firing' | 'unknown'>;
+  /** Remaining lease time of an account (ms); undefined without replicas. */
+  readonly leaseLeft?: (account: string) => number | undefined;
+  /** Milliseconds between two checks for due work of an account, and between two reads of orders and the brake. */
+  readonly intervals: { readonly act: number; readonly orders: number };
+}
+
+/** Milliseconds for which a command waits for its order to be executed: orders are read once a second. */
+export const ORDER_WAIT = 10_000;
+
+/** Maximum number of journal lines in one response: about 10 MB of JSON. */
+const MOST_LINES = 10_000;
+
+/**
+ * All lines of some accounts' journals from a time on, the oldest first, with pauses and resumes that no agent has copied into
+ * them yet. Blocks the process while it reads.
+ */
+export async function readJournals(
+  store: Pick<Store, 'scan'>,
+  accounts: readonly string[],
+  since: number,
+): Promise<JournalLine[]> {
+  const lines: JournalLine[] = [];
+  const stops = await linesOfStops(store, Number.POSITIVE_INFINITY);
+  for (const account of accounts) {
+    const own = await readJournal(store, account);
+    const known = new Set(own.map(entry => 'order' in entry && entry.order));
+    for (const entry of [...own, ...stops.filter(({ order }) => !known.has(order))]) {
+      if (entry.at >= since) lines.push({ account, ...entry });
+    }
+  }
+  return lines.sort((a, b) => a.at - b.at);
+}
+
+/** The families of one account, as its numbers are. */
+function createSource({ account, numbers }: AccountAutoCancel): Source {
+  let last = { text: '', samples: autoCancelSamples(numbers()) };
+  return {
+    account,
+    families: Object.values(autoCancelFamilies),
+    revision() {
+      const samples = autoCancelSamples(numbers());
+      const text = JSON.stringify([...samples.values()]);
+      if (text !== last.text) last = { text, samples };
+      return last.text;
+    },
+    samples: () => last.samples,
+  };
+}
+
+const policyOf = ({ autoCancel }: AutoCancelSettings) =>
+  createHash('sha256').update(JSON.stringify(autoCancel)).digest('hex').slice(0, 16);
+
+/** Identity of what an account's auto-cancel depends on; undefined if auto-cancel is off. */
+export function policyFor(config: AutoCancelSettings, account: string): string | undefined {
+  const { mode, rules } = config.autoCancel;
+  return mode === 'off' || rules.length === 0 ? undefined : `${policyOf(config)} ${accountMayAct(config, account)}`;
+}
+
+/**
+ * Opens auto-cancel of one account. `before`: of the account's last session or policy, stopped. Rejects with StoreError, and with an
+ * Error if a journal line is damaged.
+ */
+function openOwn(
+  config: AutoCancelSettings,
+  account: ActingAccount,
+  deps: AutoCancelAccountsDeps,
+  brake: Brake,
+  before: AccountAutoCancel | undefined,
+): Promise<AccountAutoCancel> {
+  const { alertStates, store, leaseLeft } = deps;
+  const { name } = account;
+  const timeout = config.accounts.find(each => each.name === name)?.upstream.timeout ?? 0;
+  const leaseTime = store.replicas?.leaseTime ?? 0;
+  // A cancel may take longer if more lease time is left. Successful renewals always leave this much.
+  const needed = Math.min(timeout, leaseTime / 3) + LEASE_MARGIN;
+  function lease(): Lease | undefined {
+    const left = leaseLeft?.(name);
+    return left === undefined ? undefined : { left, needed };
+  }
+  const own = {
+    ...deps,
+    brake,
+    account: name,
+    options: config.autoCancel,
+    policy: policyOf(config),
+    walk: () => walkViewOf(account),
+    reader: account.at('look'),
+    lastReader: account.at('action'),
+    writer: accountMayAct(config, name) ? account.createWriter() : undefined,
+    isStopped: () => mayBeThere(config.autoCancel.stopFile),
+    clockSkew: account.clockSkew,
+    alertStates: () => alertStates(name),
+    lease,
+    replica: store.replicas?.self.id,
+  };
+  return createAccountAutoCancel(own, before);
+}
+
+/** Logs errors of a loop's body. An error that repeats is logged once until it ends: a store may be unavailable for hours. */
+function quietly(log: Log, what: string, work: Body): Body {
+  let last: string | undefined;
+  return async signal => {
+    try {
+      await work(signal);
+      last = undefined;
+    } catch (thrown) {
+      if (signal.aborted) return;
+      const error = String(thrown);
+      const kind = thrown instanceof StoreError ? thrown.name : error;
+      log[kind === last ? 'debug' : 'error']({ error }, what);
+      last = kind;
+    }
+  };
+}
+
+/** Executes commands that operators send over HTTP. */
+function commandOf({
+  brake,
+  ...deps
+}: Parameters<typeof orderApproval>[1] & {
+  readonly store: Store;
+  readonly brake: Brake;
+}): AutoCancel['command'] {
+  const { store, accounts, clock } = deps;
+  const stopped = async (before: { at: number; by: string; reason: string } | undefined): Promise<CommandAnswer> => {
+    // What is shown from now on includes it.
+    await brake.read();
+    return { ok: true, result: { accounts, ...(before && { before }) } };
+  };
+  return async (command, signal) => {
+    switch (command.kind) {
+      case 'pause':
+        return stopped(await pauseAutoCancel(store, command, { clock, signal, waiting: () => undefined }));
+      case 'resume':
+        try {
+          return await stopped(await resumeAutoCancel(store, command, clock));
+        } catch (error) {
+          if (isGuardFailed(error)) return { ok: false, why: RESUME_RACED };
+          throw error;
+        }
+      case 'approve': {
+        const found = await orderApproval(command, deps);
+        if ('why' in found) return { ok: false, why: found.why };
+        const executed = await resultOf(found.placed, store, { waitMs: ORDER_WAIT, clock, signal });
+        if (executed === 'waiting') return executed;
+        if (executed !== 'done') return { ok: false, why: executed.refused };
+        const { action, rule, placed } = found;
+        return { ok: true, result: { account: placed.account, action, rule } };
+      }
+    }
+  };
+}
+
+/** Why a resume was refused. */
+export const RESUME_RACED = 'auto-cancel was paused or resumed at the same moment: check who did, then try again';
+
+/** What auto-cancel uses of an account. */
+interface ActingAccount extends Walked {
+  readonly name: string;
+  at(priority: Priority): Reader;
+  createWriter(): Writer;
+  /** Difference between the wall clock and the service's clock (ms); undefined if it is unknown. */
+  readonly clockSkew: () => number | undefined;
+}
+
+/** Opens auto-cancel of accounts, and follows the brake and the orders of operators for those that are open. */
+export class AutoCancelAccounts {
+  readonly #deps: AutoCancelAccountsDeps;
+  readonly #brake: Brake;
+  readonly #open = new Map<string, OpenAutoCancel>();
+  readonly #orders: LoopSlot;
+  /** Body of the loop that reads the brake and executes orders, for the accounts that are open. It never rejects. */
+  readonly follow: Body;
+  #config: AutoCancelSettings;
+  #policy: string | undefined;
+
+  constructor(config: AutoCancelSettings, deps: AutoCancelAccountsDeps) {
+    this.#deps = deps;
+    this.#config = config;
+    this.#brake = createBrake(deps.store, deps.clock, deps.log);
+    this.#orders = createLoopSlot(deps);
+    this.follow = this.#createFollower();
+  }
+
+  /** Switches to a configuration. Accounts whose policy changes have been stopped, and are opened afterwards. */
+  use(config: AutoCancelSettings): void {
+    this.#config = config;
+  }
+
+  /** Executes orders that were placed while no agent ran, then follows brake and orders in a loop. */
+  async start(): Promise<void> {
+    this.#logRules();
+    await this.follow(new AbortController().signal);
+    const { orders } = this.#deps.intervals;
+    await this.#orders.run('orders', { every: orders, firstDelay: orders, body: this.follow });
+  }
+
+  /** Opens an account; undefined if auto-cancel is off. `before`: its last session or policy, stopped. Rejects as `openOwn`. */
+  async open(account: ActingAccount, before: OpenAutoCancel | undefined): Promise<OpenAutoCancel | undefined> {
+    const config = this.#config;
+    const policy = policyFor(config, account.name);
+    if (policy === undefined) return undefined;
+    const own = await openOwn(config, account, this.#deps, this.#brake, before?.own);
+    const loop = createLoopSlot(this.#deps);
+    const { act } = this.#deps.intervals;
+    const body = quietly(this.#deps.log, 'auto-cancel failed; it retries', signal => own.run(signal));
+    const opened: OpenAutoCancel = {
+      own,
+      source: createSource(own),
+      policy,
+      run: body,
+      start: () => {
+        own.begin();
+        if (own.isUsed) void loop.run(own, { every: act, firstDelay: act, body });
+      },
+      stop: async () => {
+        await loop.close();
+        if (this.#open.get(account.name) === opened) this.#open.delete(account.name);
+      },
+    };
+    this.#open.set(account.name, opened);
+    this.#logRules();
+    return opened;
+  }
+
+  /** Auto-cancel of the accounts that are open; undefined if it is off. */
+  view(): AutoCancel | undefined {
+    if (!this.#isOn()) return undefined;
+    const accounts = [...this.#open.values()].map(({ own }) => own);
+    const { store, clock } = this.#deps;
+    return {
+      accounts,
+      explain: (id, account) =>
+        accounts
+          .filter(each => account === undefined || each.account === account)
+          .flatMap(each => each.explain(id) ?? []),
+      async journal(since, most = MOST_LINES, only = undefined) {
+        const wanted = accounts.filter(({ account }) => (only ?? account) === account);
+        const lines = wanted.map(({ journal }) => journal.lines);
+        return newestLines(lines, since, most);
+      },
+      command: commandOf({
+        store,
+        accounts: this.#config.accounts.map(({ name }) => name),
+        stateOf: account => accounts.find(own => own.account === account)?.journal.state,
+        clock,
+        brake: this.#brake,
+      }),
+    };
+  }
+
+  /** Ends the loop of orders. Accounts are stopped one by one. */
+  close(): Promise<void> {
+    return this.#orders.close();
+  }
+
+  #isOn(): boolean {
+    const { mode, rules } = this.#config.autoCancel;
+    return mode !== 'off' && rules.length > 0;
+  }
+
+  #createFollower(): Body {
+    const { store, clock, log } = this.#deps;
+    const orders = createOrders({
+      store,
+      accounts: () =>
+        [...this.#open].map(([name, { own }]) => ({ name, policy: policyOf(this.#config), journal: own.journal })),
+      isConfigured: account => this.#config.accounts.some(({ name }) => name === account),
+      clock,
+      log,
+    });
+    const parts = [
+      quietly(log, 'the brake of auto-cancel could not be followed', () =>
+        this.#brake.follow([...this.#open.values()].map(({ own }) => own.journal)),
+      ),
+      quietly(log, 'operator commands could not be processed', () => orders.serve()),
+    ];
+    return async signal => {
+      if (this.#isOn()) for (const part of parts) await part(signal);
+    };
+  }
+
+  /** Logs the rules of each new policy. */
+  #logRules(): void {
+    const { clock, log } = this.#deps;
+    const policy = this.#isOn() ? policyOf(this.#config) : undefined;
+    if (policy === this.#policy) return;
+    this.#policy = policy;
+    const { mode, rules } = this.#config.autoCancel;
+    for (const rule of policy === undefined ? [] : rules) {
+      log.info({ rule: rule.name, mode: modeOf(rule, mode, clock.now()), policy }, 'auto-cancel rule is active');
+    }
+  }
+}

@@ -1,0 +1,55 @@
+import type { CallbackOptions, DlqFacts } from '../collectors/index.ts';
+import type { Clock } from '../kit/clock.ts';
+import type { CollectorState } from '../scheduler/board.ts';
+import type { WalkView } from './index.ts';
+import { allowedGap, judge, walkEvery, wantsUnreported } from './judge.ts';
+import { type AutoCancelOptions, defaultRule, type JudgingRule, rulesFor } from './options.ts';
+
+/** Rules that are judged for an account: none while auto-cancel is off. */
+export function rulesOf(
+  { autoCancel }: { readonly autoCancel: AutoCancelOptions },
+  account: string,
+): readonly JudgingRule[] {
+  return autoCancel.mode === 'off' ? [] : rulesFor(autoCancel, account);
+}
+
+/** What the rules require of the walks that track failure callbacks. */
+export function callbackOptions(
+  rules: readonly JudgingRule[],
+  rescanEvery: number,
+  clock: Pick<Clock, 'now' | 'monotonic'>,
+): CallbackOptions {
+  const every = walkEvery(rules, rescanEvery);
+  return {
+    track: entry => rules.some(rule => wantsUnreported(rule, entry)),
+    maxGap: allowedGap(rules, rescanEvery),
+    clockOffset: () => clock.now() - clock.monotonic(),
+    walkEvery: every,
+    isSuspected: (sighting, at) =>
+      judge(defaultRule, { sighting, id: sighting.entry.id, lastEventAt: undefined, askedAt: at }).verdict === 'stuck',
+  };
+}
+
+/** Whether the last attempt of a round came to its end, and in time. */
+function isFresh(state: CollectorState | undefined, round: string): boolean {
+  const status = state?.status();
+  const last = status?.rounds.find(each => each.round === round);
+  return status !== undefined && !status.withdrawn && last?.success === true && !last.stale;
+}
+
+/** Facts of an account about failure callbacks. */
+export interface Walked {
+  /** Undefined for a collector that is not enabled. */
+  state(collector: string): CollectorState | undefined;
+  /** Undefined before the first complete walk, and while the facts are withdrawn. */
+  dlqFacts(): DlqFacts | undefined;
+}
+
+/** What the board shows of failure callbacks now. */
+export function walkViewOf({ state, dlqFacts }: Walked): WalkView {
+  return {
+    facts: dlqFacts()?.tracked,
+    isFresh: isFresh(state('dlq'), 'full'),
+    eventsAreFresh: isFresh(state('events'), 'tail'),
+  };
+}

@@ -1,0 +1,236 @@
+import type { Account } from '../../agent/account.ts';
+import type { AccountSettings } from '../../agent/account-client.ts';
+import { openAccounts, type PartsDeps } from '../../agent/parts.ts';
+import { exposes } from '../../agent/shown-sources.ts';
+import { type EventsFacts, events } from '../../collectors/events/events.ts';
+import { createReplay } from '../../collectors/events/replay.ts';
+import { restoreMemory } from '../../collectors/events/rows.ts';
+import { schedulesOf } from '../../collectors/index.ts';
+import { createRoutes } from '../../collectors/routes.ts';
+import type { LoadedConfig } from '../../config/load.ts';
+import { withClosing } from '../../kit/closing.ts';
+import type { Family, Sample } from '../../metrics/family.ts';
+import { createMemoryStore } from '../../store/memory.ts';
+import { attachStore } from '../../store/open.ts';
+import type { Store } from '../../store/store.ts';
+import { createSeriesFile, type SeriesFile } from './series-file.ts';
+
+const MINUTE = 60_000;
+/** Events on a page of the log. */
+const PAGE = 1000;
+/** Where the account's spending of the day is stored. */
+const SPENT = 'budget/spent';
+/** Where the checkpoint of the event log is stored. */
+const CHECKPOINT = 'events/checkpoint';
+
+/** Anomalies of the log happen when it is read: the log itself does not contain them. */
+const OF_READING: ReadonlySet<string> = new Set(['gaps', 'late', 'duplicates']);
+/** Families that the log determines, by their keys. */
+const WRITTEN: ReadonlyMap<string, Family> = new Map(
+  Object.entries(events.families).filter(([key, { type }]) => type !== 'gauge' && !OF_READING.has(key)),
+);
+
+/** What is to be written. Times: milliseconds since the Unix epoch. */
+export interface BackfillOrder {
+  readonly from: number;
+  /** Default: when the agent started to count, or now if it never ran. */
+  readonly to: number | undefined;
+  /** Labels of every series beside those of /metrics. */
+  readonly labels: (account: string) => Readonly<Record<string, string>>;
+}
+
+/** How far the reading is. */
+export interface BackfillProgress {
+  readonly account: string;
+  readonly from: number;
+  readonly readTo: number;
+  readonly to: number;
+  readonly events: number;
+  readonly requests: number;
+}
+
+/** Result for one account. Times: milliseconds since the Unix epoch. */
+export interface Backfilled {
+  readonly account: string;
+  /** The first and last point in time that was written; undefined where nothing was. */
+  readonly written: { readonly from: number; readonly to: number; readonly points: number } | undefined;
+  readonly events: number;
+  readonly requests: number;
+  /** As few as there can be for so many events. */
+  readonly leastRequests: number;
+  /** What else is to be known. */
+  readonly notes: readonly string[];
+  /** Why nothing was written. */
+  readonly refusal: string | undefined;
+}
+
+/** What can't be told, and therefore is not written. */
+class Refusal extends Error {}
+
+/** The range of one account. Times: milliseconds since the Unix epoch. */
+interface Part {
+  readonly from: number;
+  readonly to: number;
+  /** Whether the log surely holds all of it. */
+  readonly isKept: boolean;
+  readonly notes: readonly string[];
+}
+
+const iso = (time: number) => new Date(time).toISOString();
+const nextMark = (time: number) => Math.ceil(time / MINUTE) * MINUTE;
+
+/** How an account's log is folded. */
+function reading({ name, collect, objectives }: AccountSettings, { config }: LoadedConfig) {
+  const services = {
+    onTimeWithin: objectives.onTimeWithin,
+    routes: createRoutes(collect.routes),
+    schedules: schedulesOf(config.schedules, name),
+  };
+  return { options: collect.events, services, isExposed: exposes(collect) };
+}
+
+type Reading = ReturnType<typeof reading>;
+
+/** Returns since when the agent counts the account's events, in milliseconds since the Unix epoch; undefined if it never ran. */
+async function countedSince(
+  { name }: AccountSettings,
+  { options, services }: Reading,
+  store: Store | undefined,
+): Promise<number | undefined> {
+  const stored = (await store?.scan(name, CHECKPOINT))?.get(CHECKPOINT);
+  if (stored === undefined) return undefined;
+  return restoreMemory(new Map([['checkpoint', stored]]), options, services).checkpoint?.floor;
+}
+
+/** Throws Refusal. */
+function partOf(
+  { from, to }: BackfillOrder,
+  { retention, collect }: AccountSettings,
+  floor: number | undefined,
+  now: number,
+): Part {
+  const settled = now - collect.events.overlap;
+  const until = Math.min(to ?? floor ?? settled, settled);
+  if (floor !== undefined && until > floor) {
+    throw new Refusal(`the agent counts events since ${iso(floor)}: give that or less as --to`);
+  }
+  const kept = retention.events === null ? Number.NEGATIVE_INFINITY : now - retention.events;
+  const notes = kept > from ? [`begins at ${iso(kept)}: the log is kept for no longer (retention.events)`] : [];
+  const first = nextMark(Math.max(from, kept));
+  if (first > until) throw new Refusal(`no minute begins between ${iso(Math.max(from, kept))} and ${iso(until)}`);
+  return { from: first, to: until, isKept: retention.events !== null, notes };
+}
+
+/** Returns a function that writes a point in time (milliseconds since the Unix epoch) of one account to the file. */
+function pointWriter(file: SeriesFile, account: string, isExposed: (family: string) => boolean) {
+  const families = [...WRITTEN].filter(([, { name }]) => isExposed(name));
+  const started = new Set<number>();
+  return (at: number, facts: EventsFacts) => {
+    file.begin(at);
+    const samples: Readonly<Record<string, readonly Sample[] | undefined>> = events.samples(facts);
+    for (const [key, family] of families) {
+      for (const sample of samples[key] ?? []) {
+        const number = file.of(account, family, sample);
+        if (!started.has(number)) file.startAtZero(number);
+        started.add(number);
+        file.set(number, sample.value);
+      }
+    }
+  };
+}
+
+/** Reads the range of one account and writes it to the file. */
+async function fill(
+  { from, to, isKept, notes }: Part,
+  account: Account,
+  { options, services, isExposed }: Reading,
+  file: SeriesFile,
+  { signal, onProgress }: BackfillDeps,
+): Promise<Backfilled> {
+  const { name } = account;
+  const requests = account.spent().requests;
+  const write = pointWriter(file, name, isExposed);
+  let written: Backfilled['written'];
+  const { steps, found } = createReplay(account.at('background'), options, services, { from, to }, signal);
+  for await (const { at, facts } of steps) {
+    onProgress({ account: name, from, to, ...found, requests: account.spent().requests - requests });
+    // If the retention is unknown, an empty log before the first listed event does not prove that nothing happened.
+    if (!isKept && (found.oldest === undefined || at <= found.oldest - MINUTE)) continue;
+    write(at, facts);
+    written = { from: written?.from ?? at, to: at, points: (written?.points ?? 0) + 1 };
+  }
+  const unread = found.rejected > 0 ? [`${found.rejected} rows of the log could not be read`] : [];
+  return {
+    account: name,
+    written,
+    events: found.events,
+    requests: account.spent().requests - requests,
+    leastRequests: Math.ceil(found.events / PAGE),
+    notes: [...notes, ...unread],
+    refusal: undefined,
+  };
+}
+
+export interface BackfillDeps extends Pick<PartsDeps, 'env' | 'clock' | 'random'> {
+  readonly signal: AbortSignal;
+  readonly onProgress: (progress: BackfillProgress) => void;
+  /** Takes the output, piece by piece; called only when all is read. */
+  readonly write: (pieces: Iterable<string>) => Promise<void>;
+}
+
+/** What the agent's store says; undefined where it is in the agent's memory, or not there yet. */
+async function storeOf({ config }: LoadedConfig, env: PartsDeps['env']): Promise<Store | undefined> {
+  try {
+    return await attachStore(config.store, { env });
+  } catch (error) {
+    const reason = error instanceof Error && 'reason' in error ? error.reason : undefined;
+    if (reason !== 'missing' && reason !== 'unshared') throw error;
+    return undefined;
+  }
+}
+
+/** A store of its own, in which the day's spending goes on from the agent's. */
+async function ownStore(accounts: readonly AccountSettings[], store: Store | undefined): Promise<Store> {
+  const own = createMemoryStore();
+  for (const { name } of accounts) {
+    const spent = (await store?.scan(name, SPENT))?.get(SPENT);
+    if (spent !== undefined) await own.commit(name, [{ key: SPENT, value: spent }]);
+  }
+  return own;
+}
+
+/**
+ * Reads the remaining event log of a range, and writes the counters and histograms that an agent would have shown, one point a
+ * minute. A refused account is reported and not written. Rejects with StoreError, or with the service's error.
+ */
+export function backfill(loaded: LoadedConfig, order: BackfillOrder, deps: BackfillDeps): Promise<Backfilled[]> {
+  return withClosing(async closing => {
+    const { config } = loaded;
+    const store = await storeOf(loaded, deps.env);
+    if (store) closing.add('store', () => store.close());
+    const own = await ownStore(config.accounts, store);
+    const alone = { ...config, store: { ...config.store, kind: 'memory' as const } };
+    const parts = { ...deps, openStore: async () => own };
+    const accounts = await openAccounts({ ...loaded, config: alone }, parts, closing);
+    const file = createSeriesFile(order.labels);
+    closing.add('temporary file', file.close);
+    const done: Backfilled[] = [];
+    for (const settings of config.accounts) {
+      const account = accounts.find(({ name }) => name === settings.name);
+      if (!account || !settings.collect.events.enabled) continue;
+      const how = reading(settings, loaded);
+      const now = deps.clock.now();
+      try {
+        const part = partOf(order, settings, await countedSince(settings, how, store), now);
+        done.push(await fill(part, account, how, file, deps));
+        file.endAccount();
+      } catch (error) {
+        if (!(error instanceof Refusal)) throw error;
+        const cost = { events: 0, requests: 0, leastRequests: 0 };
+        done.push({ account: settings.name, written: undefined, ...cost, notes: [], refusal: error.message });
+      }
+    }
+    if (done.some(({ written }) => written)) await deps.write(file.text());
+    return done;
+  });
+}

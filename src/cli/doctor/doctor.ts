@@ -1,0 +1,124 @@
+import { ConfigError, formatFault, type LoadedConfig, loadConfig, loadStoreSettings } from '../../config/load.ts';
+import { createSecretValues } from '../../config/secrets.ts';
+import type { Clock } from '../../kit/clock.ts';
+import { type Closing, withClosing } from '../../kit/closing.ts';
+import { inParallel } from '../../kit/in-parallel.ts';
+import type { StoreOptions } from '../../store/options.ts';
+import { createDispatcher } from '../../upstream/dispatcher.ts';
+import { createDispatchers } from '../../upstream/dispatchers.ts';
+import { environmentFaults } from '../otlp-environment.ts';
+import { type CheckLine, type Checklist, createChecklist, fail, LONGEST_CHECK, ok, skip, warn } from './checklist.ts';
+import { checkPermissions, checkStopFile } from './files.ts';
+import { checkPort } from './ports.ts';
+import { checkReceivers } from './receivers.ts';
+import { checkAccount } from './service.ts';
+import { checkDisk, checkStore, holderOf } from './store.ts';
+
+export type { CheckLine } from './checklist.ts';
+
+export interface DoctorDeps {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly clock: Clock;
+  /** A number from 0 up to 1. */
+  readonly random: () => number;
+  readonly signal: AbortSignal;
+  /** Milliseconds that one check may take; default: 10 s. */
+  readonly timeout?: number | undefined;
+}
+
+export interface Diagnosis {
+  readonly lines: readonly CheckLine[];
+  readonly isConfigValid: boolean;
+}
+
+/** Accounts that are looked at, at the same time. */
+const AT_A_TIME = 8;
+
+async function storeLines(list: Checklist, options: StoreOptions, env: DoctorDeps['env']): Promise<void> {
+  await list.check('store', () => checkStore(options, env));
+  await list.check('disk', () => checkDisk(options));
+}
+
+/** What can be said without a valid configuration. */
+async function withoutConfig(
+  file: string,
+  { faults, warnings }: ConfigError,
+  env: DoctorDeps['env'],
+  list: Checklist,
+): Promise<void> {
+  for (const fault of faults) {
+    await list.check('configuration', () => fail(formatFault(fault), 'fix it: docs/config.md'));
+  }
+  for (const each of warnings) await list.check('configuration', () => warn(formatFault(each), 'see docs/config.md'));
+  try {
+    await storeLines(list, loadStoreSettings(file).store, env);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    await list.check('store', () => skip('needs configuration'));
+  }
+  for (const name of ['permissions', 'port', 'accounts', 'notifiers']) {
+    await list.check(name, () => skip('needs configuration'));
+  }
+}
+
+async function localLines({ file, config, hash, warnings }: LoadedConfig, deps: DoctorDeps, list: Checklist) {
+  const names = config.accounts.map(({ name }) => name);
+  const shown = names.length > 5 ? `${names.slice(0, 5).join(', ')} …` : names.join(', ');
+  await list.check('configuration', () =>
+    ok(`${file}, ${names.length} account${names.length === 1 ? '' : 's'}: ${shown}`),
+  );
+  for (const each of warnings) await list.check('configuration', () => warn(formatFault(each), 'see docs/config.md'));
+  for (const fault of environmentFaults(config, deps.env)) {
+    await list.check('environment', () => fail(fault, 'an agent would not start: change the variable'));
+  }
+  for (const found of checkPermissions(file, config)) await list.check('permissions', () => found);
+  await storeLines(list, config.store, deps.env);
+  await list.check('stop file', () => checkStopFile(config));
+  await withClosing(async closing => {
+    const dispatcher = openDispatcher(closing, deps);
+    const { listen, probesListen, webConfigFile, allowedHosts } = config.server;
+    const [hostHeader] = allowedHosts;
+    const port = { dispatcher, hash, holder: holderOf(config.store), hostHeader, isGuarded: webConfigFile !== null };
+    await list.check('port', signal => checkPort(listen, port, signal));
+    if (probesListen === null) return;
+    await list.check('port for probes', signal => checkPort(probesListen, { ...port, isGuarded: true }, signal));
+  });
+}
+
+function openDispatcher(closing: Closing, { timeout = LONGEST_CHECK }: DoctorDeps) {
+  const dispatcher = createDispatcher({ connectTimeout: timeout });
+  closing.add('connections', () => dispatcher.destroy());
+  return dispatcher;
+}
+
+async function accountLines({ config }: LoadedConfig, deps: DoctorDeps): Promise<CheckLine[]> {
+  const lines: (readonly CheckLine[])[] = [];
+  await withClosing(async closing => {
+    const dispatchers = createDispatchers(deps.env);
+    const secrets = createSecretValues(config, deps.env);
+    closing.add('connections', () => dispatchers.destroy());
+    await inParallel(config.accounts, AT_A_TIME, async (account, index) => {
+      lines[index] = await checkAccount(account, { ...deps, config, dispatchers, secrets });
+    });
+  });
+  return lines.flat();
+}
+
+/**
+ * Looks at everything that a configuration needs, and changes nothing: no state is written, no cancel and no alert is sent.
+ * Rejects only with the reason of an aborted signal.
+ */
+export async function examine(file: string, deps: DoctorDeps): Promise<Diagnosis> {
+  const list = createChecklist(deps);
+  let loaded: LoadedConfig;
+  try {
+    loaded = loadConfig(file, deps.env);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    await withoutConfig(file, error, deps.env, list);
+    return { lines: list.lines, isConfigValid: false };
+  }
+  await localLines(loaded, deps, list);
+  const [accounts, receivers] = await Promise.all([accountLines(loaded, deps), checkReceivers(loaded.config, deps)]);
+  return { lines: [...list.lines, ...accounts, ...receivers], isConfigValid: true };
+}

@@ -1,0 +1,173 @@
+import { type AccountSettings, type ClientDeps, createAccountClient } from '../../agent/account-client.ts';
+import { withDeadline } from '../../kit/clock.ts';
+import type { Log } from '../../kit/log.ts';
+import type { SecretSetting } from '../../kit/secret.ts';
+import {
+  createFilterProof,
+  createReportedFields,
+  type DlqQuery,
+  type ListPage,
+  type Reader,
+} from '../../upstream/api.ts';
+import { type Reason, UpstreamError } from '../../upstream/errors.ts';
+import { type Finding, fail, LONGEST_CHECK, ok, warn } from './checklist.ts';
+import { createRecorder } from './recorder.ts';
+
+export interface ReadDeps extends Pick<ClientDeps, 'env' | 'dispatchers' | 'clock' | 'random' | 'secrets'> {
+  /** Milliseconds that one check may take; default: 10 s. */
+  readonly timeout?: number | undefined;
+}
+
+/** A read, as a finding; `reason` of one that failed. */
+export interface Attempt {
+  readonly finding: Finding;
+  readonly reason?: Reason;
+  /** The service's explanation of the failure. */
+  readonly serviceError?: string | undefined;
+}
+
+/** The reads of one account, with one of its tokens, on a budget of their own. All are counted by the service alone. */
+export interface Reads {
+  readonly lists: Readonly<Record<ListName, (signal: AbortSignal) => Promise<Attempt>>>;
+  /** The first page of a DLQ filter, compared with its `match`; the queue is read before. */
+  filter(match: DlqQuery, signal: AbortSignal): Promise<Finding>;
+  /** A single flow-control key: one that is watched, else one that the list had; undefined when there is none. */
+  key(signal: AbortSignal): Promise<Attempt | undefined>;
+  /** What the reads say of the token that they were sent with; undefined when they say nothing. */
+  token(attempts: readonly Attempt[]): Finding | undefined;
+}
+
+/** The lists there are, by the key of their collector in `collect`. */
+export type ListName = 'dlq' | 'events' | 'flowControl';
+
+const DAY = 86_400_000;
+
+const quiet: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => quiet };
+
+/** What to do about a read that failed. */
+const REMEDIES: Readonly<Record<Reason, string>> = {
+  unauthorized: 'replace the token: docs/tokens.md',
+  forbidden: 'give the token permission to read this, or disable the collector',
+  not_found: 'check baseUrl and paths',
+  rate_limited: 'lower budget.requestsPerSecond, or try again later',
+  server: 'look at the status page of the service',
+  network: 'look at the way there: route, firewall, proxy',
+  timeout: 'look at the way there: route, firewall, proxy',
+  refused: 'check baseUrl and paths',
+  invalid_response: 'this is not what was asked for: check baseUrl and paths',
+  bug: 'report this line',
+};
+
+const FILTER_REMEDY = 'check the match of the filter: docs/dead-letters.md#filters';
+
+function placeOf(setting: SecretSetting): string {
+  if ('env' in setting) return `in the environment variable ${setting.env}`;
+  return 'file' in setting ? `in ${setting.file}` : 'in the configuration file';
+}
+
+function pageFinding(
+  { count, rejected }: { readonly count: number; readonly rejected: number },
+  what: string,
+  more = '',
+): Finding {
+  const detail = `${count} ${what}${more}`;
+  if (rejected === 0) return ok(detail);
+  return warn(`${detail}, ${rejected} unreadable rows`, 'look up docs/runbooks/DeliveryRowsRejected.md');
+}
+
+async function firstPage<Row>(
+  pages: AsyncIterator<ListPage<Row>>,
+  what: string,
+  take: (rows: readonly Row[]) => void = () => {},
+): Promise<Finding> {
+  const next = await pages.next();
+  if (next.done) return ok(`0 ${what}`);
+  const { rows, rejected, isLast } = next.value;
+  take(rows);
+  return pageFinding({ count: rows.length, rejected }, what, isLast ? '' : ' on the first page');
+}
+
+export function openReads(settings: AccountSettings, deps: ReadDeps): Reads {
+  const { collect, paths } = settings;
+  const { timeout = LONGEST_CHECK, clock } = deps;
+  const recorder = createRecorder();
+  const client = createAccountClient(settings, {}, undefined, {
+    ...deps,
+    requestSeconds: { observe() {} },
+    log: quiet,
+    tracer: recorder.tracer,
+  });
+  const reader: Reader = client.at('look');
+  let listedKey: string | undefined;
+  const reported = createReportedFields(collect.dlq.filters.map(({ match }) => match));
+
+  async function attempt(signal: AbortSignal, read: (signal: AbortSignal) => Promise<Finding>): Promise<Attempt> {
+    const since = recorder.count();
+    try {
+      // A little less than the check has, so that what the tries met can still be said.
+      return { finding: await withDeadline(timeout * 0.9, signal, read) };
+    } catch (error) {
+      if (error instanceof UpstreamError) {
+        const { message, reason, serviceError } = error;
+        return { finding: fail(message, REMEDIES[reason]), reason, serviceError };
+      }
+      const reason = recorder.lastFailure(since);
+      if (signal.aborted || reason === undefined) throw error;
+      return { finding: fail(`${reason}, for as long as it was tried`, REMEDIES[reason]), reason };
+    }
+  }
+
+  return {
+    lists: {
+      dlq: signal => attempt(signal, inTime => firstPage(reader.dlqPages({}, inTime), 'entries', reported.add)),
+      events: signal =>
+        attempt(signal, async inTime => {
+          const pages = reader.eventPages({ fromDate: clock.now() - DAY }, inTime);
+          const found = await firstPage(pages, 'events of the last day');
+          return { ...found, detail: `${recorder.lastPath()}: ${found.detail}` };
+        }),
+      flowControl: signal =>
+        attempt(signal, async inTime => {
+          let count = 0;
+          const rejected = await reader.flowControl(inTime, ({ key }) => {
+            listedKey ??= key;
+            count += 1;
+          });
+          return pageFinding({ count, rejected }, 'keys');
+        }),
+    },
+    async filter(match, signal) {
+      const proof = createFilterProof(match, reported);
+      const { finding, reason } = await attempt(signal, async inTime =>
+        firstPage(reader.dlqPages(match, inTime), 'entries', proof.add),
+      );
+      if (reason === 'refused' || reason === 'not_found') return { ...finding, todo: FILTER_REMEDY };
+      const contradiction = proof.contradiction();
+      if (contradiction) return fail(contradiction.message, FILTER_REMEDY);
+      if (finding.status !== 'ok' || proof.isProven()) return finding;
+      return warn(`${finding.detail}; rows do not report every field of match`, FILTER_REMEDY);
+    },
+    async key(signal) {
+      const [watched] = collect.flowControl.watch;
+      const key = watched ?? listedKey;
+      if (key === undefined) return undefined;
+      return attempt(signal, async inTime => {
+        const entry = await reader.flowControlKey(key, inTime);
+        if (entry) return ok(paths.flowControlKey);
+        const detail = `${paths.flowControlKey} does not show the key that was asked for`;
+        const todo = 'check collect.flowControl.watch, and paths.flowControlKey';
+        return watched === undefined ? ok(`${detail}; only collect.flowControl.watch needs it`) : warn(detail, todo);
+      });
+    },
+    token(attempts) {
+      const place = placeOf(settings.token);
+      const none = attempts.find(({ reason }) => reason === 'unauthorized');
+      const why = none?.serviceError === undefined ? '' : `: ${none.serviceError}`;
+      if (client.isTokenRejected()) return fail(`the service rejects the one ${place}${why}`, REMEDIES.unauthorized);
+      if (none) return fail(none.finding.detail, REMEDIES.unauthorized);
+      if (client.isTokenKnown()) return ok(`the service accepts the one ${place}`);
+      if (!attempts.some(({ reason }) => reason === 'forbidden')) return undefined;
+      return fail(`the one ${place} may read nothing`, REMEDIES.forbidden);
+    },
+  };
+}

@@ -1,0 +1,65 @@
+import type { Config } from '../../config/schema.ts';
+import type { Clock } from '../../kit/clock.ts';
+import { withClosing } from '../../kit/closing.ts';
+import { otlpAddress } from '../../kit/otlp-receiver.ts';
+import { isPushed, targetOf } from '../../push/target.ts';
+import { createDispatcher } from '../../upstream/dispatcher.ts';
+import { tokenSource } from '../../upstream/token.ts';
+import { type CheckLine, createChecklist, fail, LONGEST_CHECK, skip } from './checklist.ts';
+import { checkConnection, checkDns } from './connection.ts';
+
+interface ReceiverDeps {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** Milliseconds that one check may take; default: 10 s. */
+  readonly timeout?: number | undefined;
+}
+
+/** Undefined where the environment asks for what is not there, which has a line of its own. */
+function pushAddress({ push }: Config, env: ReceiverDeps['env']): string | undefined {
+  try {
+    return targetOf(push.metrics, env).url;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Where the agent sends alerts, heartbeats, spans and metrics, by name. An address may itself be a secret. */
+function receiversOf(
+  config: Config,
+  env: ReceiverDeps['env'],
+): readonly (readonly [name: string, address: () => Promise<string> | string | undefined])[] {
+  const { alerts, heartbeat, tracing, push } = config;
+  return [
+    ...alerts.notifiers.flatMap(({ name, alertmanager, webhook }) => [
+      ...(alertmanager?.urls ?? []).map(url => [`notifier ${name}`, () => url.reveal()] as const),
+      ...(webhook ? [[`notifier ${name}`, async () => (await tokenSource(webhook.url, env)()).reveal()] as const] : []),
+    ]),
+    ...(heartbeat ? [['heartbeat', async () => (await tokenSource(heartbeat.url, env)()).reveal()] as const] : []),
+    ...(tracing.enabled ? [['tracing', () => otlpAddress('traces', tracing.endpoint, env).url] as const] : []),
+    ...(isPushed(push.metrics, env) ? [['push.metrics', () => pushAddress(config, env)] as const] : []),
+  ];
+}
+
+/** TCP and TLS to each of them; nothing is sent. Of an address only scheme, host and port are shown. */
+export async function checkReceivers(config: Config, deps: ReceiverDeps): Promise<readonly CheckLine[]> {
+  const { signal, timeout = LONGEST_CHECK, clock } = deps;
+  return withClosing(async closing => {
+    const dispatcher = createDispatcher({ connectTimeout: timeout });
+    closing.add('connections', () => dispatcher.destroy());
+    const all = receiversOf(config, deps.env).map(async ([name, address]) => {
+      const list = createChecklist({ signal, timeout });
+      await list.check(name, async () => {
+        const found = await Promise.resolve(address()).catch(() => '');
+        if (found === undefined) return skip('needs environment');
+        const url = URL.parse(found);
+        if (!url) return fail('its address is not there, or is none', 'check the file or variable that holds it');
+        const dns = await checkDns(url.hostname);
+        return dns.status === 'ok' ? checkConnection({ dispatcher, now: clock.now }, url) : dns;
+      });
+      return list.lines;
+    });
+    return (await Promise.all(all)).flat();
+  });
+}

@@ -1,0 +1,144 @@
+import { allowedGap, judge, wantsUnreported } from '../auto-cancel/judge.ts';
+import { createTracker } from '../collectors/dlq/callbacks.ts';
+import { ConfigError } from '../config/load.ts';
+import type { RuleCase } from '../config/rule-cases.ts';
+import type { Config } from '../config/schema.ts';
+import { formatDuration } from '../kit/duration.ts';
+import { ownFamilies } from '../metrics/own.ts';
+import type { Finding, Holds } from '../model/finding.ts';
+import type { DlqEntry } from '../model/message.ts';
+import { alertFamilies, collectorsOf } from '../rules/families.ts';
+import type { AlertCondition } from '../rules/options.ts';
+import { prometheusRules } from '../rules/promql.ts';
+import { toDlqEntry } from '../upstream/wire.ts';
+
+type Expected = RuleCase['expect'][number];
+
+/** What became of one expectation of a case. */
+export interface RuleCheck {
+  readonly expected: Expected;
+  readonly verdict: Expected['verdict'];
+  /** Of a verdict that a rule has. */
+  readonly finding: Finding | undefined;
+  readonly isAsExpected: boolean;
+}
+
+/** Which of its values each predicate of each rule was seen to have. */
+export type Coverage = ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<Holds>>>;
+
+const RESCAN_EVERY = 600_000;
+
+/** The rules that a case is about, and how often its account's queue is walked. */
+function rulesOf({ autoCancel, account, rescanEvery, fault }: RuleCase, config: Config | undefined) {
+  const { rules, idFrom } = autoCancel ?? config?.autoCancel ?? { rules: [], idFrom: 'dlqId' as const };
+  if (rules.length === 0) {
+    throw new ConfigError([fault([], 'there is no rule to test: give autoCancel.rules here, or --config')]);
+  }
+  if (account !== undefined && config && !config.accounts.some(({ name }) => name === account)) {
+    throw new ConfigError([fault(['account'], `there is no account called ${account} in the configuration`)]);
+  }
+  const collect = config?.accounts.find(({ name }) => account === undefined || name === account)?.collect;
+  const configured = collect?.dlq.rescanEvery;
+  return {
+    idFrom,
+    rescanEvery: rescanEvery ?? configured ?? RESCAN_EVERY,
+    rules: rules.filter(({ accounts }) => account === undefined || accounts === null || accounts.includes(account)),
+  };
+}
+
+/** The rows of a case as the agent would read them. */
+function readRows({ snapshots, fault }: RuleCase): DlqEntry[][] {
+  return snapshots.map(({ dlq }, snapshot) =>
+    dlq.map((row, number) => {
+      const entry = toDlqEntry(row);
+      if (entry) return entry;
+      throw new ConfigError([fault(['snapshots', snapshot, 'dlq', number], 'must have a dlqId or a messageId')]);
+    }),
+  );
+}
+
+/** The newest event that is known at `at` of an entry's message and its callback's. */
+function lastEventAt({ events }: RuleCase, { messageId, callbackMessageId }: DlqEntry, at: number) {
+  if (!events) return undefined;
+  const times = events
+    .filter(event => event.at <= at && [messageId, callbackMessageId].includes(event.messageId))
+    .map(event => event.at);
+  return times.length === 0 ? ('none' as const) : Math.max(...times);
+}
+
+function toCheck(expected: Expected, finding: Finding | undefined): RuleCheck {
+  const verdict = finding?.verdict ?? 'not_listed';
+  const isReason = expected.reason === undefined || expected.reason === finding?.reason;
+  return { expected, verdict, finding, isAsExpected: expected.verdict === verdict && isReason };
+}
+
+/**
+ * Takes a case through what the agent does: rows are read and tracked as it does, and each expectation is judged as it
+ * would be then. Throws ConfigError where the case makes no sense.
+ */
+export function testRules(ruleCase: RuleCase, config: Config | undefined): RuleCheck[] {
+  const { rules, idFrom, rescanEvery } = rulesOf(ruleCase, config);
+  const rows = readRows(ruleCase);
+  const tracker = createTracker({
+    track: entry => rules.some(rule => wantsUnreported(rule, entry)),
+    maxGap: allowedGap(rules, rescanEvery),
+  });
+  const walks = ruleCase.walks.filter(({ snapshot }) => ruleCase.snapshots[snapshot]?.complete);
+  let next = 0;
+  let listed: readonly DlqEntry[] = [];
+
+  function check(expected: Expected, index: number): RuleCheck {
+    for (; (walks[next]?.at ?? Infinity) <= expected.at; next++) {
+      const { at, snapshot } = walks[next] as (typeof walks)[number];
+      listed = rows[snapshot] ?? [];
+      tracker.observe(listed, at);
+    }
+    const rule = rules.find(({ name }) => name === expected.rule);
+    if (!rule) {
+      const message = `there is no rule called ${expected.rule}; there are: ${rules.map(({ name }) => name).join(', ')}`;
+      throw new ConfigError([ruleCase.fault(['expect', index, 'rule'], message)]);
+    }
+    const entry = listed.find(({ id }) => id === expected.dlqId);
+    if (!entry) return toCheck(expected, undefined);
+    const lastWalk = tracker.facts()?.at ?? expected.at;
+    // One that is not tracked was never seen in progress, and a rule says why it is left alone.
+    const sighting = tracker.facts()?.sightings.find(({ entry: { id } }) => id === entry.id) ?? {
+      entry,
+      firstSeenAt: lastWalk,
+      lastSeenAt: lastWalk,
+      snapshots: 1,
+      episode: '',
+    };
+    const { at } = expected;
+    const seen = { sighting, id: entry[idFrom], lastEventAt: lastEventAt(ruleCase, sighting.entry, at), askedAt: at };
+    return toCheck(expected, judge(rule, seen));
+  }
+
+  const checks = [...ruleCase.expect.entries()]
+    .sort(([, a], [, b]) => a.at - b.at)
+    .map(([index, expected]) => ({ index, check: check(expected, index) }));
+  return checks.sort((a, b) => a.index - b.index).map(({ check }) => check);
+}
+
+/** What the checks of all cases have shown of each rule. */
+export function coverageOf(checks: readonly RuleCheck[]): Coverage {
+  const coverage = new Map<string, Map<string, Set<Holds>>>();
+  for (const { finding } of checks) {
+    if (!finding) continue;
+    const rule = coverage.get(finding.rule) ?? new Map<string, Set<Holds>>();
+    coverage.set(finding.rule, rule);
+    for (const { name, holds } of finding.predicates) rule.set(name, (rule.get(name) ?? new Set()).add(holds));
+  }
+  return coverage;
+}
+
+/** The alerts of a configuration as rules of Prometheus (2.42 and newer), and how often they are to be evaluated. */
+export function configuredAlerts({ alerts: { rules, evaluateEvery } }: Pick<Config, 'alerts'>) {
+  const metrics = {
+    up: ownFamilies.up,
+    family: (metric: string) => alertFamilies.get(metric)?.family ?? { name: metric, labels: [] },
+    // That data is stale can be judged while it is.
+    collectorsOf: (when: AlertCondition) => (when.kind === 'stale' ? [] : collectorsOf(when)),
+  };
+  return { interval: formatDuration(evaluateEvery), rules: prometheusRules(rules, metrics) };
+}

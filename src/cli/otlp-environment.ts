@@ -1,0 +1,26 @@
+import type { Config } from '../config/schema.ts';
+import { otlpReceiver } from '../kit/otlp-receiver.ts';
+import { type Env, isPushed, targetOf } from '../push/target.ts';
+import { hasLifecycles, isTraced } from '../telemetry/message-traces.ts';
+import { isOtlp, tracesProtocol } from '../telemetry/protocol.ts';
+
+/** What OpenTelemetry's variables ask for that is not there, in the words with which an agent refuses to start. Never a secret. */
+export function environmentFaults(config: Config, env: Env): string[] {
+  const { push, tracing } = config;
+  const checks = [
+    () =>
+      (hasLifecycles(config, env) || (isTraced(config, env) && isOtlp(env))) && [
+        tracesProtocol(env),
+        otlpReceiver('traces', tracing, env),
+      ],
+    () => isPushed(push.metrics, env) && targetOf(push.metrics, env),
+  ];
+  return checks.flatMap(check => {
+    try {
+      check();
+      return [];
+    } catch (error) {
+      return [error instanceof Error ? error.message : String(error)];
+    }
+  });
+}

@@ -1,0 +1,286 @@
+import { z } from 'zod';
+import { Duration } from '../../kit/duration.ts';
+import { recordOf } from '../../kit/record.ts';
+import { gauge, type Sample } from '../../metrics/family.ts';
+import { FLOW_STATES } from '../../model/flow-state.ts';
+import type { FlowControlEntry } from '../../model/message.ts';
+import { type Members, OTHER, seriesDropped } from '../cap.ts';
+import { type Collector, defineKind, type Folded } from '../collector.ts';
+import { createKeyList, type KeyFacts, type ReadList } from '../key-list.ts';
+import type { Attempts } from './attempts.ts';
+import { type Audit, type AuditedKey, createAudit } from './audit.ts';
+
+const globs = z.array(z.string().min(1)).max(1000).default([]);
+
+const options = z.strictObject({
+  enabled: z.boolean().default(true).describe('Read the flow-control keys.'),
+  every: Duration.prefault('15s').describe('Interval between reads of the key list: one request each.'),
+  include: globs.describe('Keys to show, `*` for any characters: `[tenant-*]`. Default: all.'),
+  exclude: globs.describe('Keys not to show, even if `include` matches them.'),
+  maxSeries: z
+    .int()
+    .min(1)
+    .max(100_000)
+    .default(1000)
+    .describe(
+      'Maximum number of keys with their own series: those with the largest waitlists. The rest is summed as `__other__`.',
+    ),
+  watch: z
+    .array(z.string().min(1).max(512))
+    .max(100)
+    .default([])
+    .describe(
+      'Keys to read individually, more often than the list; shown regardless of `include`, `exclude` and `maxSeries`. The newest observation of a key wins.',
+    ),
+  audit: z
+    .union([z.boolean(), z.literal('auto')], { error: 'must be true, false or auto' })
+    .default('auto')
+    .describe(
+      'Whether each key is judged: throttled, paused, draining, starved, with ghost slots, or unknown. `auto`: as soon as the service reports the parallelism of any key. Ghost slots need the event log, too. Two series per key, or three.',
+    ),
+  watchEvery: Duration.prefault('5s').describe('Interval between reads of the keys in `watch`: one request per key.'),
+});
+
+export type FlowControlOptions = z.output<typeof options>;
+
+export interface FlowControlServices {
+  /** Attempts by key, as the event log tells them; undefined while that is not read, or is too old to be shown. */
+  readonly attempts?: (() => Attempts | undefined) | undefined;
+  /** Milliseconds since the Unix epoch. Default: the time at which a round begins. */
+  readonly now?: (() => number) | undefined;
+}
+
+export interface FlowControlFacts extends KeyFacts {
+  /** By key, as of the last list; undefined where keys are not judged. */
+  readonly audited: ReadonlyMap<string, AuditedKey> | undefined;
+}
+
+interface Memory {
+  /** The keys within the cap in the last rounds. */
+  readonly members: Members;
+  readonly list: FlowControlFacts | undefined;
+  /** Keys that it did not list and that stayed as they were, and in how many lists, one after the other. */
+  readonly kept: ReadonlyMap<string, number>;
+  /** Watched keys that were read alone since that list: these are newer. */
+  readonly alone: ReadonlyMap<string, FlowControlEntry>;
+  /** Watched keys that the service has named at any time. */
+  readonly known: ReadonlySet<string>;
+  /** Whether any key was ever found alone: until then it may be the path that is missing, and not the key. */
+  readonly foundAlone: boolean;
+  /** Changed in place; undefined where keys are not judged. */
+  readonly audit: Audit | undefined;
+}
+
+const perKey = (name: string, help: string) =>
+  gauge(
+    `delivery_flow_control_${name}`,
+    `${help}, from the last complete read of the key list in the background. Only where the service reports it.`,
+    ['flow_control_key'],
+  );
+
+/** Waitlists by flow-control key. The service lists all keys in one answer. */
+export const flowControl = defineKind({
+  name: 'flow_control',
+  configKey: 'flowControl',
+  options,
+  families: {
+    waitlistSize: gauge(
+      'delivery_flow_control_waitlist_size',
+      'Messages or steps that wait on the flow-control key, from the last complete read of the key list in the background. A key that the service no longer lists has no series. __other__: sum of all keys beyond flowControl.maxSeries.',
+      ['flow_control_key'],
+    ),
+    keys: gauge(
+      'delivery_flow_control_keys',
+      'Distinct flow-control keys in the last complete read of the key list in the background, before include, exclude and caps. Unreadable rows are included.',
+    ),
+    parallelismLimit: perKey('parallelism_limit', 'Maximum concurrent deliveries of the flow-control key'),
+    parallelismInUse: perKey('parallelism_in_use', 'Deliveries of the flow-control key in progress'),
+    rateLimit: perKey(
+      'rate_limit',
+      'Maximum deliveries of the flow-control key that may start in one rate-limit period',
+    ),
+    rateUsed: perKey('rate_used', 'Deliveries of the flow-control key started in the current rate-limit period'),
+    ratePeriod: perKey('rate_period_seconds', 'Rate-limit period of the flow-control key'),
+    paused: perKey('paused', '1 while deliveries of the flow-control key are paused, else 0'),
+    state: gauge(
+      'delivery_flow_control_state',
+      'What the flow-control key does, and by what that is told: 1 for its state, the others have no series. From reads of the key list and the event log in the background. ok: nothing waits, or deliveries start; throttled: its rate or parallelism limit holds messages back; draining: the waitlist falls; starved: messages wait although no limit of the key is reached; ghost_slots: slots are in use and nothing runs in them; unknown: it cannot be told.',
+      ['flow_control_key', 'state', 'reason'],
+    ),
+    stateSince: gauge(
+      'delivery_flow_control_state_since_timestamp_seconds',
+      'When the state of the flow-control key began, as far as reads in the background tell. Not of keys that are ok.',
+      ['flow_control_key'],
+    ),
+    auditedKeys: gauge(
+      'delivery_flow_control_audited_keys',
+      'Flow-control keys with a series of their own, by state, from reads of the key list and the event log in the background.',
+      ['state'],
+    ),
+    ghostSlots: gauge(
+      'delivery_flow_control_ghost_slots',
+      'Slots of the flow-control key that are in use although the event log shows no attempt in them, and that no waiting retry can hold, for more than four minutes in which messages waited; computed in the background. Absent where it cannot be told.',
+      ['flow_control_key'],
+    ),
+    timeToDrain: gauge(
+      'delivery_flow_control_time_to_drain_seconds',
+      'Time until nothing waits on the flow-control key, at the pace at which its waitlist fell in the last minutes; computed in the background. Absent unless it falls evenly.',
+      ['flow_control_key'],
+    ),
+    seriesDropped,
+  },
+  rounds: ({ every, watch, watchEvery }: FlowControlOptions) => ({
+    list: { every, requests: 1, priority: 'flow_control' },
+    ...(watch.length > 0 && { watch: { every: watchEvery, requests: watch.length, priority: 'flow_control' } }),
+  }),
+  auxiliary: ['watch'],
+  create: createFlowControl,
+  samples({ keys, shown, beyondCap, beyondCapWaiting, audited }: FlowControlFacts) {
+    // There may be many: each has the same labels in all families.
+    const labelled = shown.map(entry => ({ entry, labels: { flow_control_key: entry.key } }));
+    const each = (pick: (entry: FlowControlEntry) => number | undefined) => {
+      const samples: Sample<'flow_control_key'>[] = [];
+      for (const { entry, labels } of labelled) {
+        const value = pick(entry);
+        if (value !== undefined) samples.push({ labels, value });
+      }
+      return samples;
+    };
+    const other = beyondCap > 0 ? [{ labels: { flow_control_key: OTHER }, value: beyondCapWaiting }] : [];
+    return {
+      waitlistSize: [...each(entry => entry.waitlistSize), ...other],
+      keys: keys === undefined ? [] : [{ labels: {}, value: keys }],
+      parallelismLimit: each(entry => entry.parallelismLimit),
+      parallelismInUse: each(entry => entry.parallelismInUse),
+      rateLimit: each(entry => entry.rateLimit),
+      rateUsed: each(entry => entry.rateUsed),
+      ratePeriod: each(entry => entry.ratePeriodSeconds),
+      paused: each(entry => (entry.paused === undefined ? undefined : Number(entry.paused))),
+      ...(audited && auditSamples(audited)),
+      seriesDropped: [{ labels: { family: 'delivery_flow_control_waitlist_size' }, value: beyondCap }],
+    };
+  },
+});
+
+/** When the state of a key began (ms since the Unix epoch); undefined for keys that are ok. */
+export const stateSince = ({ state, since }: AuditedKey) => (state === 'ok' ? undefined : since);
+
+/** Time until nothing waits on a key (s); undefined unless its waitlist falls evenly. */
+export const secondsToDrain = ({ drainsIn }: AuditedKey) =>
+  drainsIn === undefined ? undefined : Math.round(drainsIn / 1000);
+
+function auditSamples(audited: ReadonlyMap<string, AuditedKey>) {
+  const keys = [...audited];
+  const counts = recordOf(FLOW_STATES, () => 0);
+  for (const [, { state }] of keys) counts[state] += 1;
+  const each = (pick: (key: AuditedKey) => number | undefined) =>
+    keys.flatMap(([flow_control_key, key]) => {
+      const value = pick(key);
+      return value === undefined ? [] : [{ labels: { flow_control_key }, value }];
+    });
+  return {
+    state: keys.map(([flow_control_key, { state, reason }]) => ({
+      labels: { flow_control_key, state, reason },
+      value: 1,
+    })),
+    stateSince: each(key => {
+      const since = stateSince(key);
+      return since === undefined ? undefined : since / 1000;
+    }),
+    auditedKeys: FLOW_STATES.map(state => ({ labels: { state }, value: counts[state] })),
+    ghostSlots: each(({ ghosts }) => ghosts),
+    timeToDrain: each(secondsToDrain),
+  };
+}
+
+export function createFlowControl(
+  options: FlowControlOptions,
+  { attempts, now: clock }: FlowControlServices = {},
+): Collector<FlowControlFacts, Memory, never> {
+  return {
+    ...flowControl,
+    rounds: flowControl.rounds(options),
+    restore: rows => ({
+      members: new Map(),
+      list: undefined,
+      kept: new Map(),
+      alone: new Map(),
+      known: new Set(),
+      foundAlone: false,
+      audit: options.audit === false ? undefined : createAudit(options.audit === true, rows.get('audit')),
+    }),
+    async observe({ api, memory, round, now, signal }) {
+      if (round === 'watch') {
+        const read: [string, FlowControlEntry | undefined][] = [];
+        for (const key of options.watch) read.push([key, await api.flowControlKey(key, signal)]);
+        return { fold: memory => foldAlone(memory, read), more: undefined };
+      }
+      const before = {
+        members: memory.members,
+        shown: newest(memory),
+        timesKept: (key: string) => (memory.alone.has(key) ? 0 : (memory.kept.get(key) ?? 0)),
+      };
+      const keys = createKeyList(options, before);
+      const rejected = await api.flowControl(signal, keys.add);
+      const list = keys.end(rejected);
+      const read = { from: now, now: Math.max(now, clock?.() ?? now), attempts };
+      return { fold: memory => foldList(memory, list, options, read), isPartial: rejected > 0, more: undefined };
+    },
+  };
+}
+
+/** What is known of each key that is shown, whichever read of it is newer. */
+const newest = ({ list = NO_LIST, alone }: Memory) => [
+  ...list.shown.filter(({ key }) => !alone.has(key)),
+  ...alone.values(),
+];
+
+/** A new list: it is newer than all that was read before it. */
+function foldList(
+  memory: Memory,
+  { facts: { shown, ...counts }, has, members, kept, isWhole }: ReadList,
+  { watch }: FlowControlOptions,
+  { attempts, ...read }: { from: number; now: number; attempts: FlowControlServices['attempts'] },
+): Folded<FlowControlFacts, Memory> {
+  const known = new Set([...memory.known, ...watch.filter(has)]);
+  // An idle key may be left out of the list; a watched one is known to be there and to have nothing waiting, unless its row
+  // is one of those that could not be read.
+  const unlisted = isWhole ? [...known].filter(key => !has(key)) : [];
+  const idle = unlisted.map(key => ({ key, waitlistSize: 0 }));
+  const entries = [...shown, ...idle];
+  const { audit } = memory;
+  const isAll = isWhole && counts.beyondCap === 0 && entries.length === counts.keys;
+  const audited = audit?.judge({ ...read, entries, isWhole: isAll, attempts: attempts?.() });
+  const row = audited && attempts ? audit?.row() : undefined;
+  const facts = { ...counts, shown: entries, audited };
+  return {
+    facts,
+    memory: { ...memory, members, list: facts, kept, alone: new Map(), known },
+    changes: row === undefined ? [] : [{ key: 'audit', value: row }],
+  };
+}
+
+/** Keys that were read alone; those that the service would not show alone are left to the list. */
+function foldAlone(
+  memory: Memory,
+  read: readonly (readonly [key: string, entry: FlowControlEntry | undefined])[],
+): Folded<FlowControlFacts, Memory> {
+  const found = read.flatMap(([key, entry]) => (entry ? [[key, entry] as const] : []));
+  const known = new Set([...memory.known, ...found.map(([key]) => key)]);
+  const foundAlone = memory.foundAlone || found.length > 0;
+  // An idle key may be missing.
+  const missing = read.flatMap(([key, entry]) =>
+    foundAlone && !entry && known.has(key) ? [[key, { key, waitlistSize: 0 }] as const] : [],
+  );
+  const alone = new Map([...memory.alone, ...found, ...missing]);
+  const facts = { ...(memory.list ?? NO_LIST), shown: newest({ ...memory, alone }) };
+  return { facts, memory: { ...memory, alone, known, foundAlone }, changes: [] };
+}
+
+const NO_LIST: FlowControlFacts = {
+  keys: undefined,
+  shown: [],
+  beyondCap: 0,
+  beyondCapWaiting: 0,
+  audited: undefined,
+};

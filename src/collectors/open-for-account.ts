@@ -1,0 +1,217 @@
+import type { Clock } from '../kit/clock.ts';
+import type { Log } from '../kit/log.ts';
+import type { Env } from '../kit/secret.ts';
+import type { Tracer } from '../kit/tracer.ts';
+import type { Source } from '../metrics/family.ts';
+import type { Objectives } from '../metrics/objectives.ts';
+import type { TraceQueue } from '../model/lifecycle-trace.ts';
+import { type CollectorState, createCollectorState, type Visible } from '../scheduler/board.ts';
+import { fromStored, type StoredRounds } from '../scheduler/freshness.ts';
+import type { StalenessOptions } from '../scheduler/options.ts';
+import { createRunner } from '../scheduler/runner.ts';
+import { accountRecordOf } from '../store/account-file.ts';
+import type { StoreOptions } from '../store/options.ts';
+import type { Store } from '../store/store.ts';
+import type { Priority, Reader } from '../upstream/api.ts';
+import type { AccountOptions } from '../upstream/options.ts';
+import {
+  type Cadence,
+  type CallbackOptions,
+  type CollectOptions,
+  type Collector,
+  createAccountPlan,
+  createCollectors,
+  type DlqFacts,
+  type EventsFacts,
+  type FlowControlFacts,
+  type PlanFacts,
+  schedulesOf,
+  withReader,
+} from './index.ts';
+
+/** One cadence of one collector of an account. */
+export interface AccountRound {
+  readonly collector: string;
+  readonly round: string;
+  /** Milliseconds between two starts. */
+  readonly every: number;
+  /** Requests of a round that finds nothing new. */
+  readonly leastRequests: number;
+  /** What it costs in a day, where rounds differ. */
+  readonly perDay: Cadence['perDay'];
+  /** Runs it once; never throws. */
+  run(signal: AbortSignal): Promise<void>;
+}
+
+/** A collector of an account, with its facts. */
+interface OpenCollector<Facts = unknown> {
+  readonly state: CollectorState<Facts>;
+  /** The facts that /metrics, the page and the API show. */
+  readonly shown: () => Visible<Facts>;
+  readonly rounds: readonly AccountRound[];
+  readonly source: Source;
+}
+
+/** Settings of an account that its collectors depend on. */
+export interface CollectedAccount extends Pick<AccountOptions, 'name' | 'retention' | 'limits'> {
+  readonly collect: CollectOptions;
+  readonly objectives: Pick<Objectives, 'onTimeWithin'>;
+}
+
+/** The sections of the configuration that all collectors depend on. */
+export interface CollectorsSettings {
+  readonly staleness: StalenessOptions;
+  readonly schedules: Parameters<typeof schedulesOf>[0];
+  readonly store: StoreOptions;
+  readonly tracing: { readonly lifecycle: { readonly sampleRatio: number } };
+  readonly log: { readonly deadLetters: boolean };
+}
+
+export interface CollectorsDeps {
+  readonly env: Env;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly tracer: Tracer;
+  readonly config: CollectorsSettings;
+  readonly store: Store;
+  /** Whether the database is unavailable; undefined without replicas. */
+  readonly holding?: { isAway(): boolean } | undefined;
+  /** Milliseconds of the event log's past to read at the very first start. */
+  readonly backfill: number | undefined;
+  /** What waits of an account's traces, where messages are traced. */
+  readonly traceQueue: (account: string) => TraceQueue | undefined;
+}
+
+/** `at`: reads, on the account's budget; `before`: what an earlier process left. */
+type Deps = CollectorsDeps & {
+  readonly at: (priority: Priority) => Reader;
+  readonly before: { readonly freshness?: Readonly<Record<string, StoredRounds>> | undefined };
+  /** What the rules of auto-cancel require of the walks. */
+  readonly callbacks: CallbackOptions;
+  readonly shownBefore: ShownFacts | undefined;
+};
+
+/** Facts to show of an account, by collector name: gauges from `now`, counters and histograms from `committed`. */
+export interface ShownFacts {
+  readonly dlq?: Visible<DlqFacts>;
+  readonly events?: Visible<EventsFacts>;
+  readonly flow_control?: Visible<FlowControlFacts>;
+  readonly account?: Visible<PlanFacts>;
+}
+
+/**
+ * Returns the facts to show, as the same object until they change. `before`: facts of the same collector under other settings.
+ * Gauges are shown from them until the first complete round, so that a reload makes no gap.
+ */
+function createShown<Facts>(
+  { visible, isAwaited }: CollectorState<Facts>,
+  before: Facts | undefined,
+): () => Visible<Facts> {
+  let earlier = before;
+  let shown: Visible<Facts> = { now: undefined, committed: undefined };
+  return () => {
+    const { now: own, committed } = visible();
+    if (!isAwaited()) earlier = undefined;
+    const now = own ?? earlier;
+    if (now !== shown.now || committed !== shown.committed) shown = { now, committed };
+    return shown;
+  };
+}
+
+/** The samples of a collector: gauges disappear while their facts are too old, counters stay. */
+function collectorSource<Facts>(
+  account: string,
+  { families, lasting = [], samples }: Pick<Collector<Facts>, 'families' | 'lasting' | 'samples'>,
+  shown: () => Visible<Facts>,
+): Source {
+  return {
+    account,
+    families: Object.values(families),
+    revision: shown,
+    samples() {
+      const { now, committed } = shown();
+      const samplesOf = (facts: Facts | undefined) => (facts === undefined ? {} : samples(facts));
+      const gauges = samplesOf(now);
+      const others = now === committed ? gauges : samplesOf(committed);
+      return new Map(
+        Object.entries(families).map(([key, family]) => {
+          const mayVanish = family.type === 'gauge' && !lasting.includes(key);
+          return [family.name, (mayVanish ? gauges : others)[key] ?? []];
+        }),
+      );
+    },
+  };
+}
+
+async function openCollector<Facts, Memory, Walk>(
+  account: string,
+  collector: Collector<Facts, Memory, Walk>,
+  { config, store, holding, clock, log, tracer, at, before, shownBefore }: Deps,
+): Promise<OpenCollector<Facts>> {
+  const { name, rounds, auxiliary } = collector;
+  const restored = fromStored(before.freshness?.[name] ?? {}, clock.now());
+  const which = { account, collector: name, auxiliary, restored };
+  const state = createCollectorState<Facts>(which, rounds, config.staleness, clock);
+  const run = await createRunner({
+    observer: withReader(collector, at),
+    state,
+    store,
+    clock,
+    log,
+    tracer,
+    isStoreAway: holding?.isAway,
+  });
+  // Options do not change the type of a collector's facts.
+  const shown = createShown(state, shownBefore?.[name as keyof ShownFacts]?.now as Facts | undefined);
+  return {
+    state,
+    shown,
+    rounds: Object.entries(rounds).map(([round, { every, requests, perDay }]) => ({
+      collector: name,
+      round,
+      every,
+      leastRequests: requests,
+      perDay,
+      run: signal => run(round, signal),
+    })),
+    source: collectorSource(account, collector, shown),
+  };
+}
+
+const isOfDlq = (each: OpenCollector): each is OpenCollector<DlqFacts> => each.state.collector === 'dlq';
+const isOfEvents = (each: OpenCollector): each is OpenCollector<EventsFacts> => each.state.collector === 'events';
+
+/** As for the walks that read filters. Milliseconds. */
+const withdrawnAfter = (every: number, { withdrawAfter, withdrawAtMost }: StalenessOptions) =>
+  Math.max(2 * every, Math.min(withdrawAfter * every, withdrawAtMost));
+
+/** What an account's configuration enables, and its plan. */
+export async function openCollectors({ name, collect, retention, objectives, limits }: CollectedAccount, deps: Deps) {
+  const { config, clock, backfill, callbacks } = deps;
+  const queue = deps.traceQueue(name);
+  const traces = queue && { account: name, sampleRatio: config.tracing.lifecycle.sampleRatio, queue };
+  const services = {
+    schedules: schedulesOf(config.schedules, name),
+    retention: retention.dlq ?? undefined,
+    withdrawFiltersAfter: withdrawnAfter(callbacks.walkEvery ?? collect.dlq.rescanEvery, config.staleness),
+    callbacks,
+    backfill,
+    traces,
+    isLogged: config.log.deadLetters,
+    onTimeWithin: objectives.onTimeWithin,
+    // Both collectors are read on their own; what meets is what each shows.
+    attempts: () => opened.find(isOfEvents)?.state.visible().now?.attempts,
+    now: clock.now,
+  };
+  const opened: OpenCollector[] = [];
+  for (const collector of createCollectors(collect, services)) opened.push(await openCollector(name, collector, deps));
+  const dlq = opened.find(isOfDlq);
+  const plan = await openCollector(name, createAccountPlan(accountRecordOf(config.store, name, deps), limits), deps);
+  const all = [...opened, plan];
+  return {
+    all,
+    shown: () => Object.fromEntries(all.map(({ state, shown }) => [state.collector, shown()])) as ShownFacts,
+    dlqFacts: (): DlqFacts | undefined => dlq?.state.visible().now,
+    plan: (): PlanFacts | undefined => plan.shown().now,
+  };
+}

@@ -1,0 +1,27 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Router } from 'express';
+import { READ } from './methods.ts';
+
+const PROBES: Readonly<Record<string, string>> = {
+  '/-/healthy': 'delivery-watch is healthy\n',
+  '/-/ready': 'delivery-watch is ready\n',
+};
+
+/** Serves only GET /-/healthy and /-/ready, for a port without a gate. */
+export function answerProbe(request: IncomingMessage, response: ServerResponse): void {
+  const text = PROBES[request.url?.split('?', 1)[0] ?? ''];
+  const isRead = request.method === 'GET' || request.method === 'HEAD';
+  response.writeHead(text === undefined ? 404 : isRead ? 200 : 405, {
+    'Content-Type': 'text/plain; charset=utf-8',
+    'X-Content-Type-Options': 'nosniff',
+    ...(isRead ? {} : { Allow: READ, Connection: 'close' }),
+  });
+  response.end(text === undefined ? 'not found\n' : isRead ? text : 'method not allowed\n');
+}
+
+/**
+ * The port opens after configuration and store are loaded. Readiness never waits for the service: an unready sidecar would take its
+ * application out of service.
+ */
+export const probeRoutes = (): Router =>
+  Router().all(Object.keys(PROBES), (request, response) => answerProbe(request, response));

@@ -1,0 +1,10 @@
+/** `by`: the operator, for the journal. */
+export type OperatorCommand =
+  | { readonly kind: 'approve'; readonly action: string; readonly by: string }
+  | { readonly kind: 'pause' | 'resume'; readonly reason: string; readonly by: string };
+
+/** `result`: of the command, as JSON. `why`: for the operator. `waiting`: no agent has executed the order yet. */
+export type CommandAnswer =
+  | { readonly ok: true; readonly result?: unknown }
+  | { readonly ok: false; readonly why: string }
+  | 'waiting';

@@ -1,0 +1,144 @@
+import type { Log } from '../kit/log.ts';
+import type { Holds } from '../notify/holds.ts';
+import type { Notice } from '../notify/notice.ts';
+import type { Outbox, Posting } from '../notify/outbox.ts';
+import type { Silences } from '../notify/silences.ts';
+import type { Store } from '../store/store.ts';
+import { type Alert, type Evaluated, noticesOf, rowOf, toNotice, versionOf, withSilences } from './alert.ts';
+
+/** The alerts of one account, as the last evaluation left them: in the store, and sent when they change. */
+export interface AccountAlerts {
+  readonly account: string;
+  current(): Evaluated;
+  /** Rules with an alert that is firing or of unknown state: all before the first evaluation. */
+  states(): ReadonlyMap<string, 'firing' | 'unknown'>;
+  /** Notices of firing and recently resolved alerts, except silenced ones. */
+  notices(): readonly Notice[];
+  /**
+   * Takes what is true now, and queues what changed for sending. Never rejects: that is sent although the store does not take it.
+   * Of an account that another replica holds, nothing is taken.
+   */
+  update(next: Evaluated): Promise<void>;
+  /** Commits what the store did not take yet. Rejects with StoreError. */
+  save(): Promise<void>;
+  /** From now on these decide what is sent. `unjudged`: rules that are new or have changed; of them nothing is known yet. */
+  use(next: { readonly silences: Silences; readonly unjudged: readonly string[] }): void;
+}
+
+export interface AccountAlertsDeps {
+  readonly account: string;
+  readonly rules: readonly { readonly name: string }[];
+  readonly store: Store;
+  readonly outbox: Pick<Outbox, 'post'>;
+  readonly holds: Holds;
+  readonly silences: Silences;
+  readonly log: Log;
+}
+
+const PREFIX = 'alerts/state/';
+
+function logChange(log: Log, account: string, before: Alert | undefined, after: Alert): void {
+  const { rule: alert, labels, value, state, silencedBy } = after;
+  const fields = { account, alert, labels, value };
+  if (state.phase === 'resolved') log.info(fields, 'an alert is resolved');
+  else if (before?.state.phase === 'firing') log.warn(fields, 'an alert fires that is no longer silenced');
+  else if (silencedBy !== undefined) log.info({ ...fields, reason: silencedBy }, 'a silenced alert fires');
+  else log.warn(fields, 'an alert fires');
+}
+
+/** Reads the alerts that an earlier process left. Rejects with StoreError. */
+export async function openAccountAlerts(deps: AccountAlertsDeps): Promise<AccountAlerts> {
+  const { account, rules, store, outbox, holds, log } = deps;
+  let { silences } = deps;
+  const opened = new Map<string, Alert>();
+  /** States as they are in the store, or wait for it. */
+  const stored = new Map<string, string>();
+  for (const [key, value] of await store.scan(account, PREFIX)) {
+    const alert = JSON.parse(value) as Alert;
+    const silencedBy = alert.state.phase === 'firing' ? silences.reasonFor(alert.labels) : undefined;
+    opened.set(key.slice(PREFIX.length), { ...alert, silencedBy });
+    stored.set(key.slice(PREFIX.length), versionOf(alert));
+  }
+  let current: Evaluated = { alerts: opened, unknown: new Set(rules.map(({ name }) => name)), beyondCap: new Map() };
+  let notices = noticesOf(current);
+  const uncommitted = new Map<string, string | null>();
+  let postings: Posting[] = [];
+  let isStoreFailing = false;
+
+  /** Notices of alerts that start to fire, are no longer silenced, or are resolved by `after`. */
+  function changesTo(after: ReadonlyMap<string, Alert>): Notice[] {
+    return [...after].flatMap(([fingerprint, alert]) => {
+      const before = current.alerts.get(fingerprint);
+      const { phase } = alert.state;
+      const isNew = phase !== 'pending' && before?.state.phase !== phase;
+      const isFreed = phase === 'firing' && !alert.isHeldBack && before?.isHeldBack === true;
+      if (!isNew && !isFreed) return [];
+      logChange(log, account, before, alert);
+      return alert.isHeldBack ? [] : (toNotice(alert) ?? []);
+    });
+  }
+
+  /** A row is written when its state changes: value and texts in it may be older than those that are shown. */
+  function noteChangedStates({ alerts }: Evaluated): void {
+    for (const fingerprint of new Set([...stored.keys(), ...alerts.keys()])) {
+      const alert = alerts.get(fingerprint);
+      const version = alert && versionOf(alert);
+      if (version === stored.get(fingerprint)) continue;
+      if (version === undefined) stored.delete(fingerprint);
+      else stored.set(fingerprint, version);
+      uncommitted.set(PREFIX + fingerprint, alert ? rowOf(alert) : null);
+    }
+  }
+
+  async function save(): Promise<void> {
+    const rows = [...uncommitted].map(([key, value]) => ({ key, value }));
+    const changes = [...rows, ...postings.flatMap(posting => posting.changes())];
+    if (changes.length > 0) await store.commit(account, changes);
+    uncommitted.clear();
+    postings = [];
+  }
+
+  return {
+    account,
+    current: () => current,
+    states: () =>
+      new Map<string, 'firing' | 'unknown'>([
+        ...[...current.unknown].map(rule => [rule, 'unknown'] as const),
+        ...[...current.alerts.values()].flatMap(({ rule, state }) =>
+          state.phase === 'firing' ? [[rule, 'firing'] as const] : [],
+        ),
+      ]),
+    notices: () => notices,
+    async update(evaluated) {
+      const mayTell = holds.has(account);
+      if (mayTell !== true && !(await mayTell)) return;
+      const next = withSilences(evaluated, current, silences);
+      const told = changesTo(next.alerts);
+      const posting = outbox.post(account, told, ({ wants }) => wants === 'changes');
+      current = next;
+      notices = noticesOf(next);
+      noteChangedStates(next);
+      if (posting.changes().length > 0) postings.push(posting);
+      try {
+        await save();
+        isStoreFailing = false;
+      } catch (error) {
+        if (holds.isLost(account, error)) {
+          postings = [];
+          return;
+        }
+        if (!isStoreFailing)
+          log.error({ account, error: String(error) }, 'alerts are evaluated and sent, but not stored');
+        isStoreFailing = true;
+        // What was sent meanwhile needs no row any more.
+        postings = postings.filter(each => each.changes().length > 0);
+      }
+      posting.send();
+    },
+    save,
+    use({ silences: next, unjudged }) {
+      silences = next;
+      current = { ...current, unknown: new Set([...current.unknown, ...unjudged]) };
+    },
+  };
+}

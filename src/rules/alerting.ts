@@ -1,0 +1,387 @@
+import type { Recorder } from '../history/recorder.ts';
+import type { Clock } from '../kit/clock.ts';
+import { createIdentities, identityOf } from '../kit/identity.ts';
+import type { Log } from '../kit/log.ts';
+import type { Tracer } from '../kit/tracer.ts';
+import {
+  alertsSource,
+  createNotificationsCounter,
+  type NotificationCount,
+  type NotificationsCounter,
+} from '../metrics/alerting.ts';
+import type { Source } from '../metrics/family.ts';
+import { createAgentHeartbeat, type HeartbeatAccount } from '../notify/agent-heartbeat.ts';
+import { createHolds, type Holds, holdsAll } from '../notify/holds.ts';
+import { type Notice, timeText } from '../notify/notice.ts';
+import { OUTCOMES } from '../notify/notifiers/receiver.ts';
+import { HEARTBEAT, type HeartbeatOptions } from '../notify/options.ts';
+import { createOutbox, type Outbox } from '../notify/outbox.ts';
+import { createReceivers, type Receivers, type ReceiversSettings } from '../notify/receivers.ts';
+import { createRepeating } from '../notify/repeating.ts';
+import { createSilences, type Silences } from '../notify/silences.ts';
+import type { Holding } from '../replicas/holding.ts';
+import { createLoops, type Loops } from '../scheduler/loop.ts';
+import { createLoopSlot, type LoopSlot } from '../scheduler/loop-slot.ts';
+import { isNotHeld, type Store } from '../store/store.ts';
+import { type Asking, createPost } from '../upstream/post.ts';
+import { type AccountAlerts, openAccountAlerts } from './account-alerts.ts';
+import type { Alert } from './alert.ts';
+import { createAlerts } from './evaluate-account.ts';
+import { createHistories, type Histories } from './evidence.ts';
+import { createAlertFacts, type RuledAccount } from './facts.ts';
+import { collectorsOf } from './families.ts';
+import { type AlertRule, type AlertsOptions, isAbout } from './options.ts';
+import { createPast } from './past.ts';
+
+export interface AlertingDeps {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly store: Store;
+  /** Undefined if no other replica shares the store. */
+  readonly holding?: Pick<Holding, 'held' | 'remaining' | 'confirm' | 'sharing'> | undefined;
+  readonly clock: Clock;
+  /** Returns a number from 0 up to 1. */
+  readonly random: () => number;
+  readonly log: Log;
+  readonly tracer: Tracer;
+  /** Running accounts, for the heartbeat. */
+  accounts(): readonly HeartbeatAccount[];
+}
+
+/** What an account offers to rules. `history` is absent in tests: windows then start empty. */
+export interface EvaluatedAccount extends RuledAccount {
+  readonly history?: Pick<Recorder, 'hours'>;
+}
+
+/** The sections of the configuration that alerts depend on. */
+export interface AlertingSettings extends ReceiversSettings {
+  readonly accounts: readonly { readonly name: string }[];
+  readonly alerts: AlertsOptions;
+  readonly heartbeat: HeartbeatOptions | null;
+}
+
+/** An alert, as JSON. */
+export interface ShownAlert {
+  readonly state: 'pending' | 'firing' | 'resolved';
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly value: number;
+  /** Reason of the silence that holds. */
+  readonly silencedBy?: string;
+  readonly startsAt?: string;
+  readonly endsAt?: string;
+}
+
+/** Alert states of one account and their evaluation. They outlive sessions and configurations of the account. */
+interface Entry {
+  readonly alerts: AccountAlerts;
+  readonly histories: Histories;
+  readonly loop: LoopSlot;
+  rules: readonly AlertRule[];
+  source: Source;
+  evaluate: () => Promise<void>;
+}
+
+type Body = (signal: AbortSignal) => Promise<void>;
+
+const namesOf = ({ accounts }: AlertingSettings) => accounts.map(({ name }) => name);
+
+function toShown({ labels, annotations, value, state, silencedBy }: Alert): ShownAlert {
+  return {
+    state: state.phase,
+    labels,
+    annotations,
+    value,
+    ...(silencedBy === undefined ? {} : { silencedBy }),
+    ...(state.phase === 'pending' ? {} : { startsAt: timeText(state.startsAt) }),
+    ...(state.phase === 'resolved' ? { endsAt: timeText(state.endsAt) } : {}),
+  };
+}
+
+/** Returns the rules that apply to an account and whose collectors are enabled: other rules would stay unknown. */
+function rulesFor({ name, state }: EvaluatedAccount, { alerts }: AlertingSettings): readonly AlertRule[] {
+  return alerts.rules.filter(
+    ({ when }) => isAbout(when, name) && collectorsOf(when).every(collector => state(collector) !== undefined),
+  );
+}
+
+/** Interval at which senders check for due notifications (ms). An idle check is free. */
+const SEND_EVERY = 1000;
+/** The first heartbeat is sent within this time after the start (ms). */
+const FIRST_HEARTBEAT = 10_000;
+
+/** The agent's own alerts and the notifications about them, for the accounts of this process. */
+export class Alerting {
+  readonly outbox: Outbox;
+  readonly #deps: AlertingDeps;
+  readonly #entries = new Map<string, Entry>();
+  readonly #identity = createIdentities();
+  readonly #asking: Asking = createPost();
+  readonly #counter: NotificationsCounter;
+  readonly #holds: Holds;
+  readonly #heartbeat: LoopSlot;
+  #config: AlertingSettings;
+  #receivers: Receivers;
+  #silences: Silences;
+  #repeating: readonly Body[];
+  #senders: Loops | undefined;
+  /** An open or reload in progress starts no loop after that. */
+  #isStopped = false;
+  #notificationsSource: Source;
+
+  /** Throws if a secret of a notifier is missing. */
+  constructor(config: AlertingSettings, deps: AlertingDeps) {
+    const { holding, store, clock, random, log } = deps;
+    this.#deps = deps;
+    this.#config = config;
+    this.#receivers = this.prepare(config);
+    this.#silences = createSilences(config.alerts.silences, clock.now);
+    this.#counter = createNotificationsCounter(OUTCOMES, clock.now);
+    this.#notificationsSource = this.#sourceOfNotifications();
+    this.#holds = holding ? createHolds(holding, name => namesOf(this.#config).includes(name)) : holdsAll;
+    this.#repeating = this.#createRepeating();
+    this.#heartbeat = createLoopSlot(deps);
+    this.outbox = createOutbox({
+      notifications: this.#counter,
+      store,
+      holds: this.#holds,
+      clock,
+      random,
+      log,
+      receivers: this.#receivers.all,
+      firing: () => this.#notices().filter(({ status }) => status === 'firing'),
+    });
+  }
+
+  /** Creates the receivers of a configuration, for `use`. Throws if a secret is missing. */
+  prepare(config: AlertingSettings): Receivers {
+    return createReceivers({ ...this.#deps, config, post: this.#asking.post }, this.#receivers);
+  }
+
+  /** Switches to a configuration: senders, silences, heartbeat. Rules of accounts follow with `evaluate`. */
+  async use(config: AlertingSettings, receivers: Receivers): Promise<void> {
+    this.#config = config;
+    this.#silences = createSilences(config.alerts.silences, this.#deps.clock.now);
+    this.#notificationsSource = this.#sourceOfNotifications();
+    for (const { alerts } of this.#entries.values()) alerts.use({ silences: this.#silences, unjudged: [] });
+    const isStarted = this.#senders !== undefined;
+    if (receivers !== this.#receivers) {
+      await this.#senders?.close();
+      this.#receivers = receivers;
+      this.#repeating = this.#createRepeating();
+      try {
+        await this.outbox.use(receivers.all);
+      } catch (error) {
+        this.#deps.log.warn({ error: String(error) }, 'rows of removed notifiers were left in the store');
+      }
+      if (isStarted) this.#startSenders();
+    }
+    if (isStarted) await this.#startHeartbeat();
+  }
+
+  /** Starts senders, the heartbeat and the evaluation of all accounts. */
+  start(): void {
+    this.#startSenders();
+    void this.#startHeartbeat();
+    for (const entry of this.#entries.values()) void this.#startEvaluation(entry);
+  }
+
+  /** Reads the alert states of an account, if alerts are enabled, and its queued notifications. Rejects with StoreError. */
+  async open(account: string): Promise<void> {
+    await this.#openStates(account);
+    await this.outbox.open([account]);
+  }
+
+  /**
+   * Evaluates the rules of the current configuration on an account from now on. `sources`: those of the account. To be called for
+   * each new session of an account and for each configuration. Rejects with StoreError if alerts have just been enabled.
+   */
+  async evaluate(account: EvaluatedAccount, sources: readonly Source[]): Promise<void> {
+    const { clock, log, tracer } = this.#deps;
+    const { name, history } = account;
+    await this.#openStates(name);
+    const entry = this.#entries.get(name);
+    if (!entry) return;
+    if (!this.#config.alerts.enabled) return this.#resolveAll(name, entry);
+    const { alerts, histories } = entry;
+    const rules = rulesFor(account, this.#config);
+    const known = new Set(entry.rules.map(this.#identity));
+    const unjudged = rules.filter(rule => !known.has(this.#identity(rule))).map(({ name }) => name);
+    alerts.use({ silences: this.#silences, unjudged });
+    histories.keep(rules.map(({ when }) => when));
+    entry.rules = rules;
+    entry.source = alertsSource(name, rules, alerts.current);
+    const facts = createAlertFacts(account, sources);
+    const past = history && createPast(history, clock);
+    entry.evaluate = createAlerts({ alerts, rules, facts, histories, past, clock, log, tracer });
+    if (this.#senders) await this.#startEvaluation(entry);
+  }
+
+  /** Releases an account that another replica continues with: its rows stay. Call before the lease is released. Never rejects. */
+  async release(account: string): Promise<void> {
+    const entry = this.#entries.get(account);
+    this.#entries.delete(account);
+    await entry?.loop.close();
+    await this.outbox.letGo(account);
+    await this.#save(entry);
+  }
+
+  /** Resolves the alerts of an account that was removed from the configuration, and commits that. Never rejects. */
+  async remove(account: string): Promise<void> {
+    const entry = this.#entries.get(account);
+    if (entry) await this.#resolveAll(account, entry);
+  }
+
+  /** Bodies of the loops that evaluate accounts. None rejects. */
+  get evaluations(): readonly Body[] {
+    return [...this.#entries.values()].map(entry => () => entry.evaluate());
+  }
+
+  /** Bodies of the loops that send notifications. None rejects. */
+  get senders(): readonly Body[] {
+    return [...this.outbox.senders, ...this.#repeating];
+  }
+
+  /** Rules of an account that are firing or of unknown state. */
+  states(account: string): ReadonlyMap<string, 'firing' | 'unknown'> {
+    return this.#entries.get(account)?.alerts.states() ?? new Map();
+  }
+
+  /** Metrics of an account's alerts; undefined while alerts are off. */
+  sourceOf(account: string): Source | undefined {
+    return this.#config.alerts.enabled ? this.#entries.get(account)?.source : undefined;
+  }
+
+  /** Metrics of notifications. */
+  get sources(): readonly Source[] {
+    return this.#countedNotifiers().length > 0 ? [this.#notificationsSource] : [];
+  }
+
+  /** Notifications since the process began, by the notifiers of the current configuration. */
+  notifications(): readonly NotificationCount[] {
+    return this.#counter.countsOf(this.#countedNotifiers());
+  }
+
+  /** Alerts of the configured accounts of this process, or of one. */
+  alerts(account?: string): readonly ShownAlert[] {
+    const names = account === undefined ? namesOf(this.#config) : [account];
+    return names.flatMap(name => [...(this.#entries.get(name)?.alerts.current().alerts.values() ?? [])].map(toShown));
+  }
+
+  /** Ends all loops and aborts requests in flight. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    const loops = [...this.#entries.values()].map(({ loop }) => loop.close());
+    await Promise.all([this.#senders?.close(), this.#heartbeat.close(), ...loops]);
+  }
+
+  /** Stops, commits pending changes and closes connections. */
+  async close(): Promise<void> {
+    await this.stop();
+    await this.#asking.close();
+    await Promise.all([...this.#entries.values()].map(entry => this.#save(entry)));
+  }
+
+  async #openStates(account: string): Promise<void> {
+    if (!this.#config.alerts.enabled || this.#entries.has(account)) return;
+    if (!namesOf(this.#config).includes(account)) return;
+    const { store, log } = this.#deps;
+    const common = { store, outbox: this.outbox, holds: this.#holds, silences: this.#silences, log };
+    const alerts = await openAccountAlerts({ ...common, account, rules: [] });
+    this.#entries.set(account, {
+      alerts,
+      histories: createHistories(),
+      loop: createLoopSlot(this.#deps),
+      rules: [],
+      source: alertsSource(account, [], alerts.current),
+      evaluate: async () => undefined,
+    });
+  }
+
+  /** Resolves all alerts at once. They are shown and sent as resolved until they expire; then the entry is deleted. */
+  async #resolveAll(account: string, entry: Entry): Promise<void> {
+    const { clock, log, tracer } = this.#deps;
+    const { alerts } = entry;
+    const facts = { series: () => undefined, isPartial: () => false, isDoubtful: () => false };
+    const evaluate = createAlerts({ alerts, rules: [], facts, clock, log, tracer });
+    entry.rules = [];
+    entry.evaluate = async () => {
+      await evaluate();
+      if (alerts.current().alerts.size > 0) return;
+      if (this.#entries.get(account) === entry) this.#entries.delete(account);
+      void entry.loop.close();
+    };
+    await entry.evaluate();
+    if (this.#senders) await this.#startEvaluation(entry);
+  }
+
+  async #save(entry: Entry | undefined): Promise<void> {
+    try {
+      await entry?.alerts.save();
+    } catch (error) {
+      if (isNotHeld(error)) return;
+      this.#deps.log.warn({ error: String(error) }, 'the latest alert changes could not be stored');
+    }
+  }
+
+  /** Notices of all firing and recently resolved alerts. */
+  #notices(): readonly Notice[] {
+    return [...this.#entries.values()].flatMap(({ alerts }) => alerts.notices());
+  }
+
+  /** The same, only of accounts whose lease this process holds. */
+  async #heldNotices(): Promise<readonly Notice[]> {
+    if (!this.#deps.holding) return this.#notices();
+    const notices: Notice[] = [];
+    for (const [name, { alerts }] of this.#entries) {
+      if (await this.#holds.has(name)) notices.push(...alerts.notices());
+    }
+    return notices;
+  }
+
+  async #startEvaluation(entry: Entry): Promise<void> {
+    if (this.#isStopped) return;
+    const { evaluateEvery: every } = this.#config.alerts;
+    // Accounts are evaluated at different times: a thousand at once would block everything else.
+    const firstDelay = every * this.#deps.random();
+    await entry.loop.run(entry, { every, firstDelay, body: () => entry.evaluate() });
+  }
+
+  /** Senders to receivers that want the current state of all alerts. */
+  #createRepeating(): readonly Body[] {
+    const { clock, random, log } = this.#deps;
+    const common = { notifications: this.#counter, notices: () => this.#heldNotices(), clock, random, log };
+    const receivers = this.#receivers.all.filter(({ wants }) => wants === 'state');
+    return receivers.map(receiver => createRepeating({ ...common, receiver }));
+  }
+
+  #startSenders(): void {
+    if (this.#isStopped) return;
+    this.#senders = createLoops(this.#deps);
+    for (const send of this.senders) void this.#senders.start(SEND_EVERY, SEND_EVERY, send);
+  }
+
+  async #startHeartbeat(): Promise<void> {
+    const { heartbeat } = this.#config;
+    if (!heartbeat) return this.#heartbeat.run(undefined, undefined);
+    const { every } = heartbeat;
+    const body = createAgentHeartbeat({
+      ...this.#deps,
+      config: this.#config,
+      configured: () => namesOf(this.#config),
+      notifications: this.#counter,
+      get: this.#asking.get,
+    });
+    // Soon after the start, and not at the same time as agents that were started together with this one.
+    const firstDelay = Math.min(every, FIRST_HEARTBEAT) * this.#deps.random();
+    await this.#heartbeat.run(identityOf(heartbeat), body && { every, firstDelay, body });
+  }
+
+  #countedNotifiers(): readonly string[] {
+    const { alerts, heartbeat } = this.#config;
+    return [...alerts.notifiers.map(({ name }) => name), ...(heartbeat ? [HEARTBEAT] : [])];
+  }
+
+  #sourceOfNotifications(): Source {
+    return this.#counter.sourceOf(this.#countedNotifiers());
+  }
+}

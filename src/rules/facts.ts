@@ -1,0 +1,117 @@
+import { filterFamilies, isDeciding } from '../collectors/index.ts';
+import type { Sample, Source } from '../metrics/family.ts';
+import { ownFamilies } from '../metrics/own.ts';
+import type { AccountStatus, RoundStatus } from '../model/status.ts';
+import type { CollectorState } from '../scheduler/board.ts';
+import type { AlertFacts } from './evidence.ts';
+import { alertFamilies } from './families.ts';
+import type { Series } from './judge.ts';
+
+/** What facts are taken from. */
+export interface RuledAccount {
+  readonly name: string;
+  /** Undefined for a collector that is not enabled. */
+  state(collector: string): CollectorState | undefined;
+  status(): AccountStatus;
+  /** Whether the service has accepted or rejected the token since the process started. */
+  isTokenKnown(): boolean;
+}
+
+/** Families about rounds. */
+const ROUND_FAMILIES = new Set(
+  Object.values(ownFamilies).flatMap(({ name, labels }) =>
+    (labels as readonly string[]).includes('round') ? [name] : [],
+  ),
+);
+
+const FILTER_FAMILIES = new Set(Object.values(filterFamilies).map(({ name }) => name));
+
+/** What this process has not read yet, though there is something to read. */
+const isUnread = ({ dataAt, idle }: RoundStatus) => dataAt === undefined && idle !== 'not_due';
+
+/** As they are exposed: half a surrogate pair would be another label to a receiver. */
+function toSeries({ labels, value }: Sample): Series {
+  const named = Object.entries(labels).flatMap(([name, text]) =>
+    text === undefined ? [] : [[name, text.toWellFormed()] as const],
+  );
+  return { key: JSON.stringify(named), labels: Object.fromEntries(named), value };
+}
+
+/** What the board and the agent's own numbers say of one account. `sources`: those that may show something of it. */
+export function createAlertFacts(account: RuledAccount, sources: readonly Source[]): AlertFacts {
+  const own = sources.filter(source => source.account === account.name);
+  /** Samples are rebuilt only when they change. */
+  const made = new Map<Source, { readonly revision: unknown; readonly samples: ReturnType<Source['samples']> }>();
+
+  function samplesOf(source: Source): ReturnType<Source['samples']> {
+    const revision = source.revision();
+    const last = made.get(source);
+    if (last && last.revision === revision) return last.samples;
+    const samples = source.samples();
+    made.set(source, { revision, samples });
+    return samples;
+  }
+
+  /** Whether what is shown of a collector is complete and not too old: nothing is known before that, and after. */
+  function isFresh(collector: string): boolean {
+    const status = account.state(collector)?.status();
+    return (
+      status !== undefined &&
+      !status.withdrawn &&
+      status.rounds.every(
+        ({ round, dataAt, stale }) => !isDeciding(collector, round) || (dataAt !== undefined && !stale),
+      )
+    );
+  }
+
+  const rounds = () =>
+    account.status().collectors.flatMap(({ collector, rounds }) => rounds.map(status => ({ collector, status })));
+
+  /** Whether a number that is always there says what is: at first it only says what was, or nothing. */
+  function isKnown(metric: string): boolean {
+    const collector = alertFamilies.get(metric)?.collector;
+    if (collector !== undefined) return isFresh(collector);
+    if (metric === ownFamilies.tokenRejected.name) return account.isTokenKnown();
+    if (metric !== ownFamilies.up.name) return true;
+    const all = rounds();
+    return (
+      all.some(({ status }) => status.success === false) ||
+      all.every(({ status: { success, idle } }) => success !== undefined || idle !== undefined)
+    );
+  }
+
+  function withStaleFor(series: Series): Series {
+    const { collector = '', round = '' } = series.labels;
+    return { ...series, staleFor: account.state(collector)?.staleFor(round) };
+  }
+
+  return {
+    series(metric) {
+      if (!isKnown(metric)) return undefined;
+      const series = own
+        .filter(source => source.families.some(({ name }) => name === metric))
+        .flatMap(source => samplesOf(source).get(metric) ?? [])
+        .map(toSeries);
+      return metric === ownFamilies.dataStale.name ? series.map(withStaleFor) : series;
+    },
+    isPartial(selector) {
+      const collector = alertFamilies.get(selector.metric)?.collector;
+      const status = collector === undefined ? undefined : account.state(collector)?.status();
+      if (!status) return false;
+      const { rounds, failedFilters = [] } = status;
+      const wanted = FILTER_FAMILIES.has(selector.metric) ? (selector.labels.filter ?? 'all') : [];
+      const isMissing = failedFilters.some(({ name }) => wanted === 'all' || wanted.includes(name.toWellFormed()));
+      return isMissing || rounds.some(({ partial = false }) => partial);
+    },
+    isDoubtful({ metric, labels: wanted }, labels) {
+      if (!ROUND_FAMILIES.has(metric)) return false;
+      return rounds().some(({ collector, status }) => {
+        const own: Readonly<Record<string, string>> = { collector, round: status.round };
+        const isMeant = Object.entries(own).every(
+          ([name, value]) => (wanted[name]?.includes(value) ?? true) && (labels?.[name] ?? value) === value,
+        );
+        return isMeant && isUnread(status);
+      });
+    },
+  };
+}

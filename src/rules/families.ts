@@ -1,0 +1,27 @@
+import { dataSources } from '../collectors/index.ts';
+import { accountFamilies } from '../metrics/account-families.ts';
+import type { Family } from '../metrics/family.ts';
+import { type AlertCondition, selectorsOf } from './options.ts';
+
+/** A family for alert rules and its collector; undefined if its value is always available. */
+export interface KnownFamily {
+  readonly family: Family;
+  readonly collector: string | undefined;
+}
+
+export const alertFamilies: ReadonlyMap<string, KnownFamily> = new Map(
+  [
+    ...dataSources.flatMap(({ name, families }) =>
+      Object.values(families).map((family): KnownFamily => ({ family, collector: name })),
+    ),
+    ...accountFamilies.map((family): KnownFamily => ({ family, collector: undefined })),
+  ]
+    .filter(({ family: { type } }) => type === 'gauge' || type === 'counter')
+    .map(known => [known.family.name, known]),
+);
+
+/** Collectors without which nothing is known of a condition. */
+export const collectorsOf = (when: AlertCondition): readonly string[] =>
+  when.kind === 'stale'
+    ? [when.collector]
+    : [...new Set(selectorsOf(when).flatMap(({ metric }) => alertFamilies.get(metric)?.collector ?? []))];

@@ -1,0 +1,160 @@
+import { z } from 'zod';
+import { Duration, DurationOrZero } from '../kit/duration.ts';
+import { LABEL_NAME } from '../kit/text.ts';
+import { uniqueNames } from '../kit/unique-names.ts';
+import { labelValues, notifierOptions, silenceOptions } from '../notify/options.ts';
+
+const selector = z.strictObject({
+  metric: z.string().describe('Name of a gauge or counter in docs/metrics.md.'),
+  labels: z
+    .record(z.string(), labelValues)
+    .prefault({})
+    .describe('Label values to match, `account` included. Labels that are not named match any value.'),
+});
+
+/** Series of one family whose labels have one of the values each. */
+export type Selector = z.output<typeof selector>;
+
+const over = Duration.describe(
+  'Length of the window. The condition is unknown until a whole window was observed, by this process or, as far as the history in the store reaches, by those before it.',
+);
+
+const kinds = {
+  above: selector
+    .safeExtend({ value: z.number().describe('Holds while the value is above this.') })
+    .describe('A value above a limit.'),
+  below: selector
+    .safeExtend({ value: z.number().describe('Holds while the value is below this.') })
+    .describe('A value below a limit.'),
+  growth: selector
+    .safeExtend({
+      over,
+      atLeast: z
+        .number()
+        .positive()
+        .describe('Holds while the value is at least this much higher than at the start of the window.'),
+    })
+    .describe('Growth over a window.'),
+  age: selector
+    .safeExtend({ above: Duration.describe('Holds while the timestamp is older than this.') })
+    .describe('Age of a timestamp metric, whose name ends in `_timestamp_seconds`.'),
+  ratio: z
+    .strictObject({
+      part: selector.describe('A counter; all its series of an account are summed.'),
+      whole: selector.describe('As `part`: the total.'),
+      over,
+      above: z.number().min(0).describe('Holds while the share is above this; 0.05 is 5 %.'),
+      atLeast: z.number().positive().default(1).describe('Holds only if `whole` increased by at least this much.'),
+    })
+    .describe('Increase of one counter as a share of that of another, over a window.'),
+  stale: z
+    .strictObject({
+      collector: z.string().describe('Value of the label `collector`, such as dlq.'),
+      round: z.string().optional().describe('Only this round of the collector. Default: any round.'),
+    })
+    .describe('Holds while no complete round has ended for longer than `staleness.markAfter`.'),
+  absent: selector.describe('Holds while an account has fresh data but no such series.'),
+};
+
+type Kind = keyof typeof kinds;
+
+/** One condition. Times: milliseconds. */
+export type AlertCondition = { [K in Kind]: { readonly kind: K } & z.output<(typeof kinds)[K]> }[Kind];
+
+export const alertCondition = z
+  .strictObject(kinds)
+  .partial()
+  .transform((given, context): AlertCondition => {
+    const [one, another] = Object.entries(given).filter(([, value]) => value !== undefined);
+    if (one && !another) return { kind: one[0], ...one[1] } as AlertCondition;
+    context.addIssue({ code: 'custom', message: `must have exactly one of ${Object.keys(kinds).join(', ')}` });
+    return z.NEVER;
+  });
+
+/** The family that says of each round whether its data is stale. */
+const DATA_STALE = 'delivery_collector_data_stale';
+
+export function selectorOf(condition: Exclude<AlertCondition, { kind: 'ratio' }>): Selector {
+  if (condition.kind !== 'stale') return condition;
+  const { collector, round } = condition;
+  const ofRound: Selector['labels'] = round === undefined ? {} : { round: [round] };
+  return { metric: DATA_STALE, labels: { collector: [collector], ...ofRound } };
+}
+
+export function selectorsOf(condition: AlertCondition): readonly Selector[] {
+  return condition.kind === 'ratio' ? [condition.part, condition.whole] : [selectorOf(condition)];
+}
+
+/** Whether a condition is about an account: about all of them, unless it names some. */
+export const isAbout = (condition: AlertCondition, account: string): boolean =>
+  selectorsOf(condition).every(({ labels }) => labels.account?.includes(account) ?? true);
+
+/** What is much, or old, is no less so with the rows that could not be read. */
+export const isCertain = ({ kind }: AlertCondition) => kind === 'above' || kind === 'age';
+
+const TAKEN = ['alertname', 'account'];
+const PLACEHOLDER = /\{\{\s*\$(?:value|labels\.([a-zA-Z_][a-zA-Z0-9_]*))\s*\}\}/g;
+
+const name = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, {
+  error: 'must be a letter or _, and up to 127 letters, digits or _',
+});
+
+export const alertRule = z.strictObject({
+  name: name.describe('Value of the label `alertname`; unique.'),
+  for: DurationOrZero.prefault('0s').describe(
+    'How long the condition must hold before the alert fires, checked at each evaluation. `0s` fires at the first evaluation after the data was read.',
+  ),
+  keepFiringFor: DurationOrZero.prefault('0s').describe(
+    'How long the alert keeps firing after the condition stopped holding.',
+  ),
+  labels: z
+    .record(
+      z.string().refine(label => LABEL_NAME.test(label) && !TAKEN.includes(label), {
+        error: `must be a label name other than ${TAKEN.join(', ')}`,
+      }),
+      z.string().refine(text => text !== '' && !text.includes('{{'), { error: 'must be text, without {{' }),
+    )
+    .default({})
+    .describe('Labels to add: `{ severity: warning }`.'),
+  annotations: z
+    .record(
+      z.string().regex(LABEL_NAME, { error: 'must be a label name' }),
+      z.string().refine(text => !text.replaceAll(PLACEHOLDER, '').includes('{{'), {
+        error: 'may contain {{ $value }} and {{ $labels.NAME }}, but no other {{',
+      }),
+    )
+    .default({})
+    .describe('Annotations, such as `summary`; may use `{{ $value }}` and `{{ $labels.NAME }}`.'),
+  when: alertCondition.describe('The condition: exactly one of these.'),
+});
+
+/** Times: milliseconds. */
+export type AlertRule = z.output<typeof alertRule>;
+
+export function expand(text: string, labels: Readonly<Record<string, string>>, value: number): string {
+  return text.replaceAll(PLACEHOLDER, (_whole, label?: string) =>
+    label === undefined ? String(value) : (labels[label] ?? ''),
+  );
+}
+
+export const alertsOptions = z.strictObject({
+  enabled: z
+    .boolean()
+    .default(false)
+    .describe('Whether `rules` are evaluated. `autoCancel.rules[].notify` works either way.'),
+  evaluateEvery: Duration.prefault('15s').describe('How often the rules are evaluated.'),
+  rules: z
+    .array(alertRule)
+    .superRefine(uniqueNames)
+    .default([])
+    .describe('Alert rules, each evaluated for every account.'),
+  silences: z
+    .array(silenceOptions)
+    .max(1000)
+    .default([])
+    .describe('Alerts that are evaluated and shown but not sent, by label and time.'),
+  notifiers: z.array(notifierOptions).superRefine(uniqueNames).default([]).describe('Receivers of every alert.'),
+});
+
+/** Times: milliseconds. */
+export type AlertsOptions = z.output<typeof alertsOptions>;

@@ -1,0 +1,169 @@
+import { type CollectOptions, type EventsFacts, retentionOf, type ScheduleFacts } from '../collectors/index.ts';
+import type { ShownFacts } from '../collectors/open-for-account.ts';
+import { pathAddress } from '../kit/text.ts';
+import type { Source } from '../metrics/family.ts';
+import type { Objectives } from '../metrics/objectives.ts';
+import type { AccountMeter } from '../metrics/own.ts';
+import type { AccountHistory } from '../model/history.ts';
+import type { AutoCancelNumbers } from '../model/journal.ts';
+import type { AccountStatus } from '../model/status.ts';
+import type { Visible } from '../scheduler/board.ts';
+import type { AccountOptions } from '../upstream/options.ts';
+import type { AccountView } from './api/account.ts';
+import { type DataState, NOT_SHARED, type Problem, type State } from './api/parts.ts';
+import { deadLetters } from './dead-letters.ts';
+import { events } from './events.ts';
+import { flowControl } from './flow-control.ts';
+import type { ProblemLog } from './problem-log.ts';
+import { problemsOf, type ShownAccount } from './problems.ts';
+import { createRecent, rememberedAt } from './recent.ts';
+import type { ShownAlert } from './served.ts';
+import { roundsOf, type Truth, truthOf } from './truth.ts';
+import { isoTime, orNull, wellFormed } from './values.ts';
+
+type Schedule = AccountView['schedules'][number];
+
+/** State of the last evaluated start. */
+function scheduleStateOf(facts: ScheduleFacts | undefined): Schedule['state'] {
+  const { judged, lastDelivered = 0, lastFailed = 0 } = facts ?? {};
+  if (judged?.as === 'missed') return 'missed';
+  // Failed messages are known before a start counts as late.
+  if (lastFailed > lastDelivered) return 'failing';
+  return judged === undefined || judged.as === 'unread' ? 'unknown' : judged.as;
+}
+
+const schedules = ({ now, committed }: Visible<EventsFacts>): Schedule[] =>
+  [...(committed?.schedules ?? [])].map(([name, { missed, late }]) => {
+    const facts = now?.schedules.get(name);
+    return {
+      name: name.toWellFormed(),
+      state: scheduleStateOf(facts),
+      lastStarted: isoTime(facts?.lastStarted),
+      lastDelivered: isoTime(facts?.lastDelivered),
+      lastFailed: isoTime(facts?.lastFailed),
+      next: isoTime(facts?.next),
+      missed,
+      late,
+    };
+  });
+
+/** Requests to the service. `budgetPerDay`: as configured. */
+export const calls = (
+  { meter, budgetRemaining, isTokenRejected }: Pick<Viewed['account'], 'meter' | 'budgetRemaining' | 'isTokenRejected'>,
+  budgetPerDay: number,
+): AccountView['calls'] => ({
+  requests: [...meter.requests.series.values()]
+    .filter(({ value }) => value > 0)
+    .map(({ labels: { endpoint, outcome }, value }) => ({ endpoint, outcome, count: value })),
+  bytes: meter.bytes.total(),
+  waitedSeconds: meter.budgetWait.total(),
+  budgetRemaining: orNull(budgetRemaining()),
+  budgetPerDay,
+  tokenRejected: orNull(isTokenRejected()),
+});
+
+/** Settings of an account that its views depend on. */
+export interface StatusSettings
+  extends Pick<AccountOptions, 'name' | 'baseUrl' | 'region' | 'labels' | 'budget' | 'retention'> {
+  readonly objectives: Objectives;
+  readonly collect: CollectOptions;
+}
+
+/** What views show of an account that this process runs. */
+export interface ShownSource {
+  readonly name: string;
+  readonly shown: () => ShownFacts;
+  readonly shownStatus: () => AccountStatus;
+  readonly isTokenRejected: () => boolean | undefined;
+  readonly meter: Pick<AccountMeter, 'requests' | 'bytes' | 'budgetWait' | 'rowsRejected' | 'listsMissing'>;
+  /** Undefined before the account was opened. */
+  readonly budgetRemaining: () => number | undefined;
+}
+
+/** An account with everything that its view is built from. */
+export interface Viewed extends Pick<AccountHistory, 'recent'>, Pick<ProblemLog, 'firstSeen'> {
+  readonly account: ShownSource;
+  readonly settings: StatusSettings;
+  /** Undefined while auto-cancel is off. */
+  readonly autoCancel: (() => AutoCancelNumbers) | undefined;
+  /** Its sources in the exposition: the view changes with them. */
+  readonly sources: readonly Source[];
+}
+
+/** Facts of a disabled collector. */
+const NOTHING = { now: undefined, committed: undefined };
+
+/** Quality of the data of each section. */
+export interface Truths {
+  readonly deadLetters: Truth;
+  readonly events: Truth;
+  readonly flowControl: Truth;
+}
+
+/** The state of an account. Problems of severity `info` do not change it. */
+export function stateOf(problems: readonly Pick<Problem, 'severity'>[], data: readonly DataState[]): State {
+  if (problems.some(({ severity }) => severity === 'critical')) return 'critical';
+  if (problems.some(({ severity }) => severity === 'warning')) return 'warning';
+  return data.every(each => each === 'not_read') ? 'unknown' : 'ok';
+}
+
+/** `whole`: with quantiles for the account's page. No problem depends on them. */
+type Detail = 'whole' | 'brief';
+
+/** The view without problems and alerts. */
+function shownAccount({ account, settings, recent: recorded }: Viewed, now: number, detail: Detail) {
+  const { baseUrl, region, labels, budget } = settings;
+  const status = account.shownStatus();
+  const facts = account.shown();
+  const plan = facts.account?.now;
+  const recent = createRecent({ recent: recorded }, now);
+  const truths: Truths = {
+    deadLetters: truthOf(status, 'dlq'),
+    events: truthOf(status, 'events'),
+    flowControl: truthOf(status, 'flow_control'),
+  };
+  const view: ShownAccount = {
+    now: isoTime(now) ?? '',
+    account: account.name,
+    up: status.up,
+    baseUrl: pathAddress(baseUrl),
+    region: orNull(region),
+    plan: wellFormed(plan?.record?.plan),
+    labels: Object.fromEntries(Object.entries(labels).map(([name, value]) => [name, value.toWellFormed()])),
+    rounds: roundsOf(status),
+    deadLetters: deadLetters(
+      truths.deadLetters,
+      facts.dlq ?? NOTHING,
+      { most: plan?.limits.dlq_size, retention: retentionOf(settings, plan) },
+      recent,
+    ),
+    events: events(truths.events, facts.events ?? NOTHING, settings.objectives, recent, detail === 'whole'),
+    flowControl: flowControl(truths.flowControl, facts.flow_control?.now, recent),
+    schedules: schedules(facts.events ?? NOTHING),
+    calls: calls(account, budget.requestsPerDay),
+  };
+  return { view, truths };
+}
+
+/** Evaluates an account at `now` (ms since the Unix epoch), and how current each part of it is. */
+export function judgedAccount(viewed: Viewed, now: number, detail: Detail = 'whole') {
+  const { account, settings, autoCancel, firstSeen } = viewed;
+  const recent = rememberedAt(viewed.recent, now);
+  const { view, truths } = shownAccount({ ...viewed, recent }, now, detail);
+  const { objectives } = settings;
+  const problems = problemsOf(view, {
+    objectives,
+    meter: account.meter,
+    autoCancel: autoCancel?.(),
+    recent,
+    firstSeen,
+  });
+  const data = Object.values<Truth>({ ...truths }).flatMap(({ enabled, data }) => (enabled ? [data] : []));
+  return { view, truths, problems, data, state: stateOf(problems, data) };
+}
+
+/** The view of the API. `alerts`: of this account. */
+export function accountView(viewed: Viewed, alerts: readonly ShownAlert[], now: number): AccountView {
+  const { view, problems, state } = judgedAccount(viewed, now);
+  return { complete: true, ...view, ...NOT_SHARED, state, problems, alerts: [...alerts] };
+}

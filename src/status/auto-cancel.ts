@@ -1,0 +1,208 @@
+import type { AutoCancel, Explanation, JournalLine } from '../auto-cancel/accounts.ts';
+import { heldText, mayBeThere, modeOf, sentenceOf } from '../auto-cancel/index.ts';
+import { type AutoCancelOptions, rulesFor } from '../auto-cancel/options.ts';
+import type { Clock } from '../kit/clock.ts';
+import { createTurns, type Turns } from '../kit/turns.ts';
+import { type AutoCancelNumbers, BREAKERS } from '../model/journal.ts';
+import type { AutoCancelView, Candidate } from './api/auto-cancel.ts';
+import type { FromReplica } from './api/parts.ts';
+import type { Views } from './served.ts';
+import { iso } from './values.ts';
+
+export interface AutoCancelViewDeps {
+  readonly config: { readonly autoCancel: AutoCancelOptions };
+  /** Undefined while it is off. */
+  readonly autoCancel: AutoCancel | undefined;
+  /** Accounts that other replicas hold. Their candidates are not listed. */
+  readonly others: () => readonly AccountSnapshot[];
+  /** This replica, as the holder of its own accounts. */
+  readonly self: FromReplica;
+  /** Of all accounts. */
+  readonly journal: AutoCancel['journal'];
+  readonly clock: Clock;
+}
+
+const MOST_CANDIDATES = 200;
+const MOST_LINES = 100;
+/** Milliseconds of the journal that are shown. */
+const JOURNAL_OVER = 7 * 24 * 3_600_000;
+
+type One = AutoCancel['accounts'][number];
+type Brakes = AutoCancelView['accounts'][number];
+
+function candidateOf(found: Explanation): Candidate {
+  const { firstSeenAt, lastSeenAt, snapshots, findings, held = null, attempts, mayApprove } = found;
+  return {
+    account: found.account,
+    dlqId: found.dlqId ?? null,
+    messageId: found.messageId ?? null,
+    action: found.action ?? null,
+    url: found.url ?? null,
+    workflowUrl: found.workflowUrl ?? null,
+    firstSeenAt: iso(firstSeenAt),
+    lastSeenAt: iso(lastSeenAt),
+    snapshots,
+    owner: found.owner ?? null,
+    findings: findings.map(({ predicates, ...finding }) => ({ ...finding, predicates: [...predicates] })),
+    held,
+    heldText: held === null ? null : heldText(held),
+    attempts,
+    outcome: found.outcome ?? null,
+    mayApprove,
+  };
+}
+
+/** Auto-cancel of one account, as far as it is shown. */
+export interface AccountSnapshot {
+  readonly account: string;
+  readonly brakes: Brakes;
+  readonly rules: readonly { readonly name: string; readonly candidates: number; readonly left: number | null }[];
+  /** Time of the last line of its journal, milliseconds since the Unix epoch. */
+  readonly journalAt: number;
+  /** Stuck ones first, up to the limits of the view. */
+  readonly candidates: readonly Candidate[];
+}
+
+/** Callbacks that may still be listed. */
+export interface Room {
+  stuck: number;
+  others: number;
+}
+
+/** Lists tracked callbacks of an account, and counts all. Yields to other work. */
+async function candidatesOf(account: One, room: Room, turns: Turns) {
+  const [stuck, others]: Candidate[][] = [[], []];
+  let tracked = 0;
+  for (const { isStuck, explain } of account.tracked()) {
+    tracked += 1;
+    const which = isStuck ? 'stuck' : 'others';
+    if (room[which] > 0) (isStuck ? stuck : others)?.push(candidateOf(explain()));
+    room[which] -= 1;
+    await turns.pass();
+  }
+  return { tracked, candidates: [...(stuck ?? []), ...(others ?? [])] };
+}
+
+function brakesOf(
+  { account, brake, journal: { state } }: One,
+  { candidates, budget }: AutoCancelNumbers,
+  tracked: number,
+  self: FromReplica,
+): Brakes {
+  const { pause: paused } = brake;
+  return {
+    account,
+    ...self,
+    paused: paused ? { by: paused.by, reason: paused.reason, at: iso(paused.at) } : null,
+    breakers: BREAKERS.map(breaker => {
+      const open = state.breakers.get(breaker);
+      return {
+        breaker,
+        open: open !== undefined,
+        since: open ? iso(open.at) : null,
+        reason: open?.reason ?? null,
+      };
+    }),
+    budgetRemaining: budget.find(({ rule }) => rule === undefined)?.left ?? null,
+    candidates: [...candidates.values()].reduce((sum, count) => sum + count, 0),
+    tracked,
+    unresolved: [...state.actions.values()].filter(({ isOpen }) => isOpen).length,
+  };
+}
+
+/** Returns the state of auto-cancel in one account. Yields to other work. */
+export async function snapshotOf(account: One, room: Room, turns: Turns, self: FromReplica): Promise<AccountSnapshot> {
+  const numbers = account.numbers();
+  const { tracked, candidates: listed } = await candidatesOf(account, room, turns);
+  const { candidates, budget } = numbers;
+  const names = new Set([...candidates.keys(), ...budget.flatMap(({ rule }) => rule ?? [])]);
+  return {
+    account: account.account,
+    brakes: brakesOf(account, numbers, tracked, self),
+    rules: [...names].map(name => ({
+      name,
+      candidates: candidates.get(name) ?? 0,
+      left: budget.find(({ rule }) => rule === name)?.left ?? null,
+    })),
+    // Before the first line there is none, which JSON has no number for.
+    journalAt: Math.max(0, account.journal.state.lastAt),
+    candidates: listed,
+  };
+}
+
+function rulesOf(
+  { autoCancel }: AutoCancelViewDeps['config'],
+  accounts: readonly AccountSnapshot[],
+  now: number,
+): AutoCancelView['rules'] {
+  // An expired rule does not come to life again because the clock was set back.
+  const latest = accounts.reduce((last, { journalAt }) => Math.max(last, journalAt), now);
+  const isAsked = (name: string) =>
+    accounts.some(each => rulesFor(autoCancel, each.account).some(r => r.name === name));
+  return autoCancel.rules
+    .filter(({ name }) => isAsked(name))
+    .map(rule => {
+      const { name, expires } = rule;
+      const own = accounts.flatMap(({ rules }) => rules.filter(each => each.name === name));
+      const left = own.flatMap(each => each.left ?? []);
+      return {
+        name,
+        mode: modeOf(rule, autoCancel.mode, latest),
+        expires: expires === null ? null : iso(expires),
+        candidates: own.reduce((sum, { candidates }) => sum + candidates, 0),
+        budgetRemaining: left.length > 0 ? Math.min(...left) : null,
+      };
+    });
+}
+
+function lineOf(line: JournalLine): AutoCancelView['journal'][number] {
+  return {
+    at: iso(line.at),
+    account: line.account,
+    action: line.action ?? null,
+    step: line.step,
+    rule: 'rule' in line ? line.rule : null,
+    id: 'target' in line ? line.target.id : null,
+    text: sentenceOf(line),
+  };
+}
+
+/** By the finding that counts, which is the first. */
+const isStuck = ({ owner, findings }: Candidate) => owner !== null && findings[0]?.verdict === 'stuck';
+
+/** What is shown of auto-cancel: while it is off, nothing but that. */
+export function createAutoCancelView({
+  config,
+  autoCancel,
+  others,
+  self,
+  journal,
+  clock,
+}: AutoCancelViewDeps): Views['autoCancel'] {
+  const { mode, stopFile } = config.autoCancel;
+  return async only => {
+    const now = clock.now();
+    const turns = createTurns();
+    const room = { stuck: MOST_CANDIDATES, others: MOST_CANDIDATES };
+    const accounts: AccountSnapshot[] = [];
+    for (const account of autoCancel?.accounts ?? []) {
+      if ((only ?? account.account) === account.account) accounts.push(await snapshotOf(account, room, turns, self));
+      await turns.pass();
+    }
+    if (autoCancel) accounts.push(...others().filter(({ account }) => (only ?? account) === account));
+    const candidates = accounts.flatMap(each => each.candidates);
+    return {
+      now: iso(now),
+      mode,
+      stopFile: { path: stopFile, present: mayBeThere(stopFile) },
+      rules: rulesOf(config, accounts, now),
+      accounts: accounts.map(({ brakes }) => brakes),
+      candidates: [...candidates.filter(isStuck), ...candidates.filter(each => !isStuck(each))].slice(
+        0,
+        MOST_CANDIDATES,
+      ),
+      tracked: accounts.reduce((sum, { brakes }) => sum + brakes.tracked, 0),
+      journal: (await journal(now - JOURNAL_OVER, MOST_LINES, only)).map(lineOf).reverse(),
+    };
+  };
+}

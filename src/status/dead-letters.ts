@@ -1,0 +1,130 @@
+import { OTHER } from '../collectors/cap.ts';
+import { families } from '../collectors/dlq/families.ts';
+import {
+  breakdownFamilies,
+  type DeadLetter,
+  type DlqFacts,
+  type SelectionFacts,
+  shownFilters,
+} from '../collectors/index.ts';
+import type { Visible } from '../scheduler/board.ts';
+import type { AccountView } from './api/account.ts';
+import { HOUR, type Recent } from './recent.ts';
+import type { Truth } from './truth.ts';
+import { isoTime, orNull, wellFormed } from './values.ts';
+
+type DeadLetters = AccountView['deadLetters'];
+
+/** Sorts by size, largest first, with the sum of values beyond the cap last. */
+const bySize = (a: { value: string; messages: number }, b: { value: string; messages: number }) =>
+  Number(a.value === OTHER) - Number(b.value === OTHER) || b.messages - a.messages || (a.value < b.value ? -1 : 1);
+
+function breakdowns(facts: DlqFacts | undefined): DeadLetters['breakdowns'] {
+  return (Object.keys(breakdownFamilies) as (keyof typeof breakdownFamilies)[]).flatMap(dimension => {
+    const counts = facts?.breakdowns.get(dimension);
+    if (!counts) return [];
+    const values = [...counts].map(([value, messages]) => ({ value: value.toWellFormed(), messages }));
+    return [{ dimension, values: values.sort(bySize), beyondCap: facts?.beyondCap.get(dimension) ?? 0 }];
+  });
+}
+
+const leftOf = (counted: SelectionFacts | undefined) => (counted ? { ...counted.left } : null);
+
+/** Filters with facts, and failed filters. */
+function filters({ failedFilters }: Truth, { now, committed }: Visible<DlqFacts>): DeadLetters['filters'] {
+  const filtersOf = (facts: DlqFacts | undefined) =>
+    new Map([...shownFilters(facts?.selections ?? new Map())].map(([name, each]) => [name.toWellFormed(), each]));
+  const [sizes, counts] = [filtersOf(now), filtersOf(committed)];
+  const failures = new Map(failedFilters.map(({ name, ...failure }) => [name.toWellFormed(), failure]));
+  return [...new Set([...counts.keys(), ...failures.keys()])].map(name => {
+    const failure = failures.get(name);
+    const { messages, oldestEntered, isProven } = sizes.get(name) ?? {};
+    return {
+      name,
+      messages: orNull(messages),
+      oldestEntered: isoTime(oldestEntered),
+      entered: orNull(counts.get(name)?.entered),
+      left: leftOf(counts.get(name)),
+      proven: messages === undefined ? null : orNull(isProven),
+      failure: failure
+        ? {
+            reason: failure.reason,
+            message: failure.message.toWellFormed(),
+            since: isoTime(failure.since),
+            contradicted: failure.isContradicted,
+          }
+        : null,
+    };
+  });
+}
+
+const kinds = ({ now, committed }: Visible<DlqFacts>): DeadLetters['kinds'] => ({
+  count: orNull(now?.groups.count),
+  appeared: committed?.groups.appeared ?? 0,
+  returned: committed?.groups.returned ?? 0,
+  others: now?.groups.others ?? 0,
+  largest: (now?.groups.largest ?? []).map(({ id, urlHost, route, responseStatus, messages, sample }) => ({
+    id,
+    urlHost: urlHost.toWellFormed(),
+    route: route.toWellFormed(),
+    responseStatus,
+    messages,
+    sample: wellFormed(sample),
+  })),
+});
+
+/** The collector has already cut its texts and removed the query of its address. */
+const toEntry = ({
+  enteredAt,
+  createdAt,
+  responseStatus,
+  ...texts
+}: DeadLetter): DeadLetters['newestEntries'][number] => ({
+  dlqId: wellFormed(texts.dlqId),
+  messageId: wellFormed(texts.messageId),
+  enteredAt: isoTime(enteredAt),
+  createdAt: isoTime(createdAt),
+  url: wellFormed(texts.url),
+  method: wellFormed(texts.method),
+  responseStatus: orNull(responseStatus),
+  queue: wellFormed(texts.queue),
+  topic: wellFormed(texts.topic),
+  schedule: wellFormed(texts.schedule),
+  label: wellFormed(texts.label),
+  callbackState: wellFormed(texts.callbackState),
+});
+
+/** The dead-letter queue. `most`: messages that the plan allows; `retention` in seconds. */
+export function deadLetters(
+  truth: Truth,
+  shown: Visible<DlqFacts>,
+  { most, retention }: { readonly most: number | undefined; readonly retention: number | undefined },
+  recent: Recent,
+): DeadLetters {
+  const { now, committed } = shown;
+  const { messages, oldest, newest, oldestEntered } = now?.selections.get('all') ?? {};
+  const counted = committed?.selections.get('all');
+  return {
+    enabled: truth.enabled,
+    data: truth.data,
+    messages: orNull(messages),
+    change: recent.change(families.messages.name, messages, HOUR),
+    most: orNull(most),
+    entered: orNull(counted?.entered),
+    left: leftOf(counted),
+    oldest: isoTime(oldest),
+    newest: isoTime(newest),
+    oldestEntered: isoTime(oldestEntered),
+    retentionSeconds: orNull(retention),
+    nextExpiry:
+      oldestEntered === undefined || retention === undefined ? null : isoTime(oldestEntered + 1000 * retention),
+    filters: filters(truth, shown),
+    breakdowns: breakdowns(now),
+    kinds: kinds(shown),
+    newestEntries: now?.newest.map(toEntry) ?? [],
+    longestEntries: now?.longest.map(toEntry) ?? [],
+    callbacks: now?.callbacks ? { ...now.callbacks } : null,
+    suspected: orNull(now?.suspected),
+    oldestInProgress: isoTime(now?.oldestInProgress),
+  };
+}

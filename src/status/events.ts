@@ -1,0 +1,112 @@
+import type { ShownTally } from '../collectors/events/destinations.ts';
+import { events as collector, shownAnswers, shownWaits } from '../collectors/events/events.ts';
+import { BOUNDS } from '../collectors/events/tally.ts';
+import type { EventsFacts } from '../collectors/index.ts';
+import { recordOf } from '../kit/record.ts';
+import { formatLe } from '../metrics/family.ts';
+import type { Objectives } from '../metrics/objectives.ts';
+import { EVENT_STATES, OUTCOMES } from '../model/message.ts';
+import type { Visible } from '../scheduler/board.ts';
+import type { AccountView } from './api/account.ts';
+import { HOUR, type Recent, seriesName } from './recent.ts';
+import type { Truth } from './truth.ts';
+import { isoTime, orNull, sum } from './values.ts';
+
+type Events = AccountView['events'];
+type LastHour = NonNullable<Events['lastHour']>;
+
+const { families } = collector;
+
+const QUANTILES = [0.5, 0.9, 0.99] as const;
+
+/** Upper bounds of quantiles of the deliveries of the last hour. */
+function timeToDeliver(facts: EventsFacts, recent: Recent): LastHour['timeToDeliver'] {
+  const name = `${families.timeToDeliver.name}_bucket`;
+  const histograms = shownWaits(facts, 'timeToDeliver');
+  let below = 0;
+  const rises = [...BOUNDS.timeToDeliver, Number.POSITIVE_INFINITY].map((bound, index) => {
+    below += sum(histograms.map(({ state }) => state.counts[index] ?? 0));
+    return { bound, rise: recent.rise(seriesName(name, { le: formatLe(bound) }), below, HOUR)?.by ?? 0 };
+  });
+  const all = rises.at(-1)?.rise ?? 0;
+  if (all === 0) return [];
+  return QUANTILES.map(quantile => {
+    const { bound = Number.POSITIVE_INFINITY } = rises.find(({ rise }) => rise >= quantile * all) ?? {};
+    return { quantile, atMostSeconds: Number.isFinite(bound) ? bound : null };
+  });
+}
+
+/** Returns null if the history is too short. */
+function lastHour(facts: EventsFacts, finished: Events['finished'], recent: Recent, withQuantiles: boolean) {
+  const [delivered, failed, cancelled] = OUTCOMES.map(outcome =>
+    recent.rise(seriesName(families.finished.name, { outcome }), finished[outcome], HOUR),
+  );
+  const overdue = recent.rise(families.overdue.name, facts.log.overdue, HOUR);
+  if (!delivered || !failed || !cancelled || !overdue) return null;
+  // A cancelled message does not count as a delivery.
+  const tried = delivered.by + failed.by;
+  return {
+    overSeconds: delivered.overSeconds,
+    delivered: delivered.by,
+    failed: failed.by,
+    cancelled: cancelled.by,
+    overdue: overdue.by,
+    deliveredRatio: tried === 0 ? null : delivered.by / tried,
+    timeToDeliver: withQuantiles ? timeToDeliver(facts, recent) : [],
+  };
+}
+
+function attempts(tallies: readonly ShownTally[]): Events['attempts'] {
+  const counts = new Map<string, Events['attempts'][number]>();
+  for (const answer of tallies.flatMap(shownAnswers)) {
+    const key = `${answer.result} ${answer.statusClass}`;
+    counts.set(key, { ...answer, count: (counts.get(key)?.count ?? 0) + answer.count });
+  }
+  return [...counts.values()];
+}
+
+/** Those with the most failures first. */
+const destinations = ({ destinations, labelled }: EventsFacts): Events['destinations'] =>
+  labelled.counters
+    ? [...destinations]
+        .map(([destination, { finished }]) => ({ destination: destination.toWellFormed(), ...finished }))
+        .sort((a, b) => b.failed - a.failed || b.delivered - a.delivered || (a.destination < b.destination ? -1 : 1))
+    : [];
+
+/** The event log, and the outcome of messages. */
+export function events(
+  { enabled, data }: Truth,
+  { now, committed }: Visible<EventsFacts>,
+  objectives: Objectives,
+  recent: Recent,
+  withQuantiles = true,
+): Events {
+  const gauges = now?.gauges;
+  const tallies = [...(committed?.destinations.values() ?? [])];
+  const total = (count: (tally: ShownTally) => number) => sum(tallies.map(count));
+  const finished = committed ? recordOf(OUTCOMES, outcome => total(tally => tally.finished[outcome])) : {};
+  return {
+    enabled,
+    data,
+    windowSeconds: now ? now.windowMs / 1000 : null,
+    recent: gauges ? { ...gauges.recent } : null,
+    total: committed ? recordOf(EVENT_STATES, state => total(tally => tally.events[state])) : {},
+    since: isoTime(committed?.since),
+    finished,
+    lastHour: committed ? lastHour(committed, finished, recent, withQuantiles) : null,
+    objectives: {
+      delivered: objectives.delivered,
+      onTime: objectives.onTime,
+      onTimeWithinSeconds: objectives.onTimeWithin / 1000,
+    },
+    overdue: committed?.log.overdue ?? 0,
+    inFlight: orNull(gauges?.inFlight),
+    oldestInFlight: isoTime(gauges?.oldestInFlight),
+    newest: isoTime(gauges?.newest),
+    attempts: attempts(tallies),
+    destinations: committed ? destinations(committed) : [],
+    gaps: committed?.log.gaps ?? 0,
+    late: committed?.log.late ?? 0,
+    duplicates: committed?.log.duplicates ?? 0,
+  };
+}

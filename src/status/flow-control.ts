@@ -1,0 +1,78 @@
+import { OTHER } from '../collectors/cap.ts';
+import { flowControl as collector, secondsToDrain, stateSince } from '../collectors/flow-control/flow-control.ts';
+import type { FlowControlFacts } from '../collectors/index.ts';
+import type { FlowControlEntry } from '../model/message.ts';
+import type { AccountView } from './api/account.ts';
+import { type Change, type Recent, seriesName } from './recent.ts';
+import type { Truth } from './truth.ts';
+import { isoTime, orNull, sum } from './values.ts';
+
+type FlowControl = AccountView['flowControl'];
+type Row = FlowControl['rows'][number];
+
+const { waitlistSize } = collector.families;
+
+/** Maximum number of keys with a row. */
+const MOST_ROWS = 100;
+/** Milliseconds over which the pace of a waitlist is measured. */
+const PACE_OVER = 900_000;
+
+/** Seconds until nothing waits, at the pace of a change; null if it does not shrink or its pace is unknown. */
+function drainSeconds(waiting: number, change: Change | null): number | null {
+  if (waiting === 0) return 0;
+  return change && change.by < 0 ? Math.round((waiting * change.overSeconds) / -change.by) : null;
+}
+
+/** The larger share of a limit that is used; null if neither is known. */
+function saturation({ parallelismLimit, parallelismInUse, rateLimit, rateUsed }: FlowControlEntry): number | null {
+  const shares = [
+    [parallelismInUse, parallelismLimit],
+    [rateUsed, rateLimit],
+  ].flatMap(([used, limit]) => (used !== undefined && limit ? [used / limit] : []));
+  return shares.length === 0 ? null : Math.max(...shares);
+}
+
+/** The largest waitlists first; equal ones by key. */
+const bySize = (a: FlowControlEntry, b: FlowControlEntry) =>
+  b.waitlistSize - a.waitlistSize || (a.key < b.key ? -1 : 1);
+
+/** Waitlists by flow-control key. */
+export function flowControl(
+  { enabled, data }: Truth,
+  facts: FlowControlFacts | undefined,
+  recent: Recent,
+): FlowControl {
+  const { keys, shown = [], beyondCap = 0, beyondCapWaiting = 0, audited } = facts ?? {};
+  function row(entry: FlowControlEntry): Row {
+    const { key, waitlistSize: waiting } = entry;
+    const change = recent.change(seriesName(waitlistSize.name, { flow_control_key: key }), waiting, PACE_OVER);
+    const audit = audited?.get(key);
+    return {
+      key: key.toWellFormed(),
+      waiting,
+      change,
+      state: audit?.state ?? null,
+      stateReason: audit?.reason ?? null,
+      stateSince: isoTime(audit && stateSince(audit)),
+      ghostSlots: orNull(audit?.ghosts),
+      drainSeconds: (audit && secondsToDrain(audit)) ?? drainSeconds(waiting, change),
+      parallelismLimit: orNull(entry.parallelismLimit),
+      parallelismInUse: orNull(entry.parallelismInUse),
+      rateLimit: orNull(entry.rateLimit),
+      rateUsed: orNull(entry.rateUsed),
+      ratePeriodSeconds: orNull(entry.ratePeriodSeconds),
+      paused: orNull(entry.paused),
+      saturation: saturation(entry),
+    };
+  }
+  const named = shown.filter(({ key }) => key !== OTHER);
+  return {
+    enabled,
+    data,
+    keys: orNull(keys),
+    waiting: keys === undefined ? null : sum(shown.map(entry => entry.waitlistSize)) + beyondCapWaiting,
+    beyondCap,
+    beyondCapWaiting,
+    rows: named.sort(bySize).slice(0, MOST_ROWS).map(row),
+  };
+}

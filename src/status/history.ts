@@ -1,0 +1,56 @@
+import { labelsOf, metricOf } from '../history/series-name.ts';
+import type { Clock } from '../kit/clock.ts';
+import { formatDuration, parseDuration } from '../kit/duration.ts';
+import { createTurns } from '../kit/turns.ts';
+import type { AccountHistory, RecordedSeries } from '../model/history.ts';
+import type { StoreOptions } from '../store/options.ts';
+import type { HistoryView } from './api/history.ts';
+import type { Views } from './served.ts';
+
+const DEFAULT_OVER = 48 * 3_600_000;
+
+/** Indices of so many times at most, evenly, the last included; and of the first of each stretch without any value: no line goes across it. */
+function chosen({ times, series }: RecordedSeries, points: number): number[] {
+  const columns = [...series.values()];
+  const isEmpty = (index: number) => columns.every(values => values[index] === null);
+  const every = Math.ceil(times.length / points);
+  const isKept = (index: number) =>
+    (times.length - 1 - index) % every === 0 || (isEmpty(index) && (index === 0 || !isEmpty(index - 1)));
+  return times.flatMap((_, index) => (isKept(index) ? [index] : []));
+}
+
+/** What was recorded of an account, for charts. Values are as they were at the times that are kept. */
+export function createHistoryView(
+  historyOf: (account: string) => AccountHistory | undefined,
+  { keep }: StoreOptions['history'],
+  clock: Pick<Clock, 'now'>,
+): Views['history'] {
+  return async (account, { family, over, points }) => {
+    const history = historyOf(account);
+    if (!history) return undefined;
+    const now = clock.now();
+    const recorded = await history.read({
+      from: now - (parseDuration(over) ?? DEFAULT_OVER),
+      to: now,
+      families: family,
+    });
+    const indices = chosen(recorded, points);
+    const turns = createTurns();
+    const series: HistoryView['series'] = [];
+    for (const [name, values] of recorded.series) {
+      series.push({
+        family: metricOf(name),
+        labels: labelsOf(name),
+        values: indices.map(index => values[index] ?? null),
+      });
+      await turns.pass();
+    }
+    return {
+      now: new Date(now).toISOString(),
+      account,
+      keptFor: formatDuration(keep),
+      times: indices.map(index => (recorded.times[index] as number) / 1000),
+      series,
+    };
+  };
+}

@@ -1,0 +1,52 @@
+import type { Clock } from '../kit/clock.ts';
+import type { Replica, Replicas, Sharing } from '../store/store.ts';
+
+/** Which replica holds each account, as of the last renewal. */
+export type Holders = ReturnType<typeof createHolders>;
+
+export function createHolders({ self, leaseTime, sharing }: Replicas, clock: Pick<Clock, 'monotonic'>) {
+  const lastHolders = new Map<string, Replica>();
+  /** When an account was first seen without a holder, on the monotonic clock. */
+  const unheld = new Map<string, number>();
+  let seen: { readonly sharing: Sharing; readonly at: number } | undefined;
+
+  /** The last renewal, and when it was first seen here: from then on the database's clock is extrapolated. */
+  function current() {
+    const last = sharing();
+    if (!last || seen?.sharing.at === last.at) return seen;
+    seen = { sharing: last, at: clock.monotonic() };
+    const replicas = new Map(last.replicas.map(each => [each.id, each]));
+    for (const [account, id] of last.holders) {
+      const holder = replicas.get(id);
+      if (holder) lastHolders.set(account, holder);
+    }
+    return seen;
+  }
+
+  /** Undefined if no replica holds the account. */
+  function holderOf(account: string): Replica | undefined {
+    const id = current()?.sharing.holders.get(account);
+    const last = lastHolders.get(account);
+    const holder = last?.id === id ? last : undefined;
+    if (holder) unheld.delete(account);
+    else if (!unheld.has(account)) unheld.set(account, clock.monotonic());
+    return holder;
+  }
+
+  return {
+    self,
+    leaseTime,
+    /** Milliseconds since the Unix epoch by the database's clock; undefined before the first renewal. */
+    now(): number | undefined {
+      const now = current();
+      return now && now.sharing.at + clock.monotonic() - now.at;
+    },
+    sharing: (): Sharing | undefined => current()?.sharing,
+    holderOf,
+    /** The holder, or the last one that this process has seen. */
+    lastHolderOf: (account: string): Replica | undefined => holderOf(account) ?? lastHolders.get(account),
+    /** Milliseconds for which this process has seen no holder. */
+    unheldFor: (account: string): number =>
+      holderOf(account) ? 0 : clock.monotonic() - (unheld.get(account) ?? clock.monotonic()),
+  };
+}

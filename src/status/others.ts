@@ -1,0 +1,203 @@
+import type { Clock } from '../kit/clock.ts';
+import { pathAddress } from '../kit/text.ts';
+import { type StatusSettings, stateOf } from './account.ts';
+import type { ReducedAccountView } from './api/account.ts';
+import type { FromReplica, Problem } from './api/parts.ts';
+import type { StatusRow } from './api/status-row.ts';
+import type { AccountSnapshot } from './auto-cancel.ts';
+import type { Holders } from './holders.ts';
+import { NO_NUMBERS, type Row } from './overview-rows.ts';
+import { byWeight, unheldProblems } from './problems.ts';
+import type { PlacedStatus, ShownAlert } from './served.ts';
+import type { StatusRows } from './status-row.ts';
+import { roundsOf, truthOf } from './truth.ts';
+import { isoTime, orNull } from './values.ts';
+
+/** Configured accounts that this replica does not hold, as of their status rows. */
+export type Others = ReturnType<typeof createOthers>;
+
+export interface OthersDeps {
+  readonly stored: Pick<StatusRows, 'of'>;
+  readonly holders: Holders;
+  readonly settings: readonly StatusSettings[];
+  readonly clock: Clock;
+  /** Whether the database is unavailable. */
+  readonly isAway: () => boolean;
+}
+
+/** Milliseconds after which numbers are withdrawn. */
+const WITHDRAW_AFTER = 15 * 60_000;
+
+const UNREADABLE: Omit<Problem, 'account'> = {
+  kind: 'not_shown',
+  severity: 'warning',
+  subject: null,
+  since: null,
+  text: 'This version cannot read the status that the holder of this account reports: the holder runs another version, or the row in the store is damaged.',
+  runbook: null,
+};
+
+export function createOthers({ stored, holders, settings, clock, isAway }: OthersDeps) {
+  const names = settings.map(({ name }) => name);
+  const startedAt = clock.monotonic();
+  const ageOf = ({ at }: StatusRow) => Math.max(0, (holders.now() ?? at) - at);
+
+  /** The row, however old. */
+  function rowOf(account: string): StatusRow | undefined {
+    const found = stored.of(account);
+    return found === 'unreadable' ? undefined : found;
+  }
+
+  /** The row, unless its numbers are withdrawn. */
+  function shownRow(account: string): StatusRow | undefined {
+    const row = rowOf(account);
+    return row && ageOf(row) <= WITHDRAW_AFTER ? row : undefined;
+  }
+
+  function placeOf(account: string, row: StatusRow | undefined): FromReplica {
+    const holder = holders.holderOf(account);
+    // By the clock of this process: clocks of replicas may differ.
+    const asOf = row ? isoTime(clock.now() - ageOf(row)) : null;
+    return {
+      replica: orNull(holder?.url),
+      publicUrl: holder && row ? row.publicUrl : null,
+      holder: orNull(holder?.id),
+      asOf,
+    };
+  }
+
+  /** Problems of the report itself: the account has no holder, or its row is missing, old or unreadable. */
+  function reportProblems(account: string): Problem[] {
+    const holder = holders.holderOf(account);
+    if (holder && stored.of(account) === 'unreadable') return [{ account, ...UNREADABLE }];
+    const row = rowOf(account);
+    const unheld = {
+      now: clock.now(),
+      holder: holder?.url,
+      unheldFor: holders.unheldFor(account),
+      age: row && ageOf(row),
+      waitedFor: clock.monotonic() - startedAt,
+      leaseTime: holders.leaseTime,
+      isAway: isAway(),
+    };
+    return unheldProblems(unheld, account);
+  }
+
+  function standingOf(account: string) {
+    const row = shownRow(account);
+    const own = reportProblems(account);
+    const isDoubtful = own.length > 0;
+    const problems = [...own, ...(row?.problems ?? [])].sort(byWeight);
+    const data = row?.row.data ?? 'not_read';
+    return {
+      row,
+      problems,
+      total: own.length + (row?.row.problems ?? 0),
+      up: row?.up === true && !isDoubtful,
+      state: isDoubtful ? stateOf(problems, [data]) : (row?.row.state ?? 'unknown'),
+      data: isDoubtful && row ? ('stale' as const) : data,
+      place: placeOf(account, row),
+    };
+  }
+
+  function overviewRow({ name: account, labels }: StatusSettings): Row {
+    const { row, problems, total, up, state, data, place } = standingOf(account);
+    const listed = row?.alerts.filter(({ state }) => state === 'firing').length ?? 0;
+    return {
+      up,
+      problems,
+      omittedFiring: (row?.alertsFiring ?? 0) - listed,
+      row: {
+        ...NO_NUMBERS,
+        ...row?.row,
+        account,
+        labels,
+        state,
+        data,
+        problems: total,
+        worst: problems[0] ?? null,
+        ...place,
+      },
+    };
+  }
+
+  function reducedView({ name: account, baseUrl, region, labels, collect }: StatusSettings): ReducedAccountView {
+    const { row, problems, total, up, state, place } = standingOf(account);
+    const status = { collectors: row?.collectors ?? [] };
+    const alerts = row?.alerts ?? [];
+    const { deadLetters, deadLettersChange, oldestEntered, delivered, finished, waiting, inFlight } =
+      row?.row ?? NO_NUMBERS;
+    const sectionOf = ({ enabled }: { readonly enabled: boolean }, collector: string) => ({
+      enabled,
+      data: truthOf(status, collector).data,
+    });
+    return {
+      complete: false,
+      now: isoTime(clock.now()) ?? '',
+      account,
+      ...place,
+      state,
+      up,
+      baseUrl: pathAddress(baseUrl),
+      region: orNull(region),
+      plan: null,
+      labels,
+      problems,
+      alerts,
+      omitted: { problems: total - problems.length, alerts: (row?.alertsTotal ?? 0) - alerts.length },
+      rounds: roundsOf(status),
+      deadLetters: {
+        ...sectionOf(collect.dlq, 'dlq'),
+        messages: deadLetters,
+        change: deadLettersChange,
+        oldestEntered,
+      },
+      events: {
+        ...sectionOf(collect.events, 'events'),
+        inFlight,
+        lastHour: finished && {
+          overSeconds: finished.overSeconds,
+          finished: finished.by,
+          deliveredRatio: delivered,
+        },
+      },
+      flowControl: { ...sectionOf(collect.flowControl, 'flow_control'), waiting },
+      schedules: null,
+      calls: null,
+    };
+  }
+
+  function statusOf(account: string): PlacedStatus {
+    const { row, up, place } = standingOf(account);
+    return {
+      account,
+      up,
+      collectors: row?.collectors ?? [],
+      ...(place.replica === null ? {} : { replica: place.replica }),
+      ...(row ? { asOf: Math.round(clock.now() - ageOf(row)) } : {}),
+    };
+  }
+
+  return {
+    names,
+    rows: (): readonly Row[] => settings.map(overviewRow),
+    alerts: (): readonly ShownAlert[] => names.flatMap(account => shownRow(account)?.alerts ?? []),
+    statuses: (): readonly PlacedStatus[] => names.map(statusOf),
+    /** Undefined for any other name. */
+    account(name: string): ReducedAccountView | undefined {
+      const own = settings.find(each => each.name === name);
+      return own && reducedView(own);
+    },
+    autoCancel: (): readonly AccountSnapshot[] =>
+      names.flatMap(account => {
+        const row = shownRow(account);
+        if (!row?.autoCancel) return [];
+        const { brakes, ...rest } = row.autoCancel;
+        return [{ account, brakes: { ...brakes, account, ...placeOf(account, row) }, ...rest, candidates: [] }];
+      }),
+    /** Time of the last line of an account's journal, milliseconds since the Unix epoch; undefined if unknown. */
+    journalAt: (account: string): number | undefined =>
+      // An unreadable row may be of a journal that has a line of this moment.
+      stored.of(account) === 'unreadable' ? Number.POSITIVE_INFINITY : rowOf(account)?.autoCancel?.journalAt,
+  };
+}

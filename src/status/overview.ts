@@ -1,0 +1,104 @@
+import { recordOf } from '../kit/record.ts';
+import { stateOf } from './account.ts';
+import type { Overview, OverviewQuery } from './api/overview.ts';
+import { type Problem, STATES, type State } from './api/parts.ts';
+import type { Row } from './overview-rows.ts';
+import { byWeight } from './problems.ts';
+import type { ShownAlert } from './served.ts';
+import { isoTime, orNull, sum } from './values.ts';
+
+/** Maximum of listed problems, and of listed alerts. */
+const MOST_LISTED = 100;
+
+const worstOf = (states: readonly State[]): State => STATES.find(state => states.includes(state)) ?? 'ok';
+
+type Order = (a: Row, b: Row) => number;
+
+/** Sorts unknown values last. */
+const by =
+  (value: (row: Row['row']) => number | string | null | undefined, largestFirst: boolean): Order =>
+  ({ row: a }, { row: b }) => {
+    const [one, other] = [value(a) ?? null, value(b) ?? null];
+    if (one === other) return 0;
+    if (one === null || other === null) return one === null ? 1 : -1;
+    return one < other === largestFirst ? 1 : -1;
+  };
+
+const byName = by(({ account }) => account, false);
+const byState = by(({ state }) => STATES.indexOf(state), false);
+
+/** The worst first: by state, then by the weight of the worst problem. */
+function byAttention(a: Row, b: Row): number {
+  const [one, other] = [a.row.worst, b.row.worst];
+  return byState(a, b) || (one && other ? byWeight(one, other) : Number(one === null) - Number(other === null));
+}
+
+const ORDERS: Readonly<Record<OverviewQuery['sort'], Order>> = {
+  attention: byAttention,
+  account: byName,
+  deadLetters: by(({ deadLetters }) => deadLetters, true),
+  growth: by(({ deadLettersChange }) => deadLettersChange?.by, true),
+  oldest: by(({ oldestEntered }) => oldestEntered, false),
+  delivered: by(({ delivered }) => delivered, false),
+  waiting: by(({ waiting }) => waiting, true),
+};
+
+/** Returns whether a row matches the query. */
+function matcherOf({ q, state }: OverviewQuery): (row: Row) => boolean {
+  const part = q.toLowerCase();
+  const has = (text: string) => text.toLowerCase().includes(part);
+  return ({ row }) =>
+    (state === 'any' || row.state === state) && (has(row.account) || Object.values(row.labels).some(has));
+}
+
+/** Input of the overview. */
+export interface All {
+  readonly rows: readonly Row[];
+  /** Of all accounts. */
+  readonly alerts: readonly ShownAlert[];
+  /** Of the agent itself. */
+  readonly agentProblems: readonly Problem[];
+  readonly version: string;
+  /** Number of running replicas; undefined if the store is not shared. */
+  readonly replicas?: number;
+  /** Milliseconds since the Unix epoch. */
+  readonly now: number;
+}
+
+/** The state of all accounts, and the matching ones. */
+export function overview({ rows, alerts, agentProblems, version, replicas, now }: All, query: OverviewQuery): Overview {
+  const firing = alerts.filter(({ state }) => state === 'firing');
+  const firingOf = Map.groupBy(firing, ({ labels }) => labels.account);
+  const problems = [...agentProblems, ...rows.flatMap(({ problems }) => problems)].sort(byWeight);
+  const known = rows.flatMap(({ row }) => row.deadLetters ?? []);
+  const order = ORDERS[query.sort];
+  const matching = rows.filter(matcherOf(query)).sort((a, b) => order(a, b) || byName(a, b));
+  const pages = Math.max(1, Math.ceil(matching.length / query.per));
+  const page = Math.min(query.page, pages);
+  return {
+    now: isoTime(now) ?? '',
+    version,
+    state: worstOf([
+      ...rows.map(({ row }) => row.state),
+      ...(agentProblems.length > 0 ? [stateOf(agentProblems, ['fresh'])] : []),
+    ]),
+    replicas: orNull(replicas),
+    accounts: {
+      total: rows.length,
+      up: rows.filter(({ up }) => up).length,
+      byState: recordOf(STATES, state => rows.filter(({ row }) => row.state === state).length),
+    },
+    deadLetters: known.length === 0 ? null : sum(known),
+    problems: problems.slice(0, MOST_LISTED),
+    problemsTotal: agentProblems.length + sum(rows.map(({ row }) => row.problems)),
+    alerts: firing.slice(0, MOST_LISTED),
+    alertsFiring: firing.length + sum(rows.map(({ omittedFiring = 0 }) => omittedFiring)),
+    matching: matching.length,
+    page,
+    pages,
+    rows: matching.slice((page - 1) * query.per, page * query.per).map(({ row, omittedFiring = 0 }) => ({
+      ...row,
+      firing: (firingOf.get(row.account)?.length ?? 0) + omittedFiring,
+    })),
+  };
+}

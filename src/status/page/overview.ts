@@ -1,0 +1,210 @@
+import type { ReloadFault } from '../../http/served.ts';
+import { type AccountRow, type Overview, OverviewQuery, SORTS } from '../api/overview.ts';
+import { STATES } from '../api/parts.ts';
+import { ago, change, count, grouped, plural, ratio, span } from './format.ts';
+import { Html, html } from './html.ts';
+import { layout, type PageContext } from './layout.ts';
+import {
+  accountLink,
+  alertList,
+  dataTag,
+  faultList,
+  kindTag,
+  named,
+  newestOf,
+  problemList,
+  STATE_WORDS,
+  stateMark,
+  verdict,
+} from './problems.ts';
+import { replicaLink } from './replicas.ts';
+
+export interface OverviewAsk {
+  readonly query: OverviewQuery;
+  /** Errors of a refused configuration. */
+  readonly faults: readonly ReloadFault[];
+}
+
+type Sort = OverviewQuery['sort'];
+
+const SORT_WORDS: Readonly<Record<Sort, string>> = {
+  attention: 'worst first',
+  account: 'name',
+  deadLetters: 'dead letters',
+  growth: 'growth',
+  oldest: 'oldest dead letter',
+  delivered: 'delivered share',
+  waiting: 'waiting',
+};
+
+/** Whether an alert above `info` fires. */
+const isAlarmed = ({ alerts }: Overview) => alerts.some(({ labels }) => labels.severity !== 'info');
+
+/** Number of accounts that are not up. They have a problem only when their data is stale. */
+const downOf = ({ accounts: { total, up } }: Overview) => total - up;
+
+/** Summarizes the state of all accounts. */
+export function verdictOf(view: Overview): string {
+  const { state, problems, problemsTotal, alertsFiring, accounts } = view;
+  const { total, byState } = accounts;
+  if (state === 'ok') {
+    if (isAlarmed(view)) return `${plural(alertsFiring, 'alert')} firing`;
+    const down = downOf(view);
+    return down > 0 ? `${plural(down, 'account')} not up` : 'All right';
+  }
+  if (state === 'unknown') {
+    return byState.unknown === total ? 'Nothing read yet' : `Nothing read yet of ${plural(byState.unknown, 'account')}`;
+  }
+  if (problemsTotal === 0) return alertsFiring === 0 ? STATE_WORDS[state] : `${plural(alertsFiring, 'alert')} firing`;
+  const isWhole = problems.length === problemsTotal;
+  const named = new Set(problems.flatMap(({ account }) => account ?? []));
+  const places = isWhole ? named.size : byState.critical + byState.warning;
+  const critical = problems.filter(({ severity }) => severity === 'critical').length;
+  const most = !isWhole && critical === problems.length ? 'at least ' : '';
+  const where = total === 1 || places === 0 ? '' : ` in ${plural(places, 'account')}`;
+  return `${plural(problemsTotal, 'problem')}${where}${critical > 0 ? `, ${most}${critical} critical` : ''}`;
+}
+
+/** A number with its noun. */
+const things = (number: number | null, one: string) => html`${count(number)} ${number === 1 ? one : `${one}s`}`;
+
+function head(view: Overview, { now }: PageContext): Html {
+  const { accounts, deadLetters, alertsFiring, replicas } = view;
+  const state = view.state === 'ok' && (isAlarmed(view) || downOf(view) > 0) ? 'warning' : view.state;
+  const since = state === 'critical' || state === 'warning' ? newestOf(view.problems, now) : '';
+  return verdict(
+    state,
+    html`${verdictOf(view)}${since}`,
+    html`${count(accounts.up)} of ${things(accounts.total, 'account')} up · ${things(deadLetters, 'dead letter')} · ${things(alertsFiring, 'alert')} firing${replicas !== null && html` · ${things(replicas, 'replica')}`}`,
+  );
+}
+
+/** Notes that a list is cut. */
+const rest = (shown: number, total: number, what: string) =>
+  shown < total ? html`<p class="soft">The first ${grouped(shown)} of ${plural(total, what)}.</p>\n` : '';
+
+function troubles(view: Overview, context: PageContext, faults: readonly ReloadFault[]): Html {
+  const { problems, problemsTotal, alerts, alertsFiring } = view;
+  return html`${problems.length > 0 && html`<h2>${problems[0]?.severity === 'info' ? 'Worth knowing' : 'Problems'}</h2>\n${problemList(problems, context)}\n${rest(problems.length, problemsTotal, 'problem')}`}
+${faults.length > 0 && html`<h2>The new configuration was refused; the one before is in use</h2>\n${faultList(faults)}`}
+${alerts.length > 0 && html`<h2>Firing alerts</h2>\n${alertList(alerts, context)}\n${rest(alerts.length, alertsFiring, 'alert')}`}`;
+}
+
+/** Returns the address of this page with a changed query, without default values. */
+function hrefOf(query: OverviewQuery, other: Partial<OverviewQuery>): string {
+  const usual: Readonly<Record<string, unknown>> = OverviewQuery.parse({});
+  const parts = new URLSearchParams();
+  for (const [name, value] of Object.entries({ ...query, page: 1, ...other })) {
+    if (value !== usual[name]) parts.set(name, String(value));
+  }
+  return parts.size === 0 ? './' : `?${parts}`;
+}
+
+const choice = (value: string, word: string, chosen: string) =>
+  html`<option value="${value}"${value === chosen ? new Html(' selected') : ''}>${word}</option>`;
+
+/** Works without scripts; the client script searches while the user types. */
+function filter({ q, state, sort, per }: OverviewQuery, { byState }: Overview['accounts']): Html {
+  const states = STATES.map(each => choice(each, `${STATE_WORDS[each]} (${byState[each]})`, state));
+  return html`<form class="filter" method="get" action="./" role="search" aria-label="Accounts" data-search data-keep>
+<label class="field long">Search <input type="search" name="q" value="${q}" maxlength="200" placeholder="part of a name or label" autocomplete="off" spellcheck="false"></label>
+<label class="field">State <select name="state" data-usual="any">${choice('any', 'any', state)}${states}</select></label>
+<label class="field">Sort by <select name="sort" data-usual="attention">${SORTS.map(each => choice(each, SORT_WORDS[each], sort))}</select></label>
+${per === 100 ? '' : html`<input type="hidden" name="per" value="${per}">`}<button>Show</button>
+</form>
+`;
+}
+
+function tableHead(query: OverviewQuery, isSorted: boolean, isShared: boolean): Html {
+  const cell = (word: string, look: string, sort?: Sort) => {
+    const order =
+      isSorted && sort === query.sort
+        ? new Html(sort === 'account' || sort === 'delivered' ? ' aria-sort="ascending"' : ' aria-sort="descending"')
+        : '';
+    const text = sort === undefined || !isSorted ? word : html`<a href="${hrefOf(query, { sort })}">${word}</a>`;
+    return html`<th role="columnheader" scope="col" class="${look}"${order}>${text}</th>`;
+  };
+  return html`<thead role="rowgroup"><tr role="row">${[
+    cell('State', '', 'attention'),
+    cell('Account', '', 'account'),
+    cell('Dead letters', 'num', 'deadLetters'),
+    cell('Oldest', 'num', 'oldest'),
+    cell('Delivered, last hour', 'num', 'delivered'),
+    cell('Waiting', 'num', 'waiting'),
+    cell('Data as of', 'num'),
+    isShared && cell('Replica', ''),
+  ]}</tr></thead>`;
+}
+
+/** Delivered share of the messages that ended in the last hour, or since recording began. */
+function delivered(row: AccountRow): Html {
+  if (row.finished === null) return ratio(row.delivered);
+  if (row.finished.by === 0) return html`<span class="soft">none ended</span>`;
+  const isShort = row.finished.overSeconds < 3480;
+  return html`${ratio(row.delivered)} <small>of ${count(row.finished.by)}${isShort && html` in ${span(row.finished.overSeconds)}`}</small>`;
+}
+
+/** Holder of an account and the age of its report. */
+function replicaCell({ replica, publicUrl, asOf }: AccountRow, { now, replica: own }: PageContext): Html {
+  const age = asOf === null ? html` <small>nothing reported</small>` : html` <small>reported ${ago(asOf, now)}</small>`;
+  if (replica === null) return html`<span class="tag down">none</span>${age}`;
+  return html`${replicaLink(replica, publicUrl)}${asOf === null && replica === own ? html` <small>this one</small>` : age}`;
+}
+
+function accountRow(row: AccountRow, context: PageContext, isShared: boolean): Html {
+  const { now } = context;
+  const labels = Object.entries(row.labels).map(([name, value]) => `${name}=${value}`);
+  const others = row.problems - 1;
+  const worst =
+    row.worst &&
+    html`<small class="${row.worst.severity}">${kindTag(row.worst.kind)}${others > 0 && html` and ${plural(others, 'other')}`}</small>`;
+  const shown = row.deadLettersChange !== null && row.deadLettersChange.by !== 0;
+  return html`<tr role="row" data-key="${row.account}">
+<td role="cell" class="corner">${stateMark(row.state)}</td>
+<th role="rowheader" scope="row" class="full">${accountLink(row.account, context)}${labels.length > 0 && html` <small>${named(labels.join(' '))}</small>`}${worst}</th>
+<td role="cell" class="num" data-label="Dead letters">${count(row.deadLetters)}${shown && html` <small>${change(row.deadLettersChange)}</small>`}</td>
+<td role="cell" class="num" data-label="Oldest">${row.deadLetters === 0 ? html`<span class="soft">none</span>` : ago(row.oldestEntered, now)}</td>
+<td role="cell" class="num" data-label="Delivered, 1 h">${delivered(row)}</td>
+<td role="cell" class="num" data-label="Waiting">${count(row.waiting)}</td>
+<td role="cell" class="num" data-label="Data as of">${dataTag(row.data)} <small>${ago(row.dataAt, now)}</small></td>${
+    isShared &&
+    html`
+<td role="cell" data-label="Replica">${replicaCell(row, context)}</td>`
+  }
+</tr>
+`;
+}
+
+function pager({ matching, page, pages, rows }: Overview, query: OverviewQuery): Html {
+  const first = (page - 1) * query.per;
+  const step = (to: number, word: string, rel: string) =>
+    to >= 1 && to <= pages && html` <a rel="${rel}" href="${hrefOf(query, { page: to })}">${word}</a>`;
+  return html`<div class="pager"><p>${grouped(first + 1)} to ${grouped(first + rows.length)} of ${plural(matching, 'account')}</p>
+<nav aria-label="Pages of accounts">${step(page - 1, 'Previous', 'prev')}${step(page + 1, 'Next', 'next')}</nav></div>
+`;
+}
+
+function accounts(view: Overview, query: OverviewQuery, context: PageContext): Html {
+  const { rows, matching, accounts, pages, replicas } = view;
+  const several = accounts.total > 1;
+  if (matching === 0 || rows.length === 0)
+    return html`<p class="panel">No account is like that. <a href="./">Show all</a></p>`;
+  return html`<div class="wide"><table role="table" class="cards"><caption class="hidden">Accounts, by ${SORT_WORDS[query.sort]}</caption>
+${tableHead(query, several, replicas !== null)}
+<tbody role="rowgroup">
+${rows.map(row => accountRow(row, context, replicas !== null))}</tbody></table></div>
+${(pages > 1 || matching < accounts.total) && pager(view, query)}`;
+}
+
+/** `/` */
+export function overviewPage(view: Overview, context: PageContext, { query, faults }: OverviewAsk): Html {
+  const several = view.accounts.total > 1;
+  const body = html`<section id="state" data-live aria-label="State">
+${head(view, context)}${troubles(view, context, faults)}
+</section>
+<h2 id="accounts-head">${several ? 'Accounts' : 'Account'}</h2>
+${several && filter(query, view.accounts)}<section id="accounts" data-live aria-labelledby="accounts-head">
+${accounts(view, query, context)}
+</section>`;
+  return layout({ title: verdictOf(view), context, nav: 'overview', body });
+}

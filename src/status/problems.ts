@@ -1,0 +1,91 @@
+import { type Problem, SEVERITIES } from './api/parts.ts';
+import type { ProblemLog } from './problem-log.ts';
+import { AGENT, type AgentMoment } from './problems/agent.ts';
+import { AUTO_CANCEL } from './problems/auto-cancel.ts';
+import type { AccountCheck, Check, Moment, ShownAccount } from './problems/check.ts';
+import { DEAD_LETTERS } from './problems/dead-letters.ts';
+import { WAITLISTS } from './problems/flow-control.ts';
+import { MESSAGES } from './problems/messages.ts';
+import { READING } from './problems/reading.ts';
+import { REPLICAS, type Unheld } from './problems/replicas.ts';
+import { SCHEDULES } from './problems/schedules.ts';
+import { createRecent } from './recent.ts';
+import { isoTime } from './values.ts';
+
+export type { ShownAccount } from './problems/check.ts';
+
+/** Input of the checks of an account in addition to its view. */
+export type Evidence = Omit<Moment, 'view' | 'now' | 'changes'>;
+
+export interface AgentEvidence extends AgentMoment {
+  readonly firstSeen: ProblemLog['firstSeen'];
+}
+
+/** All checks of an account. Of checks with the same kind and subject, the first finding is reported. */
+export const ACCOUNT_CHECKS: readonly AccountCheck[] = [
+  ...READING,
+  ...MESSAGES,
+  ...DEAD_LETTERS,
+  ...WAITLISTS,
+  ...SCHEDULES,
+  ...AUTO_CANCEL,
+];
+
+/** All checks of the report on an account that another replica holds. */
+export const REPLICA_CHECKS = REPLICAS;
+
+/** All checks of the agent. */
+export const AGENT_CHECKS = AGENT;
+
+/**
+ * Runs checks. They evaluate windows of minutes and keep no state. A check of a part reports nothing if a check of the whole
+ * does: if the service is down, no collector is reported.
+ */
+function judged<M extends { readonly now: number }>(
+  checks: readonly Check<M>[],
+  moment: M,
+  account: string | null,
+  firstSeen: ProblemLog['firstSeen'],
+): Problem[] {
+  const problems = new Map<string, Problem>();
+  for (const { kind, severity, runbook, check } of checks) {
+    for (const found of [check(moment)].flat()) {
+      const subject = found.subject ?? null;
+      const key = JSON.stringify([kind, subject]);
+      if (problems.has(key)) continue;
+      const since = isoTime(Math.min(found.since ?? firstSeen({ kind, subject }) ?? moment.now, moment.now));
+      problems.set(key, {
+        account,
+        kind,
+        severity: found.severity ?? severity,
+        subject,
+        since,
+        text: found.text,
+        runbook,
+      });
+    }
+  }
+  return [...problems.values()].sort(byWeight);
+}
+
+/** Problems of an account by weight. Pure. */
+export function problemsOf(view: ShownAccount, evidence: Evidence): Problem[] {
+  const now = Date.parse(view.now);
+  const moment = { ...evidence, view, now, changes: createRecent(evidence, now) };
+  return judged(ACCOUNT_CHECKS, moment, view.account, evidence.firstSeen);
+}
+
+/** Problems of the report on an account that this replica does not hold. Pure. */
+export const unheldProblems = (unheld: Unheld, account: string): Problem[] =>
+  judged(REPLICA_CHECKS, unheld, account, () => undefined);
+
+/** Problems of the agent by weight. Pure. */
+export const agentProblemsOf = ({ firstSeen, ...moment }: AgentEvidence): Problem[] =>
+  judged(AGENT_CHECKS, moment, null, firstSeen);
+
+/** Sorts problems by severity, then by age, the oldest first. */
+export function byWeight(one: Problem, other: Problem): number {
+  const weight = ({ severity }: Problem) => SEVERITIES.indexOf(severity);
+  const since = (problem: Problem) => problem.since ?? '9999';
+  return weight(one) - weight(other) || (since(one) < since(other) ? -1 : Number(since(one) > since(other)));
+}

@@ -1,0 +1,130 @@
+import type { NotificationCount } from '../../metrics/alerting.ts';
+import type { AccountStatus } from '../../model/status.ts';
+import type { Check } from './check.ts';
+import { count, plural } from './words.ts';
+
+/** Input of the checks of the agent. */
+export interface AgentMoment {
+  /** Milliseconds since the Unix epoch. */
+  readonly now: number;
+  readonly statuses: readonly AccountStatus[];
+  /** Of the last 15 minutes, or since the agent started. */
+  readonly notifications: readonly NotificationCount[];
+  /** Start of an outage of the shared database, milliseconds since the Unix epoch. */
+  readonly databaseAway?: number | undefined;
+  /** Why the OTLP receiver does not accept metrics, and since when (ms since the Unix epoch); undefined if it accepts them. */
+  readonly pushTrouble?: { readonly since: number; readonly reason: string } | undefined;
+  /** `at`: milliseconds since the Unix epoch; `faults`: empty if it was accepted. */
+  readonly lastReload: { readonly at: number; readonly faults: readonly { readonly message: string }[] } | undefined;
+}
+
+/** Milliseconds for which a push may fail before it is a problem: most receivers restart faster. */
+const PUSH_FAILING = 60_000;
+
+/** A round that read everything and yet failed could not store what it read. */
+const unstored = ({ collectors }: AccountStatus) =>
+  collectors.flatMap(({ rounds }) =>
+    rounds.flatMap(({ complete, success, failure }) => (complete === true && success === false ? (failure ?? []) : [])),
+  );
+
+const isBlind = ({ collectors }: AccountStatus) =>
+  collectors.some(({ rounds }) => rounds.some(({ stale }) => stale)) &&
+  collectors.every(
+    ({ collector, rounds }) =>
+      collector === 'account' || rounds.some(({ consecutiveFailures }) => consecutiveFailures > 0),
+  );
+
+function outcomesBy(notifications: readonly NotificationCount[]) {
+  const by = new Map<string, { sent: number; failed: number }>();
+  for (const { notifier, outcome, count } of notifications) {
+    const { sent, failed } = by.get(notifier) ?? { sent: 0, failed: 0 };
+    const isBad = outcome === 'failed' || outcome === 'dropped';
+    by.set(notifier, { sent: sent + (outcome === 'sent' ? count : 0), failed: failed + (isBad ? count : 0) });
+  }
+  return by;
+}
+
+export const AGENT: readonly Check<AgentMoment>[] = [
+  {
+    kind: 'service_unavailable',
+    severity: 'critical',
+    runbook: 'DeliveryServiceUnavailable',
+    when: 'more than half of the accounts, and at least three, can’t be read',
+    check({ statuses }) {
+      const blind = statuses.filter(isBlind).length;
+      if (blind < 3 || blind <= statuses.length / 2) return [];
+      return {
+        text: `${count(blind)} of the ${count(statuses.length)} accounts can’t be read: the service is down, or the network path to it.`,
+      };
+    },
+  },
+  {
+    kind: 'database_away',
+    severity: 'critical',
+    runbook: 'DeliveryDatabaseAway',
+    when: 'replicas share the store, and its database does not answer this one',
+    check: ({ databaseAway }) =>
+      databaseAway === undefined
+        ? []
+        : {
+            since: databaseAway,
+            text: 'The database is away: counters stand still, and auto-cancel cancels nothing. Accounts of other replicas are shown as they were before.',
+          },
+  },
+  {
+    kind: 'store_failing',
+    severity: 'critical',
+    runbook: 'DeliveryStoreFailing',
+    when: 'rounds read everything and can’t store it',
+    check({ statuses, databaseAway }) {
+      // Then that is the reason.
+      if (databaseAway !== undefined) return [];
+      const failures = statuses.flatMap(unstored);
+      const [first] = failures;
+      if (!first) return [];
+      return {
+        text: `${plural(failures.length, 'round')} can’t store what was read, so counters stand still: ${first.message}.`,
+      };
+    },
+  },
+  {
+    kind: 'notifications_failing',
+    severity: 'critical',
+    runbook: 'DeliveryNotificationsFailing',
+    when: 'notifications to a receiver failed in the last 15 minutes, and none was delivered',
+    check: ({ notifications }) =>
+      [...outcomesBy(notifications)].flatMap(([notifier, { sent, failed }]) =>
+        sent > 0 || failed === 0
+          ? []
+          : {
+              subject: notifier,
+              text: `${plural(failed, 'notification')} to ${notifier} failed in the last 15 minutes, and none was delivered.`,
+            },
+      ),
+  },
+  {
+    kind: 'push_failing',
+    severity: 'warning',
+    runbook: 'DeliveryPushFailing',
+    when: 'for a minute the OTLP receiver has not accepted all pushed metrics',
+    check: ({ pushTrouble, now }) =>
+      pushTrouble && now - pushTrouble.since >= PUSH_FAILING
+        ? { since: pushTrouble.since, text: `The OTLP receiver does not accept metrics: ${pushTrouble.reason}.` }
+        : [],
+  },
+  {
+    kind: 'reload_refused',
+    severity: 'warning',
+    runbook: 'DeliveryConfigReloadFailed',
+    when: 'the last reload of the configuration was refused: the one before is in use',
+    check({ lastReload }) {
+      const [first, ...others] = lastReload?.faults ?? [];
+      if (!first) return [];
+      const more = others.length === 0 ? '' : ` (and ${plural(others.length, 'other fault')})`;
+      return {
+        since: lastReload?.at,
+        text: `The changed configuration was refused, and the one before is in use: ${first.message}${more}.`,
+      };
+    },
+  },
+];

@@ -1,0 +1,76 @@
+import type { Objectives } from '../../metrics/objectives.ts';
+import type { AccountMeter } from '../../metrics/own.ts';
+import type { Growth } from '../../metrics/thresholds.ts';
+import type { AccountHistory } from '../../model/history.ts';
+import type { AutoCancelNumbers } from '../../model/journal.ts';
+import type { AccountView } from '../api/account.ts';
+import type { DataState, FromReplica, PROBLEM_KINDS, Problem } from '../api/parts.ts';
+import type { ProblemLog } from '../problem-log.ts';
+import type { Recent } from '../recent.ts';
+
+/** The part of an account's view that problems depend on. */
+export type ShownAccount = Omit<AccountView, 'complete' | 'problems' | 'alerts' | 'state' | keyof FromReplica>;
+
+/** Input of the checks of an account. */
+export interface Moment {
+  readonly view: ShownAccount;
+  /** Milliseconds since the Unix epoch. */
+  readonly now: number;
+  readonly objectives: Pick<Objectives, 'window' | 'dlqMaxAge'>;
+  readonly meter: Pick<AccountMeter, 'requests' | 'rowsRejected' | 'listsMissing'>;
+  /** Undefined while auto-cancel is off. */
+  readonly autoCancel: AutoCancelNumbers | undefined;
+  readonly recent: AccountHistory['recent'];
+  readonly changes: Recent;
+  readonly firstSeen: ProblemLog['firstSeen'];
+}
+
+/** The result of a check. */
+export interface Found {
+  /** Set if there can be several problems of this kind. */
+  readonly subject?: string;
+  /** Start, milliseconds since the Unix epoch. Default: the time of the first detection. */
+  readonly since?: number | undefined;
+  /** A lower severity than that of the kind. */
+  readonly severity?: 'warning' | 'info';
+  /** One sentence with the numbers. */
+  readonly text: string;
+}
+
+interface Described {
+  readonly kind: (typeof PROBLEM_KINDS)[number];
+  /** That of the shipped alert with this runbook. */
+  readonly severity: Problem['severity'];
+  /** File in docs/runbooks/ without `.md`. */
+  readonly runbook: string | null;
+  /** Condition for docs/problems.md, as Markdown. */
+  readonly when: string;
+}
+
+/** One possible problem. Pure. A check does not evaluate missing data; only checks of staleness evaluate stale data. */
+export type Check<M> = Described & { check(moment: M): Found | readonly Found[] };
+export type AccountCheck = Check<Moment>;
+
+/** Milliseconds. */
+export const MINUTE = 60_000;
+
+/** Whether data may be evaluated: stale data may have changed. */
+export const isCurrent = (data: DataState) => data === 'fresh' || data === 'partial';
+
+/** A time of the API in milliseconds since the Unix epoch. */
+export const msOf = (iso: string | null) => (iso === null ? undefined : Date.parse(iso));
+
+/** Whether a number has grown by the threshold, or by a part of it. */
+export const isMoreBy = ({ share, fewest, many }: Growth, now: number, before: number, part = 1) =>
+  now - before > part * Math.min(Math.max(share * before, fewest), many);
+
+/** Time since the first detection of a problem (ms); 0 for a new problem. */
+export const seenFor = ({ firstSeen, now }: Moment, kind: Described['kind'], subject: string | null) =>
+  now - (firstSeen({ kind, subject }) ?? now);
+
+/** Lower threshold of a problem that was reported in the last five minutes, so that it does not flap. */
+const EASED = 0.7;
+
+/** The part of its threshold at which a problem is reported. */
+export const easing = ({ firstSeen }: Moment, kind: Described['kind']) =>
+  firstSeen({ kind, subject: null }) === undefined ? 1 : EASED;

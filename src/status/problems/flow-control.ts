@@ -1,0 +1,133 @@
+import { flowControl } from '../../collectors/flow-control/flow-control.ts';
+import { BACKLOG_TREND } from '../../metrics/thresholds.ts';
+import { HOUR, seriesName } from '../recent.ts';
+import { type AccountCheck, type Found, isCurrent, isMoreBy, MINUTE, type Moment, seenFor } from './check.ts';
+import { count, lasting } from './words.ts';
+
+const { waitlistSize } = flowControl.families;
+
+type Row = Moment['view']['flowControl']['rows'][number];
+
+const nameOf = (key: string) => seriesName(waitlistSize.name, { flow_control_key: key });
+
+/** Reported limits: `parallelism 10 of 10 in use, rate 50 of 50 used`. */
+function limitsOf({ parallelismLimit, parallelismInUse, rateLimit, rateUsed }: Row): string {
+  const used = (what: string, of: number | null, limit: number | null, word: string) =>
+    of === null || limit === null ? [] : [`${what} ${count(of)} of ${count(limit)} ${word}`];
+  const all = [
+    ...used('parallelism', parallelismInUse, parallelismLimit, 'in use'),
+    ...used('rate', rateUsed, rateLimit, 'used'),
+  ];
+  return all.length === 0 ? '' : `; ${all.join(', ')}`;
+}
+
+const isRateUsedUp = ({ rateUsed, rateLimit }: Row) => rateUsed !== null && rateLimit !== null && rateUsed >= rateLimit;
+
+/** Minimum of reads in a window, or in each third of a trend. */
+const READS = 3;
+
+/** Time of these reads (ms). */
+const readsTake = ({ view }: Moment) =>
+  READS *
+  1000 *
+  (view.rounds.find(({ collector, round }) => collector === 'flow_control' && round === 'list')?.everySeconds ?? 0);
+
+/** Minimum length of a trend (ms). */
+const SHORTEST_TREND = 10 * MINUTE;
+/** Minimum share of recorded minutes: only the largest keys are recorded. */
+const FEWEST_POINTS = 0.7;
+
+/**
+ * Growth of a waitlist in the recorded part of the last hour: from the maximum of the first third to the minimum of the last.
+ * Undefined without a significant growth.
+ */
+function trend(moment: Moment, { key, waiting }: Row): { by: number; overSeconds: number } | undefined {
+  const { recent, now } = moment;
+  // The current number limits the minimum of the last third.
+  if (waiting < BACKLOG_TREND.fewest) return undefined;
+  const points = [...recent(nameOf(key), 60 * MINUTE), { at: now, value: waiting }];
+  const [first] = points;
+  if (!first || now - first.at < Math.max(SHORTEST_TREND, 3 * readsTake(moment))) return undefined;
+  if (points.length < (FEWEST_POINTS * (now - first.at)) / MINUTE) return undefined;
+  const third = (now - first.at) / 3;
+  const early = points.filter(({ at }) => at <= first.at + third).map(({ value }) => value);
+  const late = points.filter(({ at }) => at >= now - third).map(({ value }) => value);
+  const [most, least] = [Math.max(...early), Math.min(...late)];
+  if (least < BACKLOG_TREND.fewest || !isMoreBy(BACKLOG_TREND.growth, least, most)) return undefined;
+  return { by: waiting - first.value, overSeconds: (now - first.at) / 1000 };
+}
+
+/** A check of each key with one of the largest waitlists. */
+const keys = (check: (moment: Moment, row: Row) => Omit<Found, 'subject'> | undefined) => (moment: Moment) => {
+  const { data, rows } = moment.view.flowControl;
+  if (!isCurrent(data)) return [];
+  return rows.flatMap(row => {
+    const found = row.waiting > 0 ? check(moment, row) : undefined;
+    return found ? { ...found, subject: row.key } : [];
+  });
+};
+
+/** `since`: the start of the state, if it is the state of ghost slots. */
+const ghosts = (row: Row, slots: number) => ({
+  ...(row.state === 'ghost_slots' && row.stateSince !== null ? { since: Date.parse(row.stateSince) } : {}),
+  text: `Key ${row.key}: ${count(slots)} ${slots === 1 ? 'slot is' : 'slots are'} in use and nothing runs in ${slots === 1 ? 'it' : 'them'}; ${count(row.waiting)} wait${limitsOf(row)}.`,
+});
+
+export const WAITLISTS: readonly AccountCheck[] = [
+  {
+    kind: 'waitlist_growing',
+    severity: 'warning',
+    runbook: 'DeliveryFlowControlBacklogGrowing',
+    when: 'a waitlist has grown all through the last hour, or what was recorded of it (ten minutes and nine reads at least): the least of the last third is at least 50 messages, and by half (at least 25, at most 100) above the most of the first third; and the key is not paused',
+    check: keys((moment, row) => {
+      const grown = row.paused ? undefined : trend(moment, row);
+      if (!grown) return undefined;
+      return {
+        text: `Key ${row.key}: ${count(row.waiting)} wait, +${count(grown.by)} in ${lasting(grown.overSeconds)}${limitsOf(row)}.`,
+      };
+    }),
+  },
+  {
+    kind: 'ghost_slots',
+    severity: 'warning',
+    runbook: 'DeliveryFlowControlGhostSlots',
+    when: 'slots of a key have been in use for more than four minutes, in which messages waited, and the event log shows no attempt in them',
+    check: ({ view: { flowControl } }) =>
+      isCurrent(flowControl.data)
+        ? flowControl.rows.flatMap(row =>
+            row.ghostSlots === null || row.ghostSlots === 0 ? [] : { subject: row.key, ...ghosts(row, row.ghostSlots) },
+          )
+        : [],
+  },
+  {
+    kind: 'waitlist_stalled',
+    severity: 'warning',
+    runbook: 'DeliveryWaitlistStalled',
+    when: 'the number of messages that wait on a key has been the same for 30 minutes and three reads, although it is not paused and its rate is not used up',
+    check: keys((moment, row) => {
+      if (row.paused || isRateUsedUp(row) || readsTake(moment) > 30 * MINUTE) return undefined;
+      const points = moment.recent(nameOf(row.key), 30 * MINUTE);
+      const [first] = points;
+      if (!first || moment.now - first.at < 29 * MINUTE || points.some(({ value }) => value !== row.waiting))
+        return undefined;
+      return {
+        since: first.at,
+        text: `Key ${row.key}: the same ${count(row.waiting)} have been waiting for 30 min or more${limitsOf(row)}.`,
+      };
+    }),
+  },
+  {
+    kind: 'paused_with_backlog',
+    severity: 'warning',
+    runbook: 'DeliveryDispatchPausedWithBacklog',
+    when: 'a key is paused and messages wait on it; for the first hour it is only worth knowing',
+    check: keys((moment, row) => {
+      if (!row.paused) return undefined;
+      const pausedFor = seenFor(moment, 'paused_with_backlog', row.key);
+      return {
+        ...(pausedFor < HOUR ? { severity: 'info' } : {}),
+        text: `Key ${row.key} is paused${pausedFor < MINUTE ? '' : ` for ${lasting(pausedFor / 1000)} or more`}: ${count(row.waiting)} wait.`,
+      };
+    }),
+  },
+];

@@ -1,0 +1,295 @@
+import type { Family } from '../../metrics/family.ts';
+import { type KeptCounter, ownFamilies } from '../../metrics/own.ts';
+import { BLIND_FOR, LISTS_MISSING, RATE_LIMITED, REQUESTS_KEPT, REQUESTS_LAST } from '../../metrics/thresholds.ts';
+import { serviceErrorIn } from '../../upstream/errors.ts';
+import { seriesName } from '../recent.ts';
+import { isAuxiliary } from '../truth.ts';
+import { sum } from '../values.ts';
+import {
+  type AccountCheck,
+  type Found,
+  isCurrent,
+  MINUTE,
+  type Moment,
+  msOf,
+  type ShownAccount,
+  seenFor,
+} from './check.ts';
+import { clockTime, count, lasting, plural, share } from './words.ts';
+
+type Round = ShownAccount['rounds'][number];
+
+const QUARTER = 15 * MINUTE;
+
+/** Names of the data of collectors. */
+const DATA: Readonly<Record<string, string>> = {
+  dlq: 'Dead letters',
+  events: 'Events',
+  flow_control: 'Flow-control keys',
+};
+const dataOf = (collector: string) => DATA[collector] ?? collector;
+
+/** Rounds that query the service: the account's record is a local file. */
+const asking = ({ rounds }: ShownAccount) => rounds.filter(({ collector }) => collector !== 'account');
+
+/** The most frequent round of each collector that gauges depend on: it detects an outage first. */
+function pulses(view: ShownAccount): Round[] {
+  const deciding = asking(view).filter(round => !isAuxiliary(round) && round.state !== 'waiting');
+  return [...Map.groupBy(deciding, ({ collector }) => collector).values()].map(rounds =>
+    rounds.reduce((a, b) => (b.everySeconds < a.everySeconds ? b : a)),
+  );
+}
+
+const isStale = ({ state }: Round) => state === 'stale' || state === 'withdrawn';
+
+/** Start of the newest complete one of these rounds; undefined if none was complete since the agent started. */
+function newestOf(rounds: readonly Round[]): number | undefined {
+  const times = rounds.flatMap(({ dataAt }) => msOf(dataAt) ?? []);
+  return times.length === 0 ? undefined : Math.max(...times);
+}
+
+/** Start of the last complete round. */
+const lastRead = (view: ShownAccount) => newestOf(asking(view));
+
+const ofCollector = (view: ShownAccount, collector: string) =>
+  asking(view).filter(round => round.collector === collector);
+
+/** The time until which all shown data is true. A pulse without a success uses other rounds of its collector. */
+function trueAt(view: ShownAccount): number | undefined {
+  const newest = pulses(view).flatMap(round => newestOf([round]) ?? newestOf(ofCollector(view, round.collector)) ?? []);
+  return newest.length === 0 ? undefined : Math.min(...newest);
+}
+
+function ofShown({ view, now }: Moment): string {
+  const time = trueAt(view);
+  if (time === undefined) return 'nothing was read since the agent started';
+  const isGone = pulses(view).every(({ state }) => state === 'withdrawn');
+  return isGone
+    ? `nothing is shown any more, as the last data is of ${clockTime(time, now)}`
+    : `what is shown was true at ${clockTime(time, now)}`;
+}
+
+/** The service's explanation of the failure of a round. */
+const serviceError = ({ failure }: Round) => serviceErrorIn(failure?.message ?? '');
+
+/** The sentence on a failure of the service or of the network, with its duration. */
+function unavailable(round: Round): ((lasts: string) => string) | undefined {
+  const { failure } = round;
+  const status = /status (5\d\d)/.exec(failure?.message ?? '')?.[1];
+  const why = serviceError(round);
+  switch (failure?.reason) {
+    case 'server':
+      return lasts =>
+        `The service has answered ${status ?? 'with errors'}${lasts}${why === undefined ? '' : ` (${why})`}`;
+    case 'timeout':
+      return lasts => `The service has not answered in time${lasts}`;
+    case 'network':
+      return lasts => `The service can’t be reached${lasts} (${failure.message.split(': ').at(-1)})`;
+    default:
+      return undefined;
+  }
+}
+
+/** The failure, if all collectors fail and one is stale. */
+function outage(view: ShownAccount) {
+  const all = pulses(view);
+  if (all.length === 0 || !all.every(({ consecutiveFailures }) => consecutiveFailures > 0)) return undefined;
+  if (!all.some(round => isStale(round) || (round.dataAt === null && round.consecutiveFailures > 1))) return undefined;
+  return all.map(unavailable).find(say => say !== undefined);
+}
+
+/** Start of the failure messages of an account that could not be opened. */
+export const NOT_OPENED = 'the account could not be opened';
+
+/** Why the account could not be opened; undefined for an open account. */
+const notOpened = (view: ShownAccount) =>
+  asking(view).find(({ failure }) => failure?.message.startsWith(NOT_OPENED))?.failure?.message;
+
+/** Stale rounds, unless the whole account cannot be read. */
+const staleRounds = (view: ShownAccount) =>
+  view.calls.tokenRejected === true || outage(view) || notOpened(view) ? [] : asking(view).filter(isStale);
+
+/** Problems of collectors with rounds in a state. */
+function staleData(moment: Moment, kind: 'data_stale' | 'data_withdrawn', state: Round['state']): Found[] {
+  const { view, now } = moment;
+  const stale = staleRounds(view).filter(round => !isAuxiliary(round) && round.state === state);
+  return [...Map.groupBy(stale, ({ collector }) => collector)].flatMap(([collector, rounds]) => {
+    // Other rounds may have read the shown data.
+    const since = newestOf(rounds) ?? newestOf(ofCollector(view, collector));
+    const read =
+      since === undefined ? 'were not read since the agent started' : `were last read at ${clockTime(since, now)}`;
+    const why = rounds.find(({ failure }) => failure)?.failure?.message;
+    const gone = kind === 'data_withdrawn' && since !== undefined ? ' and are no longer shown' : '';
+    const age = since === undefined ? Number.POSITIVE_INFINITY : now - since;
+    const young = age < BLIND_FOR * 1000 ? ({ severity: 'warning' } as const) : {};
+    const text = `${dataOf(collector)} ${read}${gone}${why === undefined ? '' : `: ${why}`}.`;
+    return { subject: collector, since, ...young, text };
+  });
+}
+
+/** Increases of a counter in 15 minutes, by the values of a label. */
+const risen = <L extends string>({ changes }: Moment, family: Family<L>, counter: KeptCounter<L>, label: L) =>
+  [...counter.totalsBy(label)].flatMap(([value, total]) => {
+    const rise = changes.rise(seriesName(family.name, { [label]: value }), total, QUARTER);
+    return rise ? { value, ...rise } : [];
+  });
+
+/** Failures that are often gone at the next read of a filter. */
+const PASSING: ReadonlySet<string> = new Set(['server', 'timeout', 'network', 'rate_limited', 'unauthorized']);
+
+export const READING: readonly AccountCheck[] = [
+  {
+    kind: 'token_rejected',
+    severity: 'critical',
+    runbook: 'DeliveryTokenRejected',
+    when: 'the service answers 401 to the token of the account',
+    check(moment) {
+      const { view } = moment;
+      if (view.calls.tokenRejected !== true) return [];
+      const rejected = asking(view).filter(({ failure }) => failure?.reason === 'unauthorized');
+      const [why] = rejected.flatMap(round => serviceError(round) ?? []);
+      const status = why === undefined ? '401' : `401: ${why}`;
+      return { since: lastRead(view), text: `The service refuses the token (${status}); ${ofShown(moment)}.` };
+    },
+  },
+  {
+    kind: 'service_unavailable',
+    severity: 'critical',
+    runbook: 'DeliveryBlind',
+    when: 'no collector can read, as the service answers 5xx, does not answer, or can’t be reached, and the data of one is stale (`staleness.markAfter`); a warning for the first two minutes',
+    check(moment) {
+      const { view, now } = moment;
+      const say = view.calls.tokenRejected === true ? undefined : outage(view);
+      if (!say) return [];
+      const since = lastRead(view);
+      const lasts = since === undefined ? seenFor(moment, 'service_unavailable', null) : now - since;
+      const young = lasts < BLIND_FOR * 1000 ? ({ severity: 'warning' } as const) : {};
+      return {
+        since,
+        ...young,
+        text: `${say(lasts < 1000 ? '' : ` for ${lasting(lasts / 1000)}`)}; ${ofShown(moment)}.`,
+      };
+    },
+  },
+  {
+    kind: 'data_withdrawn',
+    severity: 'critical',
+    runbook: 'DeliveryBlind',
+    when: 'the data of a collector is so old that it is no longer shown (`staleness.withdrawAfter`), while others are read',
+    check: moment => staleData(moment, 'data_withdrawn', 'withdrawn'),
+  },
+  {
+    kind: 'data_stale',
+    severity: 'critical',
+    runbook: 'DeliveryBlind',
+    when: 'the data of a collector is stale (`staleness.markAfter`), while others are read; up to two minutes a warning. Or the account could not be opened',
+    check(moment) {
+      const why = notOpened(moment.view);
+      return why === undefined
+        ? staleData(moment, 'data_stale', 'stale')
+        : { text: `Nothing is read: ${why}. It is retried by itself.` };
+    },
+  },
+  {
+    kind: 'data_stale',
+    severity: 'warning',
+    runbook: 'DeliveryCollectorStale',
+    when: 'a round that no gauge depends on is stale',
+    check: ({ view, now }) =>
+      staleRounds(view)
+        .filter(isAuxiliary)
+        .map(({ collector, round, dataAt, failure }) => {
+          const since = msOf(dataAt);
+          const last = since === undefined ? '' : ` since ${clockTime(since, now)}`;
+          const why = failure ? `: ${failure.message}` : '';
+          return {
+            subject: `${collector} ${round}`,
+            since,
+            text: `The round ${round} of ${collector} was not complete${last}; all gauges are current${why}.`,
+          };
+        }),
+  },
+  {
+    kind: 'rate_limited',
+    severity: 'warning',
+    runbook: 'DeliveryRateLimited',
+    when: 'more than 10 % of the requests of the last 15 minutes, and at least 5, were answered with 429',
+    check(moment) {
+      const outcomes = risen(moment, ownFamilies.requests, moment.meter.requests, 'outcome');
+      const limited = outcomes.find(({ value }) => value === 'rate_limited');
+      const all = sum(outcomes.map(({ by }) => by));
+      if (!limited || limited.by < RATE_LIMITED.fewest || limited.by <= RATE_LIMITED.share * all) return [];
+      return {
+        text: `${count(limited.by)} of the ${count(all)} requests in ${lasting(limited.overSeconds)} got 429 (${share(limited.by / all)}).`,
+      };
+    },
+  },
+  {
+    kind: 'budget_low',
+    severity: 'warning',
+    runbook: 'DeliveryRequestBudgetLow',
+    when: 'what is left of `budget.requestsPerDay`, without the tenth that is kept for auto-cancel, is less than a quarter of what the rest of the UTC day would get',
+    check({ view: { calls }, now }) {
+      const { budgetRemaining: left, budgetPerDay: all } = calls;
+      const dayLeft = 1 - (now % 86_400_000) / 86_400_000;
+      if (left === null || all === 0 || left / all - REQUESTS_KEPT >= REQUESTS_LAST * dayLeft) return [];
+      return {
+        text: `${count(left)} of the ${count(all)} requests of today are left until 00:00 UTC: rounds wait for them.`,
+      };
+    },
+  },
+  {
+    kind: 'rows_unreadable',
+    severity: 'warning',
+    runbook: 'DeliveryRowsRejected',
+    when: 'rows of a list could not be read in the last 15 minutes',
+    check: moment =>
+      risen(moment, ownFamilies.rowsRejected, moment.meter.rowsRejected, 'collector').flatMap(
+        ({ value: collector, by, overSeconds }) =>
+          by === 0
+            ? []
+            : {
+                subject: collector,
+                text: `${plural(by, 'row')} of ${collector} could not be read in ${lasting(overSeconds)}: what is shown is incomplete, and nothing counts as gone.`,
+              },
+      ),
+  },
+  {
+    kind: 'filter_failing',
+    severity: 'warning',
+    runbook: 'DeliveryCollectorStale',
+    when: 'a filter of `dlq.filters` is rejected, or the service lists entries for it that do not match it, while the queue is read; if the service fails or limits the rate, after one and a half times `dlq.rescanEvery`',
+    check: ({ view: { deadLetters, rounds }, now }) =>
+      isCurrent(deadLetters.data)
+        ? deadLetters.filters.flatMap(({ name, messages, failure }) => {
+            if (!failure) return [];
+            const since = msOf(failure.since);
+            const walk = rounds.find(({ collector, round }) => collector === 'dlq' && round === 'full');
+            const isYoung = since !== undefined && now - since < 1500 * (walk?.everySeconds ?? 0);
+            if (isYoung && PASSING.has(failure.reason)) return [];
+            const shown = failure.contradicted
+              ? 'nothing of it is shown'
+              : messages === null
+                ? 'its size is unknown'
+                : `its size is of ${since === undefined ? 'before' : clockTime(since, now)}`;
+            return { subject: name, since, text: `The filter ${name} fails: ${failure.message}; ${shown}.` };
+          })
+        : [],
+  },
+  {
+    kind: 'lists_missing',
+    severity: 'warning',
+    runbook: 'DeliveryListsMissing',
+    when: 'three answers or more of the last 15 minutes were no readable list',
+    check: moment =>
+      risen(moment, ownFamilies.listsMissing, moment.meter.listsMissing, 'collector').flatMap(
+        ({ value: collector, by, overSeconds }) =>
+          by < LISTS_MISSING
+            ? []
+            : {
+                subject: collector,
+                text: `${plural(by, 'answer')} to ${collector} in ${lasting(overSeconds)} had no readable list; what was read before is shown.`,
+              },
+      ),
+  },
+];

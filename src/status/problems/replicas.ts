@@ -1,0 +1,45 @@
+import { UNCOLLECTED } from '../../metrics/thresholds.ts';
+import type { Check } from './check.ts';
+import { clockTime, lasting } from './words.ts';
+
+/** An account that this replica does not hold. */
+export interface Unheld {
+  /** Milliseconds since the Unix epoch. */
+  readonly now: number;
+  /** URL of the replica that holds it. */
+  readonly holder: string | undefined;
+  /** Time without a holder (ms). */
+  readonly unheldFor: number;
+  /** Age of its status row (ms); undefined if this replica has found none for `waitedFor` (ms). */
+  readonly age: number | undefined;
+  readonly waitedFor: number;
+  /** Milliseconds. */
+  readonly leaseTime: number;
+  /** Whether the database is unavailable. Then the holder is unknown. */
+  readonly isAway: boolean;
+}
+
+/** Time without a report after which the holder is ignored (ms). It reports every 15 seconds. */
+const SILENT = UNCOLLECTED * 1000;
+
+export const REPLICAS: readonly Check<Unheld>[] = [
+  {
+    kind: 'account_uncollected',
+    severity: 'critical',
+    runbook: 'DeliveryAccountUncollected',
+    when: 'replicas share the store, and for longer than the lease time none has held the account, or the one that holds it has reported nothing for two minutes',
+    check({ now, holder, unheldFor, age, waitedFor, leaseTime, isAway }) {
+      if (isAway) return [];
+      const last = age === undefined ? 'nothing is known of it' : `what is shown is of ${clockTime(now - age, now)}`;
+      if (holder === undefined) {
+        if (unheldFor <= leaseTime) return [];
+        const since = now - Math.max(unheldFor, age ?? 0);
+        return { since, text: `Not collected by any replica: none holds it; ${last}.` };
+      }
+      const silent = age ?? waitedFor;
+      if (silent <= SILENT) return [];
+      const text = `Not collected by any replica: ${holder} holds it and has reported nothing for ${lasting(silent / 1000)}; ${last}.`;
+      return { since: now - silent, text };
+    },
+  },
+];

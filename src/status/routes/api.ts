@@ -1,0 +1,85 @@
+import { type NextFunction, type Request, type Response, Router } from 'express';
+import { z } from 'zod';
+import { onlyAllow, READ } from '../../http/routes/methods.ts';
+import { createSerially } from '../../kit/serially.ts';
+import { AutoCancelQuery } from '../api/auto-cancel.ts';
+import { HistoryQuery } from '../api/history.ts';
+import { OverviewQuery } from '../api/overview.ts';
+import { readDocument } from '../page/runbooks.ts';
+import type { Served } from '../served.ts';
+
+/** A valid query, or one sentence with each invalid parameter and its allowed values. */
+type ReadQuery<T> = { readonly query: T; readonly error?: undefined } | { readonly error: string };
+
+function wordsOf(
+  issue: z.core.$ZodIssue,
+  given: Readonly<Record<string, unknown>>,
+  allowed: readonly string[],
+): string {
+  if (issue.code === 'unrecognized_keys') {
+    const known = allowed.length > 0 ? `allowed are ${allowed.join(', ')}` : 'none is allowed';
+    return `${issue.keys.length > 1 ? 'unknown parameters' : 'unknown parameter'} ${issue.keys.join(', ')}: ${known}`;
+  }
+  const [name] = issue.path;
+  // The message of a repeatable parameter contains `given`.
+  const isTwice = Array.isArray(given[String(name)]) && !issue.message.includes('given');
+  return `${String(name)} ${isTwice ? 'must be given once' : issue.message}`;
+}
+
+/** Unknown parameters are errors: a misspelt one would otherwise get its default. */
+function readQuery<T extends z.ZodObject>(schema: T, given: Readonly<Record<string, unknown>>): ReadQuery<z.output<T>> {
+  const { data, error } = schema.strict().safeParse(given);
+  if (!error) return { query: data as z.output<T> };
+  const words = error.issues.map(issue => wordsOf(issue, given, Object.keys(schema.shape)));
+  return { error: [...new Set(words)].join('; ') };
+}
+
+const NO_QUERY = z.object({});
+
+const refuse = (response: Response, status: number, error: string) => void response.status(status).json({ error });
+
+/** Refuses a path that is not percent-encoded UTF-8. */
+function refusePath(error: unknown, _request: Request, response: Response, next: NextFunction): void {
+  if (error instanceof URIError) refuse(response, 400, 'the path must be UTF-8, percent-encoded');
+  else next(error);
+}
+
+/** GET routes with the data of the pages as JSON. */
+export function apiRoutes(served: Served): Router {
+  // A response may have thousands of rows: concurrent ones would exhaust the memory.
+  const serially = createSerially();
+  const router = Router();
+  const isConfigured = (account: string) => served.accounts.includes(account);
+
+  /** Adds a route that responds with the result of `find`; undefined: there is no such account. */
+  function add<T extends z.ZodObject>(path: string, schema: T, find: (query: z.output<T>, name: string) => unknown) {
+    async function respond(request: Request<{ name: string }>, response: Response): Promise<void> {
+      response.set('Cache-Control', 'no-store');
+      const read = readQuery(schema, request.query);
+      if (read.error !== undefined) return refuse(response, 400, read.error);
+      await serially(async () => {
+        if (response.destroyed) return;
+        const found = await find(read.query, request.params.name);
+        if (found === undefined) refuse(response, 404, 'no account of that name is configured');
+        else response.json(found);
+      });
+    }
+    router.route(path).get(respond).all(onlyAllow(READ));
+  }
+
+  add('/api/v1/overview', OverviewQuery, query => served.overview(query));
+  add('/api/v1/accounts/:name', NO_QUERY, async (_query, name) => {
+    if (!isConfigured(name)) return undefined;
+    await served.replicas?.refresh();
+    return served.account(name);
+  });
+  add('/api/v1/accounts/:name/history', HistoryQuery, (query, name) =>
+    isConfigured(name) ? served.history(name, query) : undefined,
+  );
+  add('/api/v1/auto-cancel', AutoCancelQuery, ({ account }) =>
+    account === undefined || isConfigured(account) ? served.autoCancel(account) : undefined,
+  );
+  add('/api/v1/agent', NO_QUERY, () => served.agent());
+  add('/api/v1/openapi.json', NO_QUERY, () => JSON.parse(readDocument('openapi.json')));
+  return router.use(refusePath);
+}

@@ -1,0 +1,148 @@
+import type { IncomingMessage } from 'node:http';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import { type NextFunction, type Request, type Response, Router } from 'express';
+import type { Lifecycle } from '../../http/routes/lifecycle.ts';
+import { onlyAllow, READ } from '../../http/routes/methods.ts';
+import { createSerially } from '../../kit/serially.ts';
+import { OverviewQuery } from '../api/overview.ts';
+import { accountPage } from '../page/account.ts';
+import { agentPage } from '../page/agent.ts';
+import { createAssets } from '../page/asset-files.ts';
+import { autoCancelPage } from '../page/auto-cancel.ts';
+import { type Html, html } from '../page/html.ts';
+import { layout, type PageContext } from '../page/layout.ts';
+import { overviewPage } from '../page/overview.ts';
+import { readRunbook, runbookHtml } from '../page/runbooks.ts';
+import type { Served } from '../served.ts';
+
+/** Allows only the page's own origin. Saving a chart as a picture needs `data:`. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+const HEADERS: Readonly<Record<string, string>> = {
+  'Content-Security-Policy': POLICY,
+  'Referrer-Policy': 'no-referrer',
+  'X-Frame-Options': 'DENY',
+};
+
+const YEAR = 31_536_000;
+
+const compress = promisify(gzip);
+
+async function send(response: Response, page: Html, status = 200): Promise<void> {
+  for (const [name, value] of Object.entries(HEADERS)) {
+    // Headers of the web configuration take precedence.
+    if (!response.hasHeader(name)) response.setHeader(name, value);
+  }
+  response.status(status).set({ 'Cache-Control': 'no-store', Vary: 'Accept-Encoding' }).type('html');
+  // Pages are fetched on every change. Compression reduces one of a hundred accounts to a twentieth.
+  if (response.req.acceptsEncodings('gzip') !== 'gzip') response.send(page.text);
+  else response.set('Content-Encoding', 'gzip').send(await compress(page.text));
+}
+
+/** Pages ignore invalid parameters. */
+function queryOf(given: Request['query']): OverviewQuery {
+  const { data, error } = OverviewQuery.safeParse(given);
+  if (data) return data;
+  const wrong = new Set(error.issues.map(({ path: [name] }) => name));
+  return OverviewQuery.parse(Object.fromEntries(Object.entries(given).filter(([name]) => !wrong.has(name))));
+}
+
+const missing = (what: Html, context: PageContext) =>
+  layout({
+    title: 'Not found',
+    context,
+    nav: 'overview',
+    body: html`<div class="verdict unknown"><h1>Not found</h1><p>${what}</p></div><p><a href="${context.root || './'}">All accounts</a></p>`,
+  });
+
+/** The pages, their assets and the runbooks. */
+export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Router {
+  const assets = createAssets();
+  // A response may have thousands of rows: concurrent ones would exhaust the memory.
+  const serially = createSerially();
+  // A trailing slash would change the base of relative links.
+  const router = Router({ strict: true });
+  const contextOf = (request: IncomingMessage, root: PageContext['root']): PageContext => ({
+    root,
+    assets: assets.folder(),
+    version: served.version,
+    now: served.clock.now(),
+    lifecycle: isOn(),
+    caller: callerOf(request),
+    replica: served.replicas?.self.url,
+    databaseAway: served.replicas?.awaySince(),
+  });
+
+  function add(
+    path: string,
+    handle: (request: Request<{ name: string; hash: string }>, response: Response) => unknown,
+  ) {
+    router.route(path).get(handle).all(onlyAllow(READ));
+  }
+
+  /** Adds a page. `root`: from the page to the root of the port. `make` returns undefined for an unknown name. */
+  function addPage(
+    path: string,
+    root: PageContext['root'],
+    make: (context: PageContext, request: Request<{ name: string }>) => Promise<Html | undefined>,
+  ): void {
+    add(path, (request, response) =>
+      serially(async () => {
+        if (response.destroyed) return;
+        const page = await make(contextOf(request, root), request);
+        await (page ? send(response, page) : noAccount(request, response));
+      }),
+    );
+  }
+
+  const noAccount = (request: IncomingMessage, response: Response) =>
+    send(response, missing(html`No account of that name is configured.`, contextOf(request, '../')), 404);
+
+  addPage('/', '', async (context, request) => {
+    const query = queryOf(request.query);
+    return overviewPage(await served.overview(query), context, { query, faults: served.reloadFaults() });
+  });
+  addPage('/accounts/:name', '../', async (context, { params: { name } }) => {
+    if (!served.accounts.includes(name)) return undefined;
+    await served.replicas?.refresh();
+    const view = served.account(name);
+    return view && accountPage(view, context);
+  });
+  addPage('/auto-cancel', '', async context => autoCancelPage(await served.autoCancel(undefined), context));
+  addPage('/agent', '', async context => agentPage(await served.agent(), context));
+  add('/runbooks/:name', (request, response) => {
+    const { name } = request.params;
+    const context = contextOf(request, '../');
+    const text = readRunbook(name);
+    if (text === undefined) return send(response, missing(html`There is no runbook of that name.`, context), 404);
+    return send(response, layout({ title: name, context, nav: 'overview', body: runbookHtml(text) }));
+  });
+  add('/assets/:hash/:name', (request, response) => {
+    const { hash, name } = request.params;
+    const asset = assets.find(name);
+    if (!asset) {
+      response.status(404).type('text').send('not found\n');
+      return;
+    }
+    // Pages of another replica or of another version get this file, but must not cache it under their address.
+    const isSame = assets.folder() === `assets/${hash}/`;
+    response.setHeader('Cache-Control', isSame ? `max-age=${YEAR}, immutable` : 'no-store');
+    response.writeHead(200, { 'Content-Type': asset.type, 'Content-Length': asset.body.length });
+    response.end(asset.body);
+  });
+  return router.use((error: unknown, request: Request, response: Response, next: NextFunction) => {
+    // A path that cannot be decoded names nothing.
+    if (error instanceof URIError) return noAccount(request, response);
+    next(error);
+  });
+}

@@ -1,0 +1,164 @@
+import type { AutoCancel } from '../auto-cancel/accounts.ts';
+import type { Clock } from '../kit/clock.ts';
+import { createTurns } from '../kit/turns.ts';
+import type { Change } from '../model/change.ts';
+import type { AccountStatus } from '../model/status.ts';
+import type { Store } from '../store/store.ts';
+import { NOT_SHARED } from './api/parts.ts';
+import { STATUS_VERSION, StatusRow } from './api/status-row.ts';
+import { type AccountSnapshot, snapshotOf } from './auto-cancel.ts';
+import type { Row } from './overview-rows.ts';
+import type { ShownAlert } from './served.ts';
+
+/** Key of the status row of each account, which its holder writes for the other replicas. */
+export const STATUS_KEY = 'status';
+
+/** Bytes. Lists are cut to fit; the counts stay exact. */
+export const MAX_ROW = 16 * 1024;
+/** Limit of the list of failed filters of a collector, and of the list of rules (bytes). */
+const MAX_LIST = 2048;
+
+/** Current status of an account that this replica holds. */
+export interface OwnStatus extends Row {
+  /** As in a status row. */
+  readonly at: number;
+  readonly publicUrl: string | null;
+  readonly alerts: readonly ShownAlert[];
+  readonly status: AccountStatus;
+  readonly autoCancel: AccountSnapshot | undefined;
+}
+
+const bytesOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value));
+
+/** Returns the first entries that fit into a number of bytes. */
+function fitting<T>(list: T[], bytes: number): T[] {
+  let left = bytes;
+  const end = list.findIndex(entry => {
+    left -= bytesOf(entry) + 1;
+    return left < 0;
+  });
+  return end === -1 ? list : list.slice(0, end);
+}
+
+const URGENCY: readonly ShownAlert['state'][] = ['firing', 'pending', 'resolved'];
+
+/** Throws if this version could not read the row. */
+export function encodeStatus({ alerts, status, autoCancel, ...own }: OwnStatus): string {
+  const urgent = alerts.toSorted((a, b) => URGENCY.indexOf(a.state) - URGENCY.indexOf(b.state));
+  const all = StatusRow.parse({
+    ...own,
+    version: STATUS_VERSION,
+    alerts: urgent,
+    alertsTotal: alerts.length,
+    alertsFiring: alerts.filter(({ state }) => state === 'firing').length,
+    collectors: status.collectors,
+    autoCancel: autoCancel ?? null,
+  });
+  for (const collector of all.collectors) {
+    if (collector.failedFilters) collector.failedFilters = fitting(collector.failedFilters, MAX_LIST);
+  }
+  if (all.autoCancel) all.autoCancel.rules = fitting(all.autoCancel.rules, MAX_LIST);
+  const free = MAX_ROW - bytesOf({ ...all, problems: [], alerts: [] });
+  const listed = fitting(all.alerts, free - bytesOf(fitting(all.problems, free / 2)));
+  return JSON.stringify({ ...all, problems: fitting(all.problems, free - bytesOf(listed)), alerts: listed });
+}
+
+export interface StatusSources {
+  readonly accounts: readonly { readonly name: string; shownStatus(): AccountStatus }[];
+  /** Overview rows of these accounts. */
+  readonly rows: () => Promise<readonly Row[]>;
+  readonly alerts: () => readonly ShownAlert[];
+  /** Undefined while auto-cancel is off. */
+  readonly autoCancel: AutoCancel | undefined;
+  readonly failed: (account: string, error: unknown) => void;
+}
+
+/** Returns the status rows to commit, by account, without those that cannot be built. `at` and `publicUrl`: as in a status row. */
+export async function statusChanges(
+  of: StatusSources,
+  { at, publicUrl }: Pick<OwnStatus, 'at' | 'publicUrl'>,
+): Promise<ReadonlyMap<string, readonly Change[]>> {
+  const turns = createTurns();
+  const alerts = Map.groupBy(of.alerts(), ({ labels }) => labels.account);
+  const accounts = new Map(of.accounts.map(each => [each.name, each]));
+  const acting = new Map(of.autoCancel?.accounts.map(each => [each.account, each]));
+  const changes = new Map<string, readonly Change[]>();
+  for (const row of await of.rows()) {
+    const name = row.row.account;
+    const [account, own] = [accounts.get(name), acting.get(name)];
+    if (!account) continue;
+    try {
+      const autoCancel = own && (await snapshotOf(own, { stuck: 0, others: 0 }, turns, NOT_SHARED));
+      const status = {
+        ...row,
+        at,
+        publicUrl,
+        alerts: alerts.get(name) ?? [],
+        status: account.shownStatus(),
+        autoCancel,
+      };
+      changes.set(name, [{ key: STATUS_KEY, value: encodeStatus(status) }]);
+    } catch (error) {
+      of.failed(name, error);
+    }
+    await turns.pass();
+  }
+  return changes;
+}
+
+/** Undefined if the text is damaged or of another version. */
+export function decodeStatus(text: string): StatusRow | undefined {
+  try {
+    return StatusRow.parse(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Status rows of all accounts, as of the last read. */
+export type StatusRows = ReturnType<typeof createStatusRows>;
+
+/** Milliseconds for which a read is good enough. */
+const FRESH = 5000;
+/** Milliseconds for which a request waits for the database before it is answered from memory. */
+const MAX_WAIT = 1000;
+
+export function createStatusRows(store: Pick<Store, 'valuesOf'>, clock: Clock) {
+  let rows: ReadonlyMap<string, StatusRow | 'unreadable'> = new Map();
+  let readAt = Number.NEGATIVE_INFINITY;
+  let waiting: Promise<void> | undefined;
+
+  async function read(): Promise<void> {
+    const turns = createTurns();
+    const next = new Map<string, StatusRow | 'unreadable'>();
+    for (const [account, text] of await store.valuesOf(STATUS_KEY)) {
+      next.set(account, decodeStatus(text) ?? 'unreadable');
+      await turns.pass();
+    }
+    rows = next;
+  }
+
+  function start(): Promise<void> {
+    const ended = new AbortController();
+    const reading = read()
+      // The last rows stay in memory; the renewal of leases reports that the database is unavailable.
+      .catch(() => undefined)
+      .finally(() => {
+        readAt = clock.monotonic();
+        waiting = undefined;
+        ended.abort();
+      });
+    return Promise.race([reading, clock.sleep(MAX_WAIT, ended.signal).catch(() => undefined)]);
+  }
+
+  return {
+    /** `unreadable`: another version wrote it, or it is damaged. */
+    of: (account: string): StatusRow | 'unreadable' | undefined => rows.get(account),
+    /** Reads the rows if the last read is older than a few seconds. Waits a second at most. Never rejects. */
+    async refresh(): Promise<void> {
+      if (!waiting && clock.monotonic() - readAt < FRESH) return;
+      waiting ??= start();
+      await waiting;
+    },
+  };
+}

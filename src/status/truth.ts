@@ -1,0 +1,73 @@
+import { dataSources } from '../collectors/index.ts';
+import type { AccountStatus, CollectorStatus, FailedFilter, RoundStatus } from '../model/status.ts';
+import type { AccountView } from './api/account.ts';
+import type { DataState } from './api/parts.ts';
+import { isoTime, orNull } from './values.ts';
+
+type Round = AccountView['rounds'][number];
+
+const AUXILIARY = new Map(dataSources.map(({ name, auxiliary = [] }) => [name, auxiliary]));
+
+/** Whether no gauge depends on a round. */
+export const isAuxiliary = ({ collector, round }: Pick<Round, 'collector' | 'round'>): boolean =>
+  AUXILIARY.get(collector)?.includes(round) ?? false;
+
+const mainRounds = ({ collector, rounds }: CollectorStatus) =>
+  rounds.filter(({ round }) => !isAuxiliary({ collector, round }));
+
+function stateOf({ stale, success, complete, idle, dataAt }: RoundStatus, withdrawn: boolean): Round['state'] {
+  if (stale) return withdrawn ? 'withdrawn' : 'stale';
+  if (success === false) return 'failing';
+  if (idle !== undefined) return idle;
+  if (dataAt === undefined) return 'not_read';
+  return complete === false ? 'partial' : 'ok';
+}
+
+/** States of all rounds. */
+export const roundsOf = ({ collectors }: Pick<AccountStatus, 'collectors'>): Round[] =>
+  collectors.flatMap(({ collector, withdrawn, rounds }) =>
+    rounds.map(round => ({
+      collector,
+      round: round.round,
+      everySeconds: round.every / 1000,
+      state: stateOf(round, withdrawn),
+      dataAt: isoTime(round.dataAt),
+      tookSeconds: orNull(round.durationSeconds),
+      consecutiveFailures: round.consecutiveFailures,
+      failure: orNull(round.failure),
+    })),
+  );
+
+/** Quality of a collector's data. */
+export interface Truth {
+  readonly enabled: boolean;
+  readonly data: DataState;
+  /** Start of the read that keeps the shown data current, milliseconds since the Unix epoch; undefined without shown data. */
+  readonly at: number | undefined;
+  readonly failedFilters: readonly FailedFilter[];
+}
+
+function dataOf(status: CollectorStatus): DataState {
+  const rounds = mainRounds(status);
+  if (status.withdrawn) return 'withdrawn';
+  if (rounds.every(({ dataAt }) => dataAt === undefined)) return 'not_read';
+  if (rounds.some(({ stale }) => stale)) return 'stale';
+  return status.rounds.some(({ partial = false }) => partial) ? 'partial' : 'fresh';
+}
+
+/** Rounds of a collector keep the same numbers current in turns. A stale round makes them as old as its data. */
+function currentAt(rounds: readonly RoundStatus[]): number | undefined {
+  const missed = rounds.filter(({ stale }) => stale).flatMap(({ dataAt }) => dataAt ?? []);
+  const times = rounds.flatMap(({ dataAt }) => dataAt ?? []);
+  if (times.length === 0) return undefined;
+  return missed.length > 0 ? Math.min(...missed) : Math.max(...times);
+}
+
+export function truthOf({ collectors }: Pick<AccountStatus, 'collectors'>, collector: string): Truth {
+  const status = collectors.find(each => each.collector === collector);
+  if (!status) return { enabled: false, data: 'not_read', at: undefined, failedFilters: [] };
+  const data = dataOf(status);
+  const isShown = data !== 'withdrawn' && data !== 'not_read';
+  const { failedFilters = [] } = status;
+  return { enabled: true, data, at: isShown ? currentAt(mainRounds(status)) : undefined, failedFilters };
+}

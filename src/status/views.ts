@@ -1,0 +1,91 @@
+import type { AutoCancel } from '../auto-cancel/accounts.ts';
+import type { Clock } from '../kit/clock.ts';
+import type { Log } from '../kit/log.ts';
+import type { Source } from '../metrics/family.ts';
+import type { AccountHistory } from '../model/history.ts';
+import { accountView, type ShownSource, type StatusSettings, type Viewed } from './account.ts';
+import type { Problem } from './api/parts.ts';
+import { overview } from './overview.ts';
+import { createRows, type KeptRows, type Row } from './overview-rows.ts';
+import type { ProblemLog } from './problem-log.ts';
+import type { ShownAlert, Views } from './served.ts';
+import type { SharedViews } from './shared.ts';
+
+export interface ViewsDeps {
+  readonly version: string;
+  readonly clock: Pick<Clock, 'now'>;
+  readonly accounts: readonly ShownSource[];
+  /** Of these accounts. */
+  readonly settings: readonly StatusSettings[];
+  /** Undefined while auto-cancel is off. */
+  readonly autoCancel: Pick<AutoCancel, 'accounts'> | undefined;
+  /** Everything in the exposition. */
+  readonly sources: readonly Source[];
+  /** Of these accounts, and what is left out; `account`: of this one alone. */
+  readonly alerts: (account?: string) => readonly ShownAlert[];
+  readonly history: (account: string) => Pick<AccountHistory, 'recent'>;
+  readonly problemLog: (account: string) => Pick<ProblemLog, 'firstSeen'>;
+  readonly agentProblems: () => readonly Problem[];
+  /** Accounts of other replicas; undefined if the store is not shared. */
+  readonly elsewhere?: Pick<SharedViews, 'others' | 'holders' | 'placeOf'> | undefined;
+  /** What is known of accounts that are also in the generation before. */
+  readonly kept: KeptRows;
+  readonly log: Pick<Log, 'error'>;
+}
+
+/** The accounts with all that is known of each. */
+function viewedOf({
+  accounts,
+  settings,
+  autoCancel,
+  sources,
+  history,
+  problemLog,
+}: ViewsDeps): ReadonlyMap<string, Viewed> {
+  const byAccount = Map.groupBy(sources, ({ account }) => account);
+  const configured = new Map(settings.map(each => [each.name, each]));
+  const acting = new Map(autoCancel?.accounts.map(({ account, numbers }) => [account, numbers]));
+  return new Map(
+    accounts.flatMap(account => {
+      const { name } = account;
+      const settings = configured.get(name);
+      if (!settings) return [];
+      const { recent } = history(name);
+      const { firstSeen } = problemLog(name);
+      const known = { account, settings, autoCancel: acting.get(name), sources: byAccount.get(name) ?? [] };
+      return [[name, { ...known, recent, firstSeen }] as const];
+    }),
+  );
+}
+
+/** What the page and the API show of a generation. */
+export function createViews(
+  deps: ViewsDeps,
+  more: Pick<Views, 'history' | 'autoCancel' | 'agent'>,
+): Views & { readonly rows: () => Promise<readonly Row[]> } {
+  const { version, clock, alerts, agentProblems, kept, elsewhere, log } = deps;
+  const viewed = viewedOf(deps);
+  const rows = createRows([...viewed.values()], kept, clock.now, (account, error) =>
+    log.error({ account, stack: error instanceof Error ? error.stack : String(error) }, 'bug'),
+  );
+  return {
+    ...more,
+    rows,
+    async overview(query) {
+      const own = await rows();
+      const common = { agentProblems: agentProblems(), version, now: clock.now() };
+      if (!elsewhere) return overview({ ...common, rows: own, alerts: alerts() }, query);
+      const { others, holders, placeOf } = elsewhere;
+      const all = {
+        rows: [...own.map(each => ({ ...each, row: { ...each.row, ...placeOf(each.row.account) } })), ...others.rows()],
+        alerts: [...alerts(), ...others.alerts()],
+        replicas: holders.sharing()?.replicas.length ?? 0,
+      };
+      return overview({ ...common, ...all }, query);
+    },
+    account(name) {
+      const one = viewed.get(name);
+      return one && accountView(one, alerts(name), clock.now());
+    },
+  };
+}

@@ -1,0 +1,99 @@
+import { readFile } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import { replaceFile } from '../kit/durable-file.ts';
+import { createPrivateFolder } from '../kit/new-file.ts';
+import type { Env } from '../kit/secret.ts';
+import type { RecordedAccount } from '../model/account.ts';
+import { attachStore } from './open.ts';
+import type { StoreOptions } from './options.ts';
+import { NO_ACCOUNT, type Store } from './store.ts';
+
+/** Milliseconds between two looks at the row of an account: each costs the database a statement. */
+const ROW_EVERY = 300_000;
+
+/** The row of an account, of no account: the command that resets a token holds none. */
+const rowKey = (account: string) => `account-record/${account}`;
+
+/**
+ * Where a token reset leaves what it learnt of an account's plan: beside an SQLite store, which belongs to the agent alone
+ * while that runs. The agent takes it from there into the store. Nothing in it is secret.
+ */
+function accountFile({ path }: Pick<StoreOptions, 'path'>, account: string): string {
+  return `${resolve(path)}.account-${account}.json`;
+}
+
+export function writeAccountFile(file: string, record: RecordedAccount): void {
+  createPrivateFolder(dirname(file));
+  // The agent may run as another user.
+  replaceFile(file, `${JSON.stringify(record)}\n`, 0o644);
+}
+
+/** It can't be read; the message says which file. */
+class AccountFileError extends Error {
+  override readonly name = 'AccountFileError';
+  readonly reason = 'store';
+}
+
+/** What is in it, unchecked; undefined when there is no such file. */
+async function readAccountFile(file: string): Promise<unknown> {
+  try {
+    return JSON.parse(await readFile(file, 'utf8'));
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') return undefined;
+    throw new AccountFileError(`${file} can't be read: ${code ?? 'not JSON'}`);
+  }
+}
+
+async function readRow(store: Pick<Store, 'scan'>, account: string): Promise<unknown> {
+  const key = rowKey(account);
+  const text = (await store.scan(NO_ACCOUNT, key)).get(key);
+  return text === undefined ? undefined : JSON.parse(text);
+}
+
+/** What a token reset leaves, and looks at. */
+interface AccountRecord {
+  /** For messages. */
+  readonly path: string;
+  /** Unchecked; undefined when there is none. */
+  read(): Promise<unknown>;
+  write(record: RecordedAccount): Promise<void>;
+}
+
+/** As `rotate-token` reads and writes it: with PostgreSQL in a row, which every replica finds. */
+export function planFileOf(options: StoreOptions, account: string, env: Env): AccountRecord {
+  if (options.kind !== 'postgres') {
+    const path = accountFile(options, account);
+    return { path, read: () => readAccountFile(path), write: async record => writeAccountFile(path, record) };
+  }
+  async function withStore<T>(work: (store: Store) => Promise<T>): Promise<T> {
+    const store = await attachStore(options, { env });
+    try {
+      return await work(store);
+    } finally {
+      await store.close();
+    }
+  }
+  return {
+    path: 'the store',
+    read: () => withStore(store => readRow(store, account)),
+    write: record =>
+      withStore(store => store.commit(NO_ACCOUNT, [{ key: rowKey(account), value: JSON.stringify(record) }])),
+  };
+}
+
+/** As the agent reads it, unchecked. A row is looked at seldom, and is in between what it was. */
+export function accountRecordOf(
+  options: Pick<StoreOptions, 'kind' | 'path'>,
+  account: string,
+  { store, clock }: { readonly store: Pick<Store, 'scan'>; readonly clock: { monotonic(): number } },
+): () => Promise<unknown> {
+  if (options.kind !== 'postgres') return () => readAccountFile(accountFile(options, account));
+  let last: { readonly at: number; readonly record: unknown } | undefined;
+  return async () => {
+    const at = clock.monotonic();
+    if (last && at - last.at < ROW_EVERY) return last.record;
+    last = { at, record: await readRow(store, account) };
+    return last.record;
+  };
+}

@@ -1,0 +1,72 @@
+import { request as undiciRequest } from 'undici';
+import { withDeadline } from '../kit/clock.ts';
+import { createDispatcher } from './dispatcher.ts';
+import { untilAborted } from './send.ts';
+
+export interface Reply {
+  readonly status: number;
+  /** Header `Retry-After`, as it came. */
+  readonly retryAfter?: string | undefined;
+  /** The begin of the body, a character a byte. */
+  readonly text: string;
+}
+
+/** Milliseconds for a whole request, connecting included. */
+const TIMEOUT = 10_000;
+/** Bytes of an answer that are read, so that the connection can be used again; of a longer one it is closed. */
+const MOST_READ = 64 * 1024;
+
+/** Characters of an answer that are kept: what a receiver says of an error is shorter. */
+const MOST_KEPT = 1024;
+
+/** The begin of a body. The status alone counts, also of a body that breaks off. */
+async function beginOf(body: AsyncIterable<Buffer> & { destroy(): unknown }): Promise<string> {
+  let text = '';
+  let read = 0;
+  try {
+    for await (const chunk of body) {
+      if (text.length < MOST_KEPT) text += chunk.toString('latin1').slice(0, MOST_KEPT - text.length);
+      read += chunk.length;
+      if (read > MOST_READ) break;
+    }
+  } catch {}
+  return text;
+}
+
+interface PostRequest {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | Uint8Array;
+  readonly signal: AbortSignal;
+}
+
+/** Ways to ask receivers: no proxy, no redirect, bounded in time and size. */
+export interface Asking {
+  /** Sends one POST. Rejects where there is no answer in time. */
+  post(url: string, request: PostRequest): Promise<Reply>;
+  /** The same with GET. Rejects where there is no answer in time. */
+  get(url: string, signal: AbortSignal): Promise<Reply>;
+  close(): Promise<void>;
+}
+
+export function createPost(timeout = TIMEOUT): Asking {
+  const dispatcher = createDispatcher({ connectTimeout: timeout });
+  const ask = (
+    url: string,
+    { signal, ...options }: { readonly method: 'GET' | 'POST'; readonly signal: AbortSignal } & Partial<PostRequest>,
+  ) =>
+    withDeadline(timeout, signal, async (deadline): Promise<Reply> => {
+      const request = undiciRequest(url, { dispatcher, ...options, signal: deadline });
+      const { statusCode, headers, body } = await untilAborted(request, deadline);
+      const retryAfter = headers['retry-after'];
+      return {
+        status: statusCode,
+        retryAfter: typeof retryAfter === 'string' ? retryAfter : undefined,
+        text: await beginOf(body),
+      };
+    });
+  return {
+    post: (url, request) => ask(url, { ...request, method: 'POST' }),
+    get: (url, signal) => ask(url, { method: 'GET', signal }),
+    close: () => dispatcher.destroy(),
+  };
+}

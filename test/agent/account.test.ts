@@ -1,0 +1,165 @@
+import { expect, it } from 'vitest';
+import { type Account, openAccount } from '../../src/agent/account.ts';
+import { Config } from '../../src/config/schema.ts';
+import { startEmulator } from '../../src/emulator/server.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
+import { createDispatchers } from '../../src/upstream/dispatchers.ts';
+import { afterThisTest } from '../support/client.ts';
+import { eventually } from '../support/eventually.ts';
+import { startHttpService } from '../support/http-service.ts';
+import { createManualClock } from '../support/manual-clock.ts';
+import { createTestLog, createTestTracer } from '../support/silent.ts';
+
+const SECOND = 1000;
+
+/** Accounts of one process on one store, each of which can be opened by its name. */
+function setUp(accounts: readonly { readonly name: string; readonly baseUrl: string }[], clock = createManualClock()) {
+  const store = createMemoryStore();
+  const dispatchers = createDispatchers({});
+  afterThisTest(async () => void (await dispatchers.destroy()));
+  const config = Config.parse({
+    store: { kind: 'memory' },
+    accounts: accounts.map(each => ({
+      ...each,
+      token: 'secret-token',
+      budget: { requestsPerSecond: 1000, burst: 1000 },
+    })),
+  });
+  const deps = {
+    config,
+    env: {},
+    dispatchers,
+    requestSeconds: { observe: () => undefined },
+    store,
+    clock,
+    random: () => 0,
+    backfill: undefined,
+    traceQueue: () => undefined,
+    log: createTestLog(),
+    tracer: createTestTracer(),
+    secrets: { of: () => [] },
+  };
+  async function open(name: string): Promise<Account> {
+    const settings = config.accounts.find(each => each.name === name);
+    if (!settings) throw new Error(`there is no account ${name}`);
+    const account = await openAccount(settings, deps);
+    afterThisTest(() => account.close());
+    return account;
+  }
+  /** Runs their first rounds. */
+  async function start(...accounts: Account[]): Promise<void> {
+    const starting = Promise.all(accounts.map(account => account.start()));
+    await clock.advance(0);
+    await starting;
+  }
+  return { store, open, start };
+}
+
+/** The sum of a family's samples. */
+const sum = ({ sources }: Account, family: string) =>
+  sources.flatMap(source => source.samples().get(family) ?? []).reduce((all, { value }) => all + value, 0);
+
+it('closes and opens one account again while another runs: its counters go on, and nothing is asked in between', async () => {
+  const clock = createManualClock();
+  const emulator = await startEmulator({
+    clock,
+    token: 'secret-token',
+    history: 0,
+    dlqEntries: 3,
+    workload: false,
+  });
+  afterThisTest(() => emulator.close());
+  const accounts = ['a', 'b'].map(name => ({ name, baseUrl: emulator.url }));
+  const { store, open, start } = setUp(accounts, clock);
+  const begun = clock.now();
+  const [first, other] = [await open('a'), await open('b')];
+  expect([first.spent().requests, other.spent().requests]).toEqual([0, 0]);
+  await start(first, other);
+  expect([first.status().up, other.status().up]).toEqual([true, true]);
+
+  /** Time goes by, and events come into the log, until the account has counted so many. */
+  async function count(account: Account, events: number): Promise<void> {
+    emulator.state.addEvent({ state: 'created', time: clock.now() + SECOND });
+    await eventually(async () => {
+      await clock.advance(20 * SECOND);
+      expect(sum(account, 'delivery_events_total')).toBe(events);
+    });
+  }
+  await count(first, 1);
+  await first.close();
+  const [spent, remaining] = [first.spent().requests, sum(first, 'delivery_watch_api_budget_remaining')];
+  const asked = other.spent().requests;
+  await eventually(async () => {
+    await clock.advance(20 * SECOND);
+    expect(other.spent().requests).toBeGreaterThan(asked + 10);
+  });
+  expect(first.spent().requests).toBe(spent);
+  await start(first);
+  expect(first.spent().requests).toBe(spent);
+  const left = await store.scan('a', 'account-state/');
+  expect(JSON.parse(left.get('account-state/freshness') ?? '{}').dlq.full.completeAt).toBeGreaterThanOrEqual(begun);
+
+  const again = await open('a');
+  expect(again.spent().requests).toBe(0);
+  expect(sum(again, 'delivery_events_total')).toBe(1);
+  expect(sum(again, 'delivery_watch_api_budget_remaining')).toBe(remaining);
+  expect(again.dlqFacts()).toBeUndefined();
+  await start(again);
+  expect(again.dlqFacts()?.selections.get('all')?.messages).toBe(3);
+  await count(again, 2);
+  expect(other.status().up).toBe(true);
+});
+
+it('exposes counters after a day without an agent, also while the service does not answer', async () => {
+  const clock = createManualClock();
+  const emulator = await startEmulator({ clock, token: 'secret-token', history: 0, workload: false });
+  afterThisTest(() => emulator.close());
+  const { open, start } = setUp([{ name: 'a', baseUrl: emulator.url }], clock);
+  const first = await open('a');
+  await start(first);
+  emulator.state.addEvent({ state: 'created', time: clock.now() + SECOND });
+  await eventually(async () => {
+    await clock.advance(20 * SECOND);
+    expect(sum(first, 'delivery_events_total')).toBe(1);
+  });
+  await first.close();
+  await emulator.close();
+  await clock.advance(86_400 * SECOND);
+  const next = await open('a');
+  expect(sum(next, 'delivery_events_total')).toBe(1);
+  const starting = start(next);
+  await eventually(async () => {
+    await clock.advance(20 * SECOND);
+    expect(next.status().collectors.find(({ collector }) => collector === 'events')?.rounds[0]?.success).toBe(false);
+  });
+  expect(sum(next, 'delivery_events_total')).toBe(1);
+  await next.close();
+  await starting;
+});
+
+it('leaves since when its problems are there to the next process', async () => {
+  const clock = createManualClock();
+  const { open } = setUp([{ name: 'a', baseUrl: 'http://127.0.0.1:9' }], clock);
+  const stuck = { kind: 'callbacks_stuck', subject: null } as const;
+  const first = await open('a');
+  const seenAt = clock.now();
+  first.problems.saw([stuck], seenAt);
+  await clock.advance(60 * SECOND);
+  first.problems.saw([stuck], clock.now());
+  await first.close();
+  await clock.advance(60 * SECOND);
+  expect((await open('a')).problems.firstSeen(stuck)).toBe(seenAt);
+});
+
+it('closes at once an account whose service does not answer', async () => {
+  const service = await startHttpService(() => undefined);
+  afterThisTest(() => service.close());
+  const { open, start } = setUp([{ name: 'a', baseUrl: service.url }]);
+  const account = await open('a');
+  const starting = start(account);
+  await eventually(() => expect(service.requests.length).toBeGreaterThan(2));
+  const { length } = service.requests;
+  await account.close();
+  await starting;
+  expect(service.requests).toHaveLength(length);
+});

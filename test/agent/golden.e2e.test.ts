@@ -1,0 +1,44 @@
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { newFolder } from '../support/folder.ts';
+import { requireProgram } from '../support/prometheus.ts';
+
+/** The golden file is what `alerting.test.ts` finds to be written. */
+const RULES = 'test/agent/golden/alert-rules.yaml';
+
+describe.skipIf(!requireProgram('promtool'))('the rules that the agent prints', () => {
+  it('are good ones, of every kind', () => {
+    expect(execFileSync('promtool', ['check', 'rules', RULES], { encoding: 'utf8' })).toContain(
+      'SUCCESS: 7 rules found',
+    );
+  });
+
+  it('take for an age the oldest that any replica knows', () => {
+    const folder = newFolder();
+    copyFileSync(RULES, join(folder, 'rules.yaml'));
+    const oldest = (instance: string) =>
+      `delivery_dlq_oldest_message_timestamp_seconds{job="x",instance="${instance}",account="a"}`;
+    const test = {
+      interval: '1h',
+      input_series: [
+        { series: oldest('one'), values: '0x40' },
+        // It began an hour ago, without what the other has stored.
+        { series: oldest('two'), values: '_x36 129600x4' },
+      ],
+      promql_expr_test: [
+        {
+          expr: 'count(ALERTS{alertname="Age", alertstate="firing"})',
+          eval_time: '37h',
+          exp_samples: [{ labels: '{}', value: 1 }],
+        },
+      ],
+    };
+    const suite = { rule_files: ['rules.yaml'], evaluation_interval: '1h', tests: [test] };
+    writeFileSync(join(folder, 'test.yaml'), JSON.stringify(suite));
+    expect(execFileSync('promtool', ['test', 'rules', 'test.yaml'], { cwd: folder, encoding: 'utf8' })).toContain(
+      'SUCCESS',
+    );
+  });
+});

@@ -1,0 +1,248 @@
+import fc from 'fast-check';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import type { Leases } from '../../src/replicas/holding.ts';
+import { Alerting } from '../../src/rules/alerting.ts';
+import { StoreError } from '../../src/store/errors.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
+import type { Store } from '../../src/store/store.ts';
+import { createSharedStore, type SharedStore } from '../support/fake-replicas.ts';
+import { type Incarnation, PROBE, Witness } from '../support/incarnations.ts';
+import { createManualClock } from '../support/manual-clock.ts';
+import { runs } from '../support/runs.ts';
+import { accountNamed, configOf, type Opening, openSupervised } from '../support/supervised.ts';
+
+/** One account of the service has one of two names, or is not configured; the account `b` is always configured. */
+interface Configured {
+  readonly one: 'a' | 'renamed' | undefined;
+  /** Settings that reading depends on, and an alert rule. */
+  readonly reading: number;
+  readonly rule: number;
+}
+
+const configured: fc.Arbitrary<Configured> = fc.record({
+  one: fc.constantFrom('a' as const, 'a' as const, 'renamed' as const, undefined),
+  reading: fc.nat(2),
+  rule: fc.nat(1),
+});
+
+const configFrom = ({ one, reading, rule }: Configured) => {
+  const account = (name: string | undefined, token: string) =>
+    name === undefined ? [] : [accountNamed(name, { token, labels: { reading: String(reading) } })];
+  const when = { above: { metric: 'delivery_flow_control_keys', value: rule } };
+  const webhook = { url: 'http://receiver.invalid', groupWait: '1s', repeatEvery: '1m' };
+  return configOf([...account(one, 'token-one'), ...account('b', 'token-two')], {
+    alerts: {
+      enabled: true,
+      evaluateEvery: '1s',
+      rules: [{ name: 'Rule', when }],
+      notifiers: [{ name: 'hook', webhook }],
+    },
+  });
+};
+
+type Of<A> = A extends fc.Arbitrary<infer T> ? T : never;
+
+type Step =
+  | { readonly kind: 'reload'; readonly to: Configured }
+  | { readonly kind: 'advance' | 'opening' | 'stopping'; readonly ms: number }
+  | { readonly kind: 'damage' | 'repair' | 'excess' | 'take' | 'return'; readonly name: string }
+  | { readonly kind: 'refuse commits' | 'accept commits' | 'away' | 'back' };
+
+const name = fc.constantFrom('a', 'a', 'b', 'renamed');
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('reload' as const), to: configured }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({ kind: fc.constant('advance' as const), ms: fc.constantFrom(0, 5, 100, 1000, 3500, 20_000) }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constantFrom('opening', 'stopping'), ms: fc.constantFrom(0, 50, 2500) }),
+  },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constantFrom('damage', 'damage', 'repair'), name }) },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constantFrom('excess', 'take', 'take', 'return'), name }) },
+  fc.record({ kind: fc.constantFrom('refuse commits', 'accept commits', 'away', 'back') }),
+);
+
+const life = fc.record({
+  isShared: fc.constantFrom(true, true, false),
+  first: configured,
+  steps: fc.array(step, { minLength: 4, maxLength: 16 }),
+});
+
+/** Conditions that steps change. */
+interface World {
+  readonly damaged: Set<string>;
+  opening: number;
+  stopping: number;
+  refusesCommits: boolean;
+}
+
+const createWorld = (): World => ({ damaged: new Set(), opening: 0, stopping: 0, refusesCommits: false });
+
+/** The store of the process; the witness follows its leases. */
+function watched(store: Store, world: World, witness: Witness): Store {
+  const { replicas } = store;
+  const commit: Store['commit'] = (account, changes, guard) => {
+    const probe = changes.find(({ key }) => key.startsWith(PROBE));
+    if (probe) witness.reached(probe.key);
+    if (probe || world.refusesCommits) return Promise.reject(new StoreError('io', 'the disk'));
+    return store.commit(account, changes, guard);
+  };
+  if (!replicas) return { ...store, commit };
+  return {
+    ...store,
+    commit,
+    replicas: {
+      ...replicas,
+      async renew(accounts) {
+        const turn = await replicas.renew(accounts);
+        witness.gained(turn.gained);
+        return turn;
+      },
+      release(accounts) {
+        witness.released(accounts);
+        return replicas.release(accounts);
+      },
+    },
+  };
+}
+
+const following = (holding: Leases, witness: Witness): Leases => ({
+  ...holding,
+  start: ({ lost, renewed }) =>
+    holding.start({
+      renewed,
+      lost(names) {
+        lost(names);
+        void witness.lost(names);
+      },
+    }),
+});
+
+/** Another replica takes an account at once, or returns it. */
+function createRival(shared: SharedStore | undefined) {
+  const rival = shared?.join('two').replicas;
+  return {
+    async take(account: string): Promise<void> {
+      shared?.place(account, 'two');
+      shared?.expire(account);
+      await rival?.renew([account]).catch(() => undefined);
+    },
+    async return(account: string): Promise<void> {
+      shared?.place(account, 'one');
+      await rival?.release([account]).catch(() => undefined);
+    },
+  };
+}
+
+async function live({ isShared, first, steps }: Of<typeof life>): Promise<readonly string[]> {
+  const clock = createManualClock();
+  const witness = new Witness();
+  const world = createWorld();
+  const shared = isShared ? createSharedStore(clock, 15_000) : undefined;
+  const rival = createRival(shared);
+  current = witness;
+  const incarnations = new Map<Opening, Incarnation>();
+  const of = (opening: Opening) => incarnations.get(opening) as Incarnation;
+
+  const { supervisor, close } = await openSupervised({
+    clock,
+    store: watched(shared?.join('one') ?? createMemoryStore(), world, witness),
+    config: configFrom(first),
+    intervals: { save: 2000 },
+    latency: 500,
+    request: (opening, work) => witness.during(of(opening), 'request', work),
+    async open(opening, open) {
+      const born = witness.born(opening);
+      incarnations.set(opening, born);
+      const { store } = opening.deps;
+      const commit: Store['commit'] = (...what) => witness.during(born, 'commit', () => store.commit(...what));
+      return witness.during(born, 'open', async () => {
+        if (world.opening > 0) await clock.sleep(world.opening);
+        if (world.damaged.has(born.name)) throw new Error('damaged');
+        const account = await open({ store: { ...store, commit } });
+        let ending: Promise<void> | undefined;
+        return {
+          ...account,
+          start() {
+            witness.started(born);
+            return account.start();
+          },
+          async stop() {
+            // As a cancel that is being sent, and is recorded before the account stops.
+            ending ??= witness.during(born, 'lingering request', () => clock.sleep(world.stopping));
+            await Promise.all([account.stop(), ending]);
+            born.isStopped = true;
+          },
+        };
+      });
+    },
+    adapt: base => ({ ...base, holding: base.holding && following(base.holding, witness) }),
+  });
+  witness.isConfigured = account => supervisor.loaded.config.accounts.some(({ name }) => name === account);
+  supervisor.start();
+
+  const reloads: Promise<unknown>[] = [];
+  const effects: { readonly [K in Step['kind']]: (step: Extract<Step, { kind: K }>) => unknown } = {
+    reload: ({ to }) => reloads.push(supervisor.reload(configFrom(to), async () => undefined)),
+    advance: ({ ms }) => clock.advance(ms),
+    opening: ({ ms }) => Object.assign(world, { opening: ms }),
+    stopping: ({ ms }) => Object.assign(world, { stopping: ms }),
+    damage: ({ name }) => world.damaged.add(name),
+    repair: ({ name }) => world.damaged.delete(name),
+    excess: ({ name }) => shared?.place(name, 'two'),
+    take: ({ name }) => rival.take(name),
+    return: ({ name }) => rival.return(name),
+    'refuse commits': () => Object.assign(world, { refusesCommits: true }),
+    'accept commits': () => Object.assign(world, { refusesCommits: false }),
+    away: () => shared && Object.assign(shared, { isAway: true }),
+    back: () => shared && Object.assign(shared, { isAway: false }),
+  };
+  for (const each of steps) await (effects[each.kind] as (step: Step) => unknown)(each);
+
+  await witness.expectOthersRevoked();
+  let hasEnded = false;
+  const stopping = supervisor.stop();
+  witness.phase('stopping');
+  const stopped = stopping.then(() => witness.phase('stopped'));
+  const ended = stopped.then(close).then(() => {
+    hasEnded = true;
+    witness.phase('closed');
+  });
+  for (let second = 0; second < 60 && !hasEnded; second += 1) await clock.advance(1000);
+  await ended;
+  await Promise.all(reloads);
+  await clock.advance(10_000);
+  return clock.sleepers > 0 ? [...witness.violations, `${clock.sleepers} sleepers are left`] : witness.violations;
+}
+
+/** Receives the notifications of the life that is running. */
+let current: Witness | undefined;
+
+beforeEach(() => {
+  const prepare = Alerting.prototype.prepare;
+  vi.spyOn(Alerting.prototype, 'prepare').mockImplementation(function (this: Alerting, config) {
+    const receivers = prepare.call(this, config);
+    for (const receiver of receivers.all) {
+      Object.assign(receiver, {
+        async send(notices: readonly { readonly labels: Readonly<Record<string, string>> }[]) {
+          for (const { labels } of notices) current?.notified(labels.account ?? '');
+          return { kind: 'accepted' };
+        },
+      });
+    }
+    return receivers;
+  });
+});
+
+afterEach(() => vi.restoreAllMocks());
+
+it('never lets two incarnations of an account overlap or act after their end', async () => {
+  await fc.assert(
+    fc.asyncProperty(life, async life => {
+      expect(await live(life)).toEqual([]);
+    }),
+    { numRuns: runs(120) },
+  );
+});

@@ -1,0 +1,97 @@
+import { expect, it } from 'vitest';
+import { openBase } from '../../src/agent/parts.ts';
+import { Supervisor } from '../../src/agent/supervisor.ts';
+import { createClosing } from '../../src/kit/closing.ts';
+import { StoreError } from '../../src/store/errors.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
+import { afterThisTest } from '../support/client.ts';
+import { createManualClock } from '../support/manual-clock.ts';
+import { loadedFrom } from '../support/view-scene.ts';
+
+const commit = async () => undefined;
+
+/**
+ * A started agent with one account. Reads of alert states fail while `isBroken`, and then wait for `until`; commits fail while
+ * `isFull`. Labels of the account depend on `enabled`, too, if `isLabelled`.
+ */
+async function setUp(config: (enabled: boolean) => object, isLabelled = false) {
+  const clock = createManualClock();
+  const inner = createMemoryStore();
+  const broken = { isBroken: false, isFull: false, until: Promise.resolve() };
+  const store = {
+    ...inner,
+    async scan(...which: Parameters<typeof inner.scan>) {
+      if (which[1].startsWith('alerts/state/')) {
+        if (broken.isBroken) throw new Error('disk');
+        await broken.until;
+      }
+      return inner.scan(...which);
+    },
+    async commit(...what: Parameters<typeof inner.commit>) {
+      if (broken.isFull) throw new StoreError('io', 'the disk', 'full');
+      await inner.commit(...what);
+    },
+  };
+  const closing = createClosing();
+  afterThisTest(closing.close);
+  const account = { name: 'a', baseUrl: 'http://127.0.0.1:1', token: 'x' };
+  const loaded = (enabled: boolean) =>
+    loadedFrom({
+      accounts: [{ ...account, labels: enabled && isLabelled ? { team: 'x' } : {} }],
+      ...config(enabled),
+    });
+  const deps = { env: {}, clock, random: () => 0, openStore: async () => store };
+  const supervisor = await Supervisor.open(loaded(false), await openBase(loaded(false), deps, closing));
+  closing.add('accounts', () => supervisor.close());
+  closing.add('loops', () => supervisor.stop());
+  supervisor.start();
+  return { clock, broken, supervisor, loaded };
+}
+
+/** Auto-cancel; `enabled`: while no alert fires. */
+const pausedByAlerts = (enabled: boolean) => ({
+  alerts: { enabled, rules: [{ name: 'Pausing', when: { above: { metric: 'delivery_dlq_messages', value: 0 } } }] },
+  autoCancel: {
+    mode: 'plan',
+    rules: [{ name: 'r', match: { url: { prefix: ['https://'] } } }],
+    ...(enabled ? { pauseWhileAlerts: ['Pausing'] } : {}),
+  },
+});
+
+it('runs no auto-cancel under new rules before the states of alerts that pause it could be read', async () => {
+  const { clock, broken, supervisor, loaded } = await setUp(pausedByAlerts);
+  const acting = () => supervisor.state().autoCancel?.accounts.map(({ account }) => account);
+  expect(acting()).toEqual(['a']);
+  broken.isBroken = true;
+  await supervisor.reload(loaded(true), commit);
+  expect(acting()).toEqual([]);
+  broken.isBroken = false;
+  await clock.advance(60_000);
+  expect(acting()).toEqual(['a']);
+  expect([...supervisor.alerting.states('a')]).toEqual([['Pausing', 'unknown']]);
+});
+
+it('starts nothing that is opened while the agent stops', async () => {
+  const { clock, broken, supervisor, loaded } = await setUp(pausedByAlerts);
+  broken.isBroken = true;
+  await supervisor.reload(loaded(true), commit);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  Object.assign(broken, { isBroken: false, until: promise });
+  await clock.advance(60_000);
+  const stopped = supervisor.stop();
+  resolve();
+  await stopped;
+  expect(clock.sleepers).toBe(0);
+});
+
+it('runs auto-cancel again when a change of an account that could not be saved is withdrawn', async () => {
+  const { clock, broken, supervisor, loaded } = await setUp(() => pausedByAlerts(false), true);
+  const acting = () => supervisor.state().autoCancel?.accounts.map(({ account }) => account);
+  broken.isFull = true;
+  await clock.advance(20_000);
+  await supervisor.reload(loaded(true), commit);
+  expect([supervisor.state().running.map(({ name }) => name), acting()]).toEqual([['a'], []]);
+  broken.isFull = false;
+  await supervisor.reload(loaded(false), commit);
+  expect([supervisor.state().running.map(({ name }) => name), acting()]).toEqual([['a'], ['a']]);
+});

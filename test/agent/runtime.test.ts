@@ -1,0 +1,37 @@
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { expect, it, vi } from 'vitest';
+import { startAgent } from '../../src/agent/agent.ts';
+import { parseConfig } from '../../src/config/load.ts';
+import { startEmulator } from '../../src/emulator/server.ts';
+import { systemClock } from '../../src/kit/clock.ts';
+import { afterThisTest } from '../support/client.ts';
+import { eventually } from '../support/eventually.ts';
+import { newFolder } from '../support/folder.ts';
+
+it('waits once for a store that another process has locked, however many accounts there are, and ends', async () => {
+  const emulator = await startEmulator({ workload: false });
+  afterThisTest(() => emulator.close());
+  const path = join(newFolder(), 'agent.db');
+  const text = JSON.stringify({
+    server: { listen: '127.0.0.1:0' },
+    log: { level: 'silent' },
+    store: { path },
+    collect: { flowControl: { every: '20ms' } },
+    accounts: ['a', 'b'].map(name => ({ name, baseUrl: emulator.url, token: emulator.token })),
+  });
+  const deps = { env: {}, clock: systemClock, random: () => 0 };
+  const agent = await startAgent(parseConfig(text, 'agent.yaml', {}), deps);
+  await eventually(() => expect(agent.status().map(({ up }) => up)).toEqual([true, true]));
+  // Another request, so that there is something to save.
+  const readAt = () => agent.status().map(({ collectors }) => collectors[0]?.rounds[0]?.dataAt ?? 0);
+  const last = Math.max(...readAt());
+  await eventually(() => expect(Math.min(...readAt())).toBeGreaterThan(last));
+  const other = new DatabaseSync(path);
+  afterThisTest(async () => other.close());
+  other.exec('BEGIN IMMEDIATE');
+  const asked = vi.spyOn(DatabaseSync.prototype, 'exec');
+  afterThisTest(async () => asked.mockRestore());
+  await agent.close();
+  expect(asked.mock.calls.filter(([sql]) => sql === 'BEGIN IMMEDIATE')).toHaveLength(1);
+});

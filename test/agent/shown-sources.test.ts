@@ -1,0 +1,41 @@
+import { expect, it } from 'vitest';
+import { createShownSources } from '../../src/agent/shown-sources.ts';
+import { counter, gauge } from '../../src/metrics/family.ts';
+import { createFakeSource } from '../metrics/sources.ts';
+
+const [size, rate, left] = [gauge('d_size', 'h'), gauge('d_rate_used', 'h'), counter('d_left_total', 'h')];
+const one = (value: number) => [{ labels: {}, value }];
+const account = (name: string, exclude: string[]) => ({ name, collect: { families: { exclude } } });
+const source = (name?: string) =>
+  createFakeSource([size, rate, left], { d_size: one(1), d_rate_used: one(2), d_left_total: one(3) }, name);
+
+it('leaves out the families that the account of a source excludes, and no others', () => {
+  const sources = [source('a'), source('b'), source()];
+  const [a, b, agent] = createShownSources()(sources, [account('a', ['d_rate_*', 'd_left_total']), account('b', [])]);
+  expect(a?.account).toBe('a');
+  expect(a?.families).toEqual([size]);
+  expect(a?.samples()).toEqual(new Map([['d_size', one(1)]]));
+  expect(b).toBe(sources[1]);
+  expect(agent).toBe(sources[2]);
+});
+
+it('goes with its source: the same revision, and samples as they are now', () => {
+  const a = source('a');
+  const [shown] = createShownSources()([a], [account('a', ['d_rate_*'])]);
+  expect(shown?.revision()).toBe(a.revision());
+  a.set({ d_size: one(7), d_rate_used: one(8) });
+  expect(shown?.revision()).toBe(a.revision());
+  expect(shown?.samples()).toEqual(new Map([['d_size', one(7)]]));
+});
+
+it('gives the same object until something else is excluded, so that what was rendered of it is kept', () => {
+  const shownSources = createShownSources();
+  const a = source('a');
+  const shown = (...exclude: string[]) => shownSources([a], [account('a', exclude)])[0];
+  const first = shown('d_rate_*');
+  expect(shown('d_rate_*')).toBe(first);
+  expect(shown('d_left_*')?.families).toEqual([size, rate]);
+  expect(shown()).toBe(a);
+  // Nothing of it is excluded.
+  expect(shown('d_other')).toBe(a);
+});

@@ -1,0 +1,204 @@
+import type { Agent } from 'undici';
+import { expect, it, vi } from 'vitest';
+import { fingerprintOf } from '../../src/notify/notice.ts';
+import { StoreError } from '../../src/store/errors.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
+import { NO_ACCOUNT, type Store } from '../../src/store/store.ts';
+import { eventually } from '../support/eventually.ts';
+import { liveBytes } from '../support/live-bytes.ts';
+import { createManualClock } from '../support/manual-clock.ts';
+import { accountNamed, configOf, openSupervised } from '../support/supervised.ts';
+
+const commit = async () => undefined;
+const MINUTE = 60_000;
+const broken = () => Promise.reject(new StoreError('io', 'the disk'));
+
+/** A started supervisor without replicas. The store refuses commits of `unwritable` accounts and reads of `unreadable` ones. */
+async function setUp(names: readonly string[]) {
+  const clock = createManualClock();
+  const inner = createMemoryStore();
+  const [unwritable, unreadable] = [new Set<string>(), new Set<string>()];
+  const store: Store = {
+    ...inner,
+    scan: (...which) => (unreadable.has(which[0]) ? broken() : inner.scan(...which)),
+    commit: (...what) => (unwritable.has(what[0]) ? broken() : inner.commit(...what)),
+  };
+  const requests = new Map<string, number>();
+  const start = async () => {
+    const parts = await openSupervised({
+      clock,
+      store,
+      intervals: { orders: MINUTE },
+      config: configOf(names.map(name => accountNamed(name))),
+      async request({ settings: { name } }, send) {
+        requests.set(name, (requests.get(name) ?? 0) + 1);
+        await send();
+      },
+    });
+    parts.supervisor.start();
+    return parts;
+  };
+  return { clock, unwritable, unreadable, requests: (name: string) => requests.get(name) ?? 0, start };
+}
+
+it('keeps an account running until its failed save is retried, although other accounts are reopened before', async () => {
+  const { clock, unwritable, requests, start } = await setUp(['a', 'b']);
+  const { supervisor, log } = await start();
+  await clock.advance(1000);
+  unwritable.add('a');
+  const changed = ['a', 'b'].map(name => accountNamed(name, { labels: { team: 'x' } }));
+  await supervisor.reload(configOf(changed), commit);
+  unwritable.clear();
+  const [first] = supervisor.state().running;
+  for (let count = 0; count < 3; count += 1) {
+    await supervisor.reconcile();
+    const before = requests('a');
+    await clock.advance(3000);
+    expect(supervisor.state().running[0]).toBe(first);
+    expect(requests('a')).toBeGreaterThan(before);
+  }
+  await clock.advance(MINUTE);
+  expect(supervisor.state().running.map(({ name }) => name)).toEqual(['a', 'b']);
+  expect(supervisor.state().running[0]).not.toBe(first);
+  expect(log.lines.filter(({ level }) => level === 'error')).toHaveLength(1);
+});
+
+it('keeps the connections of an account that could not be saved until it is opened again', async () => {
+  const { clock, unwritable, start } = await setUp(['a']);
+  const { supervisor } = await start();
+  await clock.advance(1000);
+  const isClosed = () => dispatcher && (dispatcher as Agent).destroyed;
+  const [dispatcher] = supervisor.state().running.map(({ dispatcher }) => dispatcher);
+  unwritable.add('a');
+  const changed = configOf([accountNamed('a', { upstream: { connectTimeout: '9s' } })]);
+  await supervisor.reload(changed, commit);
+  expect(isClosed()).toBe(false);
+  await expect(supervisor.reload(changed, () => Promise.reject(new Error('refused')))).rejects.toThrow('refused');
+  expect(isClosed()).toBe(false);
+  unwritable.clear();
+  await clock.advance(MINUTE);
+  await eventually(() => expect(isClosed()).toBe(true));
+});
+
+it('shows a failed account while a reload tries it again, and resolves its alerts when it is removed', async () => {
+  const clock = createManualClock();
+  const inner = createMemoryStore();
+  const shown: unknown[] = [];
+  let look = () => undefined as unknown;
+  const store: Store = {
+    ...inner,
+    async scan(account, prefix) {
+      if (account === 'a' && prefix === 'budget/') shown.push(look());
+      return inner.scan(account, prefix);
+    },
+  };
+  const labels = { alertname: 'Any', account: 'a' };
+  const alert = { rule: 'Any', labels, annotations: {}, value: 1, state: { phase: 'firing', startsAt: 1 } };
+  await inner.commit('a', [
+    { key: `alerts/state/${fingerprintOf(labels)}`, value: JSON.stringify(alert) },
+    { key: 'account-state/freshness', value: '{"damaged' },
+  ]);
+  const when = { above: { metric: 'delivery_flow_control_keys', value: 100 } };
+  const alerts = { enabled: true, rules: [{ name: 'Any', when }] };
+  const config = (...names: string[]) =>
+    configOf(
+      names.map(name => accountNamed(name)),
+      { alerts },
+    );
+  const { supervisor } = await openSupervised({ clock, store, config: config('a', 'b') });
+  look = () =>
+    supervisor.state().accounts.map(({ name, status }) => [name, status().collectors[0]?.rounds[0]?.failure?.reason]);
+  supervisor.start();
+  await clock.advance(1000);
+  shown.length = 0;
+  await supervisor.reload(config('a', 'b', 'c'), commit);
+  expect(shown).toEqual([
+    [
+      ['a', 'store'],
+      ['b', undefined],
+    ],
+  ]);
+  await supervisor.reload(config('b', 'c'), commit);
+  const rows = await inner.scan('a', 'alerts/state/');
+  expect([...rows.values()].map(text => JSON.parse(text).state.phase)).toEqual(['resolved']);
+});
+
+it('retries agent-wide rows that could not be read', async () => {
+  const { clock, unreadable, start } = await setUp(['a']);
+  unreadable.add(NO_ACCOUNT);
+  const parts = await start();
+  const failures = () => parts.log.lines.filter(({ level, fields }) => level === 'error' && 'account' in fields);
+  await clock.advance(MINUTE);
+  expect(failures().length).toBeGreaterThan(1);
+  unreadable.clear();
+  const before = failures().length;
+  await clock.advance(4 * MINUTE);
+  expect(failures()).toHaveLength(before);
+});
+
+it('keeps nothing reachable of earlier configurations and sessions', async () => {
+  const { clock, start } = await setUp(['a']);
+  const { supervisor, log } = await start();
+  const above = (value: number) => ({ above: { metric: 'delivery_flow_control_keys', value } });
+  const config = (count: number) =>
+    configOf([accountNamed('a', { labels: { count: String(count) } })], {
+      collect: { flowControl: { every: '1s' }, dlq: { every: '1m' }, events: { enabled: false } },
+      alerts: {
+        enabled: true,
+        rules: Array.from({ length: 50 }, (_, index) => ({ name: `Rule${index}`, when: above(10 + index + count) })),
+      },
+      autoCancel: { mode: 'plan', rules: [{ name: 'r', match: { url: { prefix: [`https://${count}.example/`] } } }] },
+    });
+  let count = 0;
+  async function reloadOften(times: number): Promise<number> {
+    for (let time = 0; time < times; time += 1) {
+      count += 1;
+      await supervisor.reload(config(count), commit);
+      await clock.advance(100);
+    }
+    log.lines.length = 0;
+    return liveBytes();
+  }
+  await reloadOften(20);
+  const [sleepers, sources] = [clock.sleepers, supervisor.state().sources.length];
+  const before = await reloadOften(20);
+  const perReload = ((await reloadOften(40)) - before) / 40;
+  expect(perReload).toBeLessThan(20_000);
+  expect([clock.sleepers, supervisor.state().sources.length]).toEqual([sleepers, sources]);
+});
+
+it('starts no sender when it is stopped while a reload replaces the receivers', async () => {
+  const { clock, start } = await setUp(['a']);
+  const { supervisor } = await start();
+  await clock.advance(1000);
+  const notifiers = [{ name: 'hook', webhook: { url: 'http://receiver.invalid' } }];
+  const config = configOf([accountNamed('a')], { alerts: { enabled: true, notifiers } });
+  const switching = vi.spyOn(supervisor.alerting.outbox, 'use');
+  let stopped: Promise<void> | undefined;
+  switching.mockImplementation(async () => {
+    stopped = supervisor.stop();
+  });
+  await supervisor.reload(config, commit);
+  await stopped;
+  await clock.advance(0);
+  expect(clock.sleepers).toBe(0);
+});
+
+it('spreads the first samples of many accounts over a minute', async () => {
+  const clock = createManualClock();
+  const names = Array.from({ length: 120 }, (_, index) => `n${index}`);
+  let drawn = 0;
+  const { supervisor } = await openSupervised({
+    clock,
+    store: createMemoryStore(),
+    config: configOf(names.map(name => accountNamed(name))),
+    adapt: base => ({ ...base, random: () => (drawn++ % 10) / 10 }),
+  });
+  supervisor.start();
+  const sampled = () =>
+    supervisor.state().running.filter(({ account }) => account.history.recent('delivery_up', MINUTE * 60).length > 0);
+  await clock.advance(8000);
+  expect(sampled().length).toBeLessThan(40);
+  await clock.advance(2 * MINUTE);
+  expect(sampled()).toHaveLength(names.length);
+});

@@ -1,0 +1,195 @@
+import { appendFileSync, chmodSync, writeFileSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { hashSync } from 'bcryptjs';
+import { expect, it } from 'vitest';
+import { startAgent } from '../../../src/agent/agent.ts';
+import { loadConfig } from '../../../src/config/load.ts';
+import { systemClock } from '../../../src/kit/clock.ts';
+import { afterThisTest } from '../../support/client.ts';
+import { answers, configFile, diagnose, NOWHERE, TOKEN } from '../../support/doctor.ts';
+import { emulateEmpty } from '../../support/emulate.ts';
+import { newFolder } from '../../support/folder.ts';
+import { json, serve } from '../../support/http-service.ts';
+
+it('reports every fault of a configuration, and looks at the store all the same', async () => {
+  const service = await answers();
+  const file = configFile(service, { servr: {}, collect: { dlq: { every: 'soon' } } });
+  const { isConfigValid, of, statuses } = await diagnose(file);
+  expect(isConfigValid).toBe(false);
+  expect(of('configuration').filter(line => line.startsWith('fail'))).toHaveLength(2);
+  expect(statuses).toMatchObject({ store: 'ok', permissions: 'skip', port: 'skip', accounts: 'skip' });
+  expect(service.requests).toEqual([]);
+});
+
+it('finds files with secrets that other users may read', async () => {
+  const service = await answers();
+  const tokenFile = join(newFolder(), 'token');
+  writeFileSync(tokenFile, TOKEN);
+  const written = configFile(service, {}, { token: TOKEN });
+  const apart = configFile(service, {}, { token: { file: tokenFile } });
+  for (const file of [tokenFile, written, apart]) chmodSync(file, 0o644);
+  expect((await diagnose(written)).of('permissions')).toEqual([
+    `warn permissions: ${written} holds secrets, and other users may read it → chmod 600 ${written}`,
+  ]);
+  expect((await diagnose(apart)).of('permissions')).toEqual([
+    `warn permissions: ${tokenFile} can be read or written by every user → chmod 600 ${tokenFile}`,
+  ]);
+  chmodSync(written, 0o600);
+  chmodSync(tokenFile, 0o640);
+  for (const file of [written, apart]) {
+    expect((await diagnose(file)).of('permissions')).toEqual([
+      'ok permissions: only owner and group may read the files with secrets',
+    ]);
+  }
+});
+
+it.each([
+  ['a webhook URL without a credential', { url: 'http://127.0.0.1:1/hook' }, false],
+  ['a Slack URL', { url: 'http://127.0.0.1:1/hook', format: 'slack' }, true],
+  ['a webhook secret', { url: 'http://127.0.0.1:1/hook', secret: 'canary' }, true],
+])('doctor and check-config agree whether %s is a secret in the file', async (_what, webhook, isSecret) => {
+  const file = configFile(await answers(), { alerts: { notifiers: [{ name: 'hook', webhook }] } });
+  chmodSync(file, 0o644);
+  const { of } = await diagnose(file);
+  const { warnings } = loadConfig(file, { DELIVERY_TOKEN: TOKEN });
+  expect(warnings.some(({ message }) => message.includes('is written in this file'))).toBe(isSecret);
+  expect(of('permissions')).toEqual([
+    isSecret
+      ? `warn permissions: ${file} holds secrets, and other users may read it → chmod 600 ${file}`
+      : 'ok permissions: no file holds a secret',
+  ]);
+});
+
+it.each([
+  ['upstream', { upstream: { proxy: 'http://user:canary@127.0.0.1:1' } }],
+  ['push', { push: { metrics: { headers: { authorization: 'Bearer canary' } } } }],
+])(
+  'doctor warns of a configuration that others may read when a secret is written in the section %s',
+  async (_section, more) => {
+    const file = configFile(await answers(), more);
+    chmodSync(file, 0o644);
+    expect((await diagnose(file)).of('permissions')).toEqual([
+      `warn permissions: ${file} holds secrets, and other users may read it → chmod 600 ${file}`,
+    ]);
+  },
+);
+
+it('finds a file with users of the port that others may read', async () => {
+  const web = join(newFolder(), 'web.yaml');
+  const file = configFile(await answers(), { server: { listen: '127.0.0.1:0', webConfigFile: web } });
+  writeFileSync(web, JSON.stringify({ basic_auth_users: { alice: hashSync('secret', 4) } }));
+  chmodSync(web, 0o644);
+  expect((await diagnose(file)).of('permissions')).toEqual([
+    `warn permissions: ${web} can be read or written by every user → chmod 600 ${web}`,
+  ]);
+  writeFileSync(web, JSON.stringify({ http_server_config: { headers: { 'X-Frame-Options': 'deny' } } }));
+  expect((await diagnose(file)).of('permissions')).toEqual(['ok permissions: no file holds a secret']);
+});
+
+it('tells of a store that can not be used, what to do', async () => {
+  const service = await answers();
+  const file = configFile(service);
+  writeFileSync(join(file, '..', 'store.db'), 'no database'.repeat(100), { mode: 0o600 });
+  const [line] = (await diagnose(file)).of('store');
+  expect(line).toMatch(/^fail store: .*store\.db is damaged or not a database .* → it was left as it is; put a copy/);
+});
+
+it('tells of a port that another program has', async () => {
+  const taken = createServer(socket => socket.end('220 not HTTP\r\n', () => socket.destroy()));
+  await new Promise<void>(resolve => taken.listen(0, '127.0.0.1', resolve));
+  afterThisTest(() => new Promise(resolve => taken.close(() => resolve())));
+  const address = taken.address();
+  const port = typeof address === 'object' ? address?.port : 0;
+  const { of } = await diagnose(configFile(await answers(), { server: { listen: `127.0.0.1:${port}` } }));
+  expect(of('port')).toEqual([
+    `fail port: 127.0.0.1:${port} is in use by another program → stop that program, or change the port here`,
+  ]);
+});
+
+it('knows the agent of this configuration by its port, and leaves it alone', async () => {
+  const emulator = await emulateEmpty();
+  const env = { DELIVERY_TOKEN: emulator.token };
+  // A port that is free, for a moment at least: it has to stand in the file.
+  const free = createServer();
+  await new Promise<void>(resolve => free.listen(0, '127.0.0.1', resolve));
+  const address = free.address();
+  const listen = `127.0.0.1:${typeof address === 'object' ? address?.port : 0}`;
+  await new Promise(resolve => free.close(resolve));
+  const file = configFile(emulator, { server: { listen, allowedHosts: ['dw.example.com'] } });
+  const agent = await startAgent(loadConfig(file, env), { env, clock: systemClock, random: Math.random });
+  afterThisTest(() => agent.close());
+  const { of } = await diagnose(file, { env });
+  expect(of('port')).toEqual([`ok port: ${listen} is in use by an agent with this configuration`]);
+  expect(of('store')).toEqual([expect.stringMatching(/^ok store: .*store\.db, schema 2, \d+ MiB/)]);
+  // Only Linux says which process holds a lock.
+  if (process.platform === 'linux') expect(of('store')[0]).toContain(`process ${process.pid} holds it`);
+  appendFileSync(file, '\n');
+  expect((await diagnose(file, { env })).of('port')).toEqual([
+    `warn port: ${listen} is in use by an agent with another configuration → restart it, or change the port here`,
+  ]);
+});
+
+it('reaches receivers as far as their connection, and sends them nothing', async () => {
+  const hook = await serve();
+  const env = { DELIVERY_TOKEN: TOKEN, BEAT: `${hook.url}/canary-7f3a`, NOTHING: 'http://127.0.0.1:1/canary-7f3a' };
+  const file = configFile(await answers(), {
+    alerts: {
+      notifiers: [
+        { name: 'ops', alertmanager: { urls: [hook.url] } },
+        { name: 'chat', webhook: { url: { env: 'NOTHING' }, format: 'slack' } },
+      ],
+    },
+    heartbeat: { url: { env: 'BEAT' } },
+    tracing: { enabled: true, endpoint: hook.url },
+    push: { metrics: { enabled: true, endpoint: 'http://127.0.0.1:1', headers: { 'api-key': { env: 'BEAT' } } } },
+  });
+  const { all } = await diagnose(file, { env });
+  expect(all.slice(-5)).toEqual([
+    `ok notifier ops: ${hook.url}`,
+    `fail notifier chat: ${NOWHERE}: ECONNREFUSED → nothing listens there: check the address, its port and the firewall`,
+    `ok heartbeat: ${hook.url}`,
+    `ok tracing: ${hook.url}`,
+    `fail push.metrics: ${NOWHERE}: ECONNREFUSED → nothing listens there: check the address, its port and the firewall`,
+  ]);
+  expect(hook.requests).toEqual([]);
+  const refused = await diagnose(file, { env: { ...env, OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: 'grpc' } });
+  expect(refused.all).toContain(
+    'fail environment: OTEL_EXPORTER_OTLP_PROTOCOL is grpc; metrics are sent by http/protobuf alone → an agent would not start: change the variable',
+  );
+  expect(refused.all.at(-1)).toBe('skip push.metrics: needs environment');
+  const moved = await diagnose(file, { env: { ...env, OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: `${hook.url}/in` } });
+  expect(moved.all.at(-1)).toBe(`ok push.metrics: ${hook.url}`);
+  expect(moved.all.filter(line => line.startsWith('warn configuration'))).toEqual([
+    expect.stringContaining(
+      'push.metrics.headers: are not sent: OTEL_EXPORTER_OTLP_METRICS_ENDPOINT names another address',
+    ),
+  ]);
+});
+
+it('shows no secret, whatever the service says', async () => {
+  const CANARY = 'canary-7f3a';
+  const row = { dlqId: '1-0', messageId: 'm', flowControlKey: 'k', waitListSize: 1, body: CANARY, error: CANARY };
+  const rounds: ((response: ServerResponse) => void)[] = [
+    response => json(response, { messages: [row, CANARY], events: [CANARY], flowControls: [row, CANARY] }),
+    response => void response.writeHead(302, { location: `http://${CANARY}.test/`, date: CANARY }).end(),
+    response => void response.writeHead(403, { 'x-secret': CANARY }).end(CANARY),
+    response => void response.writeHead(200, { 'content-encoding': CANARY }).end(CANARY),
+    response => void response.socket?.end(`${CANARY} not http\r\n\r\n`),
+  ];
+  const tokenFile = join(newFolder(), 'token');
+  writeFileSync(tokenFile, CANARY);
+  const env = { DELIVERY_TOKEN: CANARY, PROXY: `http://user:${CANARY}@127.0.0.1:1` };
+  for (const answer of rounds) {
+    const service = await serve((_request, response) => answer(response));
+    const accounts = [
+      { name: 'a', baseUrl: service.url, token: CANARY },
+      { name: 'b', baseUrl: service.url.replace('127.0.0.1', 'localhost'), token: { file: tokenFile } },
+      { name: 'c', baseUrl: NOWHERE, token: { env: 'DELIVERY_TOKEN' }, upstream: { proxy: { env: 'PROXY' } } },
+    ];
+    const { all } = await diagnose(configFile(service, { accounts }), { env });
+    expect(all.join('\n')).not.toContain(CANARY);
+    expect(all.join('\n')).toContain('by way of the proxy 127.0.0.1:1');
+  }
+});

@@ -1,0 +1,220 @@
+import { readdirSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { systemClock } from '../../../src/kit/clock.ts';
+import { answers, configFile, diagnose, NOWHERE, type Service, TOKEN } from '../../support/doctor.ts';
+import { atThisLoad } from '../../support/eventually.ts';
+import { json, serve } from '../../support/http-service.ts';
+
+it('compares the rows of each filter with its match, and names the parameter that the service ignores', async () => {
+  const row = { dlqId: '1-0', messageId: 'm', url: 'https://x.test/', queueName: 'q' };
+  const service = await serve((request, response) => {
+    const { pathname, searchParams } = new URL(request.url ?? '', NOWHERE);
+    if (pathname !== '/v2/dlq') json(response, {}, 404);
+    else if (searchParams.has('callerIp')) json(response, { error: 'unknown parameter callerIp' }, 400);
+    else json(response, { messages: [row, { ...row, dlqId: '2-0' }] });
+  });
+  const filters = [
+    { name: 'by-url', match: { url: 'https://x.test/' } },
+    { name: 'by-queue', match: { queueName: 'p' } },
+    { name: 'by-label', match: { label: 'x' } },
+    { name: 'by-ip', match: { callerIp: '192.0.2.1' } },
+  ];
+  const { all } = await diagnose(configFile(service, { collect: { dlq: { filters } } }));
+  expect(all.filter(line => line.includes(' a filter '))).toEqual([
+    'ok a filter by-url: 2 entries',
+    'fail a filter by-queue: the service ignores the parameter queueName: 2 of 2 rows do not match → check the match of the filter: docs/dead-letters.md#filters',
+    'warn a filter by-label: 2 entries; rows do not report every field of match → check the match of the filter: docs/dead-letters.md#filters',
+    'fail a filter by-ip: GET /v2/dlq: status 400: unknown parameter callerIp → check the match of the filter: docs/dead-letters.md#filters',
+  ]);
+});
+
+it('says ok, line by line, where all is well', async () => {
+  const service = await answers();
+  const { all, statuses, isConfigValid } = await diagnose(configFile(service));
+  expect(isConfigValid).toBe(true);
+  expect(statuses).toEqual({
+    configuration: 'ok',
+    permissions: 'ok',
+    store: 'ok',
+    disk: expect.stringMatching(/ok|warn/),
+    'stop file': 'skip',
+    port: 'ok',
+    dns: 'ok',
+    connection: 'ok',
+    clock: 'ok',
+    token: 'ok',
+    dlq: 'ok',
+    events: 'ok',
+    'flow control': 'ok',
+    'flow control key': 'ok',
+  });
+  expect(all.slice(-7)).toEqual([
+    `ok a connection: ${service.url}`,
+    "ok a clock: agrees with the service's",
+    'ok a token: the service accepts the one in the environment variable DELIVERY_TOKEN',
+    'ok a dlq: 1 entries',
+    'ok a events: /v2/events: 0 events of the last day',
+    'ok a flow control: 1 keys',
+    'ok a flow control key: /v2/flowControl/{flowControlKey}',
+  ]);
+  // It reads each list once, asks for the time without the token, and does nothing else.
+  expect(service.requests.map(request => request.replace(/\?.*/, ''))).toEqual([
+    'GET /',
+    'GET /v2/dlq',
+    'GET /v2/events',
+    'GET /v2/flowControl',
+    'GET /v2/flowControl/k',
+  ]);
+  expect(service.headers[0]?.authorization).toBe(undefined);
+});
+
+it('leaves no file behind', async () => {
+  const file = configFile(await answers());
+  await diagnose(file);
+  expect(readdirSync(join(file, '..'))).toEqual(['config.yaml']);
+});
+
+it('tells a refused token once, and does not blame the lists for it', async () => {
+  const service = await answers();
+  const { all, of } = await diagnose(configFile(service), { env: { DELIVERY_TOKEN: 'another' } });
+  expect(of('token')).toEqual([
+    'fail a token: the service rejects the one in the environment variable DELIVERY_TOKEN → replace the token: docs/tokens.md',
+  ]);
+  expect(all.slice(-4)).toEqual([
+    'skip a dlq: needs token',
+    'skip a events: needs token',
+    'skip a flow control: needs token',
+    'skip a flow control key: needs token',
+  ]);
+});
+
+it('shows why the service refuses a token or a read, without secrets', async () => {
+  const refusing = (status: number, error: string) =>
+    answers((path, response) => {
+      if (!path.startsWith('/v2/')) return false;
+      json(response, { error }, status);
+      return true;
+    });
+  const refused = await diagnose(configFile(await refusing(401, 'token\u001b[31m expired\n')));
+  expect(refused.of('token')).toEqual([
+    'fail a token: the service rejects the one in the environment variable DELIVERY_TOKEN: token expired → replace the token: docs/tokens.md',
+  ]);
+  const forbidden = await diagnose(configFile(await refusing(403, 'test-token may not read; see ?key=1')), {
+    env: { DELIVERY_TOKEN: 'test-token' },
+  });
+  expect(forbidden.of('dlq')).toEqual([
+    'fail a dlq: GET /v2/dlq: status 403: <secret> may not read; see ?key=<secret> → give the token permission to read this, or disable the collector',
+  ]);
+});
+
+it('goes on after a list that fails, and says which path answers and what is unreadable', async () => {
+  const service = await answers((path, response) => {
+    if (path === '/v2/dlq') json(response, {}, 403);
+    else if (path === '/v2/events') json(response, {}, 404);
+    else if (path === '/v2/logs') json(response, { events: [{ messageId: 'm', state: 'ACTIVE', time: 1 }, 'x'] });
+    else return false;
+    return true;
+  });
+  const { of, statuses } = await diagnose(configFile(service));
+  expect(of('dlq')).toEqual([
+    'fail a dlq: GET /v2/dlq: status 403 → give the token permission to read this, or disable the collector',
+  ]);
+  expect(of('events')).toEqual([
+    'warn a events: /v2/logs: 1 events of the last day, 1 unreadable rows → look up docs/runbooks/DeliveryRowsRejected.md',
+  ]);
+  expect(statuses).toMatchObject({ token: 'ok', 'flow control': 'ok', 'flow control key': 'ok' });
+});
+
+it('reads with the token for acting where a rule may act, and sends nothing else with it', async () => {
+  const service = await answers();
+  const rule = {
+    name: 'r',
+    mode: 'enforce',
+    expires: '2999-01-01',
+    match: { label: { in: ['x'] } },
+    evidence: 'reported',
+    stuckWhen: { inProgressFor: '48h' },
+  };
+  const autoCancel = { mode: 'enforce', rules: [rule] };
+  const env = { DELIVERY_TOKEN: TOKEN, ACTION: 'bad' };
+  const withAction = (mode: string) =>
+    configFile(service, { autoCancel: { ...autoCancel, mode } }, { actionToken: { env: 'ACTION' } });
+  expect((await diagnose(withAction('plan'), { env })).of('action token')).toEqual([
+    'skip a action token: no rule may act: it is not loaded',
+  ]);
+  const acting = withAction('enforce');
+  expect((await diagnose(acting, { env })).of('action token')).toEqual([
+    'fail a action token: the service rejects the one in the environment variable ACTION → replace the token: docs/tokens.md',
+  ]);
+  expect((await diagnose(acting, { env: { ...env, ACTION: TOKEN } })).of('action token')).toEqual([
+    'ok a action token: the service accepts the one in the environment variable ACTION; only a cancel shows what it may',
+  ]);
+  expect(service.requests.filter(request => !request.startsWith('GET'))).toEqual([]);
+});
+
+it('says what is wrong with the way there, and goes on with what does not need it', async () => {
+  const service = await answers();
+  const label = 'x'.repeat(64);
+  const accounts = [
+    { name: 'lost', baseUrl: `http://${label}.invalid`, token: { env: 'DELIVERY_TOKEN' } },
+    { name: 'shut', baseUrl: NOWHERE, token: { env: 'DELIVERY_TOKEN' } },
+    { name: 'well', baseUrl: service.url, token: { env: 'DELIVERY_TOKEN' } },
+  ];
+  const { of } = await diagnose(configFile(service, { accounts }));
+  expect(of('dns')[0]).toMatch(/^fail lost dns: x{64}\.invalid: (ENOTFOUND|EAI_AGAIN) → check the host name/);
+  expect(of('connection')).toEqual([
+    'skip lost connection: needs dns',
+    `fail shut connection: ${NOWHERE}: ECONNREFUSED → nothing listens there: check the address, its port and the firewall`,
+    `ok well connection: ${service.url}`,
+  ]);
+  expect(of('token').map(line => line.split(':')[0])).toEqual(['skip lost token', 'skip shut token', 'ok well token']);
+});
+
+it('ends, whatever a service does: silence, endless answers, a wait that is too long', async () => {
+  const flood = Buffer.alloc(65_536, ' ');
+  const pour = (response: ServerResponse) => {
+    const more = () => {
+      while (response.write(flood));
+      response.once('drain', more);
+    };
+    more();
+  };
+  const silent = await serve();
+  const endless = await serve((_request, response) => pour(response));
+  const busy = await answers((path, response) => {
+    if (path === '/') return false;
+    response.writeHead(429, { 'retry-after': '20' }).end();
+    return true;
+  });
+  const account = (name: string, { url }: Service) => ({ name, baseUrl: url, token: { env: 'DELIVERY_TOKEN' } });
+  const accounts = [account('silent', silent), account('endless', endless), account('busy', busy)];
+  const collect = { events: { enabled: false }, flowControl: { enabled: false } };
+  const { of } = await diagnose(configFile(silent, { accounts, collect }), { timeout: atThisLoad(200) });
+  expect(of('clock').map(line => line.replace(/ within .*/, ''))).toEqual([
+    'fail silent clock: no answer',
+    "ok endless clock: agrees with the service's",
+    "ok busy clock: agrees with the service's",
+  ]);
+  expect(of('dlq').map(line => line.replace(/ within .*/, ''))).toEqual([
+    'fail silent dlq: no answer',
+    expect.stringMatching(/^fail endless dlq: /),
+    expect.stringMatching(/^fail busy dlq: rate_limited, for as long as it was tried → /),
+  ]);
+  expect(of('token').map(line => line.split(':')[0])).toEqual([
+    'skip silent token',
+    'skip endless token',
+    'skip busy token',
+  ]);
+});
+
+it('compares the clocks', async () => {
+  const service = await answers();
+  const clock = (ms: number) => ({ ...systemClock, now: () => Date.now() + ms });
+  const file = configFile(service);
+  const [late] = (await diagnose(file, { clock: clock(-90_000) })).of('clock');
+  expect(late).toMatch(/^fail a clock: (8[89]|90)\.\d s from the service's → synchronise/);
+  const [early] = (await diagnose(file, { clock: clock(20_000) })).of('clock');
+  expect(early).toMatch(/^(warn|fail) a clock: \d+\.\d s from the service's → /);
+});

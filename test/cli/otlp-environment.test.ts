@@ -1,0 +1,36 @@
+import { expect, it } from 'vitest';
+import { environmentFaults } from '../../src/cli/otlp-environment.ts';
+import { parseConfig } from '../../src/config/load.ts';
+
+function faults(sections: object, env: Record<string, string>): string[] {
+  const accounts = [{ name: 'a', baseUrl: 'http://127.0.0.1:1', token: 'of-no-use' }];
+  return environmentFaults(parseConfig(JSON.stringify({ accounts, ...sections }), 'x.yaml', {}).config, env);
+}
+
+const GRPC = { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' };
+const [tracing, push] = [{ enabled: true }, { metrics: { enabled: true } }];
+
+it('reports unsupported OpenTelemetry variables of each enabled signal', () => {
+  expect(faults({ tracing, push }, GRPC)).toEqual([
+    'OTEL_EXPORTER_OTLP_PROTOCOL is grpc; it must be one of http/protobuf, http/json',
+    'OTEL_EXPORTER_OTLP_PROTOCOL is grpc; metrics are sent by http/protobuf alone',
+  ]);
+  expect(faults({ push }, { OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: 'grpc' })).toHaveLength(1);
+  const [secret] = faults({ push }, { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'secret-canary' });
+  expect(secret).toBe(
+    'OTEL_EXPORTER_OTLP_METRICS_ENDPOINT is not an http or https address, to which metrics could be sent',
+  );
+  expect(faults({ tracing }, { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' })).toEqual([
+    'OTEL_EXPORTER_OTLP_ENDPOINT is not an http or https address, to which traces could be sent',
+  ]);
+});
+
+it('reports nothing for disabled signals and supported values', () => {
+  expect(faults({}, GRPC)).toEqual([]);
+  expect(faults({ tracing, push }, {})).toEqual([]);
+  expect(faults({ tracing, push }, { ...GRPC, OTEL_SDK_DISABLED: 'true' })).toEqual([]);
+  expect(faults({ tracing }, { ...GRPC, OTEL_TRACES_EXPORTER: 'none' })).toEqual([]);
+  expect(
+    faults({ tracing: { ...tracing, lifecycle: tracing } }, { ...GRPC, OTEL_TRACES_EXPORTER: 'none' }),
+  ).toHaveLength(1);
+});

@@ -1,0 +1,38 @@
+/** A waitlist that builds up while its key is paused, and drains afterwards: what was said of its end, and when that came. */
+import { createRandom } from '../../../src/emulator/random.ts';
+import { createAuditedService, keyed } from '../../support/audited-service.ts';
+
+const MINUTE = 60_000;
+
+export interface Drained {
+  /** Times to drain that were shown, each divided by how long it then took. */
+  readonly ratios: readonly number[];
+  /** Reads while it drained. */
+  readonly reads: number;
+}
+
+export async function drainCourse(seed: number): Promise<Drained> {
+  const random = createRandom(seed);
+  const parallelism = random.between(1, 10);
+  const takesMs = random.pick([500, 2000, 8000]);
+  const everyMs = takesMs / parallelism / random.pick([0.1, 0.3, 0.6]);
+  const destinations = [keyed('draining', { parallelism }, { everyMs, takesMs })];
+  const service = createAuditedService({ seed, scenario: 'neglected', destinations });
+  await service.advance(5 * MINUTE);
+  service.state.pauseKey('draining', true);
+  await service.advance(random.between(5, 20) * MINUTE);
+  service.state.pauseKey('draining', false);
+  const told: { readonly at: number; readonly drainsIn: number }[] = [];
+  const waiting = () => service.state.keys().get('draining')?.waiting ?? 0;
+  let reads = 0;
+  for (let left = 1000; left > 0 && waiting() > 0; left -= 1) {
+    await service.advance(5000);
+    reads += 1;
+    const { state, drainsIn } = service.audited('draining') ?? {};
+    if (state === 'draining' && drainsIn !== undefined) told.push({ at: service.now(), drainsIn });
+  }
+  // Below a minute, the interval of the reads is most of the error.
+  const end = service.now();
+  const ratios = told.filter(({ at }) => end - at >= MINUTE).map(({ at, drainsIn }) => drainsIn / (end - at));
+  return { ratios, reads };
+}

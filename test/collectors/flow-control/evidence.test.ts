@@ -1,0 +1,122 @@
+import { describe, expect, it } from 'vitest';
+import { type Attempts, createAttemptLedger } from '../../../src/collectors/flow-control/attempts.ts';
+import { createAudit } from '../../../src/collectors/flow-control/audit.ts';
+import { addSample, compare, createWatched, ghostSlots, PROOF } from '../../../src/collectors/flow-control/evidence.ts';
+import { EVENT_STATES, type EventState } from '../../../src/model/message.ts';
+
+const SECOND = 1000;
+
+/** A key with one slot in use that nothing ran in, read every 30 s for so long. */
+function watchedFor(span: number, { waitlistSize = 1, every = 30 * SECOND } = {}) {
+  const watched = createWatched(0, true);
+  for (let at = 0; at <= span; at += every) {
+    watched.samples.push({ key: 'key', from: at, at, waitlistSize, parallelismInUse: 1, excess: 1, atMost: 1 });
+  }
+  watched.run = { since: 0, last: span, reads: watched.samples.length };
+  return watched;
+}
+
+describe('slots are ghosts', () => {
+  it('only when they were in use without an attempt for long enough, and for as much longer as events were late', () => {
+    expect(PROOF).toBe(270 * SECOND);
+    expect(ghostSlots(watchedFor(PROOF - 30 * SECOND), 0)).toBe(0);
+    expect(ghostSlots(watchedFor(PROOF), 0)).toBe(1);
+    expect(ghostSlots(watchedFor(PROOF), 60 * SECOND)).toBe(0);
+    expect(ghostSlots(watchedFor(PROOF + 60 * SECOND), 60 * SECOND)).toBe(1);
+  });
+
+  it('only in four reads at least, and where messages waited', () => {
+    expect(ghostSlots(watchedFor(PROOF, { every: PROOF / 2 }), 0)).toBe(0);
+    expect(ghostSlots(watchedFor(PROOF, { every: PROOF / 3 }), 0)).toBe(1);
+    expect(ghostSlots(watchedFor(PROOF, { waitlistSize: 0 }), 0)).toBe(0);
+  });
+
+  it('not where an attempt ran up to five seconds before the read: clocks differ', () => {
+    const ledger = createAttemptLedger();
+    const add = (message: bigint, state: EventState, time: number) =>
+      ledger.add({ message, state: EVENT_STATES.indexOf(state), time, flowKey: 'key' });
+    ledger.open(0, 0);
+    add(1n, 'active', 50 * SECOND);
+    add(1n, 'delivered', 96 * SECOND);
+    add(2n, 'active', 140 * SECOND);
+    ledger.settle({ newest: 200 * SECOND, settledTo: 150 * SECOND, readTo: 200 * SECOND });
+    const excessAt = (at: number) => {
+      const watched = createWatched(0, true);
+      addSample(watched, { key: 'key', waitlistSize: 1, parallelismInUse: 1 }, { from: at, now: at });
+      compare(watched, ledger.view, 145 * SECOND);
+      return watched.samples[0]?.excess;
+    };
+    expect(excessAt(101 * SECOND)).toBe(0);
+    expect(excessAt(110 * SECOND)).toBe(1);
+    expect(excessAt(134 * SECOND)).toBe(1);
+    expect(excessAt(136 * SECOND)).toBe(0);
+  });
+});
+
+it('slots from before the log was followed are in excess after eight days, unless the key is paused', () => {
+  const DAY = 86_400 * SECOND;
+  const excessAfter = (days: number, paused = false) => {
+    const ledger = createAttemptLedger();
+    ledger.open(0, 0);
+    ledger.add({ message: 1n, state: EVENT_STATES.indexOf('active'), time: days * DAY, flowKey: 'other' });
+    const time = (days + 1) * DAY;
+    ledger.settle({ newest: time, settledTo: time, readTo: time });
+    const watched = createWatched(0, false);
+    const entry = { key: 'key', waitlistSize: 1, parallelismInUse: 2, parallelismLimit: 2, paused };
+    addSample(watched, entry, { from: days * DAY, now: days * DAY });
+    compare(watched, ledger.view, time);
+    return watched.samples[0]?.excess;
+  };
+  expect([excessAfter(7.9), excessAfter(8.1), excessAfter(8.1, true)]).toEqual([0, 2, 0]);
+});
+
+describe('what a key runs is not known any more', () => {
+  const ledgerOf = (...events: readonly [message: bigint, state: EventState, time: number][]) => {
+    const ledger = createAttemptLedger();
+    ledger.open(0, 0);
+    for (const [message, state, time] of events) {
+      ledger.add({ message, state: EVENT_STATES.indexOf(state), time, flowKey: 'key' });
+    }
+    ledger.settle({ newest: 60 * SECOND, settledTo: 60 * SECOND, readTo: 60 * SECOND });
+    return ledger;
+  };
+  const knownFrom = ({ view }: ReturnType<typeof ledgerOf>) => {
+    const watched = createWatched(0, true);
+    addSample(watched, { key: 'key', waitlistSize: 1, parallelismInUse: 1 }, { from: 10_000, now: 10_000 });
+    compare(watched, view, 60 * SECOND);
+    return [watched.knownFrom, watched.unseen];
+  };
+
+  it('when the log shows the end of an attempt whose begin it never listed', () => {
+    expect(knownFrom(ledgerOf([1n, 'active', 20 * SECOND], [1n, 'delivered', 50 * SECOND]))).toEqual([0, 0]);
+    expect(knownFrom(ledgerOf([1n, 'delivered', 50 * SECOND]))).toEqual([55 * SECOND, undefined]);
+  });
+
+  it('when the log was reset, until then', () => {
+    const ledger = ledgerOf([1n, 'active', 20 * SECOND]);
+    ledger.reset(40 * SECOND);
+    expect(knownFrom(ledger)).toEqual([40 * SECOND, undefined]);
+  });
+
+  it('when the log was silent for minutes in which something moved', () => {
+    const stateAfter = (silence: Attempts['silence']) => {
+      const audit = createAudit(true);
+      const { view } = createAttemptLedger();
+      let shown: ReturnType<typeof audit.judge>;
+      for (let now = 1000; now <= 600 * SECOND; now += 15 * SECOND) {
+        const seen = { newest: now - SECOND, settledTo: now - 60 * SECOND, readTo: now, isKeyed: true, since: 0 };
+        const known = { lateBy: 0, isTooMuch: false, silence: now > 300 * SECOND ? silence : undefined };
+        const busy = { key: 'busy', waitlistSize: 0, parallelismInUse: 1, rateUsed: now };
+        const stuck = { key: 'key', waitlistSize: 1, parallelismInUse: 1, parallelismLimit: 1 };
+        const entries = now > 20 * SECOND ? [busy, stuck] : [busy];
+        const { running, claimed, isTooMuchWaiting, begun, unseen } = view;
+        const log = { running, claimed, isTooMuchWaiting, begun, unseen };
+        const attempts = { ...seen, ...known, ...log };
+        shown = audit.judge({ from: now, now, entries, isWhole: true, attempts });
+      }
+      return shown?.get('key')?.state;
+    };
+    expect(stateAfter(undefined)).toBe('ghost_slots');
+    expect(stateAfter({ from: 100 * SECOND, to: 250 * SECOND })).not.toBe('ghost_slots');
+  });
+});

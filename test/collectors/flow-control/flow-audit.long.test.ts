@@ -1,0 +1,97 @@
+import { expect, test } from 'vitest';
+import type { Dialect } from '../../../src/emulator/dialect.ts';
+import { drainCourse } from './drain.ts';
+import { leakCourse } from './ghost-slots.ts';
+import { healthyHours } from './healthy.ts';
+
+const MINUTE = 60_000;
+/** Of all runs: CI has no time for all of them each time. */
+const SHARE = Number(process.env.AUDIT_SHARE ?? 1);
+const RUNS = 1000 * SHARE;
+const HOURS = 4;
+const SEEDS = 100 * SHARE;
+
+const print = (line: string) => process.stdout.write(`${line}\n`);
+const at = (sorted: readonly number[], share: number) => sorted[Math.floor((sorted.length - 1) * share)] as number;
+
+/** Returns the share of runs whose leak was named within twenty minutes of waiting, and how long the others took (minutes). */
+async function leaks(runs: number, failing: Parameters<typeof leakCourse>[1], title: string) {
+  const waits: number[] = [];
+  for (let seed = 1; seed <= runs; seed += 1) {
+    const { wrong, waits: wait } = await leakCourse(seed, failing);
+    expect(wrong, `seed ${seed}: a healthy key, or more slots than leaked`).toBe(0);
+    if (wait !== undefined) waits.push(wait / MINUTE);
+  }
+  waits.sort((a, b) => a - b);
+  const [median, p99, most] = [at(waits, 0.5), at(waits, 0.99), at(waits, 1)].map(minutes => minutes.toFixed(1));
+  print(
+    `${title}: named in ${waits.length} of ${runs} runs, in ${median} min at the median, ${p99} at p99, ${most} at most`,
+  );
+  return { share: waits.length / runs, most: at(waits, 1) };
+}
+
+async function healthy(seeds: number, retrySlot: Dialect['retrySlot'], title: string): Promise<number> {
+  const states = new Map<string, number>();
+  let keyHours = 0;
+  let reads = 0;
+  for (let seed = 1; seed <= seeds; seed += 1) {
+    const found = await healthyHours(seed, HOURS, retrySlot);
+    expect(found.wrong.slice(0, 3), `seed ${seed}`).toEqual([]);
+    keyHours += found.keyHours;
+    for (const [state, count] of found.states) {
+      states.set(state, (states.get(state) ?? 0) + count);
+      reads += count;
+    }
+  }
+  print(`${title}: 0 ghost slots in ${keyHours} key-hours; of ${reads} verdicts`);
+  for (const [state, count] of [...states].sort(([, a], [, b]) => b - a))
+    print(`  ${state.padEnd(32)} ${((100 * count) / reads).toFixed(2)} %`);
+  return keyHours;
+}
+
+test(`slots that leak are named within ten minutes, ${RUNS} times`, { timeout: 1_800_000 }, async () => {
+  const { share, most } = await leaks(RUNS, {}, 'ghost slots');
+  expect(share).toBe(1);
+  expect(most).toBeLessThanOrEqual(10);
+});
+
+test.each(['released', 'kept'] as const)(
+  'some are if attempts fail and waiting retries have their slots %s, and never more slots than leaked',
+  { timeout: 1_800_000 },
+  async retrySlot => {
+    const failing = { retrySlot, flaky: 0.1, maxRetries: 2 };
+    const { share } = await leaks(RUNS / 5, failing, `ghost slots, retries fail, slots ${retrySlot}`);
+    expect(share).toBeGreaterThan(0);
+  },
+);
+
+test(`no key in good health is said to have ghost slots in ${10_000 * SHARE} hours`, {
+  timeout: 1_800_000,
+}, async () => {
+  expect(await healthy(SEEDS, 'released', 'healthy')).toBeGreaterThanOrEqual(10_000 * SHARE);
+});
+
+test(`nor where waiting retries keep their slots, in ${4000 * SHARE} hours`, { timeout: 1_800_000 }, async () => {
+  const keyHours = await healthy(0.4 * SEEDS, 'kept', 'healthy, retries keep their slots');
+  expect(keyHours).toBeGreaterThanOrEqual(4000 * SHARE);
+});
+
+test(`nor where they keep those of short waits alone, in ${4000 * SHARE} hours`, { timeout: 1_800_000 }, async () => {
+  const keyHours = await healthy(0.4 * SEEDS, 'kept-briefly', 'healthy, retries keep the slots of short waits');
+  expect(keyHours).toBeGreaterThanOrEqual(4000 * SHARE);
+});
+
+test('the time to drain that is shown is right within a quarter, nine times of ten', { timeout: 600_000 }, async () => {
+  const all: number[] = [];
+  for (let seed = 1; seed <= 200 * SHARE; seed += 1) {
+    const found = await drainCourse(seed);
+    all.push(...found.ratios.map(ratio => Math.abs(ratio - 1)));
+  }
+  all.sort((a, b) => a - b);
+  const percent = (share: number) => `${(100 * at(all, share)).toFixed(0)} %`;
+  print(
+    `time to drain: shown ${all.length} times; off by ${percent(0.5)} at the median, ${percent(0.9)} at p90, ${percent(1)} at most`,
+  );
+  expect(all.length).toBeGreaterThan(500 * SHARE);
+  expect(at(all, 0.9)).toBeLessThan(0.25);
+});

@@ -1,0 +1,163 @@
+import { describe, expect, it } from 'vitest';
+import { type AttemptEvent, createAttemptLedger } from '../../../src/collectors/flow-control/attempts.ts';
+import { addSample, compare, createWatched } from '../../../src/collectors/flow-control/evidence.ts';
+import { EVENT_STATES, type EventState } from '../../../src/model/message.ts';
+import { createAuditedService, keyed } from '../../support/audited-service.ts';
+
+const SECOND = 1000;
+const MINUTE = 60_000;
+const DAY = 86_400_000;
+
+type Told = readonly [message: bigint, state: EventState, at: number, dueAt?: number];
+const eventOf = ([message, state, at, dueAt = 0]: Told): AttemptEvent => ({
+  message,
+  state: EVENT_STATES.indexOf(state),
+  time: at * SECOND,
+  dueAt: dueAt * SECOND,
+  flowKey: 'key',
+});
+
+/** A ledger with these events, settled until so many seconds. Times: seconds. */
+function ledgerOf(events: readonly Told[], { settledTo = 600, stored }: { settledTo?: number; stored?: string } = {}) {
+  const ledger = createAttemptLedger(stored);
+  ledger.open(0, 0);
+  for (const event of events) ledger.add(eventOf(event));
+  const time = settledTo * SECOND;
+  ledger.settle({ newest: time, settledTo: time, readTo: time });
+  return ledger;
+}
+
+it('slots of waiting retries are not in excess, slots beyond them are', () => {
+  const { view } = ledgerOf([
+    [1n, 'active', 50],
+    [2n, 'active', 60],
+    [2n, 'error', 100, 500],
+  ]);
+  const sampleOf = (inUse: number) => {
+    const watched = createWatched(0, true);
+    const entry = { key: 'key', waitlistSize: 1, parallelismInUse: inUse, parallelismLimit: 4 };
+    addSample(watched, entry, { from: 200 * SECOND, now: 200 * SECOND });
+    compare(watched, view, 600 * SECOND);
+    return watched.samples[0];
+  };
+  expect(sampleOf(2)).toMatchObject({ excess: 0, waiting: 1 });
+  expect(sampleOf(3)).toMatchObject({ excess: 1, waiting: 1 });
+});
+
+describe('messages that wait', () => {
+  const events: readonly Told[] = [
+    [1n, 'active', 95],
+    [1n, 'error', 100, 5000],
+  ];
+  const waitingIn = (ledger: ReturnType<typeof ledgerOf>) =>
+    ledger.view.claimed('key', 200 * SECOND, 210 * SECOND).most;
+
+  it('are known after a restart', () => {
+    const row = ledgerOf(events, { settledTo: 120 }).row();
+    expect(waitingIn(ledgerOf([], { stored: row ?? '' }))).toBe(1);
+  });
+
+  it('are counted once when the end of a retry is listed before its begin', () => {
+    const retried: readonly Told[] = [
+      [1n, 'active', 5],
+      [1n, 'error', 10, 204],
+      [1n, 'delivered', 206],
+      [1n, 'active', 204],
+    ];
+    expect(waitingIn(ledgerOf(retried))).toBe(1);
+  });
+
+  it('are none when the last attempt fails, even if its begin was lost', () => {
+    expect(
+      waitingIn(
+        ledgerOf([
+          [1n, 'error', 100],
+          [1n, 'failed', 100],
+        ]),
+      ),
+    ).toBe(0);
+  });
+
+  it('are given up a day after they were due', () => {
+    const ledger = ledgerOf(events);
+    const mostAt = (seconds: number) => {
+      ledger.add(eventOf([9n, 'created', seconds]));
+      const time = seconds * SECOND;
+      ledger.settle({ newest: time, settledTo: time, readTo: time });
+      return ledger.view.claimed('key', time, time).most;
+    };
+    expect(mostAt(5000 + DAY / SECOND - 60)).toBe(1);
+    mostAt(5000 + DAY / SECOND + 60);
+    expect(mostAt(5000 + DAY / SECOND + 120)).toBe(0);
+  });
+});
+
+describe('a key with waiting retries', () => {
+  it.each([
+    ['released', 'throttled/parallelism_limit'],
+    ['kept', 'unknown/retries_may_hold'],
+  ] as const)('has no ghost slots if their slots are %s, and is %s', async (retrySlot, expected) => {
+    // Whatever fails waits for an hour.
+    const failing = keyed(
+      'key',
+      { parallelism: 4, maxRetries: 5 },
+      { everyMs: 3000, takesMs: 20_000, flaky: 0.2, retryMs: 60 * MINUTE },
+    );
+    const service = createAuditedService({
+      seed: 11,
+      scenario: 'neglected',
+      destinations: [failing],
+      dialect: { retrySlot },
+    });
+    const shown = new Set<string>();
+    for (let step = 0; step < 480; step += 1) {
+      await service.advance(15_000);
+      const { state, reason, ghosts = 0 } = service.audited('key') ?? {};
+      expect(ghosts).toBe(0);
+      if (service.state.keys().get('key')?.waiting) shown.add(`${state}/${reason}`);
+    }
+    expect([...shown]).toContain(expected);
+    expect([...shown].filter(text => text.startsWith('ghost_slots'))).toEqual([]);
+  });
+
+  it('has no ghost slots if short waits keep theirs, and a leak on another key is named', async () => {
+    const short = keyed(
+      'key',
+      { parallelism: 4, maxRetries: 5 },
+      { everyMs: 12_000, takesMs: 10_000, flaky: 0.7, retryMs: 50_000 },
+    );
+    const leaking = keyed('leaking', { parallelism: 4 }, { everyMs: 4000, takesMs: 15_000 });
+    const service = createAuditedService({
+      seed: 12,
+      scenario: 'neglected',
+      destinations: [short, leaking],
+      dialect: { retrySlot: 'kept-briefly' },
+    });
+    const shown = new Set<string>();
+    for (let step = 0; step < 480; step += 1) {
+      if (step === 420) service.state.leakSlots('leaking', 2);
+      await service.advance(15_000);
+      const { state, reason, ghosts = 0 } = service.audited('key') ?? {};
+      expect(ghosts).toBe(0);
+      shown.add(`${state}/${reason}`);
+    }
+    expect([...shown]).toContain('unknown/retries_may_hold');
+    expect(service.audited('leaking')).toMatchObject({ state: 'ghost_slots', ghosts: 2 });
+  });
+
+  it('has its ghost slots named once the retries have run', async () => {
+    const key = keyed(
+      'key',
+      { parallelism: 4, maxRetries: 1 },
+      { everyMs: 7000, takesMs: 15_000, flaky: 0.5, retryMs: 20 * MINUTE },
+    );
+    const service = createAuditedService({ seed: 13, scenario: 'neglected', destinations: [key] });
+    await service.advance(20 * MINUTE);
+    service.state.leakSlots('key', 2);
+    await service.advance(10 * MINUTE);
+    expect(service.audited('key')).toMatchObject({ state: 'unknown', reason: 'retries_may_hold' });
+    Object.assign(key, { flaky: 0 });
+    await service.advance(90 * MINUTE);
+    expect(service.audited('key')).toMatchObject({ state: 'ghost_slots', ghosts: 2 });
+  });
+});

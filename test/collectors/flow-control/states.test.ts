@@ -1,0 +1,157 @@
+import { describe, expect, test } from 'vitest';
+import { createAttemptLedger } from '../../../src/collectors/flow-control/attempts.ts';
+import { createAudit } from '../../../src/collectors/flow-control/audit.ts';
+import type { FlowReason } from '../../../src/model/flow-state.ts';
+import { EVENT_STATES, type EventState } from '../../../src/model/message.ts';
+import { createAuditedService, keyed } from '../../support/audited-service.ts';
+import { drainCourse } from './drain.ts';
+import { leakCourse } from './ghost-slots.ts';
+import { healthyHours } from './healthy.ts';
+
+const MINUTE = 60_000;
+
+/** A key that no message waits on, so that the log is never silent. */
+const busy = keyed('busy', { parallelism: 20 }, { everyMs: 3000, takesMs: 1000 });
+const full = keyed('key', { parallelism: 2 }, { everyMs: 2000, takesMs: 8000 });
+
+const start = (destination = full, options: Partial<Parameters<typeof createAuditedService>[0]> = {}) =>
+  createAuditedService({ seed: 7, scenario: 'neglected', destinations: [destination, busy], ...options });
+
+async function stateOf(service: ReturnType<typeof createAuditedService>): Promise<[string, FlowReason] | undefined> {
+  const found = service.audited('key');
+  return found && [found.state, found.reason];
+}
+
+describe('the state of a key is that of the service', () => {
+  test('all its slots run attempts, and more wait: throttled by its parallelism', async () => {
+    const service = start();
+    await service.advance(10 * MINUTE);
+    expect(await stateOf(service)).toEqual(['throttled', 'parallelism_limit']);
+    expect(service.audited('key')?.ghosts).toBe(0);
+    expect(service.audited('busy')).toMatchObject({ state: 'ok', reason: 'nothing_waits' });
+  });
+
+  test('as many begin as its rate allows: throttled by its rate', async () => {
+    const service = start(keyed('key', { rate: 10, period: 60 }, { everyMs: 3000, takesMs: 1000 }));
+    await service.advance(10 * MINUTE);
+    expect(await stateOf(service)).toEqual(['throttled', 'rate_limit']);
+  });
+
+  test('paused, at once, and what it was before when it is resumed', async () => {
+    const service = start();
+    await service.advance(10 * MINUTE);
+    service.state.pauseKey('key', true);
+    await service.advance(15_000);
+    expect(await stateOf(service)).toEqual(['paused', 'paused']);
+    service.state.pauseKey('key', false);
+    await service.advance(3 * MINUTE);
+    expect(await stateOf(service)).toEqual(['throttled', 'parallelism_limit']);
+  });
+
+  test('no limit is reached and nothing starts: starved', async () => {
+    const service = start(keyed('key', { parallelism: 3 }, { everyMs: 4000, takesMs: 2000 }));
+    await service.advance(5 * MINUTE);
+    service.state.starveKey('key', true);
+    await service.advance(4 * MINUTE);
+    expect(await stateOf(service)).toEqual(['starved', 'slots_free']);
+  });
+
+  test('slots that leak: as many ghosts as there are, and none when they are given back', async () => {
+    const service = start(keyed('key', { parallelism: 6 }, { everyMs: 1000, takesMs: 8000 }));
+    await service.advance(8 * MINUTE);
+    service.state.leakSlots('key', 4);
+    await service.advance(9 * MINUTE);
+    expect(service.audited('key')).toMatchObject({ state: 'ghost_slots', ghosts: 4 });
+    service.state.setGhostSlots('key', 0);
+    await service.advance(5 * MINUTE);
+    expect(service.audited('key')).toMatchObject({ state: 'throttled', ghosts: 0 });
+  });
+
+  test('all slots leak and nothing happens any more, not in the log either', async () => {
+    const service = start(full, { destinations: [keyed('key', { parallelism: 2 }, { everyMs: 6000, takesMs: 8000 })] });
+    await service.advance(8 * MINUTE);
+    service.state.leakSlots('key', 2);
+    await service.advance(9 * MINUTE);
+    expect(service.audited('key')).toMatchObject({ state: 'ghost_slots', ghosts: 2 });
+  });
+});
+
+describe('what cannot be told is unknown', () => {
+  test('just after the start', async () => {
+    const service = start();
+    await service.advance(30_000);
+    expect((await stateOf(service))?.[0]).toBe('unknown');
+  });
+
+  test('slots that leaked before the log was followed may run attempts', async () => {
+    const service = start();
+    service.failUntil(service.now() + 20 * MINUTE);
+    await service.advance(5 * MINUTE);
+    service.state.leakSlots('key', 2);
+    await service.advance(35 * MINUTE);
+    expect(await stateOf(service)).toEqual(['unknown', 'began_before']);
+    expect(service.audited('key')?.ghosts).toBeUndefined();
+  });
+
+  test('while the log is held back', async () => {
+    const service = start();
+    await service.advance(10 * MINUTE);
+    service.state.dialect.logLagMs = 20 * MINUTE;
+    await service.advance(10 * MINUTE);
+    expect(await stateOf(service)).toEqual(['unknown', 'log_late']);
+    service.state.dialect.logLagMs = 0;
+    await service.advance(5 * MINUTE);
+    expect(await stateOf(service)).toEqual(['throttled', 'parallelism_limit']);
+  });
+
+  test('where the log names the key of a message when it is created, and not of its attempts', () => {
+    const ledger = createAttemptLedger();
+    const add = (state: EventState, flowKey?: string) =>
+      ledger.add({ message: 1n, state: EVENT_STATES.indexOf(state), time: 1000, flowKey });
+    ledger.open(0, 0);
+    add('created', 'key');
+    add('active');
+    expect(ledger.view.isKeyed).toBe(false);
+    add('active', 'key');
+    expect(ledger.view.isKeyed).toBe(true);
+  });
+
+  test('how many ghosts an idle key has whose slots are not reported', () => {
+    const reported = { key: 'reported', waitlistSize: 0, parallelismInUse: 0 };
+    const entries = [reported, { key: 'not reported', waitlistSize: 0 }];
+    const audited = createAudit(true).judge({ from: 0, now: 0, entries, isWhole: true, attempts: undefined });
+    expect([...(audited ?? [])].map(([key, { state, ghosts }]) => [key, state, ghosts])).toEqual([
+      ['reported', 'ok', 0],
+      ['not reported', 'ok', undefined],
+    ]);
+  });
+
+  test('where the service tells no parallelism, keys are not judged', async () => {
+    const service = start(full, { dialect: { flowControlFields: 'documented' } });
+    await service.advance(2 * MINUTE);
+    expect(service.facts()?.audited).toBeUndefined();
+  });
+});
+
+test('what is known outlasts the process', async () => {
+  const service = start();
+  await service.advance(10 * MINUTE);
+  service.state.leakSlots('key', 1);
+  await service.advance(2 * MINUTE);
+  await service.restart(3 * MINUTE);
+  expect((await stateOf(service))?.[0]).toBe('unknown');
+  await service.advance(7 * MINUTE);
+  expect(service.audited('key')).toMatchObject({ state: 'ghost_slots', ghosts: 1 });
+});
+
+test('a small share of what flow-audit.long.test.ts runs', async () => {
+  for (let seed = 1; seed <= 2; seed += 1) {
+    const { waits = Number.POSITIVE_INFINITY, wrong } = await leakCourse(seed);
+    expect(waits, `seed ${seed}`).toBeLessThanOrEqual(10 * MINUTE);
+    expect(wrong, `seed ${seed}`).toBe(0);
+  }
+  expect((await healthyHours(1, 0.5)).wrong).toEqual([]);
+  const { ratios, reads } = await drainCourse(1);
+  expect(reads).toBeGreaterThan(10);
+  for (const ratio of ratios) expect(Math.abs(ratio - 1)).toBeLessThan(0.5);
+});

@@ -1,0 +1,334 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { createGroups, type Waiting } from '../../src/notify/groups.ts';
+import { fingerprintOf, type Notice } from '../../src/notify/notice.ts';
+import type { Answer } from '../../src/notify/notifiers/receiver.ts';
+import {
+  ACCEPTED,
+  createOutboxScene,
+  createReceiver,
+  DOWN,
+  HOUR,
+  MINUTE,
+  notice,
+  SECOND,
+} from '../rules/alerting-scene.ts';
+import { runs } from '../support/runs.ts';
+
+const WAIT = 10 * SECOND;
+const grouping = { by: ['alertname', 'account'], wait: WAIT, repeatEvery: 4 * HOUR };
+
+async function createScene(by: readonly string[] = grouping.by) {
+  const hook = createReceiver('changes', 'hook', 0, { ...grouping, by });
+  const firing = new Map<string, Notice>();
+  const scene = await createOutboxScene([hook], () => [...firing.values()]);
+  const { clock } = scene;
+  return {
+    ...scene,
+    hook,
+    firing,
+    /** An alert begins, as its account's evaluation would post it. */
+    async begin(x: string, more: Partial<Notice> = {}) {
+      const one = notice(x, { startsAt: clock.now(), ...more });
+      firing.set(x, one);
+      await scene.post(one);
+    },
+    async end(x: string) {
+      const one = firing.get(x);
+      firing.delete(x);
+      if (one) await scene.post({ ...one, status: 'resolved', endsAt: clock.now() });
+    },
+  };
+}
+
+it('of an account that another replica has is forgotten, with what waits and when it was told', () => {
+  const groups = createGroups<Waiting>({
+    grouping,
+    firing: () => [],
+    clock: { now: () => 0, monotonic: () => 0 },
+    most: 9,
+  });
+  for (const account of ['a', 'b']) {
+    groups.add({ account, key: account, at: 0, notice: notice('1', { labels: { alertname: 'A', account } }) });
+    groups.told(`told ${account}`, { account, at: 0 });
+  }
+  groups.letGo('a');
+  const { waiting, told } = groups.all();
+  expect([waiting.map(({ key }) => key), [...told.keys()]]).toEqual([['b'], ['told b']]);
+});
+
+describe('a group', () => {
+  it('is told of together, once its first change has waited', async () => {
+    const scene = await createScene();
+    await scene.begin('1');
+    await scene.tell(WAIT - SECOND);
+    await scene.begin('2');
+    expect(scene.hook.told).toEqual([]);
+    await scene.tell(SECOND);
+    expect(scene.hook.told).toEqual(['firing 1, firing 2']);
+    await scene.tell(HOUR);
+    expect(scene.hook.told).toHaveLength(1);
+    expect(scene.counts).toEqual({ 'hook sent': 1 });
+    expect(await scene.rows()).toBe(0);
+  });
+
+  it('waits no longer when the process dies meanwhile', async () => {
+    const scene = await createScene();
+    await scene.begin('1');
+    await scene.tell(6 * SECOND);
+    await scene.restart();
+    await scene.tell(3 * SECOND);
+    expect(scene.hook.told).toEqual([]);
+    await scene.tell(SECOND);
+    expect(scene.hook.told).toEqual(['firing 1']);
+  });
+
+  it('is told of whole: what changed, and what else of it fires, with its latest texts', async () => {
+    const scene = await createScene();
+    await scene.begin('1');
+    await scene.tell(WAIT);
+    const [known] = scene.firing.values();
+    if (known) scene.firing.set('1', { ...known, annotations: { summary: 'now 5' } });
+    await scene.begin('2');
+    await scene.tell(WAIT);
+    await scene.end('2');
+    await scene.tell(WAIT);
+    await scene.end('1');
+    await scene.tell(WAIT);
+    expect(scene.hook.told).toEqual(['firing 1', 'firing 2, firing 1', 'resolved 2, firing 1', 'resolved 1']);
+    expect(scene.hook.notices[2]?.annotations).toEqual({ summary: 'now 5' });
+  });
+
+  it('is another for other values of its labels, and all are one where none are named', async () => {
+    const change = (account: string, x: string) => notice(x, { labels: { alertname: 'A', account, x } });
+    const [byAccount, all, every] = [await createScene(), await createScene([]), await createScene(['...'])];
+    for (const scene of [byAccount, all, every]) {
+      await scene.post(change('a', '1'), change('b', '2'), change('a', '3'));
+      await scene.tell(WAIT);
+    }
+    expect(byAccount.hook.told).toEqual(['firing 1, firing 3', 'firing 2']);
+    expect(all.hook.told).toEqual(['firing 1, firing 2, firing 3']);
+    expect(every.hook.told).toEqual(['firing 1', 'firing 2', 'firing 3']);
+  });
+
+  it('is told again only while something of it fires, counted from when it was told, also by another process', async () => {
+    const scene = await createScene();
+    await scene.begin('1');
+    await scene.tell(WAIT);
+    await scene.tell(4 * HOUR - SECOND);
+    expect(scene.hook.told).toHaveLength(1);
+    await scene.restart();
+    await scene.tell(SECOND);
+    expect(scene.hook.told).toEqual(['firing 1', 'firing 1']);
+    await scene.restart();
+    await scene.tell(4 * HOUR - SECOND);
+    await scene.end('1');
+    await scene.tell(WAIT);
+    await scene.restart();
+    await scene.tell(9 * HOUR);
+    expect(scene.hook.told).toEqual(['firing 1', 'firing 1', 'resolved 1']);
+    expect(new Set(scene.hook.keys).size).toBe(3);
+    expect((await scene.store.scan('', 'alerts/')).size).toBe(0);
+  });
+
+  it.each([-1, 1])('is told again although the clock is set by a year, and once (%d)', async years => {
+    const scene = await createScene();
+    await scene.begin('1');
+    await scene.tell(WAIT);
+    scene.clock.set(years * 365 * 24 * HOUR);
+    await scene.tell(MINUTE);
+    expect(scene.hook.told).toEqual(['firing 1', 'firing 1']);
+    await scene.tell(4 * HOUR - SECOND);
+    expect(scene.hook.told).toHaveLength(2);
+    await scene.tell(MINUTE);
+    expect(scene.hook.told).toHaveLength(3);
+  });
+
+  it('of which an earlier version told is not told again at the start', async () => {
+    const scene = await createScene();
+    scene.firing.set('1', notice('1', { startsAt: scene.clock.now() - HOUR }));
+    await scene.restart();
+    await scene.tell(3 * HOUR - WAIT);
+    expect(scene.hook.told).toEqual([]);
+    await scene.tell(WAIT);
+    expect(scene.hook.told).toEqual(['firing 1']);
+  });
+
+  it('is one of hundreds that are told a few at a time, so that nothing else waits', async () => {
+    const scene = await createScene(['...']);
+    await scene.post(...Array.from({ length: 600 }, (_, x) => notice(String(x))));
+    await scene.tell(WAIT);
+    expect(scene.hook.told).toHaveLength(250);
+    await scene.tell();
+    await scene.tell();
+    expect(new Set(scene.hook.told).size).toBe(600);
+  });
+
+  it('is told of each begin of an alert, one after the other', async () => {
+    const scene = await createScene();
+    for (let episode = 0; episode < 3; episode += 1) {
+      await scene.begin('1');
+      await scene.tell(SECOND);
+      await scene.end('1');
+      await scene.tell(SECOND);
+    }
+    for (let pass = 0; pass < 3; pass += 1) await scene.tell(WAIT);
+    expect(scene.hook.told).toEqual(['resolved 1', 'resolved 1', 'resolved 1']);
+    expect(new Set(scene.hook.notices.map(({ startsAt }) => startsAt)).size).toBe(3);
+  });
+
+  it('of ten thousand accounts is one notification, which says how many alerts it leaves out', async () => {
+    const scene = await createScene(['alertname']);
+    const left: number[] = [];
+    const { send } = scene.hook;
+    scene.hook.send = (notices, signal, group) => {
+      left.push(group?.left ?? -1);
+      return send(notices, signal, group);
+    };
+    await scene.post(
+      ...Array.from({ length: 10_000 }, (_, index) =>
+        notice('x', { labels: { alertname: 'A', account: `account-${index}` } }),
+      ),
+    );
+    await scene.tell(WAIT);
+    expect(scene.hook.told).toHaveLength(1);
+    expect([scene.hook.notices.length, left]).toEqual([250, [9750]]);
+    expect(await scene.rows()).toBe(0);
+  });
+
+  it('is cut by size, too, but never to nothing', async () => {
+    const scene = await createScene();
+    const large = { annotations: { summary: 'x'.repeat(100_000) } };
+    await scene.post(notice('1', large), notice('2', large), notice('3', large));
+    await scene.post(notice('4', { labels: { alertname: 'B' }, annotations: { summary: 'x'.repeat(1e6) } }));
+    await scene.tell(WAIT);
+    expect(scene.hook.told).toEqual(['firing 1, firing 2', 'firing B']);
+  });
+
+  it('does not wait for what ends by itself, nor share it', async () => {
+    const scene = await createScene();
+    await scene.begin('1');
+    await scene.post(notice('2', { lasts: 1000 }));
+    await scene.tell();
+    expect(scene.hook.told).toEqual(['firing 2']);
+  });
+
+  it('that nothing is left of is forgotten: its account or rule is gone', async () => {
+    const scene = await createScene();
+    await scene.begin('1');
+    await scene.tell(WAIT);
+    expect((await scene.store.scan('', 'alerts/told/')).size).toBe(1);
+    scene.firing.clear();
+    await scene.restart();
+    await scene.tell(5 * HOUR);
+    expect((await scene.store.scan('', 'alerts/told/')).size).toBe(0);
+  });
+
+  it('drops the oldest of ten thousand changes that wait', async () => {
+    const scene = await createScene(['...']);
+    await scene.post(...Array.from({ length: 10_001 }, (_, x) => notice(String(x))));
+    expect(scene.counts).toEqual({ 'hook dropped': 1 });
+  });
+});
+
+/** What can happen, in any order. */
+type Step = 'begin' | 'end' | 'tell' | 'wait' | 'kill' | 'kill at commit' | 'full' | 'down' | 'die before the answer';
+const STEPS: readonly Step[] = [
+  'begin',
+  'end',
+  'tell',
+  'wait',
+  'kill',
+  'kill at commit',
+  'full',
+  'down',
+  'die before the answer',
+];
+
+/** What a receiver was told under one key. */
+const contentOf = (notices: readonly Notice[]) =>
+  JSON.stringify(notices.map(({ status, labels, startsAt }) => [status, fingerprintOf(labels), startsAt]).sort());
+
+it('every begin and end is told at least once, whenever the process dies, and what is repeated has its key', async () => {
+  const step = fc.record({ step: fc.constantFrom(...STEPS), x: fc.constantFrom('1', '2') });
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 40 }), async steps => {
+      const scene = await createScene();
+      const { hook, store, clock } = scene;
+      const posted: Notice[] = [];
+      /** What the receiver took, whether or not the agent heard so. */
+      const took: {
+        readonly key: string | undefined;
+        readonly content: string;
+        readonly notices: readonly Notice[];
+      }[] = [];
+      let next: Answer | 'lost' = ACCEPTED;
+      let isDead = false;
+      hook.send = async (notices, _signal, group) => {
+        if (isDead) return DOWN;
+        const answer = next;
+        next = ACCEPTED;
+        if (answer === 'lost' || answer.kind === 'accepted') {
+          took.push({ key: group?.key, content: contentOf(notices), notices });
+        }
+        return answer === 'lost' ? DOWN : answer;
+      };
+      async function change(x: string, work: (x: string) => Promise<void>) {
+        const before = scene.firing.get(x);
+        await work(x);
+        const after = scene.firing.get(x) ?? before;
+        if (after) posted.push({ ...after, status: scene.firing.has(x) ? 'firing' : 'resolved' });
+      }
+      /** The process dies as the store takes, or does not take, its next commit. */
+      async function dieAtCommit(isTaken: boolean) {
+        const { commit } = store;
+        store.commit = async (...args) => {
+          const isLast = !isDead;
+          isDead = true;
+          if (!isLast || !isTaken) throw new Error('dead');
+          await commit(...args);
+        };
+        await scene.tell(WAIT);
+        store.commit = commit;
+        isDead = false;
+        await scene.restart();
+      }
+      for (const { step, x } of steps) {
+        clock.pass(1);
+        if (step === 'begin' && !scene.firing.has(x)) await change(x, scene.begin);
+        if (step === 'end' && scene.firing.has(x)) await change(x, scene.end);
+        if (step === 'tell') await scene.tell(SECOND);
+        if (step === 'wait') await scene.tell(WAIT);
+        if (step === 'kill') await scene.restart();
+        if (step === 'kill at commit') await dieAtCommit(x === '1');
+        if (step === 'full') {
+          store.isFull = true;
+          await scene.tell(WAIT);
+          store.isFull = false;
+        }
+        if (step === 'down') next = DOWN;
+        if (step === 'die before the answer') {
+          next = 'lost';
+          await scene.tell(WAIT);
+          await scene.restart();
+        }
+      }
+      for (let pass = 0; pass < 30; pass += 1) await scene.tell(WAIT);
+      const told = took.flatMap(({ notices }) => notices);
+      for (const { status, labels, startsAt } of posted) {
+        const ofIt = told.filter(each => each.labels.x === labels.x && each.startsAt === startsAt);
+        // That it began may be told together with its end.
+        expect(ofIt.some(each => each.status === status || each.status === 'resolved')).toBe(true);
+      }
+      for (const { key, content } of took) {
+        expect(took.filter(each => each.key === key).every(each => each.content === content)).toBe(true);
+      }
+      // What was told under another key is another notification. While nothing can be stored, that can't be known.
+      const byKey = [...new Map(took.map(each => [each.key, each])).values()];
+      const isStoring = steps.every(({ step }) => step !== 'full');
+      if (isStoring) expect(new Set(byKey.map(({ content }) => content)).size).toBe(byKey.length);
+      expect(await scene.rows()).toBe(0);
+    }),
+    { numRuns: runs(300) },
+  );
+});

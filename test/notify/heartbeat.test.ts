@@ -1,0 +1,241 @@
+import { describe, expect, it } from 'vitest';
+import { Secret } from '../../src/kit/secret.ts';
+import type { RoundStatus } from '../../src/model/status.ts';
+import { createAgentHeartbeat, type HeartbeatAccount, healthOf } from '../../src/notify/agent-heartbeat.ts';
+import { createHeartbeat, failAddress, type Health } from '../../src/notify/heartbeat.ts';
+import { createClock, createCounts, MINUTE, never, SECOND } from '../rules/alerting-scene.ts';
+import { createSharedStore } from '../support/fake-replicas.ts';
+import { createTestLog } from '../support/silent.ts';
+
+const CANARY = 'https://hc.example/ping/canary';
+
+function createScene() {
+  const [log, { counts, notifications }] = [createTestLog(), createCounts()];
+  const asked: string[] = [];
+  const scene = {
+    log,
+    counts,
+    asked,
+    health: async (): Promise<Health | undefined> => ({ isWell: true }),
+    get: async (): Promise<{ status: number }> => ({ status: 200 }),
+    beat: () => beat(never),
+  };
+  const beat = createHeartbeat({
+    url: async () => new Secret(CANARY),
+    health: () => scene.health(),
+    get(url) {
+      asked.push(url);
+      return scene.get();
+    },
+    notifications,
+    log,
+  });
+  return scene;
+}
+
+describe('a heartbeat', () => {
+  it('says that all is well, or that it is not, and the log says once what', async () => {
+    const scene = createScene();
+    await scene.beat();
+    scene.health = async () => ({ isWell: false, why: 'dlq/full of a is stale' });
+    await scene.beat();
+    await scene.beat();
+    scene.health = async () => ({ isWell: true });
+    await scene.beat();
+    expect(scene.asked).toEqual([CANARY, `${CANARY}/fail`, `${CANARY}/fail`, CANARY]);
+    expect(scene.counts).toEqual({ 'heartbeat sent': 4 });
+    expect(scene.log.lines).toEqual([
+      expect.objectContaining({ level: 'warn', fields: { notifier: 'heartbeat', why: 'dlq/full of a is stale' } }),
+    ]);
+  });
+
+  it('says nothing while nothing is known, and while the agent is unwell', async () => {
+    const scene = createScene();
+    scene.health = async () => undefined;
+    await scene.beat();
+    scene.health = () => Promise.reject(new Error('disk full'));
+    await scene.beat();
+    await scene.beat();
+    expect(scene.asked).toEqual([]);
+    expect(scene.log.lines.map(({ message }) => message)).toEqual(['the heartbeat pauses: the agent is unwell']);
+  });
+
+  it('that is not heard is counted and logged once, without its address', async () => {
+    const scene = createScene();
+    scene.get = () => Promise.reject(Object.assign(new Error(`connect ${CANARY}`), { code: 'ECONNREFUSED' }));
+    await scene.beat();
+    scene.get = async () => ({ status: 404 });
+    await scene.beat();
+    scene.get = async () => ({ status: 200 });
+    await scene.beat();
+    expect(scene.counts).toEqual({ 'heartbeat failed': 2, 'heartbeat sent': 1 });
+    expect(scene.log.lines.map(({ level, message }) => `${level} ${message}`)).toEqual([
+      'warn the heartbeat can’t be sent',
+      'info the heartbeat is sent again',
+    ]);
+    expect(JSON.stringify(scene.log.lines)).not.toContain('canary');
+  });
+
+  it.each([
+    ['https://hc.example/x', 'https://hc.example/x/fail'],
+    ['https://hc.example/x/', 'https://hc.example/x/fail'],
+    ['https://hc.example/x?create=1', 'https://hc.example/x/fail?create=1'],
+    ['https://hc.example', 'https://hc.example/fail'],
+  ])('%s fails at %s', (address, fail) => expect(failAddress(address)).toBe(fail));
+});
+
+describe('the health of accounts', () => {
+  const read: RoundStatus = {
+    round: 'full',
+    every: 1000,
+    success: true,
+    complete: true,
+    durationSeconds: 1,
+    dataAt: 1,
+    consecutiveFailures: 0,
+    idle: undefined,
+    stale: false,
+    failure: undefined,
+  };
+  const account = (round: Partial<RoundStatus>, rejected?: boolean, isTokenKnown = true): HeartbeatAccount => ({
+    name: 'a',
+    isTokenKnown: () => isTokenKnown,
+    isTokenRejected: () => rejected,
+    status: () => ({
+      account: 'a',
+      up: true,
+      collectors: [{ collector: 'dlq', withdrawn: false, rounds: [{ ...read, ...round }] }],
+    }),
+  });
+  const failing = (why: string) => ({ isWell: false, why });
+
+  it.each<[string, HeartbeatAccount[], Health | undefined]>([
+    ['read', [account({})], { isWell: true }],
+    ['read by a failing attempt that is not late yet', [account({ success: false })], { isWell: true }],
+    ['not read yet', [account({}), account({ dataAt: undefined })], undefined],
+    ['with nothing to read yet', [account({ dataAt: undefined, idle: 'not_due' })], { isWell: true }],
+    ['stale', [account({ dataAt: undefined }), account({ stale: true })], failing('dlq/full of a is stale')],
+    ['rejected', [account({}, true)], failing('the token of a is rejected')],
+    ['rejected before this process began', [account({}, true, false)], undefined],
+    [
+      'many',
+      Array.from({ length: 7 }, () => account({}, true)),
+      failing(`${'the token of a is rejected, '.repeat(4)}the token of a is rejected and 2 more`),
+    ],
+  ])('%s', (_name, accounts, health) => expect(healthOf(accounts)).toEqual(health));
+});
+
+describe('the heartbeat of replicas', () => {
+  const ok = (name: string, isRejected = false): HeartbeatAccount => ({
+    name,
+    isTokenKnown: () => true,
+    isTokenRejected: () => isRejected,
+    status: () => ({ account: name, up: true, collectors: [] }),
+  });
+
+  function createReplicas() {
+    const clock = createClock();
+    const shared = createSharedStore(clock);
+    const asked: string[] = [];
+    const committed: string[] = [];
+    const log = createTestLog();
+    /** A replica that holds `accounts`. `others`: accounts that it could not open. */
+    function join(
+      id: string,
+      accounts: readonly HeartbeatAccount[],
+      holdsNone: boolean,
+      others = accounts.slice(0, 0),
+    ) {
+      const joined = shared.join(id);
+      const store: typeof joined = {
+        ...joined,
+        async commit(...what) {
+          committed.push(`${id} ${what[0]}`);
+          await joined.commit(...what);
+        },
+      };
+      const names = [...(holdsNone ? [''] : []), ...accounts.map(({ name }) => name)];
+      for (const name of names) shared.place(name, id);
+      const heartbeat = createAgentHeartbeat({
+        config: { heartbeat: { url: { literal: new Secret(CANARY) }, every: MINUTE } },
+        env: {},
+        accounts: () => [...accounts, ...others],
+        configured: () => ['a', 'b', 'c'],
+        store,
+        holding: { ...store.replicas, held: name => names.includes(name) },
+        clock,
+        get: async url => {
+          asked.push(`${id} ${url === CANARY ? 'well' : 'fails'}`);
+          return { status: 200 };
+        },
+        notifications: createCounts().notifications,
+        log,
+      });
+      return async () => {
+        await store.replicas.renew(names);
+        await heartbeat?.(never);
+      };
+    }
+    const why = () => log.lines.flatMap(({ fields }) => ('why' in fields ? [fields.why] : []));
+    return { clock, shared, join, why, asked: () => asked.splice(0), committed };
+  }
+
+  it('is one, sent by the replica that holds what is of no account, and says nothing before all were heard', async () => {
+    const { join, asked } = createReplicas();
+    const [one, two, three] = [
+      join('one', [ok('a')], true),
+      join('two', [ok('b')], false),
+      join('three', [ok('c')], false),
+    ];
+    await one();
+    await two();
+    await one();
+    expect(asked()).toEqual([]);
+    await three();
+    await one();
+    expect(asked()).toEqual(['one well']);
+  });
+
+  it('fails for what another replica says of its accounts', async () => {
+    const { join, asked, why } = createReplicas();
+    const [one, two] = [join('one', [ok('a'), ok('c')], true), join('two', [ok('b', true)], false)];
+    await two();
+    await one();
+    expect([asked(), why()]).toEqual([['one fails'], ['the token of b is rejected']]);
+  });
+
+  it('fails for accounts of which nothing is heard, with a replica or without, after time for a takeover', async () => {
+    const { join, asked, why, clock } = createReplicas();
+    const [one, two] = [join('one', [ok('a'), ok('c')], true), join('two', [ok('b')], false)];
+    await two();
+    await one();
+    for (let minute = 0; minute < 3; minute += 1) {
+      clock.pass(MINUTE);
+      await one();
+    }
+    expect(asked()).toEqual(['one well', 'one well', 'one well', 'one well']);
+    clock.pass(31 * SECOND);
+    await one();
+    expect([asked(), why()]).toEqual([['one fails'], ['no replica holds b']]);
+    await two();
+    await one();
+    expect(asked()).toEqual(['one well']);
+  });
+
+  it('is reported only for accounts that the replica holds', async () => {
+    const { join, committed } = createReplicas();
+    const [one, two] = [join('one', [ok('a'), ok('c')], true), join('two', [ok('b')], false, [ok('c')])];
+    await one();
+    await two();
+    expect(committed.toSorted()).toEqual(['one ', 'one a', 'one c', 'two b']);
+  });
+
+  it('pauses while the database is away', async () => {
+    const { join, asked, shared } = createReplicas();
+    const one = join('one', [ok('a'), ok('b'), ok('c')], true);
+    await one();
+    shared.isAway = true;
+    await one().catch(() => undefined);
+    expect(asked()).toEqual(['one well']);
+  });
+});

@@ -1,0 +1,368 @@
+import { createHmac } from 'node:crypto';
+import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { Secret } from '../../src/kit/secret.ts';
+import { fingerprintOf, type Notice } from '../../src/notify/notice.ts';
+import { createAlertmanager } from '../../src/notify/notifiers/alertmanager.ts';
+import type { Receiver } from '../../src/notify/notifiers/receiver.ts';
+import { createWebhook } from '../../src/notify/notifiers/webhook.ts';
+import { createPost } from '../../src/upstream/post.ts';
+import { afterThisTest } from '../support/client.ts';
+import { startHttpService } from '../support/http-service.ts';
+
+const NOW = Date.UTC(2026, 5, 1, 12);
+const never = new AbortController().signal;
+
+const firing: Notice = {
+  status: 'firing',
+  labels: { alertname: 'DlqGrowing', account: 'production', severity: 'warning' },
+  annotations: { summary: 'It grows.' },
+  startsAt: NOW - 60_000,
+};
+const resolved: Notice = { ...firing, status: 'resolved', endsAt: NOW - 1000 };
+
+function posting(timeout?: number) {
+  const { post, close } = createPost(timeout);
+  afterThisTest(close);
+  return post;
+}
+
+const ALERTMANAGER_FORMAT = {
+  format: 'alertmanager',
+  grouping: { by: ['alertname', 'account'], wait: 0, repeatEvery: 1000 },
+} as const;
+
+/** Each kind of notifier, at an address. */
+const KINDS: [string, (url: string, timeout?: number) => Receiver][] = [
+  [
+    'alertmanager',
+    (url, timeout) => {
+      const deps = { notifier: 'n', post: posting(timeout), now: () => NOW, holdsFor: 240_000, externalUrl: '' };
+      return createAlertmanager({ ...deps, urls: [new Secret(url)] })[0] as Receiver;
+    },
+  ],
+  [
+    'webhook',
+    (url, timeout) => {
+      const deps = { notifier: 'n', post: posting(timeout), now: () => NOW, secret: undefined, externalUrl: '' };
+      return createWebhook({ ...deps, ...ALERTMANAGER_FORMAT, url: async () => new Secret(url) });
+    },
+  ],
+  [
+    'slack',
+    (url, timeout) => {
+      const deps = { notifier: 'n', post: posting(timeout), now: () => NOW, secret: undefined, externalUrl: '' };
+      return createWebhook({ ...deps, ...ALERTMANAGER_FORMAT, format: 'slack', url: async () => new Secret(url) });
+    },
+  ],
+];
+
+async function answering(handle: (request: IncomingMessage, response: ServerResponse) => void) {
+  const service = await startHttpService(handle);
+  afterThisTest(() => service.close());
+  return service;
+}
+
+/** A server that does `handle` with each connection that has said something. */
+async function raw(handle: (socket: Socket) => void): Promise<string> {
+  const sockets = new Set<Socket>();
+  const server = createServer(socket => {
+    sockets.add(socket);
+    socket.on('error', () => undefined);
+    socket.once('data', () => handle(socket));
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  afterThisTest(async () => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+    await once(server, 'close');
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+describe.each(KINDS)('any notifier: %s', (_kind, create) => {
+  const statusTold = async (status: number) => {
+    const service = await answering((_request, response) => void response.writeHead(status).end('no'));
+    return create(service.url).send([firing], never);
+  };
+
+  it.each([200, 202, 204])('is content with %d', async status => {
+    expect(await statusTold(status)).toEqual({ kind: 'accepted' });
+  });
+
+  it.each([
+    [408, false],
+    [429, true],
+    [500, false],
+    [502, false],
+    [503, true],
+  ])('tries again after %d (down: %s)', async (status, isDown) => {
+    expect(await statusTold(status)).toEqual({ kind: 'failed', why: `status ${status}`, isDown });
+  });
+
+  it.each([
+    ['7', 7000],
+    ['999999999', 3_600_000],
+    ['9'.repeat(400), 3_600_000],
+    [new Date(NOW + 5000).toUTCString(), 5000],
+    [new Date(NOW + 366 * 86_400_000).toUTCString(), 3_600_000],
+    [new Date(NOW - 5000).toUTCString(), 0],
+    ['soon', undefined],
+  ])('waits as long as a busy one asks: %s', async (header, retryAfter) => {
+    const service = await answering(
+      (_request, response) => void response.writeHead(429, { 'retry-after': header }).end(),
+    );
+    const asked = { kind: 'failed', why: 'status 429', isDown: true };
+    expect(await create(service.url).send([firing], never)).toEqual(
+      retryAfter === undefined ? asked : { ...asked, retryAfter },
+    );
+  });
+
+  it('does not repeat what was refused as bad', async () => {
+    expect(await statusTold(400)).toEqual({ kind: 'refused', why: 'status 400' });
+  });
+
+  it('follows no redirect', async () => {
+    const other = await answering((_request, response) => void response.end());
+    const service = await answering(
+      (_request, response) => void response.writeHead(307, { location: `${other.url}/elsewhere` }).end(),
+    );
+    expect(await create(service.url).send([firing], never)).toEqual({
+      kind: 'failed',
+      why: 'status 307',
+      isDown: false,
+    });
+    expect(other.requests).toEqual([]);
+  });
+
+  it.each<[string, (socket: Socket) => void, string]>([
+    ['closes', socket => socket.destroy(), 'UND_ERR_SOCKET'],
+    ['speaks something else', socket => socket.end('SSH-2.0-x\r\n'), 'HTTPParserError'],
+    ['never answers', () => undefined, 'TimeoutError'],
+    ['drips a header for ever', socket => socket.write('HTTP/1.1 200 OK\r\nx-y: '), 'TimeoutError'],
+    [
+      'has endless headers',
+      socket => socket.write(`HTTP/1.1 200 OK\r\n${`x: ${'y'.repeat(1000)}\r\n`.repeat(100)}`),
+      'UND_ERR_HEADERS_OVERFLOW',
+    ],
+  ])('takes one that %s for down', async (_what, handle, why) => {
+    const timeout = why === 'TimeoutError' ? 200 : 60_000;
+    expect(await create(await raw(handle), timeout).send([firing], never)).toEqual({
+      kind: 'failed',
+      why,
+      isDown: true,
+    });
+  });
+
+  it('does not read an answer without end', async () => {
+    let written = 0;
+    const url = await raw(socket => {
+      socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n');
+      const chunk = `10000\r\n${'x'.repeat(65_536)}\r\n`;
+      const more = () => {
+        written += 65_536;
+        if (!socket.destroyed) socket.write(chunk, more);
+      };
+      more();
+    });
+    expect(await create(url).send([firing], never)).toEqual({ kind: 'accepted' });
+    // What stands in the buffers of both ends.
+    expect(written).toBeLessThan(32 * 2 ** 20);
+  });
+
+  it('throws only when it is stopped, and never shows the address', async () => {
+    const url = `${await raw(() => undefined)}/canary`;
+    const stop = new AbortController();
+    const telling = create(url).send([firing], stop.signal);
+    stop.abort(new Error('stopped'));
+    await expect(telling).rejects.toThrow('stopped');
+    expect(JSON.stringify(await create('http://127.0.0.1:1/canary').send([firing], never))).not.toContain('canary');
+  });
+});
+
+it('a fingerprint is FNV-1a of 64 bits of the sorted labels', () => {
+  const label = fc.tuple(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }));
+  fc.assert(
+    fc.property(fc.uniqueArray(label, { selector: ([name]) => name, maxLength: 5 }), pairs => {
+      const bytes = [...pairs]
+        .sort(([a], [b]) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
+        .flatMap(pair => pair.flatMap(text => [...Buffer.from(text), 255]));
+      const hash = bytes.reduce(
+        (hash, byte) => BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n),
+        0xcbf29ce484222325n,
+      );
+      expect(fingerprintOf(Object.fromEntries(pairs))).toBe(hash.toString(16).padStart(16, '0'));
+    }),
+  );
+});
+
+describe('an Alertmanager', () => {
+  it('is told when it ends by itself, and of what was resolved the end that it had', async () => {
+    const bodies: unknown[] = [];
+    const service = await answering((request, response) => {
+      request.setEncoding('utf8').on('data', text => bodies.push(JSON.parse(text)));
+      request.on('end', () => response.end());
+    });
+    const deps = {
+      notifier: 'n',
+      post: posting(),
+      now: () => NOW,
+      holdsFor: 240_000,
+      externalUrl: 'https://dw.example',
+    };
+    const [receiver] = createAlertmanager({ ...deps, urls: [new Secret(`${service.url}/prefix/`)] });
+    const ended: Notice = { ...firing, lasts: 900_000 };
+    expect(await receiver?.send([firing, resolved, ended], never)).toEqual({ kind: 'accepted' });
+    expect(service.requests).toEqual(['POST /prefix/api/v2/alerts']);
+    const common = {
+      labels: firing.labels,
+      annotations: firing.annotations,
+      startsAt: '2026-06-01T11:59:00.000Z',
+      generatorURL: 'https://dw.example',
+    };
+    expect(bodies).toEqual([
+      [
+        { ...common, endsAt: '2026-06-01T12:04:00.000Z' },
+        { ...common, endsAt: '2026-06-01T11:59:59.000Z' },
+        { ...common, endsAt: '2026-06-01T12:15:00.000Z' },
+      ],
+    ]);
+  });
+});
+
+describe('an Alertmanager whose agent had its clock set back', () => {
+  it('is told nothing of a time to come: it refuses an end before its begin, and waits for an end', async () => {
+    const bodies: { startsAt: string; endsAt: string }[][] = [];
+    const post = async (_url: string, { body }: { readonly body: string }) => {
+      bodies.push(JSON.parse(body));
+      return { status: 200, text: '' };
+    };
+    const deps = { notifier: 'n', post, now: () => NOW, holdsFor: 240_000, externalUrl: '' };
+    const [receiver] = createAlertmanager({ ...deps, urls: [new Secret('http://h.example')] });
+    const startsAt = NOW + 3_600_000;
+    await receiver?.send(
+      [
+        { ...firing, startsAt },
+        { ...resolved, startsAt, endsAt: startsAt + 1 },
+      ],
+      never,
+    );
+    expect(bodies[0]).toMatchObject([
+      { startsAt: '2026-06-01T12:00:00.000Z', endsAt: '2026-06-01T12:04:00.000Z' },
+      { startsAt: '2026-06-01T12:00:00.000Z', endsAt: '2026-06-01T12:00:00.000Z' },
+    ]);
+  });
+});
+
+describe('a webhook', () => {
+  async function deliver(notice: Notice, secret?: () => Promise<Secret>) {
+    let text = '';
+    const service = await answering((request, response) => {
+      request.setEncoding('utf8').on('data', chunk => {
+        text += chunk;
+      });
+      request.on('end', () => response.end());
+    });
+    const deps = { notifier: 'hook', post: posting(), now: () => NOW, externalUrl: 'https://dw.example' };
+    const told = await createWebhook({
+      ...deps,
+      ...ALERTMANAGER_FORMAT,
+      url: async () => new Secret(`${service.url}/x?key=1`),
+      secret,
+    }).send([notice], never);
+    return { told, text, service, headers: service.headers[0] ?? {} };
+  }
+
+  it("gets Alertmanager's body, version 4, with its fingerprint as part of an idempotency key", async () => {
+    const { service, headers, text } = await deliver(firing);
+    expect(service.requests).toEqual(['POST /x?key=1']);
+    const fingerprint = fingerprintOf(firing.labels);
+    expect(headers['idempotency-key']).toBe(`${fingerprint}:firing:2026-06-01T11:59:00.000Z`);
+    expect(headers['content-type']).toBe('application/json');
+    expect(headers).not.toHaveProperty('x-delivery-watch-signature');
+    expect(JSON.parse(text)).toEqual({
+      version: '4',
+      groupKey: '{}:{account="production", alertname="DlqGrowing"}',
+      truncatedAlerts: 0,
+      status: 'firing',
+      receiver: 'hook',
+      groupLabels: { account: 'production', alertname: 'DlqGrowing' },
+      commonLabels: firing.labels,
+      commonAnnotations: firing.annotations,
+      externalURL: 'https://dw.example',
+      alerts: [
+        {
+          status: 'firing',
+          labels: firing.labels,
+          annotations: firing.annotations,
+          startsAt: '2026-06-01T11:59:00.000Z',
+          endsAt: '0001-01-01T00:00:00Z',
+          generatorURL: 'https://dw.example',
+          fingerprint,
+        },
+      ],
+    });
+  });
+
+  it('gets a group as Alertmanager sends it: what is common, every alert, and how many are left out', async () => {
+    const other: Notice = {
+      status: 'resolved',
+      labels: { ...firing.labels, flow_control_key: 'k' },
+      annotations: { summary: 'It grows.', more: 'x' },
+      startsAt: NOW - 90_000,
+      endsAt: NOW,
+    };
+    let text = '';
+    const service = await answering((request, response) => {
+      request.setEncoding('utf8').on('data', chunk => {
+        text += chunk;
+      });
+      request.on('end', () => response.end());
+    });
+    const deps = { notifier: 'hook', post: posting(), now: () => NOW, externalUrl: '', secret: undefined };
+    const hook = createWebhook({ ...deps, ...ALERTMANAGER_FORMAT, url: async () => new Secret(service.url) });
+    await hook.send([firing, other], never, { labels: { alertname: 'DlqGrowing' }, key: 'the-key', left: 7 });
+    expect(service.headers[0]?.['idempotency-key']).toBe('the-key');
+    expect(JSON.parse(text)).toMatchObject({
+      groupKey: '{}:{alertname="DlqGrowing"}',
+      truncatedAlerts: 7,
+      status: 'firing',
+      groupLabels: { alertname: 'DlqGrowing' },
+      commonLabels: firing.labels,
+      commonAnnotations: firing.annotations,
+      alerts: [
+        { status: 'firing', fingerprint: fingerprintOf(firing.labels) },
+        { status: 'resolved', fingerprint: fingerprintOf(other.labels), endsAt: '2026-06-01T12:00:00.000Z' },
+      ],
+    });
+  });
+
+  it('gets the end of what was resolved, and of what ends by itself', async () => {
+    const endsAt = async (notice: Notice) => JSON.parse((await deliver(notice)).text).alerts[0].endsAt;
+    expect(await endsAt(resolved)).toBe('2026-06-01T11:59:59.000Z');
+    expect(await endsAt({ ...firing, lasts: 900_000 })).toBe('2026-06-01T12:14:00.000Z');
+  });
+
+  it('can check who sent it and when', async () => {
+    const { headers, text } = await deliver(firing, async () => new Secret('hook-secret'));
+    const timestamp = String(headers['x-delivery-watch-timestamp']);
+    expect(timestamp).toBe(String(NOW / 1000));
+    const expected = createHmac('sha256', 'hook-secret').update(`${timestamp}.${text}`).digest('hex');
+    expect(headers['x-delivery-watch-signature']).toBe(`sha256=${expected}`);
+  });
+
+  it('is not told unsigned while there is no secret', async () => {
+    const { told, service } = await deliver(firing, () => Promise.reject(new Error('no file')));
+    expect(told).toEqual({ kind: 'failed', why: 'no secret', isDown: true });
+    expect(service.requests).toEqual([]);
+  });
+
+  it.each([401, 404, 410, 413, 422])('takes %d for good', async status => {
+    const service = await answering((_request, response) => void response.writeHead(status).end());
+    const [, create] = KINDS[1] as (typeof KINDS)[number];
+    expect(await create(service.url).send([firing], never)).toEqual({ kind: 'refused', why: `status ${status}` });
+  });
+});

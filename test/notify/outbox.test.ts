@@ -1,0 +1,304 @@
+import { describe, expect, it } from 'vitest';
+import {
+  ACCEPTED,
+  createOutboxScene,
+  createReceiver,
+  DOWN,
+  FAILED,
+  HOUR,
+  never,
+  notice,
+  REFUSED,
+  SECOND,
+} from '../rules/alerting-scene.ts';
+import { settle } from '../support/manual-clock.ts';
+
+describe('the outbox', () => {
+  it('tells each notice once, and forgets it', async () => {
+    const hook = createReceiver('changes');
+    const scene = await createOutboxScene([hook]);
+    await scene.post(notice('1'), notice('2'));
+    expect(await scene.rows()).toBe(2);
+    await scene.tell();
+    expect(hook.told).toEqual(['firing 1', 'firing 2']);
+    expect(await scene.rows()).toBe(0);
+    await scene.tell(HOUR);
+    await scene.restart();
+    await scene.tell(HOUR);
+    expect(hook.told).toHaveLength(2);
+    expect(scene.counts).toEqual({ 'hook sent': 2 });
+  });
+
+  it('sends unsent notifications of every account after a restart, in the same order', async () => {
+    const hook = createReceiver('changes');
+    hook.answer = () => DOWN;
+    const scene = await createOutboxScene([hook]);
+    await scene.post(notice('1'), notice('2'));
+    await scene.store.commit(
+      'b',
+      scene
+        .outbox()
+        .post('b', [notice('3')], () => true)
+        .changes(),
+    );
+    await scene.tell();
+    hook.answer = () => ACCEPTED;
+    await scene.restart();
+    await scene.post(notice('4'));
+    await scene.restart();
+    await scene.tell();
+    expect(hook.told).toEqual(['firing 1', 'firing 1', 'firing 2', 'firing 3', 'firing 4']);
+    expect(await scene.rows()).toBe(0);
+  });
+
+  it('does not tell of what was never committed', async () => {
+    const hook = createReceiver('changes');
+    const scene = await createOutboxScene([hook]);
+    scene.outbox().post('a', [notice('1')], () => true);
+    await scene.tell();
+    expect(hook.told).toEqual([]);
+  });
+
+  it('lets an account go once its request under way has ended, and leaves what waits to the next replica', async () => {
+    const hook = createReceiver('changes');
+    const answer = Promise.withResolvers<typeof ACCEPTED>();
+    hook.answer = () => answer.promise;
+    const scene = await createOutboxScene([hook]);
+    await scene.post(notice('1'), notice('2'));
+    const telling = scene.tell();
+    await settle();
+    let isGone = false;
+    const letGo = scene
+      .outbox()
+      .letGo('a')
+      .then(() => {
+        isGone = true;
+      });
+    await settle();
+    expect([hook.told, isGone]).toEqual([['firing 1'], false]);
+    answer.resolve(ACCEPTED);
+    await letGo;
+    expect(await scene.rows()).toBe(1);
+    await telling;
+    await scene.tell(HOUR);
+    expect(hook.told).toEqual(['firing 1']);
+  });
+
+  it('waits longer and longer for one that is down, and asks it with the first alone', async () => {
+    const hook = createReceiver('changes');
+    hook.answer = () => DOWN;
+    const scene = await createOutboxScene([hook]);
+    await scene.post(notice('1'), notice('2'));
+    const asked: number[] = [];
+    for (let second = 0; second <= 700; second += 1) {
+      const before = hook.told.length;
+      await scene.tell(second === 0 ? 0 : SECOND);
+      if (hook.told.length > before) asked.push(second);
+    }
+    expect(asked).toEqual([0, 1, 3, 7, 15, 31, 63, 127, 255, 511]);
+    expect(new Set(hook.told)).toEqual(new Set(['firing 1']));
+    expect(scene.log.lines.filter(({ level }) => level === 'warn')).toHaveLength(1);
+    hook.answer = () => ACCEPTED;
+    await scene.tell(300 * SECOND);
+    expect(hook.told.slice(-2)).toEqual(['firing 1', 'firing 2']);
+  });
+
+  it('holds one alert’s later news back behind the earlier, and nobody else’s', async () => {
+    const hook = createReceiver('changes');
+    hook.answer = ([first]) => (first?.labels.x === '1' ? FAILED : ACCEPTED);
+    const scene = await createOutboxScene([hook]);
+    await scene.post(notice('1'), notice('2'), notice('1', { status: 'resolved' }));
+    await scene.tell();
+    expect(hook.told).toEqual(['firing 1', 'firing 2']);
+    hook.answer = () => ACCEPTED;
+    await scene.tell(SECOND);
+    expect(hook.told.slice(2)).toEqual(['firing 1', 'resolved 1']);
+  });
+
+  it('drops what is refused, at once, and what nobody took for a day, after one more try', async () => {
+    const hook = createReceiver('changes');
+    hook.answer = ([first]) => (first?.labels.x === 'bad' ? REFUSED : DOWN);
+    const scene = await createOutboxScene([hook]);
+    await scene.post(notice('bad'), notice('1'));
+    await scene.tell();
+    expect(await scene.rows()).toBe(1);
+    await scene.tell(24 * HOUR - SECOND);
+    expect(await scene.rows()).toBe(1);
+    // The process in which it was posted does not count.
+    await scene.restart();
+    await scene.tell(SECOND);
+    expect(await scene.rows()).toBe(0);
+    expect(hook.told).toEqual(['firing bad', 'firing 1', 'firing 1', 'firing 1']);
+    expect(scene.counts).toEqual({ 'hook dropped': 2, 'hook failed': 2 });
+    expect(scene.log.lines.filter(({ level }) => level === 'error').map(({ fields }) => fields)).toEqual([
+      expect.objectContaining({ why: 'status 400', status: 'firing', alert: 'A' }),
+      expect.objectContaining({ why: 'ECONNREFUSED, for too long' }),
+    ]);
+  });
+
+  it('tells all receivers, none held up by another', async () => {
+    const [down, hung, up] = [
+      createReceiver('state', 'am', 0),
+      createReceiver('state', 'am', 1),
+      createReceiver('changes'),
+    ];
+    const { promise, resolve } = Promise.withResolvers<typeof ACCEPTED & { kind: 'accepted' }>();
+    down.answer = () => DOWN;
+    hung.answer = () => promise;
+    const scene = await createOutboxScene([down, hung, up]);
+    await scene.post(notice('1'));
+    const senders = scene.outbox().senders.map(send => send(never));
+    await senders[2];
+    expect([down.told, hung.told, up.told]).toEqual([['firing 1'], ['firing 1'], ['firing 1']]);
+    expect(scene.counts).toMatchObject({ 'hook sent': 1 });
+    resolve(ACCEPTED as typeof ACCEPTED & { kind: 'accepted' });
+    await Promise.all(senders);
+    expect(await scene.rows()).toBe(1);
+  });
+
+  it('forgets what waits for a notifier that is not configured any more, and says so', async () => {
+    const hook = createReceiver('changes');
+    const scene = await createOutboxScene([hook]);
+    await scene.post(notice('1'));
+    await scene.restart([createReceiver('changes', 'other')]);
+    expect(await scene.rows()).toBe(0);
+    expect(scene.log.lines).toEqual([
+      expect.objectContaining({ level: 'warn', fields: { account: 'a', notifier: 'hook' } }),
+    ]);
+  });
+
+  it('keeps ten thousand for a receiver, the latest', async () => {
+    const hook = createReceiver('changes');
+    hook.answer = () => DOWN;
+    const scene = await createOutboxScene([hook]);
+    const posting = scene.outbox().post(
+      'a',
+      Array.from({ length: 10_002 }, (_, x) => notice(String(x))),
+      () => true,
+    );
+    posting.send();
+    expect(scene.counts).toEqual({ 'hook dropped': 2 });
+    await scene.tell();
+    expect(hook.told).toEqual(['firing 2']);
+  });
+
+  it('tells once although the store does not take it that it did, and then removes the row', async () => {
+    const hook = createReceiver('changes');
+    const scene = await createOutboxScene([hook]);
+    await scene.post(notice('1'));
+    scene.store.isFull = true;
+    await scene.tell();
+    await scene.tell(SECOND);
+    expect(hook.told).toEqual(['firing 1']);
+    scene.store.isFull = false;
+    await scene.tell(SECOND);
+    expect([hook.told.length, await scene.rows()]).toEqual([1, 0]);
+  });
+
+  it('keeps ten thousand sent ones whose rows the store does not remove, and no more', async () => {
+    const hook = createReceiver('changes');
+    const scene = await createOutboxScene([hook]);
+    scene.store.isFull = true;
+    for (const [from, count] of [
+      [0, 10_000],
+      [10_000, 2],
+    ] as const) {
+      const notices = Array.from({ length: count }, (_, x) => notice(String(from + x)));
+      const posting = scene.outbox().post('a', notices, () => true);
+      posting.send();
+      await scene.tell();
+    }
+    expect(hook.told).toHaveLength(10_002);
+    scene.store.isFull = false;
+    await scene.tell();
+    expect(scene.store.commits).toBe(10_000);
+    expect(scene.counts).toEqual({ 'hook sent': 10_002 });
+  });
+
+  it('counts nothing as failed when it is stopped while it tells', async () => {
+    const hook = createReceiver('changes');
+    const scene = await createOutboxScene([hook]);
+    await scene.post(notice('1'));
+    const stop = new AbortController();
+    hook.answer = () => {
+      stop.abort();
+      throw new Error('stopped');
+    };
+    await scene.outbox().senders[0]?.(stop.signal);
+    expect([scene.counts, scene.log.lines, await scene.rows()]).toEqual([{}, [], 1]);
+  });
+});
+
+describe('replaced receivers', () => {
+  const grouping = { by: ['alertname'], wait: 0, repeatEvery: HOUR };
+
+  it('pass their queue to a receiver with the same notifier and member, which retries at once', async () => {
+    const old = createReceiver('changes');
+    old.answer = () => DOWN;
+    const scene = await createOutboxScene([old]);
+    await scene.post(notice('1'), notice('2'));
+    await scene.tell();
+    const next = createReceiver('changes');
+    await scene.outbox().use([next]);
+    expect(await scene.rows()).toBe(2);
+    await scene.tell();
+    expect([old.told, next.told]).toEqual([['firing 1'], ['firing 1', 'firing 2']]);
+    expect(await scene.rows()).toBe(0);
+    expect(scene.counts).toEqual({ 'hook failed': 1, 'hook sent': 2 });
+  });
+
+  it('send changes that wait for their group as the new receiver groups them', async () => {
+    const old = createReceiver('changes', 'hook', 0, { ...grouping, wait: HOUR });
+    const scene = await createOutboxScene([old]);
+    await scene.post(notice('1'), notice('2'));
+    await scene.tell();
+    const next = createReceiver('changes', 'hook', 0, grouping);
+    await scene.outbox().use([next]);
+    await scene.tell();
+    expect([old.told, next.told]).toEqual([[], ['firing 1, firing 2']]);
+  });
+
+  it('leave no rows when they are removed', async () => {
+    const [kept, queued, waiting, notified] = [
+      createReceiver('changes'),
+      createReceiver('changes', 'hook', 1),
+      createReceiver('changes', 'waiting', 0, { ...grouping, wait: HOUR }),
+      createReceiver('changes', 'notified', 0, grouping),
+    ];
+    kept.answer = () => DOWN;
+    queued.answer = () => DOWN;
+    const scene = await createOutboxScene([kept, queued, waiting, notified]);
+    await scene.post(notice('1'));
+    await scene.tell();
+    const timesOfGroups = async () => (await scene.store.scan('', 'alerts/told/')).size;
+    expect([await scene.rows(), await timesOfGroups()]).toEqual([3, 1]);
+    await scene.outbox().use([kept]);
+    expect([await scene.rows(), await timesOfGroups()]).toEqual([1, 0]);
+    const dropped = scene.log.lines.filter(({ message }) => message.endsWith('no longer configured'));
+    expect(dropped.map(({ fields }) => fields)).toEqual([
+      { account: 'a', notifier: 'hook' },
+      { account: 'a', notifier: 'waiting' },
+    ]);
+    kept.answer = () => ACCEPTED;
+    await scene.tell(HOUR);
+    expect(scene.counts).toMatchObject({ 'hook sent': 1 });
+    expect([queued.told, waiting.told]).toEqual([['firing 1'], []]);
+  });
+
+  it('are replaced even if their rows cannot be deleted, and the error is reported', async () => {
+    const [old, next] = [createReceiver('changes', 'old'), createReceiver('changes', 'next')];
+    old.answer = () => DOWN;
+    const scene = await createOutboxScene([old]);
+    await scene.post(notice('1'));
+    scene.store.isFull = true;
+    await expect(scene.outbox().use([next])).rejects.toThrow('disk full');
+    scene.store.isFull = false;
+    await scene.post(notice('2'));
+    await scene.tell();
+    expect([old.told, next.told]).toEqual([[], ['firing 2']]);
+    // The rows are deleted at the next start.
+    expect(await scene.rows()).toBe(1);
+    await scene.restart([next]);
+    expect(await scene.rows()).toBe(0);
+  });
+});

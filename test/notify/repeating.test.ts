@@ -1,0 +1,111 @@
+import { describe, expect, it } from 'vitest';
+import type { Notice } from '../../src/notify/notice.ts';
+import { createRepeating } from '../../src/notify/repeating.ts';
+import {
+  ACCEPTED,
+  createClock,
+  createCounts,
+  createReceiver,
+  DOWN,
+  MINUTE,
+  never,
+  notice,
+  REFUSED,
+  SECOND,
+} from '../rules/alerting-scene.ts';
+import { createTestLog } from '../support/silent.ts';
+
+function createScene() {
+  const receiver = createReceiver('state', 'ops');
+  const [clock, log, { counts, notifications }] = [createClock(), createTestLog(), createCounts()];
+  let notices: readonly Notice[] = [];
+  const repeat = createRepeating({ receiver, notices: () => notices, notifications, clock, random: () => 1, log });
+  return {
+    receiver,
+    counts,
+    log,
+    /** What was told after `ms`, with these alerts. */
+    async tell(ms: number, ...now: readonly Notice[]) {
+      notices = now;
+      clock.pass(ms);
+      const before = receiver.told.length;
+      await repeat(never);
+      return receiver.told.slice(before);
+    },
+  };
+}
+
+const resolved = (x: string) => notice(x, { status: 'resolved', endsAt: 2 });
+
+describe('telling what fires', () => {
+  it('is at once, again every minute, at once when it is resolved, and of that again every minute', async () => {
+    const { tell, receiver, counts } = createScene();
+    expect(await tell(0, notice('1'))).toEqual(['firing 1']);
+    expect(await tell(MINUTE - 1, notice('1'))).toEqual([]);
+    expect(await tell(1, notice('1'))).toEqual(['firing 1']);
+    expect(await tell(SECOND, notice('1'), notice('2'))).toEqual(['firing 2']);
+    expect(await tell(SECOND, resolved('1'), notice('2'))).toEqual(['resolved 1']);
+    expect(await tell(MINUTE, resolved('1'), notice('2'))).toEqual(['resolved 1, firing 2']);
+    expect(await tell(MINUTE)).toEqual([]);
+    expect(receiver.notices.every(({ startsAt }) => startsAt === 1)).toBe(true);
+    expect(counts).toEqual({ 'ops sent': 6 });
+  });
+
+  it('is at once when an alert fires again, as another one', async () => {
+    const { tell } = createScene();
+    await tell(0, notice('1'));
+    expect(await tell(SECOND, notice('1', { startsAt: 5 }))).toEqual(['firing 1']);
+  });
+
+  it('comes in batches of 64', async () => {
+    const { tell, receiver } = createScene();
+    await tell(0, ...Array.from({ length: 130 }, (_, x) => notice(String(x))));
+    expect(receiver.told.map(text => text.split(',').length)).toEqual([64, 64, 2]);
+  });
+
+  it('drops of a refused batch only what is refused by itself, and says which', async () => {
+    const { tell, receiver, counts, log } = createScene();
+    receiver.answer = notices => (notices.some(({ labels }) => labels.x === 'bad') ? REFUSED : ACCEPTED);
+    const all = [notice('1'), notice('bad'), notice('2')];
+    expect(await tell(0, ...all)).toEqual(['firing 1, firing bad, firing 2', 'firing 1', 'firing bad', 'firing 2']);
+    expect(counts).toEqual({ 'ops sent': 2, 'ops dropped': 1 });
+    expect(log.lines).toEqual([
+      expect.objectContaining({ level: 'error', fields: expect.objectContaining({ labels: notice('bad').labels }) }),
+    ]);
+    expect(await tell(MINUTE, ...all)).toEqual(['firing 1, firing 2']);
+    // Its end is another matter.
+    expect(await tell(0, resolved('bad'))).toEqual(['resolved bad']);
+  });
+
+  it('tries again with less and less haste, at most a minute apart, and says so once', async () => {
+    const { tell, receiver, counts, log } = createScene();
+    receiver.answer = () => DOWN;
+    const tried: number[] = [];
+    for (let second = 0; second <= 200; second += 1) {
+      if ((await tell(second === 0 ? 0 : SECOND, notice('1'))).length > 0) tried.push(second);
+    }
+    expect(tried).toEqual([0, 1, 3, 7, 15, 31, 63, 123, 183]);
+    expect(counts).toEqual({ 'ops failed': 9 });
+    receiver.answer = () => ACCEPTED;
+    expect(await tell(MINUTE, resolved('1'))).toEqual(['resolved 1']);
+    expect(log.lines.filter(({ level }) => level !== 'debug').map(({ message }) => message)).toEqual([
+      'alerts could not be sent; retrying',
+      'alerts can be sent again',
+    ]);
+  });
+
+  it('counts nothing as failed when it is stopped while it tells', async () => {
+    const { receiver, counts, log } = createScene();
+    const clock = createClock();
+    const stop = new AbortController();
+    receiver.answer = () => {
+      stop.abort();
+      throw new Error('stopped');
+    };
+    const notifications = createCounts().notifications;
+    await createRepeating({ receiver, notices: () => [notice('1')], notifications, clock, random: () => 1, log })(
+      stop.signal,
+    );
+    expect([counts, log.lines]).toEqual([{}, []]);
+  });
+});

@@ -1,0 +1,157 @@
+import { describe, expect, it } from 'vitest';
+import { alertsSource } from '../../src/metrics/alerting.ts';
+import { holdsAll } from '../../src/notify/holds.ts';
+import type { SilenceOptions } from '../../src/notify/options.ts';
+import { createSilences, isInForce } from '../../src/notify/silences.ts';
+import { type AccountAlerts, openAccountAlerts } from '../../src/rules/account-alerts.ts';
+import { createEvaluation } from '../../src/rules/evaluation.ts';
+import type { Holding } from '../../src/rules/judge.ts';
+import type { AlertRule } from '../../src/rules/options.ts';
+import { createOutboxScene, createReceiver, HOUR, MINUTE, rule, SECOND } from '../rules/alerting-scene.ts';
+
+const START = Date.UTC(2026, 5, 1);
+
+const silence = (more: Partial<SilenceOptions>): SilenceOptions => ({
+  match: {},
+  from: null,
+  until: null,
+  windows: [],
+  reason: 'freeze',
+  ...more,
+});
+
+/** Accounts a and b, each with series that hold; what is sent goes to one hook. */
+async function createScene(rules: readonly AlertRule[], silenced: readonly SilenceOptions[] = []) {
+  const hook = createReceiver('changes');
+  const outbox = await createOutboxScene([hook]);
+  const { clock, store, log } = outbox;
+  const holding: Record<string, readonly Holding[] | 'unknown'> = { a: [], b: [] };
+  let parts: { readonly alerts: AccountAlerts; readonly evaluate: () => Promise<void> }[] = [];
+  async function start(): Promise<void> {
+    await outbox.restart();
+    const silences = createSilences(silenced, clock.now);
+    const deps = { holds: holdsAll, store, outbox: outbox.outbox(), silences, log };
+    parts = [];
+    for (const account of ['a', 'b']) {
+      const alerts = await openAccountAlerts({ ...deps, account, rules });
+      const judge = () => holding[account] ?? [];
+      parts.push({ alerts, evaluate: createEvaluation({ alerts, rules, judge, isDoubtful: () => false, clock, log }) });
+    }
+  }
+  await start();
+  return {
+    hook,
+    log,
+    start,
+    alertsOf: (account: string) => parts.find(({ alerts }) => alerts.account === account)?.alerts,
+    /** After `ms`, with these series holding, what is sent: `firing a/k1`. */
+    async run(next: Partial<typeof holding> = {}, ms = SECOND) {
+      Object.assign(holding, next);
+      const before = hook.notices.length;
+      clock.pass(ms);
+      for (const { evaluate } of parts) await evaluate();
+      await outbox.tell();
+      return hook.notices
+        .slice(before)
+        .map(({ status, labels }) => `${status} ${labels.account}/${labels.x ?? labels.overflow}`);
+    },
+  };
+}
+
+const keys = (...x: string[]): Holding[] => x.map(x => ({ labels: { x }, value: 1 }));
+const many = (count: number) => keys(...Array.from({ length: count }, (_, index) => `k${index}`));
+
+function statesOf(alerts: AccountAlerts | undefined): string {
+  const source = alerts && alertsSource(alerts.account, [{ name: 'Big' }], alerts.current);
+  const samples = source?.samples().get('delivery_watch_alerts') ?? [];
+  return samples.map(({ labels, value }) => `${labels.state} ${value}`).join(', ');
+}
+
+describe('a silence', () => {
+  const maintenance = silence({ match: { account: ['a'], alertname: ['Big'] }, from: START, until: START + HOUR });
+
+  it('keeps what fires from being sent, and lets it be when it ends', async () => {
+    const scene = await createScene([rule('Big')], [maintenance]);
+    expect(await scene.run({ a: keys('1'), b: keys('1') })).toEqual(['firing b/1']);
+    expect(statesOf(scene.alertsOf('a'))).toBe('pending 0, firing 0, silenced 1, beyond_cap 0');
+    // Auto-cancel goes by what is true, not by what is sent.
+    expect([...(scene.alertsOf('a')?.states() ?? [])]).toEqual([['Big', 'firing']]);
+    expect(scene.alertsOf('a')?.notices()).toEqual([]);
+    await scene.start();
+    expect(await scene.run({}, HOUR - 2 * SECOND)).toEqual([]);
+    expect(await scene.run()).toEqual(['firing a/1']);
+    expect(statesOf(scene.alertsOf('a'))).toBe('pending 0, firing 1, silenced 0, beyond_cap 0');
+    expect(await scene.run({ a: [] })).toEqual(['resolved a/1']);
+  });
+
+  it('of what began and ended in it leaves nothing to be sent', async () => {
+    const scene = await createScene([rule('Big')], [maintenance]);
+    await scene.run({ a: keys('1') });
+    await scene.start();
+    expect(await scene.run({ a: [] })).toEqual([]);
+    expect(scene.alertsOf('a')?.notices()).toEqual([]);
+    expect(await scene.run({}, HOUR)).toEqual([]);
+    expect(await scene.run({ a: keys('1') })).toEqual(['firing a/1']);
+  });
+
+  it('does not hold back the end of what was sent before', async () => {
+    const late = { ...maintenance, from: START + MINUTE };
+    const scene = await createScene([rule('Big')], [late]);
+    expect(await scene.run({ a: keys('1', '2') })).toEqual(['firing a/1', 'firing a/2']);
+    await scene.run({}, MINUTE);
+    expect(statesOf(scene.alertsOf('a'))).toBe('pending 0, firing 0, silenced 2, beyond_cap 0');
+    expect(scene.alertsOf('a')?.notices()).toEqual([]);
+    await scene.start();
+    // As what repeats sees it before the first evaluation, too.
+    expect(scene.alertsOf('a')?.notices()).toEqual([]);
+    expect(await scene.run({ a: keys('2') })).toEqual(['resolved a/1']);
+    // Sent once already.
+    expect(await scene.run({}, HOUR)).toEqual([]);
+    expect(
+      scene
+        .alertsOf('a')
+        ?.notices()
+        .map(({ status }) => status),
+    ).toEqual(['firing']);
+  });
+
+  it('may be for a label that an alert does not have', async () => {
+    const scene = await createScene([rule('Big')], [silence({ match: { x: [''] }, until: START + HOUR })]);
+    expect(await scene.run({ a: [{ labels: {}, value: 1 }, ...keys('1')] })).toEqual(['firing a/1']);
+  });
+
+  it.each([
+    ['until its end', { until: START + 10 }, [9, 10], [true, false]],
+    ['from its begin', { from: START + 5, until: START + 10 }, [4, 5], [false, true]],
+    [
+      'in weekly windows',
+      { windows: [{ cron: '0 2 * * 1', for: 2 * HOUR, tz: 'Europe/Amsterdam' }] },
+      // Monday 00:00 UTC is 02:00 in Amsterdam.
+      [-1, 0, 2 * HOUR - 1, 2 * HOUR, 7 * 24 * HOUR],
+      [false, true, true, false, true],
+    ],
+    [
+      'in windows, until its end',
+      { until: START + HOUR, windows: [{ cron: '0 0 * * *', for: 2 * HOUR, tz: 'UTC' }] },
+      [0, HOUR],
+      [true, false],
+    ],
+  ] as const)('holds %s', (_name, options, times, expected) => {
+    const given = silence({ ...options, windows: 'windows' in options ? [...options.windows] : [] });
+    expect(times.map(at => isInForce(given, START + at))).toEqual(expected);
+  });
+});
+
+describe('the cap of a rule', () => {
+  it('limits an account to 100 alerts and sends one more that stands for the rest', async () => {
+    const scene = await createScene([rule('Big', { labels: { severity: 'warning' } })]);
+    const firing = await scene.run({ a: many(103), b: keys('1') });
+    expect(firing).toHaveLength(102);
+    expect(firing).toContain('firing a/true');
+    expect(scene.hook.notices.find(({ labels }) => labels.overflow)).toMatchObject({
+      labels: { alertname: 'Big', account: 'a', overflow: 'true', severity: 'warning' },
+      annotations: { summary: 'Big has 3 more series than the 100 that get individual alerts.' },
+    });
+    expect(statesOf(scene.alertsOf('a'))).toBe('pending 0, firing 101, silenced 0, beyond_cap 3');
+  });
+});

@@ -1,0 +1,155 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { Notice } from '../../src/notify/notice.ts';
+import { errorOfSlack, slackBody } from '../../src/notify/notifiers/slack.ts';
+import { runs } from '../support/runs.ts';
+
+const START = Date.UTC(2026, 5, 1, 12);
+const group = { labels: { alertname: 'DlqGrowing', account: 'production' }, key: 'k', left: 0 };
+
+function notice(more: Partial<Notice> = {}): Notice {
+  const labels = { alertname: 'DlqGrowing', account: 'production', severity: 'warning' };
+  return { status: 'firing', labels, annotations: {}, startsAt: START, ...more };
+}
+
+interface Text {
+  readonly type: string;
+  readonly text: string;
+}
+
+/** Every text that Slack would show. */
+function textsOf(body: ReturnType<typeof slackBody>): Text[] {
+  const blocks = body.attachments.flatMap(({ blocks }) => blocks);
+  return blocks.flatMap(block => ('text' in block ? [block.text] : block.elements));
+}
+
+describe('a message to Slack', () => {
+  it('has a line for all, and for each alert its colour, summary, labels and links', () => {
+    const annotations = { summary: 'It grows.', runbook_url: 'https://runbooks.example/x?a=1&b=2' };
+    const resolved = notice({ status: 'resolved', labels: { alertname: 'DlqGrowing' }, endsAt: START + 60_000 });
+    expect(slackBody([resolved, notice({ annotations })], group, 'https://dw.example/')).toEqual({
+      text: '[FIRING 1, RESOLVED 1] DlqGrowing account="production"',
+      mrkdwn: false,
+      attachments: [
+        {
+          color: '#e8a33d',
+          blocks: [
+            {
+              type: 'section',
+              text: { type: 'plain_text', text: 'FIRING DlqGrowing since 2026-06-01T12:00:00.000Z', emoji: false },
+            },
+            { type: 'section', text: { type: 'plain_text', text: 'It grows.', emoji: false } },
+            {
+              type: 'context',
+              elements: [
+                { type: 'plain_text', text: 'account="production" severity="warning"', emoji: false },
+                {
+                  type: 'mrkdwn',
+                  text: '<https://runbooks.example/x?a=1&amp;b=2|runbook> · <https://dw.example/|status page>',
+                },
+              ],
+            },
+          ],
+        },
+        {
+          color: '#2eb67d',
+          blocks: [
+            {
+              type: 'section',
+              text: {
+                type: 'plain_text',
+                text: 'RESOLVED DlqGrowing since 2026-06-01T12:00:00.000Z until 2026-06-01T12:01:00.000Z',
+                emoji: false,
+              },
+            },
+            {
+              type: 'context',
+              elements: [
+                { type: 'plain_text', text: '–', emoji: false },
+                { type: 'mrkdwn', text: '<https://dw.example/|status page>' },
+              ],
+            },
+          ],
+        },
+      ],
+    });
+  });
+
+  it.each([
+    ['critical', '#d00000'],
+    ['warning', '#e8a33d'],
+    ['info', '#439fe0'],
+    ['none that is known', '#d00000'],
+  ])('of severity %s is %s', (severity, color) => {
+    expect(slackBody([notice({ labels: { severity } })], group, '').attachments[0]?.color).toBe(color);
+  });
+
+  it('lists what fires first, and says how many are not listed', () => {
+    const all = Array.from({ length: 40 }, (_, index) => notice({ status: index < 30 ? 'resolved' : 'firing' }));
+    const body = slackBody(all, { ...group, left: 60 }, '');
+    expect(body.text).toBe('[FIRING 10, RESOLVED 30] DlqGrowing account="production"');
+    expect(body.attachments.slice(0, 10).every(({ color }) => color === '#e8a33d')).toBe(true);
+    expect(textsOf(body).at(-1)?.text).toBe('85 more alerts are not listed.');
+  });
+
+  it('never mentions, links or formats for a label, nor exceeds what Slack takes', () => {
+    const hostile = fc.oneof(
+      fc.constantFrom(
+        '<!channel>',
+        '<@U123>',
+        '<https://evil.example|click>',
+        '*b* _i_ ~s~ `c`',
+        ':fire:',
+        '\n> quoted',
+      ),
+      fc.string({ unit: 'binary', maxLength: 5000 }),
+      fc.constant('&'.repeat(10_000)),
+    );
+    const annotations = fc.record({
+      summary: hostile,
+      description: hostile,
+      runbook_url: hostile,
+      dashboard_url: hostile,
+    });
+    const one = fc.record({
+      x: hostile,
+      severity: hostile,
+      annotations,
+      status: fc.constantFrom('firing', 'resolved'),
+    });
+    fc.assert(
+      fc.property(fc.array(one, { minLength: 1, maxLength: 60 }), hostile, (given, groupLabel) => {
+        const notices = given.map(({ x, severity, annotations, status }) =>
+          notice({ labels: { alertname: 'A', x, severity }, annotations, status }),
+        );
+        const body = slackBody(notices, { labels: { x: groupLabel }, key: 'k', left: 3 }, 'https://dw.example/');
+        const texts = textsOf(body);
+        expect(body.attachments.flatMap(({ blocks }) => blocks).length).toBeLessThanOrEqual(50);
+        expect(body.text.length).toBeLessThanOrEqual(3000);
+        expect(body.text.replace(/&(amp|lt|gt);/g, '')).not.toMatch(/[<>&\n]/);
+        for (const { type, text } of texts) {
+          expect(text.length).toBeLessThanOrEqual(3000);
+          expect(text.length).toBeGreaterThan(0);
+          expect(text.isWellFormed()).toBe(true);
+          // Links are ours: to what an annotation names, under a name of our own.
+          const rest =
+            type === 'mrkdwn' ? text.replace(/<https?:\/\/[^<>|\s]+\|(runbook|dashboard|status page)>/g, '') : text;
+          expect(rest.replace(/&(amp|lt|gt);/g, '')).not.toMatch(/[<>&\n]/);
+          if (type === 'mrkdwn') expect(rest).toMatch(/^[ ·]*$/);
+        }
+      }),
+      { numRuns: runs(50) },
+    );
+  });
+});
+
+it.each([
+  ['ok', undefined],
+  ['Moved, and here is more', undefined],
+  ['canary_7f3a', undefined],
+  ['channel_is_archived', 'channel_is_archived'],
+  ['invalid_payload\n', 'invalid_payload'],
+  ['{"ok":true}', undefined],
+  ['{"ok":false,"error":"no_text"}', 'no_text'],
+  ['{"ok": false, "error": "canary_7f3a"}', 'not_ok'],
+])('the answer %j is the error %s', (text, error) => expect(errorOfSlack(text)).toBe(error));

@@ -1,0 +1,288 @@
+import { expect, it } from 'vitest';
+import type { Clock } from '../../src/kit/clock.ts';
+import { createHolding, type LeaseEvents, telling } from '../../src/replicas/holding.ts';
+import { NO_ACCOUNT } from '../../src/store/store.ts';
+import { createSharedStore } from '../support/fake-replicas.ts';
+import { createManualClock } from '../support/manual-clock.ts';
+import { createTestLog } from '../support/silent.ts';
+
+const LEASE = 15_000;
+/** By then each renewal was tried once more, whatever the jitter. */
+const INTERVAL = LEASE / 5;
+
+/** A database, and replicas that share these accounts. */
+function setUp(...accounts: string[]) {
+  const clock = createManualClock();
+  const database = createSharedStore(clock, LEASE);
+  function join(id: string, events: Partial<LeaseEvents> = {}) {
+    const store = database.join(id);
+    const log = createTestLog();
+    const holding = createHolding({ replicas: store.replicas, accounts, clock, random: () => 0, log });
+    holding.start({ lost: () => undefined, renewed: () => undefined, ...events });
+    const held = () => [NO_ACCOUNT, ...accounts].filter(holding.held);
+    return { store, log, holding, held };
+  }
+  return { clock, database, join };
+}
+
+/** The clock of a process that is stopped now and then, for twice the lease: time goes on, and nothing of it runs. */
+function pausable(clock: Pick<Clock, 'monotonic'>) {
+  let paused = 0;
+  return {
+    clock: { monotonic: () => clock.monotonic() + paused },
+    pause() {
+      paused += 2 * LEASE;
+    },
+  };
+}
+
+it('takes its share at once, gives back what is above it, and says what it has lost', async () => {
+  const { clock, database, join } = setUp('a', 'b', 'c');
+  const lost: string[] = [];
+  const one = join('one', { lost: names => void lost.push(...names) });
+  await clock.advance(0);
+  expect(one.held()).toEqual([NO_ACCOUNT, 'a', 'b', 'c']);
+
+  const two = join('two');
+  await clock.advance(INTERVAL);
+  expect(one.held()).toEqual([NO_ACCOUNT, 'a']);
+  expect(Object.fromEntries(one.holding.leaving())).toEqual({ b: 'excess', c: 'excess' });
+  expect(two.held()).toEqual([]);
+  await one.holding.giveBack(['b', 'c']);
+  await clock.advance(INTERVAL);
+  expect(two.held()).toEqual(['b', 'c']);
+  expect([...(two.holding.sharing()?.holders ?? [])].toSorted()).toEqual([
+    [NO_ACCOUNT, 'one'],
+    ['a', 'one'],
+    ['b', 'two'],
+    ['c', 'two'],
+  ]);
+
+  // Another takes everything while this one can't renew.
+  database.isAway = true;
+  await clock.advance(2 * LEASE);
+  database.isAway = false;
+  database.place('a', 'two');
+  await two.holding.renew();
+  await one.holding.renew();
+  expect(lost).toEqual([NO_ACCOUNT, 'a']);
+  expect(Object.fromEntries(one.holding.leaving())).toEqual({ [NO_ACCOUNT]: 'lost', a: 'lost' });
+});
+
+it('says once that the database is away, and once that it is back; what it holds it goes on holding', async () => {
+  const { clock, database, join } = setUp('a');
+  const { log, holding, held } = join('one');
+  await clock.advance(0);
+  const since = clock.now();
+  database.isAway = true;
+  await clock.advance(2 * LEASE);
+  expect(held()).toEqual([NO_ACCOUNT, 'a']);
+  expect(holding.remaining('a')).toBe(0);
+  expect([holding.isAway(), holding.awaySince()]).toEqual([true, since + INTERVAL]);
+  database.isAway = false;
+  await clock.advance(INTERVAL);
+  expect([holding.isAway(), holding.awaySince()]).toEqual([false, undefined]);
+  expect(held()).toEqual([NO_ACCOUNT, 'a']);
+  expect(log.lines.map(({ level, message }) => `${level}: ${message}`)).toEqual([
+    'warn: the database is away: reading goes on, counters stand still, auto-cancel cancels nothing',
+    'info: the database is back',
+  ]);
+});
+
+it('asks whose an account is when its lease has run out, and does not keep asking a database that is away', async () => {
+  const clock = createManualClock();
+  const database = createSharedStore(clock, LEASE);
+  const own = pausable(clock);
+  const { replicas } = database.join('one', own.clock);
+  let asked = 0;
+  function renew(accounts: readonly string[]) {
+    asked += 1;
+    return replicas.renew(accounts);
+  }
+  const deps = { accounts: ['a', 'b'], clock: { ...clock, ...own.clock }, random: () => 0, log: createTestLog() };
+  const holding = createHolding({ ...deps, replicas: { ...replicas, renew } });
+  await holding.renew();
+
+  own.pause();
+  expect(holding.remaining('a')).toBe(0);
+  expect(await Promise.all([holding.confirm('a'), holding.confirm('b')])).toEqual([true, true]);
+  expect([asked, holding.remaining('a') > 0]).toEqual([2, true]);
+
+  own.pause();
+  database.isAway = true;
+  for (let time = 0; time < 3; time += 1) expect(await holding.confirm('a')).toBe(true);
+  expect(asked).toBe(3);
+
+  database.isAway = false;
+  await clock.advance(2 * LEASE);
+  own.pause();
+  database.place('a', 'two');
+  await database.join('two').replicas.renew(['a']);
+  expect(await Promise.all([holding.confirm('a'), holding.confirm('b')])).toEqual([false, true]);
+  expect(holding.held('a')).toBe(false);
+});
+
+it('shows a lease as valid while it lasts or the database is unavailable, and not after a stop of the process', async () => {
+  const clock = createManualClock();
+  const database = createSharedStore(clock, LEASE);
+  const own = pausable(clock);
+  const { replicas } = database.join('one', own.clock);
+  let isStopped = false;
+  async function renew(accounts: readonly string[]) {
+    if (isStopped) own.pause();
+    return replicas.renew(accounts);
+  }
+  const deps = { accounts: ['a'], clock: { ...clock, ...own.clock }, random: () => 0, log: createTestLog() };
+  const holding = createHolding({ ...deps, replicas: { ...replicas, renew } });
+  await holding.renew();
+  expect(holding.isCurrent('a')).toBe(true);
+  own.pause();
+  expect(holding.isCurrent('a')).toBe(false);
+  await holding.renew();
+  expect(holding.isCurrent('a')).toBe(true);
+
+  // The process is stopped during a renewal, whose connection breaks in the interim.
+  [isStopped, database.isAway] = [true, true];
+  await holding.renew();
+  expect([holding.isCurrent('a'), holding.isAway()]).toEqual([false, false]);
+  isStopped = false;
+  await holding.renew();
+  expect([holding.isCurrent('a'), holding.isAway()]).toEqual([true, true]);
+});
+
+it.each([
+  ['has taken the account', false],
+  ['has not', true],
+])('asks again where the renewal that it waited for had begun before the pause: another %s', async (_, isOurs) => {
+  const clock = createManualClock();
+  const database = createSharedStore(clock, LEASE);
+  const own = pausable(clock);
+  const { replicas } = database.join('one', own.clock);
+  const arrival = Promise.withResolvers<void>();
+  let answers: Promise<void> = Promise.resolve();
+  async function renew(accounts: readonly string[]) {
+    const turn = await replicas.renew(accounts);
+    await answers;
+    return turn;
+  }
+  const deps = { accounts: ['a'], clock: { ...clock, ...own.clock }, random: () => 0, log: createTestLog() };
+  const holding = createHolding({ ...deps, replicas: { ...replicas, renew } });
+  await holding.renew();
+  answers = arrival.promise;
+  const underWay = holding.renew();
+  await clock.advance(2 * LEASE);
+  own.pause();
+  if (!isOurs) {
+    database.place('a', 'two');
+    await database.join('two').replicas.renew(['a']);
+  }
+  const confirmed = holding.confirm('a');
+  arrival.resolve();
+  await underWay;
+  expect(holding.held('a')).toBe(true);
+  expect(await confirmed).toBe(isOurs);
+});
+
+it('offers an account that could not be opened to the others first', async () => {
+  const { clock, join } = setUp('a', 'b');
+  const { holding, held } = join('one');
+  await clock.advance(0);
+  await holding.refuse('a', 2 * INTERVAL);
+  await clock.advance(INTERVAL);
+  expect(held()).toEqual([NO_ACCOUNT, 'b']);
+  await clock.advance(2 * INTERVAL);
+  expect(held()).toEqual([NO_ACCOUNT, 'a', 'b']);
+});
+
+it('gives back later what it could not give back while the database was away', async () => {
+  const { clock, database, join } = setUp('a');
+  const one = join('one');
+  await clock.advance(0);
+  database.place('a', 'two');
+  await one.holding.renew();
+  database.isAway = true;
+  await one.holding.giveBack(['a']);
+  expect(database.holders().get('a')).toBe('one');
+  database.isAway = false;
+  await clock.advance(INTERVAL);
+  expect(database.holders().has('a')).toBe(false);
+});
+
+it('gives everything back at its end and leaves, so that another needs one renewal; without a database it says so', async () => {
+  const { clock, database, join } = setUp('a', 'b');
+  const one = join('one');
+  const two = join('two');
+  await clock.advance(INTERVAL);
+  one.holding.drain();
+  // The leases live on while accounts are closed.
+  await clock.advance(2 * LEASE);
+  expect(database.holders().get('a')).toBe('one');
+  await one.holding.close();
+  expect([...database.holders().values()]).not.toContain('one');
+  await two.holding.renew();
+  expect(two.held()).toEqual([NO_ACCOUNT, 'a', 'b']);
+  expect(two.holding.sharing()?.replicas.map(({ id }) => id)).toEqual(['two']);
+  database.isAway = true;
+  await two.holding.close();
+  expect(two.log.lines.at(-1)).toMatchObject({
+    level: 'warn',
+    message: 'the accounts could not be given back: other replicas take them when the leases end',
+  });
+  expect(clock.sleepers).toBe(0);
+});
+
+it('knows before the one who asked does whether a refused commit was of another replica', async () => {
+  const { clock, database, join } = setUp('a');
+  const lost: string[] = [];
+  const one = join('one', { lost: names => void lost.push(...names) });
+  const store = telling(one.store, one.holding);
+  await clock.advance(0);
+  await store.commit('a', [{ key: 'k', value: '1' }]);
+  database.place('a', 'two');
+  await clock.advance(INTERVAL);
+  await one.holding.renew();
+  database.expire('a');
+  await database.join('two').replicas.renew(['a']);
+  await expect(store.commit('a', [{ key: 'k', value: '2' }])).rejects.toMatchObject({ reason: 'not_held' });
+  expect(lost).toContain('a');
+  expect((await database.rows.scan('a', 'k')).get('k')).toBe('1');
+});
+
+it('asks a database that is away nothing but who holds what', async () => {
+  const { clock, database, join } = setUp('a');
+  const one = join('one');
+  const store = telling(one.store, one.holding);
+  await clock.advance(0);
+  database.isAway = true;
+  await expect(store.commit('a', [{ key: 'k', value: '1' }])).rejects.toMatchObject({ reason: 'io' });
+  expect(one.holding.isAway()).toBe(true);
+  database.isAway = false;
+  const changes = [{ key: 'k', value: '1' }];
+  for (const ask of [() => store.commit('a', changes), () => store.scan('a', 'k'), () => store.sizes('a', 'k')]) {
+    await expect(ask()).rejects.toMatchObject({ reason: 'io' });
+  }
+  await clock.advance(INTERVAL);
+  await store.commit('a', changes);
+  expect([...(await store.scan('a', 'k'))]).toEqual([['k', '1']]);
+});
+
+it('waits a few seconds for a database that hangs, and no longer, when the process ends', async () => {
+  const { clock, join } = setUp('a');
+  const one = join('one');
+  await clock.advance(0);
+  const { promise: never } = Promise.withResolvers<never>();
+  const store = telling({ ...one.store, commit: () => never, scan: () => never }, one.holding);
+  const given = [store.commit('a', [{ key: 'k', value: '1' }]), store.scan('a', 'k')].map(each =>
+    expect(each).rejects.toMatchObject({ reason: 'slow' }),
+  );
+  one.holding.drain();
+  await clock.advance(4000);
+  await Promise.all(given);
+  await expect(store.sizes('a', 'k')).rejects.toMatchObject({ reason: 'slow' });
+  Object.assign(one.store.replicas, { release: () => never });
+  const closed = one.holding.close();
+  await clock.advance(2000);
+  await closed;
+  expect(one.log.lines.at(-1)?.message).toMatch('could not be given back');
+  expect(clock.sleepers).toBe(0);
+});

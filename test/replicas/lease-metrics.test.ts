@@ -1,0 +1,108 @@
+import { expect, it } from 'vitest';
+import { createExposition } from '../../src/metrics/exposition.ts';
+import { createLeaseMeter } from '../../src/metrics/replicas.ts';
+import { withLeaseMetrics } from '../../src/replicas/lease-metrics.ts';
+import { StoreError } from '../../src/store/errors.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
+import type { Replica, Replicas, Turn } from '../../src/store/store.ts';
+
+const NOTHING: Turn = { gained: [], lost: [], excess: [] };
+const [self, other] = ['one', 'two'].map((id): Replica => ({ id, url: `http://${id}:10922`, since: 0 }));
+
+/** Replicas whose renewals, of so many milliseconds each, find one turn after the other; undefined: the database is away. */
+function scripted(turns: (Turn | undefined)[]) {
+  let [now, renewals] = [0, 0];
+  const replicas: Replicas = {
+    self: self as Replica,
+    leaseTime: 15_000,
+    async renew() {
+      now += 20;
+      const turn = turns.shift();
+      if (!turn) throw new StoreError('io', 'the database');
+      renewals += 1;
+      return turn;
+    },
+    release: async () => {},
+    leave: async () => {},
+    remaining: () => 0,
+    sharing: () =>
+      renewals === 0
+        ? undefined
+        : { at: 1_700_000_000_500 + now, replicas: [self as Replica, other as Replica], holders: new Map() },
+  };
+  return { replicas, clock: { now: () => 0, monotonic: () => now } };
+}
+
+function scene(turns: (Turn | undefined)[]) {
+  const { replicas, clock } = scripted(turns);
+  const { store, leases } = withLeaseMetrics({ ...createMemoryStore(), replicas }, clock);
+  if (!leases || !store.replicas) throw new Error('the store is shared');
+  const exposition = createExposition([leases.sourceOf(['a', 'b'], account => account === 'a')]);
+  const shown = () =>
+    exposition
+      .render({ scope: 'agent', format: 'text', gzip: false })
+      .toString()
+      .split('\n')
+      .filter(line => line !== '' && !line.startsWith('#') && !line.includes('_bucket'));
+  return { replicas: store.replicas, shown };
+}
+
+it('shows which accounts are held, and nothing of other replicas before the first renewal', () => {
+  expect(scene([]).shown()).toEqual([
+    'delivery_watch_leader{account="a"} 1',
+    'delivery_watch_leader{account="b"} 0',
+    'delivery_watch_lease_renewals_total{outcome="ok"} 0',
+    'delivery_watch_lease_renewals_total{outcome="failed"} 0',
+    'delivery_watch_lease_renewal_duration_seconds_sum 0',
+    'delivery_watch_lease_renewal_duration_seconds_count 0',
+    'delivery_watch_lease_hand_overs_total{reason="gained"} 0',
+    'delivery_watch_lease_hand_overs_total{reason="released"} 0',
+    'delivery_watch_lease_hand_overs_total{reason="lost"} 0',
+  ]);
+});
+
+it('reports an account as not held from when its lease ends, without a renewal', () => {
+  let isHeld = true;
+  const meter = createLeaseMeter(
+    () => undefined,
+    () => 0,
+  );
+  const exposition = createExposition([meter.sourceOf(['a'], () => isHeld)]);
+  const text = () => exposition.render({ scope: 'agent', format: 'text', gzip: false }).toString();
+  expect(text()).toContain('delivery_watch_leader{account="a"} 1');
+  isHeld = false;
+  expect(text()).toContain('delivery_watch_leader{account="a"} 0');
+});
+
+it('counts renewals and what changed hands, each account once, and never what is of no account', async () => {
+  const { replicas, shown } = scene([
+    { ...NOTHING, gained: ['', 'a', 'b', 'c'] },
+    undefined,
+    { ...NOTHING, lost: ['a'], excess: ['b'] },
+    // Named again until they are released.
+    { ...NOTHING, lost: ['a'], excess: ['b'] },
+  ]);
+  await replicas.renew(['', 'a', 'b', 'c']);
+  await expect(replicas.renew([])).rejects.toThrow(StoreError);
+  await replicas.renew([]);
+  await replicas.renew([]);
+  // One was lost before, which is no release; then all that is left, at the end.
+  await replicas.release(['a', 'b']);
+  await replicas.release(['', 'c']);
+  expect(shown().slice(2)).toEqual([
+    'delivery_watch_replicas 2',
+    'delivery_watch_lease_last_renewal_timestamp_seconds 1700000000.58',
+    'delivery_watch_lease_renewals_total{outcome="ok"} 3',
+    'delivery_watch_lease_renewals_total{outcome="failed"} 1',
+    'delivery_watch_lease_renewal_duration_seconds_sum 0.08',
+    'delivery_watch_lease_renewal_duration_seconds_count 4',
+    'delivery_watch_lease_hand_overs_total{reason="gained"} 3',
+    'delivery_watch_lease_hand_overs_total{reason="released"} 2',
+    'delivery_watch_lease_hand_overs_total{reason="lost"} 1',
+  ]);
+});
+
+it('adds nothing to a store that is not shared', () => {
+  const store = createMemoryStore();
+  expect(withLeaseMetrics(store, { now: () => 0, monotonic: () => 0 })).toEqual({ store, leases: undefined });
+});

@@ -1,0 +1,383 @@
+import { describe, expect, it } from 'vitest';
+import type { Account } from '../../src/agent/account.ts';
+import { openJournal } from '../../src/auto-cancel/journal.ts';
+import { createNotices } from '../../src/auto-cancel/notices.ts';
+import { configuredAlerts } from '../../src/cli/offline-rules.ts';
+import { parseConfig } from '../../src/config/load.ts';
+import { writeYaml } from '../../src/config/yaml-file.ts';
+import type { Clock } from '../../src/kit/clock.ts';
+import type { Sample, Source } from '../../src/metrics/family.ts';
+import type { JournalEntry, JournalTarget } from '../../src/model/journal.ts';
+import { Alerting } from '../../src/rules/alerting.ts';
+import { createEvidence } from '../../src/rules/evidence.ts';
+import { createAlertFacts } from '../../src/rules/facts.ts';
+import { type Holding, judgeAlert } from '../../src/rules/judge.ts';
+import { createCollectorState } from '../../src/scheduler/board.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
+import type { Store } from '../../src/store/store.ts';
+import { afterThisTest } from '../support/client.ts';
+import { startHttpService } from '../support/http-service.ts';
+import { createManualClock } from '../support/manual-clock.ts';
+import { createTestLog, createTestTracer } from '../support/silent.ts';
+
+const SECOND = 1000;
+const MINUTE = 60_000;
+const never = new AbortController().signal;
+
+/** A name that PromQL has to escape. */
+const WEIRD = 'weird "label" \\ | .*';
+
+function configWith(sections: object) {
+  const accounts = ['a', 'b'].map(name => ({ name, baseUrl: 'http://127.0.0.1:1', token: 'x' }));
+  const filters = ['large', 'payments', 'x', 'odd \ud800', '\n"', WEIRD].map(name => ({
+    name,
+    match: { url: `https://${name.length}` },
+  }));
+  const collect = { dlq: { filters } };
+  return parseConfig(JSON.stringify({ accounts, collect, ...sections }), 'x.yaml').config;
+}
+
+/** An account whose dead-letter queue is a number, undefined: nothing was read of it yet. */
+function createTestAccount(config: ReturnType<typeof configWith>, clock: ReturnType<typeof createManualClock>) {
+  const slot = createCollectorState(
+    { account: 'a', collector: 'dlq' },
+    { new: { every: 30_000 }, full: { every: 30_000 } },
+    config.staleness,
+    clock,
+  );
+  let size = 0;
+  const source: Source = {
+    account: 'a',
+    families: [
+      { name: 'delivery_dlq_messages', type: 'gauge', help: '', labels: [] },
+      { name: 'delivery_dlq_filter_messages', type: 'gauge', help: '', labels: ['filter'] },
+    ],
+    revision: () => size,
+    samples: () =>
+      new Map<string, readonly Sample[]>([
+        ['delivery_dlq_messages', [{ labels: {}, value: size }]],
+        [
+          'delivery_dlq_filter_messages',
+          [
+            { labels: { filter: 'large' }, value: size },
+            { labels: { filter: 'payments' }, value: 0 },
+            { labels: { filter: 'odd \ud800' }, value: 0 },
+          ],
+        ],
+      ]),
+  };
+  const account = {
+    name: 'a',
+    sources: [source],
+    state: (collector: string) => (collector === 'dlq' ? slot : undefined),
+  } as unknown as Account;
+  return {
+    account,
+    source,
+    slot,
+    read(entries: number, rounds: readonly string[] = ['new', 'full'], partial = false) {
+      size = entries;
+      for (const round of rounds) slot.observed(round, { at: clock.now(), facts: {}, partial });
+    },
+  };
+}
+
+/** Opens alerting of account a. */
+async function open(
+  config: ReturnType<typeof configWith>,
+  { clock, store }: { readonly clock: Clock; readonly store: Store },
+): Promise<Alerting> {
+  const common = { env: {}, store, clock, random: () => 0, log: createTestLog(), tracer: createTestTracer() };
+  const alerting = new Alerting(config, { ...common, accounts: () => [] });
+  afterThisTest(() => alerting.close());
+  for (const name of ['', 'a']) await alerting.open(name);
+  return alerting;
+}
+
+const above = (value: number, labels: object = {}) => ({ above: { metric: 'delivery_dlq_messages', labels, value } });
+const aboveOfFilter = (value: number, filter: readonly string[]) => ({
+  above: { metric: 'delivery_dlq_filter_messages', labels: { filter }, value },
+});
+const rule = (name: string, when: object, more: object = {}) => ({ name, when, ...more });
+
+describe('evidence', () => {
+  const growth = { growth: { metric: 'delivery_dlq_messages', over: '2m', atLeast: 5 } };
+  const odd = { below: { metric: 'delivery_dlq_filter_messages', labels: { filter: 'odd \ufffd' }, value: 1 } };
+  const config = configWith({
+    alerts: {
+      enabled: true,
+      rules: [rule('Some', aboveOfFilter(0, ['large', 'x'])), rule('Grows', growth), rule('Odd', odd)],
+    },
+  });
+  function setUp() {
+    const clock = createManualClock();
+    const { account, source, slot, read } = createTestAccount(config, clock);
+    const conditions = config.alerts.rules.map(({ when }) => when);
+    const evidence = createEvidence(conditions, createAlertFacts(account, [source]), clock);
+    const judge = (number: number) => {
+      const condition = conditions[number];
+      const judged = condition && judgeAlert(condition, evidence);
+      if (judged === undefined || judged === 'unknown') return judged;
+      const said = (holding: readonly Holding[]) =>
+        holding.map(({ labels, value }) => `${labels.filter ?? 'whole'} ${value}`).join();
+      return 'atLeast' in judged ? `at least ${said(judged.atLeast)}` : said(judged);
+    };
+    return { clock, evidence, judge, slot, read };
+  }
+
+  it('is none before every round on which the numbers depend was complete, and once one is stale', async () => {
+    const { clock, judge, slot, read } = setUp();
+    expect(judge(0)).toBe('unknown');
+    read(3, ['new']);
+    expect(judge(0)).toBe('unknown');
+    read(3, ['full']);
+    expect(judge(0)).toBe('large 3');
+    // As Prometheus knows it.
+    expect(judge(2)).toBe('odd \ufffd 0');
+    await clock.advance(91_000);
+    expect(slot.status().rounds.every(({ stale }) => stale)).toBe(true);
+    expect(judge(0)).toBe('unknown');
+    read(0, ['full']);
+    expect(judge(0)).toBe('unknown');
+    read(0, ['new']);
+    expect(judge(0)).toBe('');
+  });
+
+  it('of a part says what is much, and neither that it is not nor how it grew', async () => {
+    const { clock, evidence, judge, slot, read } = setUp();
+    const succeed = (partial: boolean) => slot.succeeded('full', { durationSeconds: 1, partial });
+    const readPart = (entries: number) => read(entries, ['full'], true);
+    read(3);
+    succeed(true);
+    expect([judge(0), judge(1)]).toEqual(['at least large 3', 'unknown']);
+    slot.failed('full', { durationSeconds: 1, complete: false, reason: 'server', message: 'status 500' });
+    expect(judge(0)).toBe('at least large 3');
+    readPart(0);
+    expect(judge(0)).toBe('at least ');
+    for (let second = 0; second <= 120; second += 30) {
+      evidence.record();
+      await clock.advance(30 * SECOND);
+      readPart(0);
+    }
+    read(9);
+    succeed(false);
+    expect([judge(0), judge(1)]).toEqual(['large 9', 'unknown']);
+  });
+
+  it('of the past is what was recorded, not what nobody knew', async () => {
+    const { clock, evidence, judge, read } = setUp();
+    evidence.record();
+    read(10);
+    for (let second = 0; second < 120; second += 30) {
+      await clock.advance(30 * SECOND);
+      read(10 + second);
+      evidence.record();
+      // At the end, the window begins when nothing was known.
+      expect(judge(1)).toBe('unknown');
+    }
+    await clock.advance(30 * SECOND);
+    read(200);
+    evidence.record();
+    expect(judge(1)).toBe('whole 190');
+  });
+});
+
+describe('alerts of an account', () => {
+  it('are of the rules that can say something of it, and give auto-cancel the names of those that fire', async () => {
+    const clock = createManualClock();
+    const config = configWith({
+      alerts: {
+        enabled: true,
+        rules: [
+          rule('Some', above(0)),
+          rule('Pending', above(0), { for: '1h' }),
+          rule('Others', above(0, { account: 'b' })),
+          rule('NotRead', { stale: { collector: 'flow_control' } }),
+        ],
+      },
+    });
+    const { account, source, read } = createTestAccount(config, clock);
+    const alerting = await open(config, { clock, store: createMemoryStore() });
+    await alerting.evaluate(account, [source]);
+    const evaluate = async () => {
+      for (const body of alerting.evaluations) await body(never);
+      return alerting.alerts().map(({ state, labels }) => `${state} ${labels.alertname} ${labels.account}`);
+    };
+    // Nothing was evaluated: it is not known that an alert does not fire.
+    expect([...alerting.states('a')]).toEqual([
+      ['Some', 'unknown'],
+      ['Pending', 'unknown'],
+    ]);
+    read(1);
+    expect(await evaluate()).toEqual(['firing Some a', 'pending Pending a']);
+    expect([...alerting.states('a')]).toEqual([['Some', 'firing']]);
+    expect(alerting.states('b').size).toBe(0);
+    expect(
+      alerting
+        .sourceOf('a')
+        ?.samples()
+        .get('delivery_watch_alerts')
+        ?.map(({ labels, value }) => `${labels.alert} ${labels.state} ${value}`),
+    ).toEqual([
+      'Some pending 0',
+      'Some firing 1',
+      'Some silenced 0',
+      'Some beyond_cap 0',
+      'Pending pending 1',
+      'Pending firing 0',
+      'Pending silenced 0',
+      'Pending beyond_cap 0',
+    ]);
+    await clock.advance(10 * MINUTE);
+    expect(await evaluate()).toEqual(['firing Some a', 'pending Pending a']);
+    read(0);
+    expect(await evaluate()).toEqual(['resolved Some a']);
+    expect(alerting.states('a').size).toBe(0);
+  });
+});
+
+describe('auto-cancel', () => {
+  const target: JournalTarget = {
+    account: 'a',
+    id: '1-0',
+    dlqId: '1-0',
+    messageId: undefined,
+    workflowRunId: 'wfr_1',
+    url: 'https://x.example/',
+    workflowUrl: 'https://jobs.example/nightly',
+    responseStatus: 500,
+    episode: 'e',
+  };
+  const common = { at: 1000, action: 'f00', target, evidence: [] };
+  const LINES: JournalEntry[] = [
+    { ...common, rule: 'told', step: 'marked', mode: 'enforce', policy: 'p', until: 60_000 },
+    { ...common, rule: 'told', step: 'awaiting_approval', mode: 'approve', policy: 'p', until: 60_000 },
+    { at: 1000, action: 'f00', step: 'approved', by: 'x' },
+    { ...common, rule: 'told', step: 'ended', mode: 'enforce', outcome: 'confirmed', reason: 'read_canceled' },
+    { ...common, rule: 'told', step: 'ended', mode: 'plan', outcome: 'planned', reason: 'stuck' },
+    { ...common, rule: 'untold', step: 'ended', mode: 'plan', outcome: 'planned', reason: 'stuck' },
+    { at: 1000, step: 'paused', by: 'x', reason: 'x' },
+  ];
+
+  async function setUp() {
+    const bodies: { alerts: { labels: Record<string, string>; annotations: Record<string, string> }[] }[] = [];
+    const hook = await startHttpService((request, response) => {
+      let text = '';
+      request.setEncoding('utf8').on('data', chunk => {
+        text += chunk;
+      });
+      request.on('end', () => {
+        bodies.push(JSON.parse(text));
+        response.end();
+      });
+    });
+    afterThisTest(() => hook.close());
+    const cancelRule = { match: { url: { prefix: ['https://x.example/'] } } };
+    const config = configWith({
+      alerts: {
+        notifiers: ['hook', 'other'].map(name => ({ name, webhook: { url: `${hook.url}/${name}` } })),
+      },
+      autoCancel: {
+        rules: [
+          { ...cancelRule, name: 'told', notify: ['hook'] },
+          { ...cancelRule, name: 'untold' },
+        ],
+      },
+    });
+    const clock = createManualClock();
+    const memory = createMemoryStore();
+    const commits: string[][] = [];
+    const store = {
+      ...memory,
+      isFull: false,
+      async commit(...[name, changes]: Parameters<typeof memory.commit>) {
+        if (store.isFull) throw new Error('disk full');
+        commits.push(
+          changes.map(({ key, value }) => `${value === null ? '-' : '+'}${key.split('/').slice(0, 2).join('/')}`),
+        );
+        await memory.commit(name, changes);
+      },
+    };
+    const start = async () => {
+      const alerting = await open(config, { clock, store });
+      const notices = createNotices('a', config.autoCancel.rules, alerting.outbox);
+      return { alerting, journal: await openJournal(store, 'a', notices) };
+    };
+    const send = (alerting: Alerting) => Promise.all(alerting.senders.map(sender => sender(never)));
+    return { hook, bodies, store, commits, start, send };
+  }
+
+  it('tells the owners of a rule what the callback would have told, also with alerts off', async () => {
+    const { hook, bodies, start, send } = await setUp();
+    const { alerting, journal } = await start();
+    await journal.append(LINES);
+    expect(journal.state.actions.get('f00')?.ended).toBeUndefined();
+    await send(alerting);
+    expect(new Set(hook.requests)).toEqual(new Set(['POST /hook']));
+    const alerts = bodies.flatMap(({ alerts }) => alerts);
+    expect(
+      alerts.map(({ labels: { alertname, rule, outcome, action } }) => [alertname, rule, outcome, action]),
+    ).toEqual([
+      ['DeliveryAutoCancelMarked', 'told', undefined, 'f00'],
+      ['DeliveryAutoCancelAwaitingApproval', 'told', undefined, 'f00'],
+      ['DeliveryAutoCancelEnded', 'told', 'confirmed', 'f00'],
+      ['DeliveryAutoCancelPlanned', 'told', 'planned', 'f00'],
+    ]);
+    expect(alerts[2]?.annotations).toEqual({
+      summary: 'The cancel of a failure callback of a ended: confirmed.',
+      workflow_run_id: 'wfr_1',
+      url: 'https://jobs.example/nightly',
+      response_status: '500',
+      dlq_id: '1-0',
+      reason: 'read_canceled',
+    });
+  });
+
+  it('puts what is to be told into the transaction of the line that says it, so that no death comes between', async () => {
+    const { bodies, store, commits, start, send } = await setUp();
+    const { journal } = await start();
+    await journal.append(LINES.slice(3, 4));
+    expect(commits).toEqual([['+auto-cancel/journal', '+alerts/outbox']]);
+    // Another process tells.
+    const { alerting } = await start();
+    await send(alerting);
+    expect(bodies).toHaveLength(1);
+    expect(commits.slice(1)).toEqual([['-alerts/outbox']]);
+    store.isFull = true;
+    await expect(journal.append(LINES.slice(0, 1))).rejects.toThrow('disk full');
+    await send(alerting);
+    expect(bodies).toHaveLength(1);
+  });
+});
+
+describe('rules as Prometheus reads them', () => {
+  const metric = 'delivery_dlq_messages';
+  const counter = { metric: 'delivery_dlq_filter_entered_total', labels: { filter: ['payments', WEIRD] } };
+  const config = configWith({
+    server: { externalUrl: 'https://dw.example' },
+    alerts: {
+      evaluateEvery: '10s',
+      rules: [
+        rule('Above', above(1.5), {
+          for: '90s',
+          keepFiringFor: '1h',
+          labels: { severity: 'x' },
+          annotations: { summary: '{{ $value }}' },
+        }),
+        rule('Below', { below: { metric: 'delivery_up', value: -1 } }),
+        rule('Growth', { growth: { metric, over: '1h', atLeast: 1 } }),
+        rule('Age', { age: { metric: 'delivery_dlq_oldest_message_timestamp_seconds', above: '36h' } }),
+        rule('Ratio', {
+          ratio: { part: counter, whole: { metric: 'delivery_messages_overdue_total' }, over: '15m', above: 0.05 },
+        }),
+        rule('Stale', { stale: { collector: 'dlq', round: 'full' } }),
+        rule('Absent', { absent: { metric: 'delivery_dlq_filter_messages', labels: { account: 'a', filter: '\n"' } } }),
+      ],
+    },
+  });
+
+  it('are written as they are meant', async () => {
+    const file = { groups: [{ name: 'delivery-watch', ...configuredAlerts(config) }] };
+    await expect(writeYaml(file)).toMatchFileSnapshot('golden/alert-rules.yaml');
+  });
+});

@@ -1,0 +1,273 @@
+import { describe, expect, it } from 'vitest';
+import { holdsAll } from '../../src/notify/holds.ts';
+import { type AccountAlerts, openAccountAlerts } from '../../src/rules/account-alerts.ts';
+import type { Alert } from '../../src/rules/alert.ts';
+import { createEvaluation, type EvaluationDeps } from '../../src/rules/evaluation.ts';
+import type { AlertJudgement } from '../../src/rules/judge.ts';
+import type { AlertRule } from '../../src/rules/options.ts';
+import { createOutboxScene, createReceiver, DOWN, MINUTE, rule, SECOND, sendAll } from './alerting-scene.ts';
+
+/** `a=1 b=2`: series with a label x, and their values; `?`: unknown. */
+function judgementOf(words: string): AlertJudgement {
+  if (words === '?') return 'unknown';
+  return [...words.matchAll(/(\w*)=(\S+)/g)].map(([, x = '', value]) => ({ labels: { x }, value: Number(value) }));
+}
+
+type Doubts = Pick<EvaluationDeps, 'isDoubtful'>;
+
+async function createScene(...given: [Doubts | AlertRule, ...AlertRule[]]) {
+  const [first, ...others] = given;
+  const [doubts, rules] = 'name' in first ? [{ isDoubtful: () => false }, [first, ...others]] : [first, others];
+  const [hook, ops] = [createReceiver('changes'), createReceiver('state', 'ops')];
+  const outbox = await createOutboxScene([hook, ops]);
+  const { clock, store, log } = outbox;
+  let said: (rule: string) => AlertJudgement = () => [];
+  let alerts: AccountAlerts;
+  let evaluate: () => Promise<void>;
+  async function start(those: readonly AlertRule[] = rules): Promise<void> {
+    await outbox.restart();
+    alerts = await openAccountAlerts({
+      holds: holdsAll,
+      account: 'acme',
+      rules: those,
+      store,
+      outbox: outbox.outbox(),
+      ...sendAll,
+      log,
+    });
+    evaluate = createEvaluation({ alerts, rules: those, judge: ({ name }) => said(name), ...doubts, clock, log });
+  }
+  await start();
+  return {
+    hook,
+    outbox,
+    log,
+    start,
+    alerts: () => alerts,
+    all: () => [...alerts.current().alerts.values()],
+    beyondCap: (rule: string) => alerts.current().beyondCap.get(rule),
+    /** A second passes, every rule says this, and what is due is told; gives what the hook was told meanwhile. */
+    async run(words: string | ((rule: string) => AlertJudgement), ms = SECOND) {
+      said = typeof words === 'string' ? () => judgementOf(words) : words;
+      const before = hook.told.length;
+      clock.pass(ms);
+      await evaluate();
+      await outbox.tell();
+      return hook.told.slice(before).join('; ');
+    },
+    phases: () =>
+      [...alerts.current().alerts.values()]
+        .map(({ labels, state }) => `${labels.x ?? labels.alertname} ${state.phase}`)
+        .join(', '),
+  };
+}
+
+describe('alerts of an account', () => {
+  it('are one for each series, told when they begin and when they end', async () => {
+    const scene = await createScene(rule('Big', { for: 2 * SECOND }));
+    expect(await scene.run('a=1')).toBe('');
+    expect(await scene.run('a=1 b=2')).toBe('');
+    expect(await scene.run('a=1 b=2')).toBe('firing a');
+    expect(await scene.run('b=2')).toBe('resolved a; firing b');
+    expect(scene.phases()).toBe('a resolved, b firing');
+    expect(await scene.run('?')).toBe('');
+    expect(scene.phases()).toBe('a resolved, b firing');
+  });
+
+  it('have the labels of series and rule, none empty, and texts with the latest value', async () => {
+    const annotations = { summary: '{{ $value }} in {{ $labels.account }} of {{$labels.x}}{{ $labels.none }}!' };
+    const scene = await createScene(rule('Big', { labels: { severity: 'warning' }, annotations }));
+    await scene.run('a=1 =7');
+    await scene.run('a=2.5 =7');
+    expect(scene.alerts().notices()).toEqual([
+      {
+        status: 'firing',
+        labels: { alertname: 'Big', account: 'acme', severity: 'warning', x: 'a' },
+        annotations: { summary: '2.5 in acme of a!' },
+        startsAt: expect.any(Number),
+      },
+      expect.objectContaining({ labels: { alertname: 'Big', account: 'acme', severity: 'warning' } }),
+    ]);
+    expect(scene.hook.notices[0]?.annotations).toEqual({ summary: '1 in acme of a!' });
+  });
+
+  it('survive a restart: nothing is told twice, nothing begins anew, and what ended meanwhile is told', async () => {
+    const scene = await createScene(rule('Big', { for: 3 * SECOND }));
+    for (let second = 0; second < 4; second += 1) await scene.run('a=1');
+    const [before] = scene.alerts().notices();
+    await scene.run('a=1 b=1');
+    await scene.run('a=1 b=1');
+    await scene.start();
+    expect(scene.phases()).toBe('a firing, b pending');
+    expect(await scene.run('?', 5 * MINUTE)).toBe('');
+    // b held for a second before, and its first evaluation adds nothing.
+    expect(await scene.run('a=1 b=1')).toBe('');
+    expect(await scene.run('a=1 b=1')).toBe('');
+    expect(await scene.run('a=1 b=1')).toBe('firing b');
+    expect(scene.alerts().notices()[0]).toEqual(before);
+    await scene.start();
+    expect(await scene.run('b=1')).toBe('resolved a');
+  });
+
+  it('of rules that are gone are resolved, also after a restart', async () => {
+    const scene = await createScene(rule('Big', { keepFiringFor: MINUTE }));
+    await scene.run('a=1');
+    await scene.start([]);
+    expect(await scene.run('')).toBe('resolved a');
+    expect(await scene.run('', 15 * MINUTE)).toBe('');
+    expect(scene.phases()).toBe('');
+    await scene.start();
+    expect(scene.phases()).toBe('');
+  });
+
+  it('write nothing while nothing changes', async () => {
+    const scene = await createScene(rule('Big'));
+    await scene.run('a=1');
+    const { commits } = scene.outbox.store;
+    for (let second = 0; second < 10; second += 1) await scene.run(`a=${second}`);
+    expect(scene.outbox.store.commits).toBe(commits);
+    // Nor while something waits to be told.
+    scene.hook.answer = () => DOWN;
+    await scene.run('b=1');
+    for (let second = 0; second < 10; second += 1) await scene.run(`b=${second}`);
+    expect(scene.outbox.store.commits).toBe(commits + 1);
+  });
+
+  it('leave nothing to be told that was, where the store took it late', async () => {
+    const scene = await createScene(rule('Big'));
+    scene.outbox.store.isFull = true;
+    expect(await scene.run('a=1')).toBe('firing a');
+    scene.outbox.store.isFull = false;
+    await scene.outbox.tell();
+    await scene.run('a=1');
+    expect((await scene.outbox.store.scan('acme', 'alerts/outbox/')).size).toBe(0);
+    expect((await scene.outbox.store.scan('acme', 'alerts/state/')).size).toBe(1);
+  });
+
+  it('are told although the store takes nothing, and are stored once it does', async () => {
+    const scene = await createScene(rule('Big'));
+    scene.outbox.store.isFull = true;
+    expect(await scene.run('a=1')).toBe('firing a');
+    scene.hook.answer = () => ({ kind: 'failed', why: 'x', isDown: true });
+    await scene.run('a=1 b=1');
+    await scene.run('a=1 b=1');
+    expect(scene.log.lines.filter(({ message }) => message.includes('not stored'))).toHaveLength(1);
+    scene.outbox.store.isFull = false;
+    await scene.run('a=1 b=1');
+    // b's news are still to be told, a's are not.
+    expect((await scene.outbox.store.scan('acme', 'alerts/outbox/')).size).toBe(1);
+    await scene.start();
+    expect(scene.phases()).toBe('a firing, b firing');
+  });
+
+  it('of one rule that can not be judged leave those of the others alone', async () => {
+    const scene = await createScene(rule('Broken'), rule('Big'));
+    await scene.run('a=1');
+    const told = await scene.run(name => {
+      if (name === 'Broken') throw new Error('a bug');
+      return [];
+    });
+    expect(told).toBe('resolved a');
+    expect(scene.all().map(({ rule, state }) => `${rule} ${state.phase}`)).toEqual(['Broken firing', 'Big resolved']);
+    expect(scene.log.lines.some(({ message }) => message === 'bug')).toBe(true);
+  });
+
+  const keys = (count: number, from = 0) =>
+    Array.from({ length: count }, (_, index) => ({ labels: { x: `k${from + index}` }, value: 1 }));
+  const phaseCounts = (alerts: readonly Alert[]) =>
+    Object.fromEntries(
+      [...Map.groupBy(alerts, ({ state }) => state.phase)].map(([phase, those]) => [phase, those.length]),
+    );
+
+  it('are a hundred of a rule and one for the rest, however many keys come and go', async () => {
+    const scene = await createScene(rule('Big', { labels: { severity: 'warning' } }));
+    for (let round = 0; round < 40; round += 1) {
+      await scene.run(() => keys(1000, 1000 * round), 15 * SECOND);
+      expect(scene.all()).toHaveLength(101);
+      expect(scene.beyondCap('Big')).toBe(round === 0 ? 900 : 1000);
+    }
+    const { notices } = scene.hook;
+    const rest = notices.filter(({ labels }) => labels.overflow);
+    expect(rest).toMatchObject([
+      {
+        status: 'firing',
+        labels: { alertname: 'Big', account: 'acme', severity: 'warning', overflow: 'true' },
+        annotations: { summary: 'Big has 900 more series than the 100 that get individual alerts.' },
+      },
+    ]);
+    // A hundred that began, and ended; and the rest.
+    expect(notices).toHaveLength(201);
+    expect((await scene.outbox.store.scan('acme', 'alerts/state/')).size).toBe(101);
+    await scene.start();
+    await scene.run(() => keys(1000, 39_000));
+    expect(scene.hook.notices).toHaveLength(201);
+    await scene.run(() => []);
+    expect(scene.hook.notices.slice(201).map(({ status, labels }) => [status, labels.overflow])).toEqual([
+      ['resolved', 'true'],
+    ]);
+    await scene.run(() => [], 16 * MINUTE);
+    await scene.run(() => keys(100, 50_000));
+    expect([phaseCounts(scene.all()), scene.beyondCap('Big')]).toEqual([{ firing: 100 }, 0]);
+  });
+
+  it('keep their place among a hundred while they hold, wherever they stand in the list', async () => {
+    const scene = await createScene(rule('Big'));
+    await scene.run(() => keys(100));
+    await scene.run(() => [...keys(50, 500), ...keys(100)]);
+    expect(scene.hook.notices.filter(({ status }) => status === 'resolved')).toEqual([]);
+    expect(scene.beyondCap('Big')).toBe(50);
+  });
+
+  it('that seem over go on while that is doubtful, and brake; so does what was never judged', async () => {
+    const doubts = new Set<string>();
+    const scene = await createScene(
+      { isDoubtful: (_rule, { x = '' } = {}) => doubts.has(x) || (x === '' && doubts.size > 0) },
+      rule('Big'),
+      rule('Quiet'),
+    );
+    const states = () => [...scene.alerts().states().keys()].sort();
+    const say = (words: string) => (name: string) => judgementOf(name === 'Big' ? words : '');
+    expect(states()).toEqual(['Big', 'Quiet']);
+    await scene.run(say('a=1 b=1'));
+    expect(states()).toEqual(['Big']);
+    await scene.start();
+    expect(states()).toEqual(['Big', 'Quiet']);
+    doubts.add('a');
+    expect(await scene.run(say(''))).toBe('resolved b');
+    expect(scene.phases()).toBe('a firing, b resolved');
+    expect(states()).toEqual(['Big', 'Quiet']);
+    doubts.clear();
+    expect(await scene.run(say(''))).toBe('resolved a');
+    expect(states()).toEqual([]);
+    await scene.run(name => judgementOf(name === 'Big' ? '?' : ''));
+    expect(states()).toEqual(['Big']);
+  });
+
+  it('count what is known of the time before them, so that a crash loop does not begin again and again', async () => {
+    const scene = await createScene(rule('Blind', { for: 5 * MINUTE }));
+    for (const minutes of [2, 4]) {
+      await scene.run(() => [{ labels: { x: 'a' }, value: 1, heldFor: minutes * MINUTE }]);
+      expect(scene.phases()).toBe('a pending');
+      await scene.start();
+    }
+    expect(await scene.run(() => [{ labels: { x: 'a' }, value: 1, heldFor: 5 * MINUTE }])).toBe('firing a');
+  });
+
+  it('do not begin on what is not known, however long that is', async () => {
+    const scene = await createScene(rule('Big', { for: 2 * SECOND }));
+    await scene.run('a=1');
+    await scene.run('?', 60 * MINUTE);
+    expect(scene.phases()).toBe('a pending');
+    expect(await scene.run('a=1')).toBe('');
+  });
+
+  it('do not pile up notices of nothing while the store takes none', async () => {
+    const scene = await createScene(rule('Big'));
+    scene.outbox.store.isFull = true;
+    await scene.run('a=1');
+    for (let second = 0; second < 10; second += 1) await scene.run('a=1');
+    scene.outbox.store.isFull = false;
+    await scene.run('a=1');
+    expect(scene.hook.told).toEqual(['firing a']);
+  });
+});

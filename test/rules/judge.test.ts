@@ -1,0 +1,106 @@
+import { describe, expect, it } from 'vitest';
+import { type AlertEvidence, type FirstValue, judgeAlert, type Series } from '../../src/rules/judge.ts';
+import { alertCondition } from '../../src/rules/options.ts';
+
+const NOW = Date.UTC(2026, 5, 1);
+
+type Values = Readonly<Record<string, number>>;
+
+/** Evidence whose series have one label `x`. `firsts`: values when the window began; those with a `~` came later. */
+function evidenceOf(now: Readonly<Record<string, Values | undefined>>, firsts?: Readonly<Record<string, Values>>) {
+  const asked: unknown[] = [];
+  const evidence: AlertEvidence = {
+    now: NOW,
+    series(selector) {
+      asked.push(selector);
+      const values = now[selector.metric];
+      return values && Object.entries(values).map(([x, value]): Series => ({ key: x, labels: { x }, value }));
+    },
+    firsts({ metric }, over) {
+      expect(over).toBe(3_600_000);
+      const entries = Object.entries(firsts?.[metric] ?? {});
+      const all = entries.map(([x, value]): [string, FirstValue] => [
+        x.replace('~', ''),
+        { value, isAtStart: !x.endsWith('~') },
+      ]);
+      return firsts && new Map(all);
+    },
+  };
+  return { evidence, asked };
+}
+
+const judge = (when: object, { evidence }: { evidence: AlertEvidence }) =>
+  judgeAlert(alertCondition.parse(when), evidence);
+
+const holding = (values: Values) => Object.entries(values).map(([x, value]) => ({ labels: { x }, value }));
+
+describe('above and below', () => {
+  const values = evidenceOf({ m: { a: 1, b: 2, c: 3 } });
+  it('hold beyond their value, of each series for itself', () => {
+    expect(judge({ above: { metric: 'm', value: 2 } }, values)).toEqual(holding({ c: 3 }));
+    expect(judge({ below: { metric: 'm', value: 2 } }, values)).toEqual(holding({ a: 1 }));
+  });
+  it('hold of nothing where there is no series, and are unknown without data', () => {
+    expect(judge({ above: { metric: 'm', value: 2 } }, evidenceOf({ m: {} }))).toEqual([]);
+    expect(judge({ above: { metric: 'm', value: 2 } }, evidenceOf({}))).toBe('unknown');
+    expect(judge({ below: { metric: 'm', value: 2 } }, evidenceOf({}))).toBe('unknown');
+  });
+});
+
+describe('growth', () => {
+  const when = { growth: { metric: 'm', over: '1h', atLeast: 10 } };
+  it('holds from exactly so much on, of what was there when the window began', () => {
+    const both = evidenceOf({ m: { a: 19.9, b: 20, c: 99, d: 99 } }, { m: { a: 10, b: 10, 'c~': 0 } });
+    expect(judge(when, both)).toEqual(holding({ b: 10 }));
+  });
+  it('is unknown without data, and while the window was not watched', () => {
+    expect(judge(when, evidenceOf({ m: { a: 99 } }))).toBe('unknown');
+    expect(judge(when, evidenceOf({}, { m: { a: 1 } }))).toBe('unknown');
+  });
+});
+
+it('age is that of a time in seconds, and holds beyond its duration', () => {
+  const seconds = NOW / 1000;
+  const times = evidenceOf({ m: { a: seconds - 60, b: seconds - 61, future: seconds + 99 } });
+  expect(judge({ age: { metric: 'm', above: '1m' } }, times)).toEqual(holding({ b: 61 }));
+});
+
+describe('ratio', () => {
+  const when = (more: object = {}) => ({
+    ratio: { part: { metric: 'p' }, whole: { metric: 'w' }, over: '1h', above: 0.05, atLeast: 20, ...more },
+  });
+  const evidence = (part: number, whole: number) =>
+    evidenceOf({ p: { a: 5 + part, b: 1 }, w: { a: whole } }, { p: { a: 5, b: 1 }, w: { a: 0 } });
+  it('is of what the counters rose by, together, and asks for enough of them', () => {
+    expect(judge(when(), evidence(1, 20))).toEqual([]);
+    expect(judge(when(), evidence(2, 20))).toEqual([{ labels: {}, value: 0.1 }]);
+    expect(judge(when(), evidence(2, 19))).toEqual([]);
+    expect(judge(when({ above: 0, atLeast: 1 }), evidence(0, 0))).toEqual([]);
+  });
+  it('counts what came later from its first value on', () => {
+    const late = evidenceOf({ p: { a: 30 }, w: { a: 100 } }, { p: { 'a~': 28 }, w: { a: 80 } });
+    expect(judge(when(), late)).toEqual([{ labels: {}, value: 0.1 }]);
+  });
+  it('is unknown as soon as one of them is', () => {
+    expect(judge(when(), evidenceOf({ p: { a: 1 } }, { p: {}, w: {} }))).toBe('unknown');
+    expect(judge(when(), evidenceOf({ w: { a: 1 } }, { p: {}, w: {} }))).toBe('unknown');
+    expect(judge(when(), evidenceOf({ p: { a: 1 }, w: { a: 1 } }))).toBe('unknown');
+  });
+});
+
+it('stale asks for the rounds of the collector that are stale, or for one of them', () => {
+  const rounds = evidenceOf({ delivery_collector_data_stale: { new: 1, full: 0 } });
+  expect(judge({ stale: { collector: 'dlq' } }, rounds)).toEqual(holding({ new: 1 }));
+  judge({ stale: { collector: 'dlq', round: 'full' } }, rounds);
+  expect(rounds.asked).toEqual([
+    { metric: 'delivery_collector_data_stale', labels: { collector: ['dlq'] } },
+    { metric: 'delivery_collector_data_stale', labels: { collector: ['dlq'], round: ['full'] } },
+  ]);
+});
+
+it('absent holds only where the data is fresh and has no such series', () => {
+  const when = { absent: { metric: 'm', labels: { x: ['a', 'b'] } } };
+  expect(judge(when, evidenceOf({ m: {} }))).toEqual([{ labels: {}, value: 1 }]);
+  expect(judge(when, evidenceOf({ m: { a: 0 } }))).toEqual([]);
+  expect(judge(when, evidenceOf({}))).toBe('unknown');
+});

@@ -1,0 +1,251 @@
+import { describe, expect, it } from 'vitest';
+import type { Account } from '../../src/agent/account.ts';
+import { parseConfig } from '../../src/config/load.ts';
+import { openRecorder } from '../../src/history/recorder.ts';
+import type { Sample, Source } from '../../src/metrics/family.ts';
+import { Alerting } from '../../src/rules/alerting.ts';
+import { createAlertFacts } from '../../src/rules/facts.ts';
+import { createSelection } from '../../src/rules/past.ts';
+import { createCollectorState } from '../../src/scheduler/board.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
+import { createTestLog, createTestTracer } from '../support/silent.ts';
+
+const [SECOND, MINUTE] = [1000, 60_000];
+const never = new AbortController().signal;
+const START = Date.UTC(2026, 0, 1);
+
+const rule = (name: string, when: object, more: object = {}) => ({ name, when, ...more });
+const growth = { metric: 'delivery_dlq_messages', over: '1h', atLeast: 10 };
+/** It is known that it does not fire, or nothing is. */
+const NEVER = [rule('Never', { growth: { ...growth, atLeast: 1000 } })];
+const ofOutcome = (outcome: string[]) => ({ metric: 'delivery_watch_api_requests_total', labels: { outcome } });
+
+/** What an account shows, and the agent that watches it, which can be killed. The wall clock can be set. */
+function setUp(first: readonly object[]) {
+  const configOf = (rules: readonly object[]) =>
+    parseConfig(
+      JSON.stringify({
+        accounts: [{ name: 'a', baseUrl: 'http://127.0.0.1:1', token: 'x' }],
+        alerts: { enabled: true, rules },
+      }),
+      'x.yaml',
+    ).config;
+  let config = configOf(first);
+  const inner = createMemoryStore();
+  let isBroken = false;
+  const scan: typeof inner.scan = (...which) => (isBroken ? Promise.reject(new Error('disk')) : inner.scan(...which));
+  const sizes: typeof inner.sizes = (...which) =>
+    isBroken ? Promise.reject(new Error('disk')) : inner.sizes(...which);
+  const store = { ...inner, scan, sizes };
+  const log = createTestLog();
+  const time = { wall: START, monotonic: 0 };
+  const service = { messages: 0, asked: 0, failed: 0, isPartial: false, isDown: false };
+
+  async function start() {
+    const born = time.monotonic;
+    const clock = { now: () => time.wall, monotonic: () => time.monotonic - born + 5, sleep: () => Promise.resolve() };
+    const rounds = { new: { every: 30_000 }, full: { every: 30_000 } };
+    const state = createCollectorState({ account: 'a', collector: 'dlq' }, rounds, config.staleness, clock);
+    // Counted by the process: they begin at 0 with it.
+    const before = { asked: service.asked, failed: service.failed };
+    const requests = (outcome: string, value: number): Sample => ({ labels: { endpoint: 'dlq', outcome }, value });
+    const source: Source = {
+      account: 'a',
+      families: [
+        { name: 'delivery_dlq_messages', type: 'gauge', help: '', labels: [] },
+        { name: 'delivery_watch_api_requests_total', type: 'counter', help: '', labels: ['endpoint', 'outcome'] },
+      ],
+      revision: () => Symbol('always another'),
+      samples: () =>
+        new Map([
+          ['delivery_dlq_messages', [{ labels: {}, value: service.messages }]],
+          [
+            'delivery_watch_api_requests_total',
+            [requests('ok', service.asked - before.asked), requests('server', service.failed - before.failed)],
+          ],
+        ]),
+    };
+    const history = await openRecorder({ account: 'a', store, clock, log });
+    history.use({ keep: 48 * 60 * MINUTE, maxBytes: 1e6 });
+    const account = {
+      name: 'a',
+      history,
+      state: (collector: string) => (collector === 'dlq' ? state : undefined),
+    } as unknown as Account;
+    const common = { env: {}, store, clock, random: () => 0, log, tracer: createTestTracer() };
+    const alerting = new Alerting(config, { ...common, accounts: () => [] });
+    for (const name of ['', 'a']) await alerting.open(name);
+    await alerting.evaluate(account, [source]);
+    const conditions = config.alerts.rules.map(({ when }) => when);
+    const selection = createSelection(conditions, createAlertFacts(account, [source]));
+    return {
+      history,
+      async evaluate() {
+        if (!service.isDown) {
+          for (const round of ['new', 'full']) {
+            state.observed(round, { at: time.wall, facts: {} });
+            state.succeeded(round, { durationSeconds: 1, partial: service.isPartial });
+          }
+        }
+        for (const body of alerting.evaluations) await body(never);
+        return `${[...alerting.states('a').values()].join() || 'not'} ${alerting.alerts().map(({ state, value }) => `${state} ${value}`)}`.trim();
+      },
+      /** Its history is committed with it, as every 15 seconds. */
+      async sample() {
+        await history.sample(selection());
+        const changes = history.unsaved();
+        await store.commit('a', changes);
+        history.saved(changes);
+      },
+    };
+  }
+  let agent = start();
+  const pass = (ms: number) => {
+    time.wall += ms;
+    time.monotonic += ms;
+  };
+  return {
+    service,
+    log,
+    time,
+    pass,
+    /** Lets the agent run for so many minutes, and gives what it says at the end. */
+    async run(minutes: number, each: () => void = () => undefined) {
+      let said = '';
+      for (let minute = 0; minute < minutes; minute += 1) {
+        each();
+        await (await agent).sample();
+        for (let second = 0; second < 60; second += 15) {
+          pass(15 * SECOND);
+          said = await (await agent).evaluate();
+        }
+      }
+      return said;
+    },
+    async evaluate() {
+      return (await agent).evaluate();
+    },
+    /** Nothing can be read of the store any more. */
+    break() {
+      isBroken = true;
+    },
+    /** Kills the agent, and starts another after so many minutes. */
+    async restart(down = 0, rules = first) {
+      pass(down * MINUTE);
+      config = configOf(rules);
+      agent = start();
+      await agent;
+    },
+  };
+}
+
+describe('after a restart', () => {
+  it('growth is judged at once, as if there had been none', async () => {
+    const scene = setUp([rule('Grows', { growth }, { for: '30m' })]);
+    const grow = () => {
+      scene.service.messages += 1;
+    };
+    expect(await scene.run(59, grow)).toBe('unknown');
+    expect(await scene.run(11, grow)).toBe('not pending 60');
+    await scene.restart();
+    // The first evaluation, right after the first rounds: from a sample a minute, not from each evaluation.
+    expect(await scene.evaluate()).toBe('not pending 59');
+    await scene.restart(1);
+    expect(await scene.run(24, grow)).toMatch(/^firing firing (58|59|60)$/);
+    await scene.restart();
+    expect(await scene.evaluate()).toMatch(/^firing firing (58|59|60)$/);
+    expect(scene.log.lines.filter(({ message }) => message === 'bug')).toEqual([]);
+  });
+
+  it('is unknown before the account is read', async () => {
+    const scene = setUp(NEVER);
+    expect(await scene.run(70)).toBe('not');
+    scene.service.isDown = true;
+    await scene.restart();
+    expect(await scene.evaluate()).toBe('unknown');
+    scene.service.isDown = false;
+    expect(await scene.evaluate()).toBe('not');
+  });
+
+  it('a counter of the process that began again at 0 counts on', async () => {
+    const ratio = { part: ofOutcome(['server']), whole: ofOutcome(['ok', 'server']), over: '1h', above: 0.1 };
+    const scene = setUp([rule('Failing', { ratio })]);
+    const ask = () => {
+      scene.service.asked += 3;
+      scene.service.failed += 1;
+    };
+    expect(await scene.run(65, ask)).toBe('firing firing 0.25');
+    await scene.restart();
+    expect(await scene.run(5, ask)).toBe('firing firing 0.25');
+    await scene.restart();
+    expect(await scene.run(20, ask)).toBe('firing firing 0.25');
+  });
+});
+
+describe('a window', () => {
+  it('that begins while the agent was down is unknown, and known before and after', async () => {
+    const scene = setUp(NEVER);
+    expect(await scene.run(90)).toBe('not');
+    await scene.restart(20);
+    // It begins at 50 minutes; the agent was down from 90 to 110.
+    expect(await scene.evaluate()).toBe('not');
+    expect(await scene.run(38)).toBe('not');
+    expect(await scene.run(3)).toBe('unknown');
+    expect(await scene.run(18)).toBe('unknown');
+    expect(await scene.run(2)).toBe('not');
+  });
+
+  it('that begins before the first sample is unknown', async () => {
+    const scene = setUp(NEVER);
+    await scene.run(30);
+    await scene.restart();
+    expect(await scene.run(29)).toBe('unknown');
+    expect(await scene.run(2)).toBe('not');
+  });
+
+  it('that begins when rows could not be read is unknown', async () => {
+    const scene = setUp(NEVER);
+    await scene.run(10);
+    scene.service.isPartial = true;
+    await scene.run(20);
+    scene.service.isPartial = false;
+    await scene.run(50);
+    await scene.restart();
+    // It begins at 20 minutes.
+    expect(await scene.evaluate()).toBe('unknown');
+    expect(await scene.run(9)).toBe('unknown');
+    expect(await scene.run(3)).toBe('not');
+  });
+
+  it('that has a step of the wall clock in it begins anew, also for what comes after it', async () => {
+    const scene = setUp(NEVER);
+    await scene.run(80);
+    scene.time.wall += 30 * MINUTE;
+    // This process knows better: it has another clock.
+    expect(await scene.run(10)).toBe('not');
+    await scene.restart();
+    expect(await scene.evaluate()).toBe('unknown');
+    expect(await scene.run(49)).toBe('unknown');
+    expect(await scene.run(2)).toBe('not');
+  });
+
+  it('of other series than those that were recorded is unknown', async () => {
+    const scene = setUp(NEVER);
+    await scene.run(70);
+    await scene.restart(0, [rule('Another', { growth: { ...growth, ...ofOutcome(['ok']) } })]);
+    expect(await scene.evaluate()).toBe('unknown');
+    await scene.restart(0, [rule('Longer', { growth: { ...growth, over: '65m', atLeast: 1000 } })]);
+    expect(await scene.evaluate()).toBe('not');
+  });
+
+  it('begins anew where the history can not be read, and is judged all the same', async () => {
+    const scene = setUp(NEVER);
+    await scene.run(70);
+    await scene.restart();
+    scene.break();
+    expect(await scene.evaluate()).toBe('unknown');
+    expect(scene.log.lines.map(({ message }) => message)).toContain(
+      'windows of alerts begin anew: the history could not be read',
+    );
+  });
+});

@@ -1,0 +1,159 @@
+/** Replicas that evaluate and tell one alert of account a, on one store; each can be stopped at any step, for good or for a while. */
+
+import { createHolds } from '../../src/notify/holds.ts';
+import type { Notice } from '../../src/notify/notice.ts';
+import { createOutbox } from '../../src/notify/outbox.ts';
+import { type AccountAlerts, openAccountAlerts } from '../../src/rules/account-alerts.ts';
+import { createEvaluation } from '../../src/rules/evaluation.ts';
+import type { Store } from '../../src/store/store.ts';
+import { createSharedStore, type SharedStore } from '../support/fake-replicas.ts';
+import { createTestLog } from '../support/silent.ts';
+import { ACCEPTED, createClock, createCounts, createReceiver, never, rule, SECOND, sendAll } from './alerting-scene.ts';
+
+/** Between two evaluations. */
+export const TICK = 5 * SECOND;
+export const REPEAT_EVERY = 60 * SECOND;
+
+export interface Told {
+  readonly by: string;
+  readonly key: string;
+  readonly status: string;
+  readonly text: string;
+  readonly at: number;
+}
+
+export interface TestReplica {
+  /** One renewal, one evaluation, one pass of the sender. Returns, too, when it is stopped in the middle of it. */
+  tick(): Promise<void>;
+  /** It stops at this step: a commit that is not made yet, one that is, or a request whose answer it does not hear yet. */
+  stopAt(step: number): void;
+  /** It goes on where it stopped. Resolves when that tick has ended. */
+  wake(): Promise<void>;
+  readonly isStopped: boolean;
+  /** How many steps there were. */
+  readonly steps: number;
+  /** What it was about to do when it stopped. */
+  readonly stoppedAt: string | undefined;
+}
+
+export interface ReplicaScene {
+  readonly shared: SharedStore;
+  readonly told: readonly Told[];
+  /** Whether the alert's condition holds. */
+  holds: boolean;
+  pass(ms: number): void;
+  join(id: string): TestReplica;
+}
+
+const rules = [rule('Some', { for: 2 * TICK })];
+
+export function createReplicaScene(): ReplicaScene {
+  const clock = createClock();
+  const shared = createSharedStore(clock);
+  const told: Told[] = [];
+  const scene = { shared, told, holds: false, pass: clock.pass, join };
+
+  function join(id: string): TestReplica {
+    const own = shared.join(id);
+    const { replicas } = own;
+    const log = createTestLog();
+    let [steps, last] = [0, Number.POSITIVE_INFINITY];
+    let stopped: { readonly at: string; readonly go: () => void } | undefined;
+    let stopping = Promise.withResolvers<void>();
+    let running: Promise<void> = Promise.resolve();
+    let alerts: AccountAlerts | undefined;
+    let evaluate = async () => {};
+
+    function step(at: string): Promise<void> | undefined {
+      steps += 1;
+      if (steps !== last) return undefined;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      stopped = { at, go: resolve };
+      stopping.resolve();
+      return promise;
+    }
+    const store: Store = {
+      ...own,
+      async commit(account, changes) {
+        const keys = changes.map(({ key }) => key).join(' ');
+        await step(`before the commit of ${keys}`);
+        await own.commit(account, changes);
+        await step(`after the commit of ${keys}`);
+      },
+    };
+    const hook = createReceiver('changes', 'hook', 0, { by: ['alertname'], wait: TICK, repeatEvery: REPEAT_EVERY });
+    hook.send = async (notices, _signal, group) => {
+      const [{ status } = { status: '' }] = notices;
+      const text = JSON.stringify(notices.map(({ status, startsAt }) => [status, startsAt]));
+      told.push({ by: id, key: group?.key ?? '', status, text, at: clock.now() });
+      await step('after the request');
+      return ACCEPTED;
+    };
+    const confirm = async (account: string) => {
+      await replicas.renew(['a']);
+      return replicas.remaining(account) > 0;
+    };
+    const holds = createHolds({ remaining: replicas.remaining, confirm }, () => true);
+    const firing = (): readonly Notice[] => alerts?.notices().filter(({ status }) => status === 'firing') ?? [];
+    const { notifications } = createCounts();
+    const outbox = createOutbox({
+      store,
+      holds,
+      receivers: [hook],
+      firing,
+      notifications,
+      clock,
+      random: () => 0,
+      log,
+    });
+
+    async function turn(): Promise<void> {
+      const { gained, lost, excess } = await replicas.renew(['a']);
+      if (gained.includes('a')) {
+        await outbox.open(['a']);
+        alerts = await openAccountAlerts({ account: 'a', rules, store, outbox, holds, ...sendAll, log });
+        const judge = () => (scene.holds ? [{ labels: {}, value: 1 }] : []);
+        evaluate = createEvaluation({ alerts, rules, judge, isDoubtful: () => false, clock, log });
+      }
+      if ([...lost, ...excess].includes('a')) {
+        evaluate = async () => {};
+        const leaving = alerts;
+        alerts = undefined;
+        await outbox.letGo('a');
+        await leaving?.save().catch(() => undefined);
+        await replicas.release(['a']);
+      }
+    }
+    async function work(): Promise<void> {
+      await turn();
+      await evaluate();
+      await Promise.all(outbox.senders.map(send => send(never)));
+    }
+    return {
+      async tick() {
+        if (stopped) return;
+        stopping = Promise.withResolvers();
+        running = work();
+        await Promise.race([running, stopping.promise]);
+      },
+      stopAt(step) {
+        last = step;
+      },
+      async wake() {
+        stopped?.go();
+        stopped = undefined;
+        await running;
+      },
+      get isStopped() {
+        return stopped !== undefined;
+      },
+      get steps() {
+        return steps;
+      },
+      get stoppedAt() {
+        return stopped?.at;
+      },
+    };
+  }
+  return scene;
+}

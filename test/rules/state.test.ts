@@ -1,0 +1,126 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type AlertState, advance, type Durations, type Evaluation, withoutClock } from '../../src/rules/state.ts';
+import { runs } from '../support/runs.ts';
+
+const SECOND = 1000;
+const MINUTE = 60_000;
+const BORN = Date.UTC(2026, 5, 1);
+
+type Holds = Evaluation['holds'];
+
+/** Phases after evaluations, each a second after the one before. */
+function phases(patience: Durations, all: readonly Holds[]): string {
+  let state: AlertState | undefined;
+  return all
+    .map((holds, index) => {
+      state = advance(state, patience, { holds, now: BORN + index * SECOND, monotonic: index * SECOND });
+      return state?.phase ?? 'inactive';
+    })
+    .join(' ');
+}
+
+const T = true;
+const F = false;
+const U = 'unknown';
+
+describe('an alert', () => {
+  it('fires at once without `for`, else when it held for so long', () => {
+    expect(phases({ for: 0, keepFiringFor: 0 }, [F, T, F])).toBe('inactive firing resolved');
+    expect(phases({ for: 2000, keepFiringFor: 0 }, [T, T, T, T])).toBe('pending pending firing firing');
+    expect(phases({ for: 2000, keepFiringFor: 0 }, [T, T, F, T, T])).toBe('pending pending inactive pending pending');
+  });
+
+  it('goes on firing for keepFiringFor, and for another time when it holds again meanwhile', () => {
+    expect(phases({ for: 0, keepFiringFor: 2000 }, [T, F, F, F])).toBe('firing firing firing resolved');
+    expect(phases({ for: 0, keepFiringFor: 2000 }, [T, F, F, T, F, F, F])).toBe(
+      'firing firing firing firing firing firing resolved',
+    );
+  });
+
+  it('neither counts up to firing nor down to resolved while nobody knows', () => {
+    expect(phases({ for: 2000, keepFiringFor: 0 }, [T, U, U, U, T, T, T])).toBe(
+      'pending pending pending pending pending pending firing',
+    );
+    expect(phases({ for: 0, keepFiringFor: 2000 }, [T, F, U, U, U, F, F, F])).toBe(
+      'firing firing firing firing firing firing firing resolved',
+    );
+    expect(phases({ for: 0, keepFiringFor: 0 }, [U, U, T, U])).toBe('inactive inactive firing firing');
+  });
+
+  it('is remembered for fifteen minutes once it is resolved, or until it begins again', () => {
+    const patience = { for: SECOND, keepFiringFor: 0 };
+    const resolved: AlertState = { phase: 'resolved', startsAt: BORN, endsAt: BORN + MINUTE };
+    const at = (now: number, holds: Holds) => advance(resolved, patience, { holds, now: BORN + now, monotonic: 0 });
+    expect(at(16 * MINUTE - 1, F)).toBe(resolved);
+    expect(at(16 * MINUTE - 1, U)).toBe(resolved);
+    expect(at(16 * MINUTE, F)).toBeUndefined();
+    expect(at(-15 * MINUTE, F)).toBeUndefined();
+    expect(at(2 * MINUTE, T)).toEqual({ phase: 'pending', heldFor: 0, seenAt: 0 });
+  });
+
+  it('never ends before it begins, whatever the clock does', () => {
+    const firing: AlertState = { phase: 'firing', startsAt: BORN };
+    expect(advance(firing, { for: 0, keepFiringFor: 0 }, { holds: F, now: BORN - MINUTE, monotonic: 0 })).toEqual({
+      phase: 'resolved',
+      startsAt: BORN,
+      endsAt: BORN,
+    });
+  });
+});
+
+/** A history of evaluations: what holds, how long after the last, by how much the wall clock is set, and a restart before it. */
+const steps = fc.array(
+  fc.record({
+    holds: fc.constantFrom<Holds>(T, T, T, T, F, F, U),
+    after: fc.integer({ min: 1, max: 20 }).map(seconds => seconds * SECOND),
+    clockStep: fc.oneof({ arbitrary: fc.constant(0), weight: 9 }, fc.integer({ min: -MINUTE, max: MINUTE })),
+    isRestarted: fc.nat({ max: 7 }).map(chance => chance === 0),
+  }),
+  { maxLength: 60 },
+);
+const patience = fc.record({
+  for: fc.integer({ min: 0, max: 60 }).map(seconds => seconds * SECOND),
+  keepFiringFor: fc.integer({ min: 0, max: 60 }).map(seconds => seconds * SECOND),
+});
+
+it('fires only after `for` of evaluations that all held, ends only after keepFiringFor of such that did not, restarts or not', () => {
+  let fired = 0;
+  fc.assert(
+    fc.property(patience, steps, (patience, steps) => {
+      let state: AlertState | undefined;
+      let [monotonic, offset] = [0, BORN];
+      let last: Holds | 'restart' = 'restart';
+      // Kept here by other means: time between two evaluations that said the same, since the last that said otherwise.
+      let [held, cleared] = [0, 0];
+      for (const { holds, after, clockStep, isRestarted } of steps) {
+        if (isRestarted) {
+          if (state) state = JSON.parse(JSON.stringify(withoutClock(state))) as AlertState;
+          // Another process has another monotonic clock.
+          monotonic = 0;
+          last = 'restart';
+        }
+        monotonic += after;
+        offset += clockStep;
+        const before = state;
+        if (holds === true) [held, cleared] = [last === true ? held + after : held, 0];
+        if (holds === false) [held, cleared] = [0, last === false ? cleared + after : cleared];
+        state = advance(state, patience, { holds, now: offset + monotonic, monotonic });
+        last = holds;
+        if (holds === 'unknown' && before?.phase !== 'resolved') expect(state?.phase).toBe(before?.phase);
+        if (before?.phase !== 'firing' && state?.phase === 'firing') {
+          fired += 1;
+          expect(holds).toBe(true);
+          expect(held).toBeGreaterThanOrEqual(patience.for);
+        }
+        if (before?.phase !== 'firing' && holds === true && held >= patience.for) expect(state?.phase).toBe('firing');
+        if (before?.phase === 'firing') {
+          expect(state?.phase === 'resolved').toBe(holds === false && cleared >= patience.keepFiringFor);
+          expect(state && 'startsAt' in state && state.startsAt).toBe(before.startsAt);
+        }
+      }
+    }),
+    { numRuns: runs(500) },
+  );
+  expect(fired).toBeGreaterThan(20);
+});

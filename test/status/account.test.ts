@@ -1,0 +1,235 @@
+import { expect, it } from 'vitest';
+import { AccountView } from '../../src/status/api/account.ts';
+import { OverviewQuery } from '../../src/status/api/overview.ts';
+import { eventually } from '../support/eventually.ts';
+import { exposedValue, shownNumbers } from '../support/view-families.ts';
+import type { ViewScene } from '../support/view-scene.ts';
+import { createViewScene, loadedFrom, NAME } from '../support/view-scene.ts';
+
+const MINUTE = 60_000;
+
+/** Something of everything, some of it hostile. */
+function fill({ emulator: { state }, clock }: ViewScene): void {
+  for (const [index, responseStatus] of [500, 404, 500, 0].entries()) {
+    const createdAt = clock.now() - (index + 1) * MINUTE;
+    const url = `https://${index % 2 === 0 ? 'api' : 'hooks'}.example.com/v1/orders/${index}?token=secret#part`;
+    state.addDlqEntry({ enteredAt: createdAt + 5000, createdAt, responseStatus, url, label: HOSTILE });
+  }
+  state.addFailedRun({ enteredAt: clock.now() - 10 * MINUTE, workflowUrl: 'https://flow.example.com/run?key=secret' });
+  state.setWaitlist('mail/send', 12);
+  state.setWaitlist(HOSTILE, 3);
+}
+
+/** A message that is delivered at the second attempt, and one that is not. */
+function addEvents({ emulator: { state }, clock }: ViewScene): void {
+  for (const [index, status] of (['created', 'active', 'error', 'retry', 'active', 'delivered'] as const).entries()) {
+    state.addEvent({
+      messageId: 'msg_1',
+      state: status,
+      time: clock.now() + index * 1000,
+      url: 'https://a.example.com/',
+    });
+  }
+  state.addEvent({ state: 'failed', time: clock.now() + 2000, url: `https://${'b'.repeat(300)}.example.com/x` });
+}
+
+const HOSTILE = '<script>"key"\\\n\u0000\ud800é';
+
+const EVERYTHING = {
+  account: {
+    retention: { dlq: '7d' },
+    limits: { dlqSize: 1000 },
+    labels: { team: 'orders', note: '"><b>' },
+    region: 'eu-west-1',
+  },
+  config: {
+    collect: {
+      dlq: { filters: [{ name: 'status-500', match: { responseStatus: 500 } }], breakdowns: ['urlHost', 'label'] },
+      events: { destination: 'host' },
+    },
+    objectives: { dlqMaxAge: '5m' },
+    schedules: [{ name: 'nightly', match: { scheduleId: 'scd_1' }, cron: '* * * * *', grace: '1m' }],
+  },
+};
+
+/** View and exposition of one instant: none of the rounds, which go on, was through between the two. */
+const sameInstant = (scene: ViewScene) =>
+  eventually(async () => {
+    const view = scene.view();
+    const families = await scene.exposition();
+    expect(scene.view()).toEqual(view);
+    return { view, families };
+  });
+
+/** Each number is the exposition's at the same instant, and the whole is what the schema says. */
+async function expectSame(scene: ViewScene): Promise<AccountView> {
+  const { view, families } = await sameInstant(scene);
+  const numbers = shownNumbers(view);
+  const told = numbers.map(({ path, value }) => [path, value]);
+  expect(told).toEqual(numbers.map(number => [number.path, exposedValue(families, NAME, number)]));
+  expect(AccountView.parse(view)).toEqual(view);
+  expect(JSON.stringify(view).isWellFormed()).toBe(true);
+  expect(JSON.stringify(view)).not.toContain('secret');
+  expect(JSON.stringify(view)).not.toContain('view-token');
+  return view;
+}
+
+const isRead = ({ deadLetters, events, flowControl }: AccountView) =>
+  expect([deadLetters.data, events.data, flowControl.data]).toEqual(['fresh', 'fresh', 'fresh']);
+
+it('says nothing before the first read but what is known, and what is configured', async () => {
+  const scene = await createViewScene(EVERYTHING.account, EVERYTHING.config);
+  const { state, up, deadLetters, events, flowControl, schedules, region, labels } = await expectSame(scene);
+  expect({ state, up, region, labels }).toEqual({
+    state: 'unknown',
+    up: false,
+    region: 'eu-west-1',
+    labels: { team: 'orders', note: '"><b>' },
+  });
+  expect([deadLetters, events, flowControl].map(({ data, enabled }) => `${data} ${enabled}`)).toEqual(
+    Array(3).fill('not_read true'),
+  );
+  expect([deadLetters.messages, deadLetters.oldest, events.recent, events.inFlight, flowControl.waiting]).toEqual(
+    Array(5).fill(null),
+  );
+  expect(schedules).toMatchObject([{ name: 'nightly', state: 'unknown', next: null, missed: 0 }]);
+});
+
+it('shows of everything what the exposition shows', async () => {
+  const scene = await createViewScene(EVERYTHING.account, EVERYTHING.config);
+  fill(scene);
+  scene.start();
+  await scene.until(isRead);
+  addEvents(scene);
+  await scene.until(({ events }) => expect(events.finished).toEqual({ delivered: 1, failed: 1, cancelled: 0 }), 15);
+  const view = await expectSame(scene);
+  expect(view).toMatchObject({
+    up: true,
+    deadLetters: {
+      messages: 5,
+      most: 1000,
+      retentionSeconds: 604_800,
+      nextExpiry: '2026-01-08T11:50:00.000Z',
+      filters: [{ name: 'status-500', messages: 3 }],
+      callbacks: { in_progress: 1 },
+    },
+    flowControl: { keys: 2, waiting: 15 },
+    calls: { tokenRejected: false, budgetPerDay: 200_000 },
+  });
+  expect(view.flowControl.rows.map(({ key }) => key)).toEqual(['mail/send', HOSTILE.toWellFormed()]);
+  expect(view.deadLetters.newestEntries.map(({ url }) => url)).toContain('https://api.example.com/v1/orders/0');
+  expect(view.deadLetters.newestEntries.map(({ label }) => label)).toContain(HOSTILE.toWellFormed());
+  expect(view.deadLetters.kinds.largest.every(({ route }) => route !== '')).toBe(true);
+  const { problems, rows } = await scene.core.served.overview(OverviewQuery.parse({}));
+  expect(problems).toEqual(view.problems);
+  expect(problems.map(({ text }) => text).join()).toContain('/v1/orders/*');
+  expect(rows).toMatchObject([{ account: NAME, deadLetters: 5, waiting: 15, worst: view.problems[0] }]);
+});
+
+it('an empty account is one in which nothing is, and not one of which nothing is known', async () => {
+  const scene = await createViewScene();
+  scene.start();
+  await scene.until(isRead);
+  const { state, deadLetters, flowControl, events } = await expectSame(scene);
+  expect({ state, messages: deadLetters.messages, oldest: deadLetters.oldest }).toEqual({
+    state: 'ok',
+    messages: 0,
+    oldest: null,
+  });
+  expect(deadLetters.breakdowns.map(({ dimension, values }) => [dimension, values])).toContainEqual(['urlHost', []]);
+  expect(flowControl).toMatchObject({ keys: 0, waiting: 0, rows: [] });
+  expect(events).toMatchObject({ inFlight: 0, oldestInFlight: null });
+});
+
+it('data is stale, then withdrawn, and counters stay', async () => {
+  const scene = await createViewScene(EVERYTHING.account, EVERYTHING.config);
+  fill(scene);
+  scene.start();
+  await scene.until(isRead);
+  scene.emulator.faults.add({ kind: 'status', status: 503 });
+  const data = ({ deadLetters, events, flowControl }: AccountView) => [deadLetters.data, events.data, flowControl.data];
+  await scene.until(view => expect(data(view)).toEqual(['stale', 'stale', 'stale']), 15);
+  const stale = await expectSame(scene);
+  expect([stale.deadLetters.messages, stale.flowControl.waiting, stale.up]).toEqual([5, 15, false]);
+  expect(stale.rounds.find(({ round }) => round === 'list')).toMatchObject({
+    state: 'stale',
+    failure: { reason: 'server' },
+  });
+  await scene.until(view => expect(data(view)).toEqual(['withdrawn', 'withdrawn', 'withdrawn']), 60);
+  const gone = await expectSame(scene);
+  expect(gone.deadLetters).toMatchObject({ messages: null, change: null, nextExpiry: null, callbacks: null });
+  expect(gone.deadLetters.newestEntries).toEqual([]);
+  expect(gone.deadLetters.entered).toBe(0);
+  expect(gone.flowControl).toMatchObject({ keys: null, waiting: null, rows: [] });
+  expect(gone.schedules).toMatchObject([{ state: 'unknown' }]);
+  expect(gone.rounds.find(({ round }) => round === 'list')?.state).toBe('withdrawn');
+});
+
+it('a refused token, and a collector that is not enabled', async () => {
+  const scene = await createViewScene({ token: 'not-it' }, { collect: { events: { enabled: false } } });
+  scene.start();
+  await scene.until(({ calls }) => expect(calls.tokenRejected).toBe(true));
+  const view = await expectSame(scene);
+  expect(view.events).toMatchObject({ enabled: false, data: 'not_read', lastHour: null, total: {}, since: null });
+  expect(view.rounds.map(({ collector }) => collector)).not.toContain('events');
+  expect(view.rounds.find(({ round }) => round === 'full')).toMatchObject({
+    state: 'failing',
+    failure: { reason: 'unauthorized' },
+  });
+});
+
+it('a paused key, and a schedule that does not start', async () => {
+  const scene = await createViewScene({}, EVERYTHING.config);
+  scene.emulator.state.setWaitlist('held', 7);
+  scene.start();
+  await scene.until(isRead);
+  await scene.until(({ schedules }) => expect(schedules[0]?.missed).toBeGreaterThan(0), 30);
+  const view = await expectSame(scene);
+  expect(view.schedules).toMatchObject([{ name: 'nightly', state: 'missed', lastStarted: null }]);
+  expect(view.flowControl.rows).toMatchObject([{ key: 'held', waiting: 7, paused: false, drainSeconds: null }]);
+});
+
+it('after a reload there is what is configured now, and what was read of an account that stays is still there', async () => {
+  const scene = await createViewScene();
+  fill(scene);
+  scene.start();
+  await scene.until(isRead);
+  const { emulator } = scene;
+  const { served, supervisor } = scene.core;
+  const account = (name: string, baseUrl = emulator.url) => ({ name, baseUrl, token: 'view-token' });
+  const others = { accounts: [account('other', 'http://127.0.0.1:1')] };
+  const { config } = loadedFrom(others);
+  const both = { ...supervisor.loaded.config, accounts: [...supervisor.loaded.config.accounts, ...config.accounts] };
+  await supervisor.reload({ ...supervisor.loaded, hash: 'b', config: both }, async () => undefined);
+  expect(scene.view().deadLetters.messages).toBe(5);
+  expect(served.account('other')).toMatchObject({ account: 'other', deadLetters: { messages: null } });
+  await supervisor.reload(loadedFrom(others), async () => undefined);
+  expect(served.account(NAME)).toBeUndefined();
+  const { rows } = await served.overview(OverviewQuery.parse({}));
+  expect(rows.map(({ account }) => account)).toEqual(['other']);
+});
+
+it('shows the facts of a changed account until its first complete round, as the exposition does', async () => {
+  const scene = await createViewScene(EVERYTHING.account, EVERYTHING.config);
+  fill(scene);
+  scene.start();
+  await scene.until(view => {
+    isRead(view);
+    expect(view.deadLetters.most).toBe(1000);
+  });
+  const { emulator } = scene;
+  const { supervisor } = scene.core;
+  const before = scene.view();
+  emulator.faults.add({ kind: 'status', status: 503 });
+  const [account] = supervisor.loaded.config.accounts;
+  if (!account) throw new Error('no account');
+  const { dlq } = account.collect;
+  const breakdowns = { ...dlq, breakdowns: ['label' as const], rescanEvery: 2 * dlq.rescanEvery };
+  const accounts = [{ ...account, collect: { ...account.collect, dlq: breakdowns } }];
+  const config = { ...supervisor.loaded.config, accounts };
+  await supervisor.reload({ ...supervisor.loaded, hash: 'b', config }, async () => undefined);
+  const { deadLetters, events, flowControl } = await expectSame(scene);
+  expect(deadLetters).toEqual(before.deadLetters);
+  expect(events.newest).toEqual(before.events.newest);
+  expect(flowControl.rows).toEqual(before.flowControl.rows);
+});

@@ -1,0 +1,349 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { hashSync } from 'bcryptjs';
+import { expect, it } from 'vitest';
+import { startAgent } from '../../src/agent/agent.ts';
+import type { JournalLine } from '../../src/auto-cancel/accounts.ts';
+import type { Explanation } from '../../src/auto-cancel/index.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { acceleratedClock, systemClock } from '../../src/kit/clock.ts';
+import type { CommandAnswer } from '../../src/model/operator-command.ts';
+import type { AnyAccountView } from '../../src/status/api/account.ts';
+import type { AutoCancelView } from '../../src/status/api/auto-cancel.ts';
+import type { Served } from '../../src/status/served.ts';
+import { writeAccountFile } from '../../src/store/account-file.ts';
+import { ALICE, serve, USERS } from '../http/protected-server.ts';
+import { afterThisTest } from '../support/client.ts';
+import { createDescribed, DESCRIPTION, type Described } from '../support/described.ts';
+import { emulate } from '../support/emulate.ts';
+import { eventually } from '../support/eventually.ts';
+import { newFolder } from '../support/folder.ts';
+import { account, reduced, withdrawn } from './page/fixtures/account.ts';
+import { sharedAgent } from './page/fixtures/agent.ts';
+import { autoCancel } from './page/fixtures/auto-cancel.ts';
+import { overview, row } from './page/fixtures/overview.ts';
+
+const HOUR = 3_600_000;
+const ACCOUNT = '/api/v1/accounts/{name}';
+const [APPROVE, PAUSE, RESUME] = ['approve', 'pause', 'resume'].map(verb => `/api/v1/auto-cancel/${verb}`) as [
+  string,
+  string,
+  string,
+];
+const FAMILIES = ['delivery_dlq_messages', 'delivery_messages_finished_total'].map(name => `family=${name}`).join('&');
+
+/** Seconds of the agent in a real one. */
+const SPEED = 20;
+
+/** An agent in a hurry, with one account that has some of everything and one whose token is refused. */
+async function startBusyAgent(described: Described) {
+  const clock = acceleratedClock(systemClock, SPEED);
+  const emulator = await emulate({ scenario: 'neglected', clock, dialect: { flowControlFields: 'all' } });
+  emulator.dialect.topicNameFilter = 'ignored';
+  emulator.state.addDlqEntry({ topicName: 'orders', scheduleId: 'scd_1', queueName: 'q' });
+  for (const [hours, host] of [
+    [3, 'flow'],
+    [4, 'flow'],
+    [5, 'plan'],
+  ] as const) {
+    const workflowUrl = `https://${host}.example.com/run?key=secret`;
+    emulator.state.addFailedRun({
+      enteredAt: clock.now() - hours * HOUR,
+      workflowUrl,
+      url: workflowUrl,
+      maxRetries: 0,
+    });
+  }
+  const folder = newFolder();
+  const [file, web] = [join(folder, 'config.yaml'), join(folder, 'web.yaml')];
+  writeFileSync(web, JSON.stringify({ basic_auth_users: { ann: hashSync('pw', 4) } }));
+  const store = { kind: 'sqlite' as const, path: join(folder, 'store.db') };
+  const account = (name: string, token: string) => ({
+    name,
+    baseUrl: emulator.url,
+    token,
+    region: 'eu',
+    labels: { team: 'payments' },
+    limits: { dlqSize: 1000 },
+    retention: { dlq: '7d' },
+    budget: { requestsPerSecond: 1000, burst: 1000 },
+  });
+  const stuckWhen = { inProgressFor: '20s', assumeMaxRetries: 0, assumeTimeout: '1s', pastRetryWindow: 1 };
+  const planned = { name: 'planned', match: { workflowUrl: { prefix: ['https://plan.example.com/'] } }, grace: '0s' };
+  const rule = {
+    name: 'r',
+    mode: 'approve',
+    expires: '2099-01-01',
+    match: { workflowUrl: { prefix: ['https://flow.example.com/'] } },
+    grace: '0s',
+  };
+  const config = {
+    server: { listen: '127.0.0.1:0', lifecycle: true, webConfigFile: web },
+    log: { level: 'silent' },
+    store,
+    accounts: [account('busy', emulator.token), account('refused', 'another')],
+    collect: {
+      dlq: {
+        filters: [
+          { name: 'errors', match: { responseStatus: 500 } },
+          { name: 'ignored', match: { topicName: 'other' } },
+        ],
+        rescanEvery: '10s',
+      },
+      events: { destination: 'host' },
+    },
+    schedules: [
+      {
+        name: 'reports',
+        match: { scheduleId: 'scd_7minutely' },
+        cron: '* * * * *',
+        tz: 'UTC',
+        grace: '59s',
+        endsWithin: '5m',
+      },
+    ],
+    alerts: {
+      enabled: true,
+      evaluateEvery: '1s',
+      rules: [
+        { name: 'Any', when: { above: { metric: 'delivery_dlq_messages', value: 0 } }, annotations: { summary: 's' } },
+        { name: 'Refused', when: { above: { metric: 'delivery_token_rejected', value: 0 } } },
+        { name: 'Paused', when: { above: { metric: 'delivery_auto_cancel_paused', value: 0 } } },
+      ],
+      silences: [{ match: { alertname: 'Refused' }, until: '2099-01-01T00:00:00Z', reason: 'known' }],
+      notifiers: [{ name: 'ops', alertmanager: { urls: ['http://127.0.0.1:1'] } }],
+    },
+    autoCancel: {
+      mode: 'enforce',
+      stopFile: join(folder, 'STOP'),
+      breaker: { candidates: { percent: 100 } },
+      rules: [rule, planned].map(each => ({ ...each, stuckWhen })),
+    },
+  };
+  const write = (more: object) => writeFileSync(file, JSON.stringify({ ...config, ...more }));
+  write({});
+  const loaded = loadConfig(file, {});
+  const agent = await startAgent(loaded, { env: {}, clock, random: () => 0.5 });
+  afterThisTest(() => agent.close());
+  const headers = { authorization: `Basic ${btoa('ann:pw')}` };
+  return {
+    write,
+    autoCancel: config.autoCancel,
+    learnPlan: () =>
+      writeAccountFile(join(folder, 'store.db.account-busy.json'), {
+        plan: 'paid',
+        limits: {},
+        resetAt: clock.now(),
+        token: 'sha256:0',
+      }),
+    async get(path: string, of = path.replace(/\?.*/, '')): Promise<unknown> {
+      return described.check('get', of, await fetch(agent.url + path, { headers }));
+    },
+    /** The status, too. */
+    async post(path: string, body?: object): Promise<number> {
+      const json = body ? { 'content-type': 'application/json' } : {};
+      const init = {
+        method: 'POST',
+        headers: { ...headers, ...json },
+        ...(body ? { body: JSON.stringify(body) } : {}),
+      };
+      const response = await fetch(agent.url + path, init);
+      await described.check('post', path, response, body);
+      return response.status;
+    },
+  };
+}
+
+type BusyAgent = Awaited<ReturnType<typeof startBusyAgent>>;
+
+async function askAll({ get }: BusyAgent): Promise<AutoCancelView> {
+  for (const path of ['overview', 'agent', 'status', 'alerts', 'journal', 'sd']) await get(`/api/v1/${path}`);
+  for (const name of ['busy', 'refused', 'nobody']) {
+    await get(`/api/v1/accounts/${name}`, ACCOUNT);
+    await get(`/api/v1/accounts/${name}/history?${FAMILIES}`, `${ACCOUNT}/history`);
+  }
+  return (await get('/api/v1/auto-cancel')) as AutoCancelView;
+}
+
+/** What operators do to it, while all routes are asked. */
+async function operate(agent: BusyAgent): Promise<void> {
+  const { get, post, write, learnPlan, autoCancel } = agent;
+  // Before anything was read.
+  await askAll(agent);
+  for (const path of ['/-/healthy', '/-/ready', '/api/v1/openapi.json']) await get(path);
+  const waiting = await eventually(async () => {
+    const found = (await askAll(agent)).candidates.find(({ mayApprove }) => mayApprove);
+    if (!found?.action) throw new Error('nothing waits for approval');
+    return found;
+  });
+  await get(`/api/v1/explain?id=${waiting.dlqId}`);
+  // It has little time to answer; what was taken too late is not there the next time.
+  const command = (path: string, body: object) =>
+    eventually(async () => expect([200, 409]).toContain(await post(path, body)));
+  await command(PAUSE, { reason: 'maintenance' });
+  await command(PAUSE, { reason: 'still' });
+  await eventually(async () => {
+    const [alert] = ((await get('/api/v1/alerts')) as { labels: { alertname: string } }[]).filter(
+      ({ labels }) => labels.alertname === 'Paused',
+    );
+    expect(alert).toBeDefined();
+  });
+  await askAll(agent);
+  await command(RESUME, { reason: 'over' });
+  await command(APPROVE, { action: waiting.action });
+  // An approval is of the rules as they were: under others it would count for nothing.
+  await eventually(async () => {
+    const lines = (await get('/api/v1/journal')) as { step: string }[];
+    expect(lines.map(({ step }) => step)).toContain('intent');
+  });
+  learnPlan();
+  write({ collect: { dlq: { every: '0s' } } });
+  await post('/-/reload');
+  await askAll(agent);
+  // The other that is stuck is then one too many.
+  write({ autoCancel: { ...autoCancel, breaker: { candidates: { max: 0 } } } });
+  await post('/-/reload');
+}
+
+const TARGET = {
+  account: 'a',
+  id: '1-0',
+  dlqId: '1-0',
+  messageId: 'm',
+  workflowRunId: 'w',
+  episode: 'e',
+  url: undefined,
+  workflowUrl: undefined,
+  responseStatus: undefined,
+};
+const OF = { account: 'a', at: 1, action: 'ab' };
+/** Lines that come of what seldom happens. */
+const LINES: readonly JournalLine[] = [
+  {
+    ...{ ...OF, step: 'intent', attempt: 1, rule: 'r', mode: 'enforce', blind: false, target: TARGET, evidence: [] },
+    ...{ sendBy: 2, policy: 'p', replica: 'one', approvedBy: 'ann' },
+  },
+  { ...OF, step: 'cleared', reason: 'not_tracked' },
+  {
+    ...OF,
+    step: 'intent',
+    attempt: 1,
+    rule: 'r',
+    mode: 'enforce',
+    blind: false,
+    target: TARGET,
+    evidence: [],
+    sendBy: 2,
+    policy: 'p',
+    replica: 'one',
+  },
+  { ...OF, step: 'answered', attempt: 1, answer: { kind: 'limited', status: 429, retryAfter: 1000 } },
+  { ...OF, step: 'answered', attempt: 1, answer: { kind: 'not_sent', why: 'too_late' } },
+  { ...OF, step: 'ended', outcome: 'gone', rule: 'r', mode: 'enforce', reason: 'x', target: TARGET, unproven: true },
+  { account: 'a', at: 1, step: 'breaker_opened', breaker: 'errors', reason: 'x' },
+  { account: 'a', at: 1, step: 'breaker_reset', breaker: 'errors', by: 'ann', reason: 'x', order: 'u1' },
+  {
+    ...{ account: 'a', at: 1, step: 'order_refused', kind: 'approve', about: 'f00' },
+    ...{ by: 'ann', reason: 'x', order: 'u2' },
+  },
+  { account: 'a', at: 1, step: 'paused', by: 'ann', reason: 'x', order: 'u3' },
+  { ...OF, step: 'approved', by: 'ann', order: 'u4' },
+];
+const URL_OF_ANOTHER = 'http://another:10922';
+const SINCE = '2026-01-01T00:00:00.000Z';
+const ANOTHER = { replica: URL_OF_ANOTHER, publicUrl: 'https://another.example', holder: 'one' };
+const FROM_ANOTHER = { ...ANOTHER, asOf: SINCE };
+const APPROVED = { account: 'a', action: 'ab', rule: 'r' };
+const EXPLAINED: Explanation = {
+  account: 'a',
+  dlqId: '1-0',
+  messageId: 'm',
+  url: 'https://a.example/',
+  workflowUrl: 'https://a.example/',
+  action: 'ab',
+  firstSeenAt: 1,
+  lastSeenAt: 2,
+  snapshots: 3,
+  owner: { rule: 'r', mode: 'plan' },
+  findings: [],
+  held: 'paused',
+  paused: { at: 1, by: 'ann', reason: 'x' },
+  attempts: 0,
+  outcome: 'open',
+  mayApprove: false,
+};
+
+/** What is answered where all goes wrong, by a port that is told so. */
+async function refuse(described: Described): Promise<void> {
+  let answer: CommandAnswer = 'waiting';
+  let shown: AnyAccountView = { ...reduced, ...FROM_ANOTHER, rounds: withdrawn.rounds };
+  const overrides: Partial<Served> = {
+    explain: async id => (id === 'late' ? 'no_agent' : id === 'none' ? [] : [EXPLAINED]),
+    journal: async () => LINES,
+    alerts: () => [{ state: 'firing', labels: {}, annotations: {}, value: 1, startsAt: '2026-01-01T00:00:00.000Z' }],
+    command: async () => answer,
+    // As one of several replicas answers.
+    status: () => [{ account: 'a', up: true, collectors: [], replica: URL_OF_ANOTHER, asOf: 1 }],
+    overview: async () => overview([row('a', FROM_ANOTHER)], { replicas: 3 }),
+    account: () => shown,
+    autoCancel: async () => ({
+      ...autoCancel,
+      accounts: autoCancel.accounts.map(each => ({ ...each, ...FROM_ANOTHER })),
+    }),
+    agent: async () => sharedAgent,
+  };
+  const [on, off] = [await serve(USERS, overrides, { lifecycle: true }), await serve(USERS, overrides)];
+  async function ask(method: 'get' | 'post', path: string, more: object = {}, { ask: send } = on): Promise<void> {
+    const { status, headers, text } = await send(path, { method: method.toUpperCase(), ...ALICE, ...more });
+    const of = path.replace(/\?.*/, '').replace('accounts/a', 'accounts/{name}');
+    await described.check(method, of, new Response(text, { status, headers: headers as Record<string, string> }));
+  }
+  const json = (body: unknown) => ({ headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+  for (const path of ['overview', 'accounts/a', 'accounts/a/history', 'auto-cancel', 'agent', 'openapi.json'])
+    await ask('get', `/api/v1/${path}?unknown=1`);
+  for (const path of ['overview', 'accounts/a', 'auto-cancel', 'agent', 'status']) await ask('get', `/api/v1/${path}`);
+  shown = { ...account, ...ANOTHER };
+  await ask('get', '/api/v1/accounts/a');
+  for (const path of [
+    'auto-cancel?account=b',
+    'explain',
+    'explain?id=none',
+    'explain?id=late',
+    'explain?id=1-0',
+    'journal',
+    'alerts',
+  ])
+    await ask('get', `/api/v1/${path}`);
+  await ask('get', '/api/v1/journal?since=x');
+  await ask('get', '/api/v1/sd', { headers: { host: '?' } });
+  for (const path of ['/-/reload', APPROVE, PAUSE, RESUME]) {
+    await ask('post', path, {}, off);
+    await ask('post', path, { body: 'x' });
+    if (path === '/-/reload') continue;
+    const body = path === APPROVE ? { action: 'abcdef' } : { reason: 'x' };
+    await ask('post', path, json({ other: 1 }));
+    await ask('post', path, json({ action: 'x'.repeat(20_000) }));
+    const done = path === APPROVE ? APPROVED : { accounts: ['a'], before: { at: 1, by: 'ann', reason: 'x' } };
+    const answers: readonly CommandAnswer[] = [
+      ...(path === APPROVE ? ['waiting' as const] : []),
+      { ok: false, why: 'it is off' },
+      { ok: true, result: done },
+    ];
+    for (answer of answers) await ask('post', path, json(body));
+  }
+}
+
+it('answers as it is described, in every state, and nothing is described that is never answered', async () => {
+  const described = createDescribed();
+  const agent = await startBusyAgent(described);
+  await operate(agent);
+  await refuse(described);
+  // An event stream has no end; test/status/routes/stream.test.ts has its answers.
+  expect(described.missing().answers).toEqual(['get /api/v1/stream 200', 'get /api/v1/stream 503']);
+  await eventually(async () => {
+    await askAll(agent);
+    expect(described.missing().properties).toEqual([]);
+  });
+  const document = readFileSync(DESCRIPTION, 'utf8');
+  expect(await agent.get('/api/v1/openapi.json')).toEqual(JSON.parse(document));
+});

@@ -1,0 +1,304 @@
+import { seriesName } from '../../src/status/recent.ts';
+import { NOON } from '../support/calm-account.ts';
+import { ago, type Case, failing, finished, MINUTE, outcomes, rounds } from './problem-scene.ts';
+
+/** Of how the account is read, and of its messages. */
+export const MESSAGES: readonly Case[] = [
+  [
+    'a token that the service refuses: all else follows from it',
+    {
+      change(view) {
+        view.calls.tokenRejected = true;
+        rounds(view, failing('stale', 'unauthorized', 'GET /v2/dlq: status 401'));
+      },
+    },
+    ['critical token_rejected 4 min: The service refuses the token (401); what is shown was true at 11:56:00 UTC.'],
+  ],
+  [
+    'a token that the service refuses with an explanation',
+    {
+      change(view) {
+        view.calls.tokenRejected = true;
+        const retried = 'the service rejects the token; it is retried every 5 minutes: status 401: token expired';
+        rounds(view, failing('stale', 'unauthorized', retried));
+      },
+    },
+    [
+      'critical token_rejected 4 min: The service refuses the token (401: token expired); what is shown was true at 11:56:00 UTC.',
+    ],
+  ],
+  [
+    'a service that answers 503 with an explanation',
+    { change: view => rounds(view, failing('stale', 'server', 'GET /v2/dlq: status 503: maintenance: until 12:30')) },
+    [
+      'critical service_unavailable 4 min: The service has answered 503 for 4 min (maintenance: until 12:30); what is shown was true at 11:56:00 UTC.',
+    ],
+  ],
+  [
+    'a service that answers 503',
+    { change: view => rounds(view, failing('stale', 'server', 'GET /v2/dlq: status 503')) },
+    [
+      'critical service_unavailable 4 min: The service has answered 503 for 4 min; what is shown was true at 11:56:00 UTC.',
+    ],
+  ],
+  [
+    'a service that can’t be reached, for so long that nothing is shown',
+    { change: view => rounds(view, failing('withdrawn', 'network', 'GET /v2/dlq: ECONNREFUSED')) },
+    [
+      'critical service_unavailable 4 min: The service can’t be reached for 4 min (ECONNREFUSED); nothing is shown any more, as the last data is of 11:56:00 UTC.',
+    ],
+  ],
+  [
+    'a service that was down when the agent started',
+    {
+      change: view =>
+        rounds(view, round => {
+          failing('failing', 'timeout', 'GET /v2/dlq: no answer in time')(round);
+          round.dataAt = null;
+        }),
+      firstSeen: () => NOON - 3 * MINUTE,
+    },
+    [
+      'critical service_unavailable 3 min: The service has not answered in time for 3 min; nothing was read since the agent started.',
+    ],
+  ],
+  ['one failed attempt', { change: view => rounds(view, failing('failing', 'server', 'GET /v2/dlq: status 503')) }, []],
+  [
+    'a collector that fails while others are read: nothing of it is judged',
+    {
+      change(view) {
+        rounds(view, failing('stale', 'server', 'GET /v2/dlq: status 500'), 'dlq');
+        Object.assign(view.deadLetters, { data: 'stale', messages: 9000, suspected: 8 });
+      },
+    },
+    ['critical data_stale (dlq) 4 min: Dead letters were last read at 11:56:00 UTC: GET /v2/dlq: status 500.'],
+  ],
+  [
+    'a round that hangs before its first success, next to numbers that another round has read',
+    {
+      change: view =>
+        rounds(
+          view,
+          round => {
+            if (round.round === 'new') Object.assign(round, { state: 'stale', dataAt: null, consecutiveFailures: 1 });
+            else round.dataAt = ago(3);
+          },
+          'dlq',
+        ),
+    },
+    ['critical data_stale (dlq) 3 min: Dead letters were last read at 11:57:00 UTC.'],
+  ],
+  [
+    'an outage before the first success of the most frequent rounds',
+    {
+      change: view =>
+        rounds(view, round => {
+          failing('stale', 'timeout', 'GET /v2/dlq: no answer in time')(round);
+          if (round.round === 'new') round.dataAt = null;
+        }),
+    },
+    [
+      'critical service_unavailable 4 min: The service has not answered in time for 4 min; what is shown was true at 11:56:00 UTC.',
+    ],
+  ],
+  [
+    'several stale rounds of a collector: the last success counts',
+    {
+      change: view =>
+        rounds(
+          view,
+          round => {
+            failing('stale', 'timeout', 'GET /v2/dlq: no answer in time')(round);
+            if (round.round === 'full') round.dataAt = ago(13);
+          },
+          'dlq',
+        ),
+    },
+    ['critical data_stale (dlq) 4 min: Dead letters were last read at 11:56:00 UTC: GET /v2/dlq: no answer in time.'],
+  ],
+  [
+    'data that has just become stale',
+    {
+      change: view =>
+        rounds(
+          view,
+          round => {
+            failing('stale', 'timeout', 'GET /v2/flowControl: no answer in time')(round);
+            round.dataAt = ago(0.5);
+          },
+          'flow_control',
+        ),
+    },
+    [
+      'warning data_stale (flow_control) 0.5 min: Flow-control keys were last read at 11:59:30 UTC: GET /v2/flowControl: no answer in time.',
+    ],
+  ],
+  [
+    'the same, withdrawn',
+    { change: view => rounds(view, failing('withdrawn', 'invalid_response', 'GET /v2/dlq: not JSON'), 'dlq') },
+    [
+      'critical data_withdrawn (dlq) 4 min: Dead letters were last read at 11:56:00 UTC and are no longer shown: GET /v2/dlq: not JSON.',
+    ],
+  ],
+  [
+    'a round that no gauge depends on',
+    {
+      change: view =>
+        rounds(view, round => {
+          if (round.round === 'sweep') failing('stale', 'server', 'GET /v2/events: status 500')(round);
+        }),
+    },
+    [
+      'warning data_stale (events sweep) 4 min: The round sweep of events was not complete since 11:56:00 UTC; all gauges are current: GET /v2/events: status 500.',
+    ],
+  ],
+  [
+    'requests that get 429',
+    {
+      count({ requests }) {
+        requests.inc({ endpoint: 'dlq', outcome: 'ok' }, 400);
+        requests.inc({ endpoint: 'dlq', outcome: 'rate_limited' }, 400);
+        requests.inc({ endpoint: 'events', outcome: 'rate_limited' }, 400);
+      },
+      courses: {
+        [outcomes('ok')]: minutes => (minutes > 12 ? undefined : 300),
+        [outcomes('rate_limited')]: minutes => (minutes > 12 ? undefined : 730),
+      },
+    },
+    ['warning rate_limited 0 min: 70 of the 170 requests in 12 min got 429 (41 %).'],
+  ],
+  [
+    'the requests of the day',
+    { change: view => Object.assign(view.calls, { budgetRemaining: 40_000 }) },
+    [
+      'warning budget_low 0 min: 40,000 of the 200,000 requests of today are left until 00:00 UTC: rounds wait for them.',
+    ],
+  ],
+  [
+    'rows and lists that can’t be read',
+    {
+      count({ rowsRejected, listsMissing }) {
+        rowsRejected.inc({ collector: 'dlq' }, 12);
+        listsMissing.inc({ collector: 'events' }, 3);
+      },
+      courses: {
+        [seriesName('delivery_rows_rejected_total', { collector: 'dlq' })]: () => 0,
+        [seriesName('delivery_lists_missing_total', { collector: 'events' })]: () => 0,
+      },
+    },
+    [
+      'warning rows_unreadable (dlq) 0 min: 12 rows of dlq could not be read in 15 min: what is shown is incomplete, and nothing counts as gone.',
+      'warning lists_missing (events) 0 min: 3 answers to events in 15 min had no readable list; what was read before is shown.',
+    ],
+  ],
+  [
+    'messages that fail fast',
+    {
+      change: view => Object.assign(view.events, { finished: { delivered: 10_000, failed: 210, cancelled: 0 } }),
+      courses: {
+        [finished('delivered')]: minutes => 10_000 - 10 * minutes,
+        [finished('failed')]: minutes => Math.round(210 - 3.5 * minutes),
+      },
+    },
+    [
+      'critical messages_failing 0 min: 210 of the 810 messages that ended in the last hour failed: 26 %, where the objective allows 1 %.',
+    ],
+  ],
+  [
+    'messages that fail slowly, since the agent was started',
+    {
+      change: view => Object.assign(view.events, { finished: { delivered: 1000, failed: 40, cancelled: 0 } }),
+      courses: {
+        [finished('delivered')]: minutes => (minutes > 12 ? undefined : 1000 - 20 * minutes),
+        [finished('failed')]: minutes => (minutes > 12 ? undefined : 40 - minutes),
+      },
+    },
+    [
+      'warning messages_failing 0 min: 12 of the 252 messages that ended in 12 min failed: 4.8 %, where the objective allows 1 %.',
+    ],
+  ],
+  [
+    'the same, of too few messages',
+    {
+      change: view => Object.assign(view.events, { finished: { delivered: 1000, failed: 40, cancelled: 0 } }),
+      courses: {
+        [finished('delivered')]: minutes => (minutes > 9 ? undefined : 1000 - minutes),
+        [finished('failed')]: minutes => (minutes > 9 ? undefined : 40 - minutes),
+      },
+    },
+    [],
+  ],
+  [
+    'messages that failed, and do no more',
+    {
+      change: view => Object.assign(view.events, { finished: { delivered: 10_000, failed: 210, cancelled: 0 } }),
+      courses: {
+        [finished('delivered')]: minutes => 10_000 - 10 * minutes,
+        [finished('failed')]: minutes => (minutes > 20 ? 0 : 210),
+      },
+    },
+    [],
+  ],
+  [
+    'late messages, of which none ends',
+    {
+      change: view => Object.assign(view.events, { overdue: 65 }),
+      courses: { delivery_messages_overdue_total: minutes => 65 - minutes },
+    },
+    ['critical deliveries_stalled 0 min: 30 messages became overdue in 30 min, and none was delivered or failed.'],
+  ],
+  [
+    'late messages',
+    {
+      change: view =>
+        Object.assign(view.events, { overdue: 65, finished: { delivered: 10_000, failed: 0, cancelled: 0 } }),
+      courses: {
+        delivery_messages_overdue_total: minutes => 65 - minutes,
+        [finished('delivered')]: minutes => 10_000 - 4 * minutes,
+        [finished('failed')]: () => 0,
+      },
+    },
+    [
+      'critical messages_late 0 min: 60 messages missed the target of 5 min in the last hour, 240 ended; the objective allows 1 % to be late.',
+    ],
+  ],
+  [
+    'retries',
+    {
+      change: view => Object.assign(view.events, { total: { active: 1100, retry: 340 } }),
+      courses: {
+        [seriesName('delivery_events_total', { state: 'active' })]: () => 1000,
+        [seriesName('delivery_events_total', { state: 'retry' })]: () => 300,
+      },
+    },
+    ['warning retries_high 0 min: 40 of the 100 delivery attempts in 15 min led to a retry (40 %).'],
+  ],
+  [
+    'an event log that lags while dead letters arrive',
+    {
+      change(view) {
+        view.events.newest = ago(20);
+        view.deadLetters.entered = 501;
+      },
+    },
+    [
+      'warning event_log_behind 20 min: The event log is 19 min behind, although messages move: numbers of messages lag.',
+    ],
+  ],
+  [
+    'an event log that lags a little',
+    {
+      change(view) {
+        view.events.newest = ago(4);
+        view.events.total.created = 13_600;
+      },
+    },
+    ['info event_log_behind 4 min: The event log is 3 min behind, after 3,600 events in the last hour.'],
+  ],
+  ['an account at rest', { change: view => Object.assign(view.events, { newest: ago(600) }) }, []],
+  [
+    'a gap in the log',
+    { change: view => Object.assign(view.events, { gaps: 1 }) },
+    ['warning event_log_gap 0 min: 1 gap in the event log in the last hour: counters of events are too low.'],
+  ],
+];

@@ -1,0 +1,286 @@
+import { NOON } from '../support/calm-account.ts';
+import { ago, type Case, failing, MINUTE, rounds, row, schedule, waitlist } from './problem-scene.ts';
+
+/** Of dead letters, waitlists, schedules and auto-cancel. */
+export const QUEUES: readonly Case[] = [
+  [
+    'filters that fail',
+    {
+      change: view => {
+        const filter = (name: string, messages: number | null, reason: string, message: string, minutes = 7) => ({
+          name,
+          messages,
+          oldestEntered: null,
+          entered: 0,
+          left: null,
+          proven: null,
+          failure: { reason, message, since: ago(minutes), contradicted: name === 'jobs' },
+        });
+        view.deadLetters.filters = [
+          filter(
+            'jobs',
+            null,
+            'invalid_response',
+            'the service ignores the parameter label: 27 of 30 rows do not match',
+          ),
+          filter('errors', null, 'refused', 'GET /v2/dlq: status 400: invalid responseStatus'),
+          filter('payments', 12, 'server', 'GET /v2/dlq: status 500', 15),
+          filter('limited', 12, 'rate_limited', 'GET /v2/dlq: status 429', 14),
+        ];
+      },
+    },
+    [
+      'warning filter_failing (payments) 15 min: The filter payments fails: GET /v2/dlq: status 500; its size is of 11:45:00 UTC.',
+      'warning filter_failing (jobs) 7 min: The filter jobs fails: the service ignores the parameter label: 27 of 30 rows do not match; nothing of it is shown.',
+      'warning filter_failing (errors) 7 min: The filter errors fails: GET /v2/dlq: status 400: invalid responseStatus; its size is unknown.',
+    ],
+  ],
+  [
+    'a filter that fails in data that is stale',
+    {
+      change: view => {
+        rounds(view, failing('stale', 'server', 'GET /v2/dlq: status 500'), 'dlq');
+        view.deadLetters.data = 'stale';
+      },
+    },
+    ['critical data_stale (dlq) 4 min: Dead letters were last read at 11:56:00 UTC: GET /v2/dlq: status 500.'],
+  ],
+  [
+    'a queue that grows at once',
+    {
+      change: view => Object.assign(view.deadLetters, { messages: 160, entered: 570 }),
+    },
+    [
+      'warning dlq_growing 0 min: 70 dead letters entered in the last hour; the queue grew by 60 to 160 in 30 min; most: status 503 from api.example.com/orders (71).',
+    ],
+  ],
+  [
+    'a queue that grows by the hour',
+    {
+      change: view => Object.assign(view.deadLetters, { messages: 100, entered: 600 }),
+      courses: { delivery_dlq_messages: minutes => 100 - minutes },
+    },
+    [
+      'warning dlq_growing 0 min: 100 dead letters entered in the last hour; the queue grew by 60 to 100 in the last hour; most: status 503 from api.example.com/orders (71).',
+    ],
+  ],
+  [
+    'a queue that is a saw: removals show with the next walk',
+    { courses: { delivery_dlq_messages: minutes => 100 + (minutes % 10) } },
+    [],
+  ],
+  [
+    'a dead letter that is too old, and about to expire',
+    {
+      change: view =>
+        Object.assign(view.deadLetters, {
+          oldestEntered: ago(6 * 1440),
+          nextExpiry: ago(-1440),
+          retentionSeconds: 7 * 86_400,
+        }),
+    },
+    [
+      'critical dlq_expiring 576 min: The longest-queued dead letter expires in 1 d, at 2026-03-15 12:00:00 UTC.',
+      'warning dlq_old 7200 min: The longest-queued of 100 dead letters has been there for 6 d (objective: 1 d); most: status 503 from api.example.com/orders (71).',
+    ],
+  ],
+  [
+    'the same where none has left the queue before',
+    {
+      change: view =>
+        Object.assign(view.deadLetters, {
+          oldestEntered: ago(6 * 1440),
+          nextExpiry: ago(-1440),
+          retentionSeconds: 7 * 86_400,
+          left: { expired: 0, removed: 0, unknown: 0 },
+        }),
+    },
+    [
+      'critical dlq_expiring 576 min: The longest-queued dead letter expires in 1 d, at 2026-03-15 12:00:00 UTC.',
+      'warning dlq_old 7200 min: The longest-queued of 100 dead letters has been there for 6 d (objective: 1 d); most: status 503 from api.example.com/orders (71).',
+    ],
+  ],
+  [
+    'the same where most are left to expire',
+    {
+      change: view =>
+        Object.assign(view.deadLetters, {
+          oldestEntered: ago(6 * 1440),
+          nextExpiry: ago(-1440),
+          left: { expired: 900, removed: 400, unknown: 0 },
+        }),
+    },
+    [
+      'warning dlq_old 7200 min: The longest-queued of 100 dead letters has been there for 6 d (objective: 1 d); most: status 503 from api.example.com/orders (71).',
+    ],
+  ],
+  [
+    'a queue that is nearly full',
+    { change: view => Object.assign(view.deadLetters, { most: 120 }) },
+    ['warning dlq_nearly_full 0 min: The dead-letter queue holds 100 of the 120 messages that the plan allows (83 %).'],
+  ],
+  [
+    'callbacks that seem stuck, and others that fail',
+    {
+      change: view =>
+        Object.assign(view.deadLetters, {
+          suspected: 8,
+          oldestInProgress: ago(552),
+          callbacks: { success: 10, fail: 5 },
+        }),
+    },
+    [
+      'warning callbacks_stuck 552 min: 8 failure callbacks seem stuck, the oldest for 9 h 12 min.',
+      'warning callbacks_failing 0 min: 5 of the 15 failure callbacks that ended failed: these workflows were not told.',
+    ],
+  ],
+  [
+    'callbacks that a rule calls stuck',
+    { autoCancel: { candidates: new Map([['hung', 1]]) } },
+    ['warning callbacks_stuck 10 min: 1 failure callback seems stuck by the rule hung, the oldest for 10 min.'],
+  ],
+  [
+    'a waitlist that grows all the time',
+    {
+      change: view => Object.assign(row(view), { waiting: 2310, parallelismInUse: 10 }),
+      courses: { [waitlist]: minutes => (minutes > 15 ? undefined : 2310 - 43 * minutes) },
+    },
+    [
+      'warning waitlist_growing (tenant-7) 0 min: Key tenant-7: 2,310 wait, +645 in 15 min; parallelism 10 of 10 in use.',
+    ],
+  ],
+  [
+    'bursts that are worked off',
+    {
+      change: view => Object.assign(row(view), { waiting: 400 }),
+      courses: { [waitlist]: minutes => (minutes % 20 < 5 ? 400 : 0) },
+    },
+    [],
+  ],
+  [
+    'a key that was seldom among the largest',
+    {
+      change: view => Object.assign(row(view), { waiting: 400 }),
+      courses: { [waitlist]: minutes => (minutes === 60 ? 0 : minutes < 20 ? 400 : undefined) },
+    },
+    [],
+  ],
+  [
+    'a waitlist that does not move',
+    { courses: { [waitlist]: () => 10 } },
+    [
+      'warning waitlist_stalled (tenant-7) 30 min: Key tenant-7: the same 10 have been waiting for 30 min or more; parallelism 3 of 10 in use.',
+    ],
+  ],
+  [
+    'slots that nothing runs in',
+    {
+      change: view =>
+        Object.assign(row(view), {
+          state: 'ghost_slots',
+          stateReason: 'slots_claimed',
+          stateSince: new Date(NOON - 20 * MINUTE).toISOString(),
+          ghostSlots: 3,
+        }),
+    },
+    [
+      'warning ghost_slots (tenant-7) 20 min: Key tenant-7: 3 slots are in use and nothing runs in them; 10 wait; parallelism 3 of 10 in use.',
+    ],
+  ],
+  [
+    'waitlists that are read every half an hour: they may have moved in between',
+    {
+      change(view) {
+        rounds(view, round => Object.assign(round, { everySeconds: 1800 }), 'flow_control');
+        row(view).waiting = 400;
+      },
+      courses: { [waitlist]: minutes => (minutes < 31 ? 400 : 0) },
+    },
+    [],
+  ],
+  [
+    'a key that was paused a moment ago',
+    { change: view => Object.assign(row(view), { paused: true }), courses: { [waitlist]: () => 10 } },
+    ['info paused_with_backlog (tenant-7) 0 min: Key tenant-7 is paused: 10 wait.'],
+  ],
+  [
+    'a key that is paused for long',
+    {
+      change: view => Object.assign(row(view), { paused: true }),
+      firstSeen: () => NOON - 90 * MINUTE,
+    },
+    ['warning paused_with_backlog (tenant-7) 90 min: Key tenant-7 is paused for 1 h 30 min or more: 10 wait.'],
+  ],
+  [
+    'a schedule that does not start',
+    { change: view => Object.assign(schedule(view), { state: 'missed', missed: 5, lastStarted: ago(120) }) },
+    [
+      'warning schedule_missed (reports) 120 min: Schedule reports: no message since 10:00:00 UTC; 5 starts missed in the last hour.',
+    ],
+  ],
+  [
+    'a schedule that started again',
+    { change: view => Object.assign(schedule(view), { missed: 2, lastStarted: ago(1) }) },
+    [
+      'warning schedule_missed (reports) 0 min: Schedule reports: 2 starts missed in the last hour; it started again, last at 11:59:00 UTC.',
+    ],
+  ],
+  [
+    'a schedule of which one start was missed, and one late, and which is fine again',
+    { change: view => Object.assign(schedule(view), { missed: 1, late: 1 }) },
+    [],
+  ],
+  [
+    'a schedule whose messages are late',
+    { change: view => Object.assign(schedule(view), { state: 'late', late: 2, lastDelivered: ago(120) }) },
+    [
+      'warning schedule_late (reports) 0 min: Schedule reports: not delivered in time, last delivery at 10:00:00 UTC; 2 starts not delivered in time in the last hour.',
+    ],
+  ],
+  [
+    'a schedule of every minute, of which more than a tenth came late',
+    { change: view => Object.assign(schedule(view), { late: 7, lastDelivered: ago(39) }) },
+    [
+      'warning schedule_late (reports) 0 min: Schedule reports: delivered again, last delivery at 11:21:00 UTC; 7 starts not delivered in time in the last hour.',
+    ],
+  ],
+  [
+    'a schedule of every minute, of which a tenth came late: some retries are usual',
+    { change: view => Object.assign(schedule(view), { late: 6 }) },
+    [],
+  ],
+  [
+    'a schedule of every ten minutes, of which two came late',
+    { change: view => Object.assign(schedule(view), { late: 2, next: ago(-9) }) },
+    [
+      'warning schedule_late (reports) 0 min: Schedule reports: delivered again, last delivery at 11:59:21 UTC; 2 starts not delivered in time in the last hour.',
+    ],
+  ],
+  [
+    'a daily schedule whose messages failed',
+    { change: view => Object.assign(schedule(view), { state: 'failing', lastDelivered: ago(1500), next: ago(-1380) }) },
+    [
+      'warning schedule_late (reports) 0 min: Schedule reports: its last messages failed, last delivery at 2026-03-13 11:00:00 UTC.',
+    ],
+  ],
+  [
+    'a schedule of every minute, of which a message failed',
+    { change: view => Object.assign(schedule(view), { state: 'failing' }) },
+    [],
+  ],
+  [
+    'auto-cancel that stands still',
+    {
+      autoCancel: {
+        breakers: new Map(Object.entries({ errors: true, candidates: false })),
+        isPaused: true,
+        unresolved: new Map([['hung', NOON - 40 * MINUTE]]),
+      },
+    },
+    [
+      'critical cancel_unresolved (hung) 40 min: A cancel by the rule hung has had no known outcome for 40 min.',
+      'warning breaker_open (errors) 0 min: The breaker errors is open: nothing is cancelled until an operator resets it.',
+      'info auto_cancel_paused 0 min: Auto-cancel is paused: nothing is cancelled until an operator resumes it.',
+    ],
+  ],
+];

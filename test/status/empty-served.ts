@@ -1,0 +1,29 @@
+import { systemClock } from '../../src/kit/clock.ts';
+import type { Served } from '../../src/status/served.ts';
+import { overview, row } from './page/fixtures/overview.ts';
+
+/** What the port answers from where an agent has one account and nothing to say. */
+export const emptyServed: Served = {
+  version: '1.2.3',
+  externalUrl: null,
+  accounts: ['a'],
+  exposition: async () => ({ contentType: 'text/plain', body: Buffer.from('# EOF\n') }),
+  status: () => [],
+  overview: async () => overview([row('a')]),
+  account: () => undefined,
+  history: async () => undefined,
+  autoCancel: async () => {
+    throw new Error('not given');
+  },
+  agent: async () => {
+    throw new Error('not given');
+  },
+  explain: async () => [],
+  journal: async () => [],
+  alerts: () => [],
+  command: async () => ({ ok: true }),
+  reload: async () => ({ changed: [] }),
+  reloadFaults: () => [],
+  watch: () => () => false,
+  clock: systemClock,
+};

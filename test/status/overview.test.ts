@@ -1,0 +1,277 @@
+import { describe, expect, it } from 'vitest';
+import { createAccountMeter } from '../../src/metrics/own.ts';
+import type { Viewed } from '../../src/status/account.ts';
+import { Overview, OverviewQuery } from '../../src/status/api/overview.ts';
+import { NOT_SHARED, type Problem } from '../../src/status/api/parts.ts';
+import { type All, overview } from '../../src/status/overview.ts';
+import { createRows, type KeptRows, type Row } from '../../src/status/overview-rows.ts';
+import { complete, dlqFacts, selection } from '../support/shown-facts.ts';
+import { loadedFrom } from '../support/view-scene.ts';
+
+const NOW = Date.UTC(2026, 0, 1, 12);
+
+const problem = (account: string | null, severity: Problem['severity'], since: string): Problem => ({
+  account,
+  kind: 'dlq_growing',
+  severity,
+  subject: null,
+  since: `2026-01-01T${since}:00.000Z`,
+  text: 'It grows.',
+  runbook: null,
+});
+
+function row(account: string, more: Partial<Row['row']> = {}, problems: Problem[] = []): Row {
+  return {
+    up: true,
+    problems,
+    row: {
+      account,
+      state: 'ok',
+      data: 'fresh',
+      dataAt: null,
+      problems: problems.length,
+      worst: problems[0] ?? null,
+      deadLetters: null,
+      deadLettersChange: null,
+      oldestEntered: null,
+      delivered: null,
+      finished: null,
+      waiting: null,
+      inFlight: null,
+      labels: {},
+      ...NOT_SHARED,
+      ...more,
+    },
+  };
+}
+
+const change = (by: number) => ({ by, overSeconds: 3600 });
+
+const ROWS = [
+  row('calm', { deadLetters: 0, waiting: 3, deadLettersChange: change(-2), labels: { team: 'Orders' } }),
+  row('new', { state: 'unknown', data: 'not_read' }),
+  row('late', { state: 'warning', deadLetters: 7, delivered: 0.5, oldestEntered: '2026-01-01T10:00:00.000Z' }, [
+    problem('late', 'warning', '10:00'),
+  ]),
+  row('broken', { state: 'critical', delivered: 0.99 }, [problem('broken', 'critical', '11:00')]),
+  row('later', { state: 'warning', deadLetters: 900, oldestEntered: '2026-01-01T09:00:00.000Z' }, [
+    problem('later', 'warning', '11:00'),
+    problem('later', 'info', '08:00'),
+  ]),
+  row('Busy', { waiting: 40, deadLetters: 7, deadLettersChange: change(5), labels: { team: 'billing' } }),
+];
+
+const ask = (query: object = {}, all: Partial<All> = {}) =>
+  overview(
+    { rows: ROWS, alerts: [], agentProblems: [], version: '1.2.3', now: NOW, ...all },
+    OverviewQuery.parse(query),
+  );
+
+const names = (query: object) => ask(query).rows.map(({ account }) => account);
+
+describe('the overview', () => {
+  it.each([
+    ['attention', ['broken', 'late', 'later', 'new', 'Busy', 'calm']],
+    ['account', ['Busy', 'broken', 'calm', 'late', 'later', 'new']],
+    ['deadLetters', ['later', 'Busy', 'late', 'calm', 'broken', 'new']],
+    ['growth', ['Busy', 'calm', 'broken', 'late', 'later', 'new']],
+    ['oldest', ['later', 'late', 'Busy', 'broken', 'calm', 'new']],
+    ['delivered', ['late', 'broken', 'Busy', 'calm', 'later', 'new']],
+    ['waiting', ['Busy', 'calm', 'broken', 'late', 'later', 'new']],
+  ])('sorts by %s, and what is not known comes last', (sort, expected) => {
+    expect(names({ sort })).toEqual(expected);
+  });
+
+  it.each([
+    [{ q: 'LATE' }, ['late', 'later']],
+    [{ q: 'order' }, ['calm']],
+    [{ q: 'BILL' }, ['Busy']],
+    [{ q: '.*' }, []],
+    [{ state: 'warning' }, ['late', 'later']],
+    [{ state: 'ok', q: 'b' }, ['Busy']],
+  ])('%o finds %o', (query, expected) => {
+    expect(names(query)).toEqual(expected);
+    expect(ask(query).matching).toBe(expected.length);
+  });
+
+  it.each([
+    [{ per: 4 }, 1, 2, 4],
+    [{ per: 4, page: 2 }, 2, 2, 2],
+    [{ per: 4, page: 99 }, 2, 2, 2],
+    [{ per: 4, page: 3, q: 'nothing' }, 1, 1, 0],
+    [{ per: 6 }, 1, 1, 6],
+  ])('%o gives page %i of %i with %i rows', (query, page, pages, length) => {
+    const shown = ask(query);
+    expect([shown.page, shown.pages, shown.rows.length]).toEqual([page, pages, length]);
+  });
+
+  it('counts all accounts, whatever is asked for, and lists the worst problems first', () => {
+    const agentProblems = [problem(null, 'warning', '09:30')];
+    const alert = { state: 'firing', labels: { alertname: 'A', account: 'late' }, annotations: {}, value: 1 } as const;
+    const alerts = [alert, { ...alert, state: 'pending' as const }, { ...alert, labels: { alertname: 'B' } }];
+    const shown = ask({ q: 'late' }, { agentProblems, alerts });
+    expect(Overview.parse(shown)).toEqual(shown);
+    expect(shown).toMatchObject({
+      state: 'critical',
+      accounts: { total: 6, up: 6, byState: { critical: 1, warning: 2, unknown: 1, ok: 2 } },
+      deadLetters: 914,
+      problemsTotal: 5,
+      alertsFiring: 2,
+    });
+    expect(shown.problems.map(({ account, severity }) => `${account} ${severity}`)).toEqual([
+      'broken critical',
+      'null warning',
+      'late warning',
+      'later warning',
+      'later info',
+    ]);
+    expect(shown.rows.map(({ account, firing }) => [account, firing])).toEqual([
+      ['late', 1],
+      ['later', 0],
+    ]);
+  });
+
+  it('says that nothing is known before anything was read, and never adds up nothing to 0', () => {
+    expect(ask({}, { rows: [row('new', { state: 'unknown' })] })).toMatchObject({
+      state: 'unknown',
+      deadLetters: null,
+    });
+    expect(ask({}, { rows: [] })).toMatchObject({ state: 'ok', deadLetters: null, page: 1, pages: 1 });
+  });
+});
+
+/** Accounts with one number each, which can be changed, and how often each was asked for it; that takes so many milliseconds. */
+function scene(count: number, takes = 0) {
+  const config = { accounts: [{ name: 'a', baseUrl: 'http://localhost', token: 'x' }] };
+  const [settings] = loadedFrom(config).config.accounts;
+  if (!settings) throw new Error('no account');
+  const values = Array.from({ length: count }, (_, index) => ({ revision: {}, value: index }));
+  const asked = Array.from({ length: count }, () => 0);
+  const viewed = values.map((_, index): Viewed => {
+    const source = {
+      account: `a${index}`,
+      families: [],
+      revision: () => values[index]?.revision,
+      samples: () => new Map(),
+    };
+    const status = { account: `a${index}`, up: true, collectors: [] };
+    const account = {
+      name: `a${index}`,
+      shownStatus: () => status,
+      meter: createAccountMeter({ requests: [], bytes: [], collectors: [] }, () => NOW),
+      budgetRemaining: () => undefined,
+      isTokenRejected: () => undefined,
+      shown() {
+        asked[index] = (asked[index] ?? 0) + 1;
+        for (const end = performance.now() + takes; performance.now() < end; );
+        const messages = values[index]?.value;
+        return { dlq: complete(dlqFacts({ selections: new Map([['all', selection({ messages })]]) })) };
+      },
+    };
+    return {
+      account,
+      settings,
+      autoCancel: undefined,
+      sources: [source],
+      recent: () => [],
+      firstSeen: () => undefined,
+    };
+  });
+  const kept: KeptRows = new WeakMap();
+  const bugs: string[] = [];
+  let now = NOW;
+  return {
+    viewed,
+    kept,
+    asked,
+    now: () => now,
+    wait(ms: number) {
+      now += ms;
+    },
+    set(index: number, value: number) {
+      values[index] = { revision: {}, value };
+    },
+    bugs,
+    rows: createRows(
+      viewed,
+      kept,
+      () => now,
+      (account, error) => void bugs.push(`${account}: ${error}`),
+    ),
+  };
+}
+
+const sizes = (rows: readonly Row[]) => rows.map(({ row }) => row.deadLetters);
+
+describe('rows', () => {
+  it('are made anew for the accounts of which something changed, and for all after a while', async () => {
+    const { rows, asked, set, wait } = scene(3);
+    expect(sizes(await rows())).toEqual([0, 1, 2]);
+    expect(asked).toEqual([1, 1, 1]);
+    set(1, 100);
+    expect(sizes(await rows())).toEqual([0, 100, 2]);
+    expect(asked).toEqual([1, 2, 1]);
+    wait(14_000);
+    await rows();
+    expect(asked).toEqual([1, 2, 1]);
+    wait(1000);
+    await rows();
+    expect(asked).toEqual([2, 3, 2]);
+    // A clock that was set back.
+    wait(-3_600_000);
+    await rows();
+    expect(asked).toEqual([3, 4, 3]);
+  });
+
+  it('are made once for all that ask meanwhile, and others have their turn', async () => {
+    const { rows, asked } = scene(50, 1);
+    let turns = 0;
+    let isOver = false;
+    const tick = () => {
+      turns += 1;
+      if (!isOver) setImmediate(tick);
+    };
+    setImmediate(tick);
+    const [one, other] = await Promise.all([rows(), rows()]);
+    isOver = true;
+    expect(one).toBe(other);
+    expect(asked.every(times => times === 1)).toBe(true);
+    expect(one).toHaveLength(50);
+    expect(turns).toBeGreaterThan(2);
+  });
+
+  it('stay for accounts that are also in the next generation', async () => {
+    const { rows, viewed, kept, asked, now } = scene(2);
+    await rows();
+    const [first] = viewed;
+    if (!first) throw new Error('no account');
+    const next = createRows([first], kept, now, () => undefined);
+    expect(sizes(await next())).toEqual([0]);
+    expect(asked).toEqual([1, 1]);
+  });
+
+  it('of an account that can not be made says so, is told of once, and costs no other account', async () => {
+    const { rows, viewed, bugs, wait, set } = scene(3);
+    const [, broken] = viewed;
+    const { shown: before } = broken?.account ?? {};
+    const breakIt = (with_: unknown) => Object.assign(broken?.account ?? {}, { shown: with_ });
+    breakIt(() => {
+      throw new Error('unheard of');
+    });
+    const all = await rows();
+    wait(60_000);
+    await rows();
+    expect(bugs).toEqual(['a1: Error: unheard of']);
+    expect(sizes(all)).toEqual([0, null, 2]);
+    const [shown] = ask({}, { rows: await rows() }).rows;
+    expect(shown).toMatchObject({
+      account: 'a1',
+      state: 'warning',
+      worst: { kind: 'not_shown', since: new Date(NOW).toISOString() },
+    });
+    expect(Overview.safeParse(ask({}, { rows: all })).error).toBeUndefined();
+    breakIt(before);
+    set(1, 7);
+    expect(sizes(await rows())).toEqual([0, 7, 2]);
+  });
+});

@@ -1,0 +1,204 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { AccountView, ReducedAccountView } from '../../../src/status/api/account.ts';
+import { accountPage } from '../../../src/status/page/account.ts';
+import { distinct, foreignValues, pageValues, unshownFacts } from '../../support/page-values.ts';
+import { context, part, read, strange } from './context.ts';
+import { account, hostile, LONG, reduced, round, unread, withdrawn } from './fixtures/account.ts';
+
+const page = (view: AccountView) => accountPage(view, { ...context, root: '../' }).text;
+
+/** Facts that a page may omit: its own time is in the head, the value of an alert in its summary. */
+const OMITTED = /^(now|alerts\.\d+\.value)$/;
+
+describe('the page of an account', () => {
+  it.each(Object.entries({ account, withdrawn, unread, hostile }))('has only values of the API: %s', (_, view) => {
+    expect(AccountView.parse(view)).toEqual(view);
+    for (const each of [view, distinct(view)]) expect(foreignValues(page(each), each)).toEqual([]);
+    expect(page(view)).not.toMatch(/undefined|NaN|\[object/);
+  });
+
+  it('has all numbers and times of the API', () => {
+    const view = distinct(account);
+    expect(unshownFacts(page(view), view).filter(path => !OMITTED.test(path))).toEqual([]);
+  });
+
+  it('is first what is wrong, then the place of it', () => {
+    const text = read(page(account));
+    const order = [
+      'production : warning',
+      'Problems',
+      'Alerts',
+      'Oldest entered',
+      'Newest event',
+      'Paused keys',
+      'missed',
+      'Rounds:',
+      'today’s budget',
+    ];
+    const places = order.map(words => text.indexOf(words));
+    expect(places).toEqual([...places].sort((one, other) => one - other));
+    expect(places).not.toContain(-1);
+  });
+
+  it('says once for each section why its numbers are not known', () => {
+    const text = page(withdrawn);
+    for (const id of ['dead-letters', 'events', 'flow-control']) {
+      expect(part(text, id).match(/class="tag withdrawn"/g)).toHaveLength(1);
+      expect(read(part(text, id))).toContain('too old to be shown');
+      expect(read(part(text, id))).toMatch(
+        /Last read at 09:08 UTC , 1 h 6 min ago . .*401 Unauthorized . Renew the token/,
+      );
+    }
+    expect(part(text, 'calls')).toContain('class="tag refused"');
+  });
+
+  it('says in one line that a collector is off, and shows nothing of it', () => {
+    const text = page(unread);
+    expect(read(part(text, 'events'))).toContain('The event log is not read: collect.events.enabled is false');
+    expect(pageValues(part(text, 'events'))).toEqual([]);
+    expect(part(text, 'flow-control')).not.toContain('data-chart');
+  });
+
+  it('never says that what is past is next', () => {
+    const of = (nextExpiry: string) => read(page({ ...account, deadLetters: { ...account.deadLetters, nextExpiry } }));
+    expect(of('2026-11-22T10:25:12.000Z')).toContain('Next one expires in 10 min');
+    expect(of('2026-11-22T10:05:12.000Z')).toContain('Next one was to expire 10 min ago');
+  });
+
+  it('says of an alert that was resolved when it ended, not when it began', () => {
+    const alert = { labels: { alertname: 'A' }, annotations: {}, value: 1, startsAt: '2026-11-22T08:15:12.000Z' };
+    const of = (more: Partial<AccountView['alerts'][number]>) =>
+      read(page({ ...account, alerts: [{ ...alert, state: 'firing', ...more }] }));
+    expect(of({})).toContain('began 2 h ago');
+    const resolved = of({ state: 'resolved', endsAt: '2026-11-22T10:05:12.000Z' });
+    expect(resolved).toContain('ended 10 min ago');
+    expect(resolved).not.toContain('began 10 min ago');
+  });
+
+  it.each([
+    ['ok', 'current'],
+    ['partial', 'incomplete'],
+    ['failing', 'fails'],
+    ['stale', 'stale'],
+    ['withdrawn', 'withdrawn'],
+    ['waiting', 'waits for another round'],
+    ['not_due', 'nothing to read yet'],
+    ['not_read', 'not read'],
+  ] as const)('says of a round that is %s: %s', (state, words) => {
+    const failure = { reason: 'network', message: 'connect ECONNREFUSED' };
+    const text = part(
+      page({ ...account, rounds: [round('dlq', 'full', { state, consecutiveFailures: 3, failure })] }),
+      'rounds',
+    );
+    expect(read(text)).toContain(`Dead letters: the whole queue dlq full ${words}`);
+    expect(read(text)).toContain('network : connect ECONNREFUSED 3 in a row Check DNS, proxy and firewall');
+  });
+
+  it('shows what others have named as text', () => {
+    expect(strange(page(hostile))).toEqual([]);
+    expect(strange(`${page(account)}<img src=x onerror=alert(1)>`)).toEqual(['<']);
+    expect(strange('<p onclick="x">')).toEqual(['<p onclick="x">']);
+    expect(page(hostile)).toContain(`<bdi class="name">${LONG}</bdi>`);
+  });
+
+  it('folds away what is beyond the first ten of a breakdown', () => {
+    const text = part(page(hostile), 'dead-letters');
+    expect(text).toContain('<details id="more-by-topic"><summary>41 more</summary>');
+  });
+
+  it('says of times after now, as of a service whose clock is ahead, that they are to come', () => {
+    expect(read(part(page(hostile), 'dead-letters'))).toContain('Oldest entered in 9 d');
+  });
+
+  it('asks charts for families that there are', () => {
+    const metrics = readFileSync(new URL('../../../docs/metrics.md', import.meta.url), 'utf8');
+    const charts = [...page(account).matchAll(/data-chart="([^"]*)"/g)].map(([, text = '']) =>
+      text.replaceAll('&quot;', '"'),
+    );
+    const families = charts.flatMap(text => JSON.parse(text).lines.map((line: { family: string }) => line.family));
+    expect(families.length).toBeGreaterThan(8);
+    for (const family of families) expect(metrics).toContain(`\`${family.replace(/_bucket$/, '')}\``);
+  });
+
+  it('is what it was', async () => {
+    const main = page(unread)
+      .replace(/^.*<main/s, '<main')
+      .replace(/<\/main>.*$/s, '</main>\n');
+    await expect(main).toMatchFileSnapshot('golden/account-unread.txt');
+  });
+});
+
+it('shows keys that are called as what every object has', () => {
+  const [first] = account.flowControl.rows;
+  const names = ['__proto__', 'constructor', 'toString'];
+  const rows = first ? names.map(key => ({ ...first, key })) : [];
+  const page = accountPage({ ...account, flowControl: { ...account.flowControl, rows } }, context).text;
+  for (const name of names) expect(part(page, 'flow-control')).toContain(`<bdi class="name">${name}</bdi>`);
+});
+
+it('does not say that nothing waits on a key beside what waits', () => {
+  const [first] = account.flowControl.rows;
+  const shown = (waiting: number) => {
+    const rows = first ? [{ ...first, state: 'ok' as const, stateReason: 'nothing_waits' as const, waiting }] : [];
+    return part(
+      accountPage({ ...account, flowControl: { ...account.flowControl, rows } }, context).text,
+      'flow-control',
+    );
+  };
+  expect(shown(0)).toContain('nothing waits');
+  expect(shown(2)).not.toContain('nothing waits');
+});
+
+describe('the page of an account, where replicas share the store', () => {
+  const own = 'http://watch-0.watch.svc:10922';
+  const shown = (more: Partial<ReducedAccountView>, databaseAway?: number) =>
+    accountPage({ ...reduced, ...more }, { ...context, root: '../', replica: own, databaseAway }).text;
+  const told = reduced.asOf;
+  it.each<[string, string | null, string | null]>([
+    ['Collected by watch-1:10922 : what is shown is as of 40 s ago .', 'http://watch-1:10922/', told],
+    ['Collected by watch-1:10922 : nothing is known of it yet.', 'http://watch-1:10922/', null],
+    ['No replica collects this account now: what is shown is as of 40 s ago .', null, told],
+    ['No replica collects this account now: nothing is known of it yet.', null, null],
+  ])('says %s', (words, replica, asOf) => {
+    const text = shown({ replica, asOf });
+    expect(read(text)).toContain(words);
+    expect(foreignValues(text, { ...reduced, replica, asOf })).toEqual([]);
+  });
+
+  it('names this replica as the one that collects the account', () => {
+    const held = { ...account, replica: own, holder: 'zero' };
+    const text = read(accountPage(held, { ...context, root: '../', replica: own }).text);
+    expect(text).toContain('Collected by this replica.');
+  });
+
+  it('shows all numbers of the status row and the charts, without the sections of the holder', () => {
+    expect(ReducedAccountView.parse(reduced)).toEqual(reduced);
+    const text = shown({ omitted: { problems: 3, alerts: 21 } });
+    const view = distinct(reduced);
+    expect(unshownFacts(shown(view), view).filter(path => !OMITTED.test(path))).toEqual([]);
+    expect(read(text)).toContain('That replica shows the details, 3 more problems, 21 more alerts.');
+    const charts = (page: string) => [...page.matchAll(/id="(chart-[^"]+)"/g)].map(([, id]) => id);
+    expect(charts(text)).toEqual(charts(page(account)).filter(id => id !== 'chart-calls'));
+    for (const id of ['schedules', 'calls']) expect(text).not.toContain(`#${id}`);
+    expect(read(text)).not.toMatch(/no flow-control keys|The queue is empty/);
+  });
+
+  it('links to the page of the holder if browsers can reach it', () => {
+    const replica = 'http://10.0.0.7:10922';
+    const link = 'href="https://w.example/two/accounts/production"';
+    expect(shown({ replica, publicUrl: 'https://w.example/two', asOf: told })).toContain(link);
+    const text = shown({ replica, asOf: told });
+    expect(text).not.toContain('rel="noreferrer"');
+    expect(read(text)).toContain('Collected by 10.0.0.7:10922');
+  });
+
+  it('says since when the database is away', () => {
+    const text = shown({}, context.now);
+    expect(read(text)).toContain(
+      'database away since 2026-11-22 10:15:12 UTC: counters stand still, and auto-cancel cancels nothing.',
+    );
+  });
+
+  it('says nothing of it where the agent is alone', () => expect(read(page(account))).not.toContain('ollect'));
+});

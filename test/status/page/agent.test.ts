@@ -1,0 +1,58 @@
+import { describe, expect, it } from 'vitest';
+import { AgentView } from '../../../src/status/api/agent.ts';
+import { agentPage } from '../../../src/status/page/agent.ts';
+import { distinct, foreignValues, unshownFacts } from '../../support/page-values.ts';
+import { context, part, read, strange } from './context.ts';
+import { agent, hostileAgent, sharedAgent } from './fixtures/agent.ts';
+
+const page = (view: AgentView) => agentPage(view, context).text;
+
+describe('the page of the agent', () => {
+  it.each(Object.entries({ agent, hostileAgent, sharedAgent }))('has only values of the API: %s', (_, view) => {
+    expect(AgentView.parse(view)).toEqual(view);
+    for (const each of [view, distinct(view)]) expect(foreignValues(page(each), each)).toEqual([]);
+    expect(page(view)).not.toMatch(/undefined|NaN|\[object/);
+    expect(strange(page(view))).toEqual([]);
+  });
+
+  it('has all numbers and times of the API, and places of faults', () => {
+    for (const view of [distinct(agent), distinct(sharedAgent)]) {
+      const missing = unshownFacts(page(view), view);
+      expect(missing.filter(path => !/^now$|^lastReload\.faults/.test(path))).toEqual([]);
+    }
+    expect(read(part(page(agent), 'configuration'))).toContain(
+      'refused /etc/delivery-watch/config.yaml:12:5 unknown key &quot;tokn&quot;',
+    );
+  });
+
+  it.each<[string, AgentView['lastReload']]>([
+    ['It was not reloaded since the agent started.', null],
+    ['It changed nothing.', { at: agent.now, changed: [], faults: [] }],
+    [
+      'The last reload 10:15 UTC , now accounts.production: budget',
+      { at: agent.now, changed: ['accounts.production: budget'], faults: [] },
+    ],
+  ])('says of the last reload: %s', (words, lastReload) =>
+    expect(read(part(page({ ...agent, lastReload }), 'configuration'))).toContain(words),
+  );
+
+  it('shows the configuration as text that keyboards can scroll', () => {
+    expect(page(agent)).toMatch(
+      /<pre class="file" tabindex="0"[^>]*>accounts:\n {2}- name: production\n {4}token: &lt;redacted&gt;/,
+    );
+  });
+
+  it('says who shares the accounts, and nothing of it where the agent is alone', () => {
+    expect(page(agent)).not.toContain('id="replicas"');
+    const text = read(part(page(sharedAgent), 'replicas'));
+    expect(text).toMatch(
+      /Replicas 3 lease of 15 s Accounts here 66 of 3 accounts Without a replica 1 billing Database away since/,
+    );
+    expect(text).toMatch(
+      /Last hand-over 6 min ago got staging , eu-1 , eu-2 , eu-3 , eu-4 and 1 more; gave production away/,
+    );
+    expect(text).toContain('watch-1.watch.svc:10922 this one');
+    expect(page(sharedAgent)).toContain('href="https://watch.example.com/two/agent"');
+    expect(page(hostileAgent)).not.toContain('href="javascript');
+  });
+});

@@ -1,0 +1,87 @@
+import { describe, expect, it } from 'vitest';
+import { AutoCancelView } from '../../../src/status/api/auto-cancel.ts';
+import { autoCancelPage } from '../../../src/status/page/auto-cancel.ts';
+import { distinct, foreignValues, unshownFacts } from '../../support/page-values.ts';
+import { context, part, read, strange } from './context.ts';
+import { autoCancel, hostileAutoCancel, off } from './fixtures/auto-cancel.ts';
+
+const page = (view: AutoCancelView, more: Partial<typeof context> = {}) =>
+  autoCancelPage(view, { ...context, ...more }).text;
+const ALLOWED = { lifecycle: true, caller: 'alice' };
+const quiet: AutoCancelView = {
+  ...autoCancel,
+  accounts: autoCancel.accounts.map(each => ({ ...each, paused: null, breakers: [] })),
+};
+
+describe('the page of auto-cancel', () => {
+  it.each(Object.entries({ autoCancel, off, hostileAutoCancel }))('has only values of the API: %s', (_, view) => {
+    expect(AutoCancelView.parse(view)).toEqual(view);
+    for (const each of [view, distinct(view)]) expect(foreignValues(page(each, ALLOWED), each)).toEqual([]);
+    expect(page(view)).not.toMatch(/undefined|NaN|\[object/);
+  });
+
+  it('has all numbers and times of the API', () => {
+    const view = distinct(autoCancel);
+    expect(unshownFacts(page(view), view)).toEqual(['now']);
+  });
+
+  it.each<[string, AutoCancelView]>([
+    ['Off: nothing is judged by rules, and nothing is sent', { ...quiet, mode: 'off' }],
+    ['Plans only: nothing is sent', { ...quiet, mode: 'plan' }],
+    ['Plans only: nothing is sent', { ...quiet, rules: quiet.rules.slice(1) }],
+    ['Waits for approval: nothing is sent without an operator', quiet],
+    ['Cancels what its rules call stuck', { ...quiet, rules: quiet.rules.map(rule => ({ ...rule, mode: 'enforce' })) }],
+    ['Stopped by the stop file: nothing is sent', { ...quiet, stopFile: { path: 'STOP', present: true } }],
+    [
+      'Paused in 1 account: nothing is sent there',
+      { ...quiet, accounts: autoCancel.accounts.map(each => ({ ...each, breakers: [] })) },
+    ],
+    ['A breaker is open in 1 account: nothing is sent there', autoCancel],
+  ])('says first: %s', (sentence, view) => expect(read(page(view))).toContain(`Auto-cancel — ${sentence} `));
+
+  it('shows predicates as explain does, each with a word', () => {
+    const text = read(part(page(autoCancel), 'candidates'));
+    expect(text).toContain('in_progress_for yes 57h at least 48h');
+    expect(text).toContain('idle_for unknown no event is known at least 1h');
+    expect(text).toContain('callback_state no in_progress none');
+    expect(text).toContain(
+      'Rule old-and-unreported (shadowed by the rule above): not stuck , because of state_is_reported',
+    );
+    expect(text).toContain('It waits for the approval of an operator. awaiting_approval');
+  });
+
+  it('shows who paused, when and why, and which breaker is open', () => {
+    const text = read(part(page(autoCancel), 'brakes'));
+    expect(text).toContain('paused by alice since 2026-11-19 10:15 UTC , 3 d ago : deploy');
+    expect(text).toContain('candidates open since 15 min ago : 31 candidates: more than 25');
+    expect(text).toContain('reset-breaker candidates');
+  });
+
+  it('has buttons where the port knows who asks, and POST routes are on', () => {
+    const text = page(autoCancel, ALLOWED);
+    const buttons = [...text.matchAll(/data-command="(\w+)" data-action="(\w*)"/g)].map(([, command, action]) => [
+      command,
+      action,
+    ]);
+    expect(buttons).toEqual([
+      ['pause', ''],
+      ['resume', ''],
+      ['approve', '3b9d0c4e11aa22bb'],
+    ]);
+    expect(text).toContain('data-commands="api/v1/auto-cancel/"');
+  });
+
+  it.each([
+    [{}, 'server.lifecycle is false'],
+    [{ lifecycle: true }, 'the port does not know who asks'],
+  ])('has none where access is %j, says why, and gives the command', (access, why) => {
+    const text = page(autoCancel, access);
+    expect(text).not.toMatch(/<button|<dialog/);
+    expect(read(text)).toContain(why);
+    for (const command of ['approve 3b9d0c4e11aa22bb', 'pause --reason TEXT', 'resume --reason TEXT']) {
+      expect(read(text)).toContain(`delivery-watch auto-cancel ${command} --config FILE`);
+    }
+  });
+
+  it('shows what others have named as text', () => expect(strange(page(hostileAutoCancel, ALLOWED))).toEqual([]));
+});

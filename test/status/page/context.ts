@@ -1,0 +1,87 @@
+import type { PageContext } from '../../../src/status/page/layout.ts';
+import { NOW } from './fixtures/overview.ts';
+
+export const context: PageContext = {
+  root: '',
+  assets: 'assets/0f3a/',
+  version: '1.2.3',
+  now: NOW,
+  lifecycle: false,
+  caller: undefined,
+};
+
+/** What people read: no markup, entities as they are written. */
+export const read = (text: string) => text.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ');
+
+/** All that is in an element with this id, up to the next one of its name. */
+export const part = (page: string, id: string) => page.split(`<section id="${id}"`)[1]?.split('</section>')[0] ?? '';
+
+const OURS = [
+  ...[
+    '!doctype',
+    'html',
+    'head',
+    'meta',
+    'title',
+    'link',
+    'script',
+    'noscript',
+    'body',
+    'header',
+    'main',
+    'footer',
+    'nav',
+    'section',
+  ],
+  ...[
+    'a',
+    'b',
+    'bdi',
+    'br',
+    'code',
+    'data',
+    'dd',
+    'details',
+    'dialog',
+    'div',
+    'dl',
+    'dt',
+    'figcaption',
+    'figure',
+    'form',
+    'button',
+  ],
+  ...[
+    'h1',
+    'h2',
+    'h3',
+    'input',
+    'label',
+    'li',
+    'meter',
+    'ol',
+    'p',
+    'pre',
+    'small',
+    'span',
+    'summary',
+    'table',
+    'caption',
+    'thead',
+  ],
+  ...['tbody', 'tr', 'th', 'td', 'time', 'ul'],
+];
+
+/** Markup of a page that is not ours: elements and attributes that words of others would have made. */
+export function strange(page: string): string[] {
+  const tags = [...page.matchAll(/<\/?([^\s>/]*)((?:\s+[\w-]+(?:="[^"]*")?)*)\s*\/?>|</g)];
+  return tags.flatMap(([text, name, attributes = '']) => {
+    const isOurs =
+      name !== undefined &&
+      OURS.includes(name.toLowerCase()) &&
+      !/\s(on\w+|style)\b(?==)/.test(attributes.replace(/"[^"]*"/g, '""'));
+    const isOwnScript = name !== 'script' || attributes === '' || /src="(\.\.\/)?assets\//.test(attributes);
+    const isSafeLink = !/(href|src)="\s*(javascript|data:text)/i.test(attributes);
+    return isOurs && isOwnScript && isSafeLink ? [] : [text];
+  });
+}

@@ -1,0 +1,103 @@
+import { describe, expect, it } from 'vitest';
+import { age, duration } from '../../../src/status/page/assets/age.js';
+import {
+  ago,
+  at,
+  bytesText,
+  change,
+  count,
+  grouped,
+  lasting,
+  percent,
+  plural,
+} from '../../../src/status/page/format.ts';
+
+const NOW = Date.parse('2026-11-22T10:03:12.000Z');
+
+describe('numbers', () => {
+  it.each([
+    [0, '0'],
+    [999, '999'],
+    [1000, '1,000'],
+    [1_234_567, '1,234,567'],
+    [-12_345, '−12,345'],
+    [1234.5678, '1,234.57'],
+    [9_007_199_254_740_991, '9,007,199,254,740,991'],
+  ])('%d is written %s', (number, text) => expect(grouped(number)).toBe(text));
+
+  it.each([
+    [1, '100 %'],
+    [0.99999, '99.99 %'],
+    [0.29, '29 %'],
+    [0.992, '99.2 %'],
+    [0.00001, '< 0.01 %'],
+    [0, '0 %'],
+  ])('a share of %d is %s: all and none are said only of all and none', (ratio, text) =>
+    expect(percent(ratio)).toBe(text),
+  );
+
+  it.each([
+    [0, '0 B'],
+    [999, '999 B'],
+    [1200, '1.2 kB'],
+    [85_400_000, '85 MB'],
+    [3e15, '3,000 TB'],
+  ])('%d bytes are %s', (bytes, text) => expect(bytesText(bytes)).toBe(text));
+
+  it('count things', () => {
+    expect(plural(1, 'problem')).toBe('1 problem');
+    expect(plural(1200, 'entry', 'entries')).toBe('1,200 entries');
+  });
+});
+
+describe('times', () => {
+  it.each([
+    [0, '0 s'],
+    [0.012, '12 ms'],
+    [0.00001, '1 ms'],
+    [4.25, '4.2 s'],
+    [59.9, '59 s'],
+    [60, '1 min'],
+    [90, '1 min 30 s'],
+    [11_520, '3 h 12 min'],
+    [3601, '1 h'],
+    [183_600, '2 d 3 h'],
+    [-90, '−1 min 30 s'],
+  ])('%d seconds are %s', (seconds, text) => expect(duration(seconds)).toBe(text));
+
+  it.each([
+    [0, 'now'],
+    [-400, 'now'],
+    [12_000, '12 s ago'],
+    [754_000, '12 min ago'],
+    [11_520_000, '3 h 12 min ago'],
+    [-300_000, 'in 5 min'],
+  ])('%d ms before now is %s', (before, text) => expect(age(NOW - before, NOW)).toBe(text));
+});
+
+describe('values of pages', () => {
+  it('contain the exact value of the API', () => {
+    expect(count(12_345).text).toBe('<data value="12345">12,345</data>');
+    expect(lasting(0.25).text).toBe('<data value="0.25">250 ms</data>');
+    expect(ago('2026-11-22T06:51:12.000Z', NOW).text).toBe(
+      '<time datetime="2026-11-22T06:51:12.000Z" title="2026-11-22 06:51:12 UTC" data-ago>3 h 12 min ago</time>',
+    );
+    expect(change({ by: -3, overSeconds: 3600 }).text).toBe(
+      '<span class="change down"><data value="-3">−3</data> <small>in <data value="3600">1 h</data></small></span>',
+    );
+  });
+
+  it('say the day of a time that is not today', () => {
+    expect(at('2026-11-22T09:58:00.000Z', NOW).text).toContain('>09:58 UTC</time>');
+    expect(at('2026-11-21T09:58:00.000Z', NOW).text).toContain('>2026-11-21 09:58 UTC</time>');
+  });
+
+  it('are a dash where nothing is known, which a screen reader says in words', () => {
+    const unknown =
+      '<data value=""><span class="none" aria-hidden="true">—</span><span class="hidden">not known</span></data>';
+    for (const written of [count(null), ago(null, NOW), at(null, NOW), lasting(null)]) {
+      expect(written.text).toBe(unknown);
+    }
+    expect(change(null).text).toBe(unknown);
+  });
+});

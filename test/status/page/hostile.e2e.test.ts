@@ -1,0 +1,189 @@
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { CommandAnswer, OperatorCommand } from '../../../src/model/operator-command.ts';
+import type { AutoCancelView } from '../../../src/status/api/auto-cancel.ts';
+import type { HistoryView } from '../../../src/status/api/history.ts';
+import { PASSWORD, serve, USERS } from '../../http/protected-server.ts';
+import { hasChromium, launchBrowser, visit } from '../../support/browser.ts';
+import { eventually } from '../../support/eventually.ts';
+import { account, hostile } from './fixtures/account.ts';
+import { hostileAgent } from './fixtures/agent.ts';
+import { autoCancel, hostileAutoCancel } from './fixtures/auto-cancel.ts';
+import { HOSTILE, NOW, overview, row, TROUBLED } from './fixtures/overview.ts';
+
+const httpCredentials = { username: 'alice', password: PASSWORD };
+const LIFECYCLE = { lifecycle: true };
+
+const MORE = [
+  ...HOSTILE,
+  '</script><script>alert(2)</script>',
+  '<!--',
+  ']]>',
+  '&lt;img src=x onerror=alert(3)&gt;',
+  '</title><svg onload=alert(4)>',
+  '" data-live data-command="approve" onfocus="alert(5)" autofocus x="',
+  '{color:red}</style><style>*{background:url(//x.example)}',
+  'data:text/html,<script>alert(6)</script>',
+  '__proto__',
+  'constructor',
+  'toString',
+  '\u0000\u2066\u202e\u2028\ud800',
+];
+
+const alertOf = (text: string) => ({
+  state: 'firing' as const,
+  labels: { alertname: text, account: text, severity: text, [text]: text },
+  annotations: { summary: text, runbook_url: text },
+  value: 1,
+});
+
+/** Two samples of series that are called so. */
+const history = (names: readonly string[]): HistoryView => ({
+  now: new Date(NOW).toISOString(),
+  account: 'a',
+  keptFor: '48h',
+  times: [NOW / 1000 - 120, NOW / 1000 - 60],
+  series: names.flatMap(name => [
+    {
+      family: 'delivery_flow_control_waitlist_size',
+      labels: { flow_control_key: name },
+      values: [1, Number.MAX_SAFE_INTEGER],
+    },
+    { family: 'delivery_events_total', labels: { state: name }, values: [1, null] },
+    { family: 'delivery_message_time_to_deliver_seconds_bucket', labels: { le: name }, values: [-5, 5] },
+  ]),
+});
+
+describe.skipIf(!hasChromium)('in a browser', () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await launchBrowser();
+  });
+  afterAll(() => browser.close());
+
+  it('nothing that others have named runs, leads elsewhere or breaks a page', async () => {
+    const [first] = account.flowControl.rows;
+    const { server } = await serve(
+      USERS,
+      {
+        externalUrl: 'https://dw.example.com',
+        overview: async () => ({
+          ...overview(MORE.map(text => row(text, { labels: { [text]: text }, worst: TROUBLED.problems[0] ?? null }))),
+          problems: MORE.map(text => ({
+            account: text,
+            kind: 'dlq_growing' as const,
+            severity: 'warning' as const,
+            subject: text,
+            since: null,
+            text,
+            runbook: text,
+          })),
+          alerts: MORE.map(alertOf),
+        }),
+        account: () => ({
+          ...hostile,
+          account: 'a',
+          alerts: MORE.map(alertOf),
+          labels: Object.fromEntries(MORE.map(text => [text, text])),
+          flowControl: {
+            ...account.flowControl,
+            rows: first ? MORE.map(key => ({ ...first, key, waiting: 1e308, saturation: -1 })) : [],
+          },
+        }),
+        history: async () => history(MORE),
+        autoCancel: async () => hostileAutoCancel,
+        agent: async () => ({
+          ...hostileAgent,
+          notifiers: MORE.map(name => ({ name, kind: name, outcomes: { [name]: 3 } })),
+        }),
+        reloadFaults: () => MORE.map(message => ({ file: message, message })),
+      },
+      LIFECYCLE,
+    );
+    for (const path of [
+      '/',
+      '/accounts/a',
+      '/auto-cancel',
+      '/agent',
+      `/?q=${encodeURIComponent('"><script>alert(7)</script>')}`,
+    ]) {
+      const { page, complaints, foreign } = await visit(browser, server.url + path, { httpCredentials });
+      if (path === '/accounts/a') await page.locator('figure:not(.empty) canvas').first().waitFor();
+      const links = await page.locator('a[href]').evaluateAll(all => all.map(each => each.getAttribute('href') ?? ''));
+      expect(links.filter(link => /^\s*(javascript|data|vbscript):/i.test(link))).toEqual([]);
+      expect(await page.locator('script:not([src]), [onfocus], [onload], [onerror], svg, img').count()).toBe(0);
+      const looks = await page.locator('[class]').evaluateAll(all => all.map(each => each.getAttribute('class') ?? ''));
+      expect(looks.filter(look => !/^[a-z0-9_ -]*$/.test(look))).toEqual([]);
+      expect([path, complaints, foreign]).toEqual([path, [], []]);
+    }
+  });
+
+  it('the callback that is shown is the one that is cancelled, once, whatever changes meanwhile', async () => {
+    const [one] = autoCancel.candidates;
+    if (!one) throw new Error('there is no candidate');
+    const ofNumber = (number: number) => ({
+      ...one,
+      dlqId: `1763640-c${number}`,
+      action: `action-${number}`,
+    });
+    let candidates: AutoCancelView['candidates'] = [ofNumber(1), ofNumber(2)];
+    const commands: OperatorCommand[] = [];
+    let answer = Promise.withResolvers<CommandAnswer>();
+    let isChanged = false;
+    const { server } = await serve(
+      USERS,
+      {
+        autoCancel: async () => ({ ...autoCancel, tracked: candidates.length, candidates }),
+        command: async command => {
+          commands.push(command);
+          return answer.promise;
+        },
+        watch: () => () => {
+          const was = isChanged;
+          isChanged = false;
+          return was;
+        },
+      },
+      LIFECYCLE,
+    );
+    const { page, complaints } = await visit(browser, `${server.url}/auto-cancel`, { httpCredentials });
+    await page.locator('#live[data-live-state="live"]').waitFor();
+    const approve = (number: number) => page.locator(`button[data-action="action-${number}"]`);
+    const about = page.locator('#command .command-about');
+    const yes = page.locator('#command [data-yes]');
+    await approve(2).click();
+    expect(await about.textContent()).toContain('1763640-c2');
+
+    // The list changes while the dialog is open.
+    candidates = [ofNumber(2), ofNumber(3), ofNumber(1)];
+    isChanged = true;
+    await approve(3).waitFor();
+    expect(await about.textContent()).toContain('1763640-c2');
+    await yes.dblclick();
+    await eventually(() => expect(commands).toHaveLength(1));
+    expect(commands[0]).toMatchObject({ kind: 'approve', action: 'action-2', by: 'alice' });
+    await page.keyboard.press('Enter');
+
+    // It is closed before there is an answer, and another one is opened: the answer is not about that.
+    await page.locator('#command [data-no]').click();
+    await approve(1).click();
+    answer.resolve({ ok: false, why: 'it has gone' });
+    await page.locator('#command-answer').filter({ hasText: 'it has gone' }).waitFor();
+    expect(await about.textContent()).toContain('1763640-c1');
+    expect(await page.locator('#command [role=alert]').isVisible()).toBe(false);
+    expect(commands).toHaveLength(1);
+
+    answer = Promise.withResolvers<CommandAnswer>();
+    await yes.click();
+    await eventually(() => expect(commands).toHaveLength(2));
+    await page.locator('#command [data-no]').click();
+    await approve(3).click();
+    answer.resolve({ ok: true });
+    await page.locator('#command-answer').filter({ hasText: 'Approved' }).waitFor();
+    expect(await page.locator('#command').evaluate(dialog => dialog.hasAttribute('open'))).toBe(true);
+    expect(await about.textContent()).toContain('1763640-c3');
+    expect(commands.map(command => 'action' in command && command.action)).toEqual(['action-2', 'action-1']);
+    // The answer 409 is one that the browser tells its console of.
+    expect(complaints.filter(text => !text.includes('409'))).toEqual([]);
+  });
+});

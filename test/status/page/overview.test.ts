@@ -1,0 +1,220 @@
+import { describe, expect, it } from 'vitest';
+import { type Overview, OverviewQuery } from '../../../src/status/api/overview.ts';
+import { PROBLEM_KINDS } from '../../../src/status/api/parts.ts';
+import type { PageContext } from '../../../src/status/page/layout.ts';
+import { type OverviewAsk, overviewPage, verdictOf } from '../../../src/status/page/overview.ts';
+import { distinct, foreignValues, unshownFacts } from '../../support/page-values.ts';
+import { before, HOSTILE, NOW, overview, row, TROUBLED } from './fixtures/overview.ts';
+
+const context: PageContext = {
+  root: '',
+  assets: 'assets/0f3a/',
+  version: '1.2.3',
+  now: NOW,
+  lifecycle: false,
+  caller: undefined,
+};
+
+const page = (view: Overview, query: Partial<OverviewQuery> = {}, faults: OverviewAsk['faults'] = []) =>
+  overviewPage(view, context, { query: { ...OverviewQuery.parse({}), ...query }, faults }).text;
+
+/** What people read: no markup, entities as they are written. */
+const read = (text: string) => text.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ');
+
+describe('the first line', () => {
+  const [critical, , warning] = TROUBLED.problems;
+  if (!critical || !warning) throw new Error('the fixture has too few problems');
+  const two = [
+    row('a', { state: 'critical', worst: critical }),
+    row('b', { state: 'warning', worst: warning }),
+    row('c'),
+  ];
+  const alertsOf = (...severities: string[]): Overview['alerts'] =>
+    severities.map(severity => ({ state: 'firing', labels: { alertname: 'A', severity }, annotations: {}, value: 1 }));
+  it.each<[string, Overview]>([
+    ['All right', overview([row('a'), row('b')])],
+    ['2 problems in 2 accounts, 1 critical', overview(two)],
+    ['1 problem in 1 account, 1 critical', overview(two.slice(0, 1).concat(row('c')))],
+    ['1 problem, 1 critical', overview(two.slice(0, 1))],
+    ['1 problem', overview([row('a', { state: 'warning', worst: { ...warning, account: null } })])],
+    [
+      '2,500 problems in 2 accounts, at least 1 critical',
+      overview(two.slice(0, 1), {
+        problemsTotal: 2500,
+        accounts: { total: 3, up: 1, byState: { critical: 1, warning: 1, unknown: 0, ok: 1 } },
+      }),
+    ],
+    ['Nothing read yet', overview([row('a', { state: 'unknown' })])],
+    ['Nothing read yet of 1 account', overview([row('a', { state: 'unknown' }), row('b')])],
+    ['2 alerts firing', overview([row('a', { state: 'warning' })], { alertsFiring: 2 })],
+    ['2 alerts firing', overview([row('a')], { alerts: alertsOf('warning', 'info'), alertsFiring: 2 })],
+    ['All right', overview([row('a')], { alerts: alertsOf('info'), alertsFiring: 1 })],
+    [
+      '1 account not up',
+      overview([row('a'), row('b')], {
+        accounts: { total: 2, up: 1, byState: { critical: 0, warning: 0, unknown: 0, ok: 2 } },
+      }),
+    ],
+  ])('is %j', (words, view) => {
+    expect(verdictOf(view)).toBe(words);
+    expect(page(view)).toContain(`<title>${words} · delivery-watch</title>`);
+  });
+
+  it('calls remarks no problems', () => {
+    const { worst } = row('a', { worst: { ...warning, severity: 'info' } });
+    const text = read(page(overview([row('a', { worst })])));
+    expect(text).toMatch(/All right .* Worth knowing/);
+    expect(text).not.toContain('Problems');
+  });
+
+  it('names the newest problem that is more than a remark, and its start', () => {
+    expect(read(page(TROUBLED))).toContain(
+      '6 problems in 6 accounts, 2 critical — newest: service down since 10:10 UTC',
+    );
+    const [first] = TROUBLED.problems;
+    const one = overview([row('a', { state: 'critical', worst: first ?? null })]);
+    expect(read(page(one))).toMatch(/1 problem, 1 critical — since \d\d:\d\d UTC/);
+    expect(read(page(overview([row('a')])))).not.toContain('since');
+  });
+});
+
+describe('the page', () => {
+  it('has only values of the API, and those of each row', () => {
+    for (const view of [TROUBLED, distinct(TROUBLED)]) expect(foreignValues(page(view), view)).toEqual([]);
+    const view = distinct(TROUBLED);
+    const missing = unshownFacts(page(view), view).join('\n');
+    expect(missing).not.toMatch(/^(deadLetters|accounts\.up|problems\.0\.since|alerts\.1\.startsAt)$/m);
+    expect(missing).not.toMatch(/^rows\.\d+\.(deadLetters|waiting|dataAt)$/m);
+    expect(page(TROUBLED)).not.toMatch(/undefined|NaN|\[object/);
+  });
+
+  it('names the replica that holds an account and the age of its report', () => {
+    const told = (seconds: number) => new Date(NOW - seconds * 1000).toISOString();
+    const [one, two] = ['http://watch-0.watch.svc:10922', 'http://watch-1.watch.svc:10922'];
+    const rows = [
+      row('here', { replica: one }),
+      row('there', { replica: two, asOf: told(40) }),
+      row('nowhere', { asOf: told(300) }),
+      row('never'),
+    ];
+    const view = overview(rows, { replicas: 2 });
+    const ofOne = (shown: Overview) =>
+      overviewPage(shown, { ...context, replica: one }, { query: OverviewQuery.parse({}), faults: [] }).text;
+    const text = read(ofOne(view));
+    expect(text).toContain('2 replicas');
+    expect(text).toContain('watch-0.watch.svc:10922 this one');
+    expect(text).toContain('watch-1.watch.svc:10922 reported 40 s ago');
+    expect(text).toContain('none reported 5 min ago');
+    expect(text).toContain('none nothing reported');
+    expect(read(page(overview(rows)))).not.toContain('watch-0');
+    expect(foreignValues(ofOne(view), view)).toEqual([]);
+  });
+
+  it('says of what is not known that it is not: it shows no number', () => {
+    const text = page(
+      overview([row('a', { state: 'unknown', data: 'not_read', deadLetters: null, waiting: null, dataAt: null })]),
+    );
+    expect(read(text)).toMatch(/no data yet a — not known .* not read yet — not known/);
+  });
+
+  it('says over which time messages are counted where that is no hour', () => {
+    const text = (overSeconds: number, by = 717) =>
+      read(page(overview([row('a', { delivered: 0.9957, finished: { by, overSeconds } })])));
+    expect(text(377)).toContain('99.57 % of 717 in 6 min');
+    expect(text(3541)).toMatch(/99\.57 % of 717 3 /);
+    expect(text(377, 0)).toContain('none ended');
+  });
+
+  it('lets no name be markup, and links it as a whole', () => {
+    const text = page(overview(HOSTILE.map(name => row(name, { labels: { x: name } }))));
+    expect(text.match(/<script/g)).toEqual(['<script']);
+    expect(text).not.toContain('<img');
+    for (const name of HOSTILE) {
+      expect(text).toContain(`href="accounts/${encodeURIComponent(name).replaceAll("'", '&#39;')}"`);
+    }
+    expect(text).toContain('<bdi class="name">\u202egnihtemos\u202c</bdi>');
+  });
+
+  it('links runbooks of alerts to the web alone, and its own to itself', () => {
+    const text = page(TROUBLED);
+    expect(text).toContain('href="https://runbooks.example.com/DlqGrowing"');
+    expect(text).not.toContain('href="javascript');
+    expect(text).toContain('href="runbooks/DeliveryTokenRejected"');
+  });
+
+  it('shows which alerts are silenced and where the configuration is refused', () => {
+    const faults = [{ file: 'c.yaml', line: 3, column: 7, message: 'accounts: <b>bad</b>' }];
+    const text = read(page(TROUBLED, {}, faults));
+    expect(text).toMatch(/DlqGrowing nightly filter= payments silenced planned migration until noon/);
+    expect(text).toMatch(
+      /The new configuration was refused; the one before is in use .* c\.yaml:3:7 accounts: &lt;b&gt;bad/,
+    );
+    expect(read(page(TROUBLED))).not.toContain('configuration');
+  });
+
+  it('has a word of its own for each kind of problem and each state of data', () => {
+    const [first] = TROUBLED.problems;
+    if (!first) throw new Error('the fixture has no problem');
+    const words = PROBLEM_KINDS.map(kind => {
+      const view = overview([], { problems: [{ ...first, kind }], problemsTotal: 1, state: 'warning' });
+      return /class="tag [^"]*">([^<]+)</.exec(page(view))?.[1];
+    });
+    expect(new Set(words).size).toBe(PROBLEM_KINDS.length);
+    const states = (['fresh', 'partial', 'stale', 'withdrawn', 'not_read'] as const).map(
+      data => /class="tag ([^"]*)">([^<]+)</.exec(page(overview([row('a', { data })])))?.slice(1) ?? [],
+    );
+    expect(states.map(([look, word]) => `${look}: ${word}`)).toEqual([
+      'undefined: undefined',
+      'partial: incomplete',
+      'stale: stale',
+      'withdrawn: withdrawn',
+      'unread: not read yet',
+    ]);
+  });
+
+  it('has links to other pages and orders that keep what is looked for', () => {
+    const view = overview([row('a')], {
+      accounts: { ...TROUBLED.accounts, total: 250 },
+      matching: 250,
+      page: 2,
+      pages: 3,
+    });
+    const text = page(view, { q: 'pay & go', state: 'warning', sort: 'oldest', page: 2 });
+    expect(read(text)).toContain('101 to 101 of 250 accounts');
+    expect(text).toContain('rel="next" href="?q=pay+%26+go&amp;state=warning&amp;sort=oldest&amp;page=3"');
+    expect(text).toContain('rel="prev" href="?q=pay+%26+go&amp;state=warning&amp;sort=oldest"');
+    expect(text).toContain('<a href="?q=pay+%26+go&amp;state=warning&amp;sort=deadLetters">Dead letters</a>');
+    expect(text).toContain('value="pay &amp; go"');
+    expect(text).toContain('<option value="warning" selected>');
+    expect(text).toMatch(/aria-sort="descending"><a [^>]*>Oldest</);
+  });
+
+  it('says when nothing is like what is looked for', () => {
+    const view = overview([], { accounts: TROUBLED.accounts, matching: 0, pages: 0 });
+    expect(page(view, { q: 'x' })).toContain('No account is like that. <a href="./">Show all</a>');
+  });
+
+  it('has no search, order and pages where there is one account', () => {
+    const text = page(overview([row('a', { oldestEntered: before(60) })]));
+    expect(text).not.toMatch(/<form|class="pager"|aria-sort|<h2>Problems|<h2>Firing/);
+    expect(read(text)).toContain('1 of 1 account up · 12 dead letters · 0 alerts firing');
+  });
+
+  it('has headings in order, one of the first rank, and neither scripts nor styles in it', () => {
+    const text = page(TROUBLED);
+    expect([...text.matchAll(/<h(\d)/g)].map(([, rank]) => rank)).toEqual(['1', '2', '2', '2']);
+    expect(page(overview([row('a'), row('b')]))).not.toMatch(
+      /<style| style=| on\w+=|<script(?! type="module" src="assets)/,
+    );
+  });
+
+  it('is made of a hundred accounts in little time', () => {
+    const view = overview(Array.from({ length: 100 }, (_, index) => row(`account-${index}`)));
+    page(view);
+    const start = process.cpuUsage();
+    for (let turn = 0; turn < 10; turn += 1) page(view);
+    const { user, system } = process.cpuUsage(start);
+    // A tenth of what may hold up everything else, with room for a slow machine.
+    expect((user + system) / 10 / 1000).toBeLessThan(25);
+  });
+});

@@ -1,0 +1,102 @@
+/** What is said of an account that is well but for what a test changes. */
+
+import { type AccountMeter, createAccountMeter } from '../../src/metrics/own.ts';
+import type { Point } from '../../src/model/history.ts';
+import type { AutoCancelNumbers } from '../../src/model/journal.ts';
+import type { Problem } from '../../src/status/api/parts.ts';
+import { problemsOf, type ShownAccount } from '../../src/status/problems.ts';
+import { seriesName } from '../../src/status/recent.ts';
+import { calmAccount, NOON } from '../support/calm-account.ts';
+
+export const MINUTE = 60_000;
+export const ago = (minutes: number) => new Date(NOON - minutes * MINUTE).toISOString();
+
+/** The value of a series so many minutes before noon; undefined: there was none. */
+type Course = (minutesAgo: number) => number | undefined;
+
+/** What is known besides the view. */
+export interface Scene {
+  readonly change?: (view: ShownAccount) => void;
+  /** By series; what is left out had the same value for the last 75 minutes. */
+  readonly courses?: Readonly<Record<string, Course>>;
+  readonly autoCancel?: Partial<AutoCancelNumbers>;
+  /** Counts requests, and lists that cannot be read. */
+  readonly count?: (meter: AccountMeter) => void;
+  readonly firstSeen?: (problem: Pick<Problem, 'kind' | 'subject'>) => number | undefined;
+}
+
+const DAY = 86_400_000;
+const OBJECTIVES = { dlqMaxAge: DAY, window: 30 * DAY };
+
+const IDLE: AutoCancelNumbers = {
+  candidates: new Map(),
+  actions: [],
+  skips: [],
+  breakers: new Map(),
+  isPaused: false,
+  unresolved: new Map(),
+  budget: [],
+};
+
+export function problems({ change, courses = {}, autoCancel, count, firstSeen = () => undefined }: Scene): Problem[] {
+  const view = calmAccount();
+  const before = calmAccount();
+  change?.(view);
+  const meter = createAccountMeter({ requests: [], bytes: [], collectors: [] }, () => NOON);
+  count?.(meter);
+  const usual = new Map<string, number>([
+    ['delivery_dlq_messages', before.deadLetters.messages ?? 0],
+    ['delivery_dlq_entered_total', before.deadLetters.entered ?? 0],
+    ['delivery_messages_overdue_total', before.events.overdue],
+    ['delivery_event_log_gaps_total', 0],
+    ...Object.entries(before.events.finished).map(
+      ([outcome, value]) => [seriesName('delivery_messages_finished_total', { outcome }), value] as const,
+    ),
+    ...Object.entries(before.events.total).map(
+      ([state, value]) => [seriesName('delivery_events_total', { state }), value] as const,
+    ),
+    [seriesName('delivery_schedule_missed_total', { schedule: 'reports' }), 0],
+    [seriesName('delivery_schedule_late_total', { schedule: 'reports' }), 0],
+  ]);
+  function recent(series: string, over: number): Point[] {
+    const known = usual.get(series);
+    const course =
+      courses[series] ?? (known === undefined ? undefined : (minutes: number) => (minutes > 75 ? undefined : known));
+    return Array.from({ length: over / MINUTE + 1 }, (_, index) => over / MINUTE - index).flatMap(minutes => {
+      const value = course?.(minutes);
+      return value === undefined ? [] : [{ at: NOON - minutes * MINUTE, value }];
+    });
+  }
+  const numbers = { ...IDLE, ...autoCancel };
+  return problemsOf(view, { objectives: OBJECTIVES, meter, autoCancel: numbers, recent, firstSeen });
+}
+
+/** Line by line: severity, kind, subject, since when (minutes), what is said. */
+export const said = (scene: Scene) =>
+  problems(scene).map(({ severity, kind, subject, since, text }) => {
+    const minutes = (NOON - Date.parse(since ?? '')) / MINUTE;
+    return `${severity} ${kind}${subject === null ? '' : ` (${subject})`} ${minutes} min: ${text}`;
+  });
+
+export const rounds = (
+  view: ShownAccount,
+  change: (round: ShownAccount['rounds'][number]) => void,
+  collector?: string,
+) => {
+  for (const round of view.rounds) {
+    if (round.collector !== 'account' && (collector === undefined || round.collector === collector)) change(round);
+  }
+};
+export const failing =
+  (state: 'failing' | 'stale' | 'withdrawn', reason: string, message: string) =>
+  (round: ShownAccount['rounds'][number]) => {
+    Object.assign(round, { state, consecutiveFailures: 9, failure: { reason, message }, dataAt: ago(4) });
+  };
+export const row = (view: ShownAccount) => view.flowControl.rows[0] as ShownAccount['flowControl']['rows'][number];
+export const schedule = (view: ShownAccount) => view.schedules[0] as ShownAccount['schedules'][number];
+export const finished = (outcome: string) => seriesName('delivery_messages_finished_total', { outcome });
+export const waitlist = seriesName('delivery_flow_control_waitlist_size', { flow_control_key: 'tenant-7' });
+export const outcomes = (outcome: string) => seriesName('delivery_watch_api_requests_total', { outcome });
+
+/** What it is about, the account, and each line that is said of it. */
+export type Case = readonly [what: string, scene: Scene, lines: readonly string[]];

@@ -1,0 +1,230 @@
+import { readdirSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { alertGroups } from '../../mixin/rules.ts';
+import type { AccountStatus } from '../../src/model/status.ts';
+import { PROBLEM_KINDS, type Problem } from '../../src/status/api/parts.ts';
+import {
+  ACCOUNT_CHECKS,
+  AGENT_CHECKS,
+  agentProblemsOf,
+  byWeight,
+  REPLICA_CHECKS,
+  type ShownAccount,
+  unheldProblems,
+} from '../../src/status/problems.ts';
+import { NOON } from '../support/calm-account.ts';
+import { MESSAGES } from './cases-of-messages.ts';
+import { QUEUES } from './cases-of-queues.ts';
+import { ago, finished, MINUTE, problems, rounds, row, type Scene, said, waitlist } from './problem-scene.ts';
+
+const CASES = [...MESSAGES, ...QUEUES];
+
+describe('an account', () => {
+  it('of which everything is known and nothing is wrong has no problem', () => {
+    expect(said({})).toEqual([]);
+  });
+
+  it('of which nothing was ever read has none: nothing is judged from what is not known', () => {
+    const nothing = (view: ShownAccount) => {
+      rounds(view, round => Object.assign(round, { state: 'not_read', dataAt: null, tookSeconds: null }));
+      for (const part of [view.deadLetters, view.events, view.flowControl]) part.data = 'not_read';
+      Object.assign(view.calls, { budgetRemaining: null, tokenRejected: null });
+    };
+    expect(said({ change: nothing })).toEqual([]);
+  });
+
+  it('of a history that begins a moment ago has none: changes are not known', () => {
+    const change = (view: ShownAccount) => {
+      Object.assign(view.deadLetters, { messages: 900, entered: 9000 });
+      Object.assign(view.events, { overdue: 900, finished: { delivered: 1, failed: 900, cancelled: 0 } });
+      row(view).waiting = 9000;
+    };
+    const names = ['delivery_dlq_messages', 'delivery_dlq_entered_total', 'delivery_messages_overdue_total'];
+    const none = Object.fromEntries(
+      [...names, finished('failed'), finished('delivered'), waitlist].map(name => [name, () => undefined]),
+    );
+    expect(said({ change, courses: none })).toEqual([]);
+  });
+});
+
+it('what is near its threshold does not come and go: once said, it stays until it is well below', () => {
+  const scene = (messages: number, failed: number): Scene => ({
+    change(view) {
+      Object.assign(view.deadLetters, { messages });
+      Object.assign(view.events, { finished: { delivered: 10_000, failed, cancelled: 0 } });
+    },
+    courses: {
+      [finished('delivered')]: minutes => 10_000 - 50 * minutes,
+      [finished('failed')]: minutes => Math.round(failed * (1 - minutes / 60)),
+    },
+  });
+  const kinds = (messages: number, failed: number, isSaid: boolean) =>
+    problems({ ...scene(messages, failed), ...(isSaid ? { firstSeen: () => NOON - 3 * MINUTE } : {}) }).map(
+      ({ severity, kind }) => `${severity} ${kind}`,
+    );
+  // 20 of 100 messages, and 3 % that failed, are the thresholds.
+  expect([kinds(116, 75, false), kinds(113, 60, true)]).toEqual([[], []]);
+  expect(kinds(116, 75, true).sort()).toEqual(['warning dlq_growing', 'warning messages_failing']);
+});
+
+describe('what is said of', () => {
+  it.each(CASES)('%s', (_what, scene, lines) => {
+    expect(said(scene)).toEqual(lines);
+  });
+
+  it('every kind of problem', () => {
+    const ofAccount = new Set(ACCOUNT_CHECKS.map(({ kind }) => kind));
+    const tried = new Set(CASES.flatMap(([, scene]) => problems(scene).map(({ kind }) => kind)));
+    expect([...ofAccount].filter(kind => !tried.has(kind))).toEqual([]);
+    const known = new Set([...ofAccount, ...[...AGENT_CHECKS, ...REPLICA_CHECKS].map(({ kind }) => kind)]);
+    // What is not shown is not judged.
+    expect(PROBLEM_KINDS.filter(kind => !known.has(kind))).toEqual(['not_shown']);
+  });
+});
+
+it('orders by severity, then by age', () => {
+  const of = (severity: Problem['severity'], since: string | null): Problem => ({
+    account: 'a',
+    kind: 'dlq_old',
+    severity,
+    subject: null,
+    since,
+    text: '',
+    runbook: null,
+  });
+  const ordered = [
+    of('critical', ago(1)),
+    of('warning', ago(9)),
+    of('warning', ago(2)),
+    of('warning', null),
+    of('info', ago(99)),
+  ];
+  expect([...ordered].reverse().sort(byWeight)).toEqual(ordered);
+});
+
+describe('the tables', () => {
+  const all = [...ACCOUNT_CHECKS, ...AGENT_CHECKS, ...REPLICA_CHECKS];
+  const alerts = new Map<string, string>(
+    alertGroups.flatMap(({ alerts }) => alerts.map(({ name, severity }) => [name, severity] as const)),
+  );
+
+  it('name runbooks that there are', () => {
+    const files = new Set(readdirSync(new URL('../../docs/runbooks/', import.meta.url)));
+    expect(all.filter(({ runbook }) => runbook !== null && !files.has(`${runbook}.md`))).toEqual([]);
+  });
+
+  it('are as severe as the shipped alerts: only what no alert is sent for is less', () => {
+    const others = all.filter(({ runbook, severity }) => runbook !== null && alerts.get(runbook) !== severity);
+    expect(others.map(({ kind, severity }) => `${severity} ${kind}`)).toEqual(['info event_log_behind']);
+  });
+});
+
+describe('the agent', () => {
+  const round = { round: 'new', every: 1000, dataAt: 1, durationSeconds: 1, idle: undefined, stale: false };
+  const status = (change: object): AccountStatus => ({
+    account: 'a',
+    up: true,
+    collectors: [
+      {
+        collector: 'dlq',
+        withdrawn: false,
+        rounds: [{ ...round, success: true, complete: true, consecutiveFailures: 0, failure: undefined, ...change }],
+      },
+    ],
+  });
+  const notified = (outcome: string, count: number) => ({ notifier: 'ops', outcome, count });
+  const agent = (evidence: Partial<Parameters<typeof agentProblemsOf>[0]>) =>
+    agentProblemsOf({
+      now: NOON,
+      statuses: [status({})],
+      notifications: [],
+      lastReload: undefined,
+      firstSeen: () => undefined,
+      ...evidence,
+    }).map(({ account, severity, kind, subject, since, text }) =>
+      [account, severity, kind, subject, since, text].join(' | '),
+    );
+
+  it('has no problem where nothing is wrong', () => {
+    expect(
+      agent({ notifications: [notified('sent', 1), notified('failed', 9)], lastReload: { at: 1, faults: [] } }),
+    ).toEqual([]);
+  });
+
+  it('says what is wrong', () => {
+    const failed = {
+      success: false,
+      consecutiveFailures: 3,
+      failure: { reason: 'store', message: 'dw.db can’t be written' },
+    };
+    const dark = { stale: true, success: false, complete: false, consecutiveFailures: 3 };
+    expect(
+      agent({
+        statuses: [status(failed), ...['b', 'c', 'd'].map(() => status(dark))],
+        notifications: [notified('sent', 0), notified('failed', 2), notified('dropped', 1)],
+        pushTrouble: { since: NOON - MINUTE, reason: 'status 503' },
+        lastReload: { at: NOON - MINUTE, faults: [{ message: 'accounts: required' }, { message: 'other' }] },
+      }),
+    ).toMatchInlineSnapshot(`
+      [
+        " | critical | service_unavailable |  | 2026-03-14T12:00:00.000Z | 3 of the 4 accounts can’t be read: the service is down, or the network path to it.",
+        " | critical | store_failing |  | 2026-03-14T12:00:00.000Z | 1 round can’t store what was read, so counters stand still: dw.db can’t be written.",
+        " | critical | notifications_failing | ops | 2026-03-14T12:00:00.000Z | 3 notifications to ops failed in the last 15 minutes, and none was delivered.",
+        " | warning | push_failing |  | 2026-03-14T11:59:00.000Z | The OTLP receiver does not accept metrics: status 503.",
+        " | warning | reload_refused |  | 2026-03-14T11:59:00.000Z | The changed configuration was refused, and the one before is in use: accounts: required (and 1 other fault).",
+      ]
+    `);
+  });
+});
+
+describe('the agent beside other replicas', () => {
+  it('says that the database is away, and not what comes of it', () => {
+    const failure = { reason: 'store', message: 'the database does not answer' };
+    const round = { round: 'new', every: 1000, dataAt: 1, durationSeconds: 1, idle: undefined, stale: false };
+    const failed = { ...round, success: false, complete: true, consecutiveFailures: 3, failure };
+    const collectors = [{ collector: 'dlq', withdrawn: false, rounds: [failed] }];
+    const evidence = { now: NOON, notifications: [], lastReload: undefined, firstSeen: () => undefined };
+    const statuses = [{ account: 'a', up: true, collectors }];
+    expect(agentProblemsOf({ ...evidence, statuses, databaseAway: NOON - MINUTE })).toEqual([
+      {
+        account: null,
+        kind: 'database_away',
+        severity: 'critical',
+        subject: null,
+        since: ago(1),
+        text: 'The database is away: counters stand still, and auto-cancel cancels nothing. Accounts of other replicas are shown as they were before.',
+        runbook: 'DeliveryDatabaseAway',
+      },
+    ]);
+  });
+
+  const USUAL = {
+    now: NOON,
+    holder: 'http://two:10922',
+    unheldFor: 0,
+    age: 40_000,
+    waitedFor: 600_000,
+    leaseTime: 15_000,
+    isAway: false,
+  };
+  it.each<[string, Partial<Parameters<typeof unheldProblems>[0]>, string | undefined]>([
+    ['reported a moment ago', {}, undefined],
+    [
+      'reported long ago',
+      { age: 125_000 },
+      'http://two:10922 holds it and has reported nothing for 2 min; what is shown is of 11:57:55 UTC.',
+    ],
+    ['held, and not told yet', { age: undefined, waitedFor: 100_000 }, undefined],
+    [
+      'held, and never told',
+      { age: undefined, waitedFor: 130_000 },
+      'http://two:10922 holds it and has reported nothing for 2 min; nothing is known of it.',
+    ],
+    ['in a hand-over', { holder: undefined, unheldFor: 15_000 }, undefined],
+    ['held by none', { holder: undefined, unheldFor: 15_001 }, 'none holds it; what is shown is of 11:59:20 UTC.'],
+    ['held by none while the database is away', { holder: undefined, unheldFor: 99_000, isAway: true }, undefined],
+  ])('says of an account that is %s', (_what, evidence, text) => {
+    const found = unheldProblems({ ...USUAL, ...evidence }, 'a').map(({ text }) => text);
+    expect(found).toEqual(text === undefined ? [] : [`Not collected by any replica: ${text}`]);
+  });
+});

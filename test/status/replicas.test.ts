@@ -1,0 +1,165 @@
+import { gzipSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import type { Place, ServedReplicas } from '../../src/http/served.ts';
+import type { Served } from '../../src/status/served.ts';
+import { startHttpServer } from '../../src/status/server.ts';
+import { afterThisTest } from '../support/client.ts';
+import { createTestLog } from '../support/silent.ts';
+import { emptyServed } from './empty-served.ts';
+
+/** A replica with the account a. `others`: who holds that, by its id and URL; `here`: it itself does. */
+async function start(id: string, overrides: Partial<Served> = {}) {
+  const place: { now: ReturnType<ServedReplicas['placeOf']> } = {
+    now: { isHere: true, holder: undefined, last: { id, url: '' } },
+  };
+  let refreshes = 0;
+  const replicas: ServedReplicas = {
+    self: { id, url: '' },
+    async refresh() {
+      refreshes += 1;
+    },
+    placeOf: () => place.now,
+    awaySince: () => undefined,
+  };
+  const served: Served = {
+    ...emptyServed,
+    async exposition(_scope, _format, gzip) {
+      const text = `by_replica{id="${id}"} 1\n`;
+      return { contentType: 'text/plain', body: gzip ? gzipSync(text) : Buffer.from(text) };
+    },
+    replicas,
+    ...overrides,
+  };
+  const server = await startHttpServer({ host: '127.0.0.1', port: 0 }, served, createTestLog());
+  afterThisTest(() => server.close());
+  const self = { id, url: server.url };
+  place.now = { isHere: true, holder: self, last: self };
+  return {
+    self,
+    refreshes: () => refreshes,
+    /** From now on another one holds the account, or none; `last` did. */
+    gives(holder: Place | undefined, last: Place = holder ?? self) {
+      place.now = { isHere: false, holder, last };
+    },
+    get: (path: string, init: RequestInit = {}) => fetch(server.url + path, init),
+    async targets() {
+      return (await (await fetch(`${server.url}/api/v1/sd`)).json()) as { targets: string[]; labels: object }[];
+    },
+  };
+}
+
+describe('service discovery of replicas', () => {
+  it('has one target an account, at its holder, wherever it is asked for', async () => {
+    const [one, two] = [await start('one'), await start('two')];
+    two.gives(one.self);
+    const targets = await one.targets();
+    expect(targets).toEqual([
+      {
+        targets: [new URL(one.self.url).host],
+        labels: {
+          __scheme__: 'http',
+          __metrics_path__: '/probe',
+          __param_account: 'a',
+          instance: 'delivery-watch/a',
+          __meta_delivery_watch_replica: 'one',
+        },
+      },
+    ]);
+    expect(await two.targets()).toEqual(targets);
+  });
+
+  it('keeps every label of the series when the account goes over to another', async () => {
+    const [one, two] = [await start('one'), await start('two')];
+    const kept = ([target]: Awaited<ReturnType<typeof one.targets>>) =>
+      Object.entries(target?.labels ?? {}).filter(([name]) => !name.startsWith('__'));
+    const before = await one.targets();
+    one.gives({ id: 'two', url: 'https://two.example:8443/watch/' });
+    const after = await one.targets();
+    expect(kept(after)).toEqual(kept(before));
+    expect(kept(after)).toEqual([['instance', 'delivery-watch/a']]);
+    expect(after[0]).toMatchObject({
+      targets: ['two.example:8443'],
+      labels: { __scheme__: 'https', __metrics_path__: '/watch/probe', __meta_delivery_watch_replica: 'two' },
+    });
+    two.gives(undefined, one.self);
+    expect((await two.targets())[0]?.targets).toEqual([new URL(one.self.url).host]);
+  });
+});
+
+describe('/probe of an account that another replica holds', () => {
+  it('leads to its holder', async () => {
+    const [one, two] = [await start('one'), await start('two')];
+    two.gives(one.self);
+    const first = await two.get('/probe?account=a', { redirect: 'manual' });
+    expect([first.status, first.headers.get('location'), first.headers.get('cache-control')]).toEqual([
+      307,
+      `${one.self.url}/probe?account=a&sentOn=1`,
+      'no-store',
+    ]);
+    const followed = await two.get('/probe?account=a');
+    expect([followed.status, await followed.text()]).toEqual([200, 'by_replica{id="one"} 1\n']);
+    expect((await two.get('/probe?account=b')).status).toBe(404);
+    expect(two.refreshes()).toBe(0);
+  });
+
+  it('never goes to and fro between replicas that think of each other as the holder', async () => {
+    const [one, two] = [await start('one'), await start('two')];
+    two.gives(one.self);
+    one.gives(two.self);
+    const answer = await two.get('/probe?account=a');
+    expect([answer.status, answer.redirected, await answer.text()]).toEqual([
+      503,
+      true,
+      'the account is not collected now: it is about to change hands\n',
+    ]);
+  });
+
+  it('says that none holds it, or that this one is about to', async () => {
+    const one = await start('one');
+    one.gives(undefined);
+    const none = await one.get('/probe?account=a');
+    expect([none.status, none.headers.get('retry-after'), await none.text()]).toEqual([
+      503,
+      '5',
+      'the account is not collected now: no replica holds it\n',
+    ]);
+    one.gives(one.self);
+    expect((await one.get('/probe?account=a')).status).toBe(503);
+    // What is of the agent is this one's.
+    expect(await (await one.get('/metrics')).text()).toBe('by_replica{id="one"} 1\n');
+  });
+});
+
+describe('what is served without a promise', () => {
+  it.each(['/api/v1/status', '/api/v1/alerts', '/api/v1/accounts/a', '/accounts/a'])(
+    'is brought up to date first: %s',
+    async path => {
+      const one = await start('one');
+      await one.get(path);
+      expect(one.refreshes()).toBe(1);
+    },
+  );
+
+  it('says that the database is away, also in the place of what only that has, and stays ready', async () => {
+    const { account } = await import('./page/fixtures/account.ts');
+    const replicas: ServedReplicas = {
+      self: { id: 'one', url: '' },
+      refresh: async () => undefined,
+      placeOf: () => ({ isHere: true, holder: undefined, last: { id: 'one', url: '' } }),
+      awaySince: () => Date.UTC(2026, 0, 1, 10, 2),
+    };
+    const history = async () => {
+      throw new Error('the store can’t be read');
+    };
+    const { get } = await start('one', { replicas, account: () => account, history });
+    const charts = await get('/api/v1/accounts/a/history?family=x');
+    expect([charts.status, charts.headers.get('retry-after'), await charts.text()]).toEqual([
+      503,
+      '10',
+      'the database is away: try again\n',
+    ]);
+    expect(await (await get('/accounts/a')).text()).toContain('database away');
+    const ready = await get('/-/ready');
+    expect(ready.status).toBe(200);
+  });
+});

@@ -1,0 +1,99 @@
+import { describe, expect, it } from 'vitest';
+import type { Served } from '../../../src/status/served.ts';
+import { ALICE, serve, USERS } from '../../http/protected-server.ts';
+
+const start = (overrides: Partial<Served> = {}) => serve(USERS, overrides);
+const PATHS = ['overview', 'accounts/a', 'accounts/a/history?family=x', 'auto-cancel', 'agent', 'openapi.json'];
+
+/** What is shown, as far as a route looks at it. */
+const shown = (answer: unknown) => async () => answer as never;
+const ALL: Partial<Served> = {
+  overview: shown({ which: 'overview' }),
+  account: name => ({ which: name }) as never,
+  history: shown({ which: 'history' }),
+  autoCancel: shown({ which: 'auto-cancel' }),
+  agent: shown({ which: 'agent' }),
+};
+
+describe('what the pages show, as JSON', () => {
+  it.each(PATHS)('%s is read and never stored', async path => {
+    const { ask } = await start(ALL);
+    const { status, headers, text } = await ask(`/api/v1/${path}`, ALICE);
+    expect([status, headers['cache-control'], headers['content-type']]).toEqual([
+      200,
+      'no-store',
+      'application/json; charset=utf-8',
+    ]);
+    expect(JSON.parse(text)).toBeTypeOf('object');
+    const head = await ask(`/api/v1/${path}`, { method: 'HEAD', ...ALICE });
+    expect([head.status, head.headers['content-length'], head.text]).toEqual([200, headers['content-length'], '']);
+    const post = await ask(`/api/v1/${path}`, { method: 'POST', ...ALICE });
+    expect([post.status, post.headers.allow]).toEqual([405, 'GET, HEAD']);
+  });
+
+  it.each([
+    ['overview?sort=x', 'sort must be one of attention, account, deadLetters, growth, oldest, delivered, waiting'],
+    ['overview?state=bad', 'state must be one of any, critical, warning, unknown, ok'],
+    ['overview?page=0', 'page must be a whole number from 1 to 100000'],
+    ['overview?page=', 'page must be a whole number from 1 to 100000'],
+    ['overview?per=1e9', 'per must be a whole number from 1 to 1000'],
+    ['overview?page=1&page=2', 'page must be given once'],
+    [`overview?q=${'x'.repeat(201)}`, 'q must have at most 200 characters'],
+    [
+      'overview?sorted=account&page=x',
+      'page must be a whole number from 1 to 100000; unknown parameter sorted: allowed are q, state, sort, page, per',
+    ],
+    ['agent?a=1&b=1', 'unknown parameters a, b: none is allowed'],
+    ['auto-cancel?account=a&account=b', 'account must be given once'],
+    ['auto-cancel?account=%00', 'account must be the name of an account'],
+    ['accounts/a/history', 'family must be the name of a metric family, given once or more'],
+    ['accounts/a/history?family=a{b}', 'family must be the name of a metric family, given once or more'],
+    [`accounts/a/history?${'family=x&'.repeat(21)}`, 'family must be given at most 20 times'],
+    ['accounts/a/history?family=x&over=1y', 'over must be a duration such as 48h'],
+    ['accounts/%ff', 'the path must be UTF-8, percent-encoded'],
+  ])('%s is refused in one sentence', async (path, error) => {
+    const { ask } = await start(ALL);
+    const { status, text } = await ask(`/api/v1/${path}`, ALICE);
+    expect([status, JSON.parse(text)]).toEqual([400, { error }]);
+  });
+
+  it('gives each query with its defaults, and one family as well as several', async () => {
+    const asked: unknown[] = [];
+    const { ask } = await start({
+      overview: async query => void asked.push(query) as never,
+      history: async (_name, query) => void asked.push(query) as never,
+    });
+    await ask('/api/v1/overview?q=pay&per=7', ALICE);
+    await ask('/api/v1/accounts/a/history?family=x', ALICE);
+    await ask('/api/v1/accounts/a/history?family=x&family=y&over=1h&points=10', ALICE);
+    expect(asked).toEqual([
+      { q: 'pay', state: 'any', sort: 'attention', page: 1, per: 7 },
+      { family: ['x'], over: '48h', points: 720 },
+      { family: ['x', 'y'], over: '1h', points: 10 },
+    ]);
+  });
+
+  it('knows no other accounts than those that are configured', async () => {
+    const { ask } = await start({ ...ALL, account: () => undefined, history: async () => undefined });
+    for (const path of ['accounts/b', 'accounts/b/history?family=x', 'auto-cancel?account=b']) {
+      expect(await ask(`/api/v1/${path}`, ALICE)).toMatchObject({
+        status: 404,
+        text: '{"error":"no account of that name is configured"}',
+      });
+    }
+  });
+
+  it('works on one answer at a time, and on the next when one failed', async () => {
+    let [atOnce, most] = [0, 0];
+    const overview: Served['overview'] = async () => {
+      atOnce += 1;
+      most = Math.max(most, atOnce);
+      await new Promise(resolve => setImmediate(resolve));
+      atOnce -= 1;
+      throw new Error('bug');
+    };
+    const { status } = await start({ ...ALL, overview });
+    const codes = await Promise.all(['overview', 'overview', 'agent'].map(path => status(`/api/v1/${path}`, ALICE)));
+    expect([codes, most]).toEqual([[500, 500, 200], 1]);
+  });
+});

@@ -1,0 +1,18 @@
+import { expect, it } from 'vitest';
+import { firstSaid, problemCourse } from '../support/problem-course.ts';
+
+it.each([
+  ['steady', 360, []],
+  ['log-lag', 180, ['info event_log_behind']],
+  ['rate-limited', 60, ['warning rate_limited']],
+])('%s: for hours, as often read as in the demo, nothing else is said', async (scenario, minutes, kinds) => {
+  expect([...firstSaid(await problemCourse(scenario, minutes)).keys()]).toEqual(kinds);
+});
+
+it('stuck-callback: once callbacks are stuck for as long as the rule of the demo asks', async () => {
+  const said = firstSaid(await problemCourse('stuck-callback', 13 * 60));
+  expect([...said.keys()].sort()).toEqual(['warning callbacks_stuck', 'warning dlq_old']);
+  expect(said.get('warning callbacks_stuck')?.text).toMatch(
+    /^\d+ failure callbacks? seems? stuck by the rule app-workflows-hung, the oldest for \d+ h( \d+ min)?\.$/,
+  );
+});

@@ -1,0 +1,252 @@
+import { describe, expect, it } from 'vitest';
+import { BOUNDS, createDestinationTally, createLogTally } from '../../src/collectors/events/tally.ts';
+import { createAccountMeter } from '../../src/metrics/own.ts';
+import type { Point } from '../../src/model/history.ts';
+import { calls } from '../../src/status/account.ts';
+import { deadLetters } from '../../src/status/dead-letters.ts';
+import { events } from '../../src/status/events.ts';
+import { flowControl } from '../../src/status/flow-control.ts';
+import { createRecent } from '../../src/status/recent.ts';
+import { isoTime } from '../../src/status/values.ts';
+import { complete, dlqFacts, eventsFacts, flowControlFacts, selection } from '../support/shown-facts.ts';
+
+const NOW = Date.UTC(2026, 0, 1, 12);
+const MINUTE = 60_000;
+
+/** Values that were recorded so many minutes ago, by series. */
+function recorded(series: Readonly<Record<string, readonly (readonly [minutesAgo: number, value: number])[]>>) {
+  const recent = (name: string, over: number): Point[] => {
+    const points = (series[name] ?? []).map(([ago, value]) => ({ at: NOW - ago * MINUTE, value }));
+    return points.filter(({ at }) => at >= NOW - over - 2 * MINUTE);
+  };
+  return createRecent({ recent }, NOW);
+}
+
+const NONE = recorded({});
+const FRESH = { enabled: true, data: 'fresh', at: NOW, failedFilters: [] } as const;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const OBJECTIVES = { delivered: 0.99, onTime: 0.95, onTimeWithin: 5 * MINUTE, window: 30 * DAY, dlqMaxAge: DAY };
+
+describe('a change', () => {
+  it.each([
+    ['nothing recorded', [], 5, null, null],
+    ['too little recorded', [[0.5, 3]], 5, null, null],
+    ['not known now', [[60, 3]], undefined, null, null],
+    ['up', [[60, 3]], 5, { by: 2, overSeconds: 3600 }, { by: 2, overSeconds: 3600 }],
+    ['down, or from its beginning', [[60, 8]], 5, { by: -3, overSeconds: 3600 }, { by: 5, overSeconds: 3600 }],
+    [
+      'begun anew in between',
+      [
+        [30, 8],
+        [20, 9],
+        [10, 1],
+      ],
+      2,
+      { by: -6, overSeconds: 1800 },
+      { by: 3, overSeconds: 1800 },
+    ],
+    [
+      'as recorded a little before',
+      [
+        [61.5, 1],
+        [1, 9],
+      ],
+      10,
+      { by: 9, overSeconds: 3690 },
+      { by: 9, overSeconds: 3690 },
+    ],
+    ['none', [[10, 4]], 4, { by: 0, overSeconds: 600 }, { by: 0, overSeconds: 600 }],
+  ] as const)('%s', (_, points, now, change, rise) => {
+    const recent = recorded({ some_series: points });
+    expect(recent.change('some_series', now, HOUR)).toEqual(change);
+    expect(recent.rise('some_series', now, HOUR)).toEqual(rise);
+  });
+
+  it('is none where the clock was set back', () => {
+    expect(recorded({ some_series: [[-30, 4]] }).change('some_series', 5, HOUR)).toBeNull();
+  });
+});
+
+describe('the last hour of messages', () => {
+  const tally = (delivered: number, failed: number, cancelled: number) => ({
+    ...createDestinationTally(),
+    finished: { delivered, failed, cancelled },
+  });
+  const log = createLogTally();
+  const counts = { 1: 60, 5: 58, 300: 11 };
+  for (const [le, count] of Object.entries(counts)) {
+    log.timeToDeliver.counts[BOUNDS.timeToDeliver.indexOf(Number(le) as 1)] = count;
+  }
+  log.timeToDeliver.counts[BOUNDS.timeToDeliver.length] = 1;
+  const destinations = new Map(Object.entries({ a: tally(70, 10, 5), b: tally(60, 2, 0) }));
+  const now = complete(eventsFacts({ destinations, log: { ...log, overdue: 3 } }));
+  const finished = 'delivery_messages_finished_total';
+  const bucket = 'delivery_message_time_to_deliver_seconds_bucket';
+  const before = {
+    [`${finished}{outcome="delivered"}`]: [[30, 40]],
+    [`${finished}{outcome="failed"}`]: [[30, 2]],
+    [`${finished}{outcome="cancelled"}`]: [[30, 5]],
+    delivery_messages_overdue_total: [[30, 1]],
+    [`${bucket}{le="1.0"}`]: [[30, 10]],
+    [`${bucket}{le="5.0"}`]: [[30, 38]],
+    [`${bucket}{le="300.0"}`]: [[30, 40]],
+    [`${bucket}{le="+Inf"}`]: [[30, 40]],
+  } as const;
+
+  it('is told from what was recorded, whatever the destination, with the time that it was', () => {
+    expect(events(FRESH, now, OBJECTIVES, recorded(before)).lastHour).toEqual({
+      overSeconds: 1800,
+      delivered: 90,
+      failed: 10,
+      cancelled: 0,
+      overdue: 2,
+      deliveredRatio: 0.9,
+      timeToDeliver: [
+        { quantile: 0.5, atMostSeconds: 1 },
+        { quantile: 0.9, atMostSeconds: 300 },
+        { quantile: 0.99, atMostSeconds: null },
+      ],
+    });
+  });
+
+  it('has no ratio and no quantiles where no message ended, and is not known where nothing was recorded', () => {
+    const idle = {
+      ...before,
+      [`${finished}{outcome="delivered"}`]: [[30, 130]],
+      [`${finished}{outcome="failed"}`]: [[30, 12]],
+      [`${bucket}{le="1.0"}`]: [[30, 60]],
+      [`${bucket}{le="5.0"}`]: [[30, 118]],
+      [`${bucket}{le="300.0"}`]: [[30, 129]],
+      [`${bucket}{le="+Inf"}`]: [[30, 130]],
+    } as const;
+    expect(events(FRESH, now, OBJECTIVES, recorded(idle)).lastHour).toMatchObject({
+      delivered: 0,
+      deliveredRatio: null,
+      timeToDeliver: [],
+    });
+    expect(events(FRESH, now, OBJECTIVES, NONE).lastHour).toBeNull();
+  });
+});
+
+describe('a waitlist', () => {
+  const facts = flowControlFacts({
+    keys: 4,
+    shown: [
+      {
+        key: 'shrinks',
+        waitlistSize: 60,
+        parallelismLimit: 10,
+        parallelismInUse: 4,
+        rateLimit: 100,
+        rateUsed: 90,
+      },
+      { key: 'grows', waitlistSize: 60, paused: true, parallelismLimit: 0, parallelismInUse: 0 },
+      { key: 'empty', waitlistSize: 0 },
+    ],
+    beyondCap: 7,
+    beyondCapWaiting: 500,
+  });
+  const size = 'delivery_flow_control_waitlist_size';
+  const recent = recorded({
+    [`${size}{flow_control_key="shrinks"}`]: [[15, 90]],
+    [`${size}{flow_control_key="grows"}`]: [[15, 10]],
+    [`${size}{flow_control_key="empty"}`]: [[15, 10]],
+  });
+
+  it('drains at the pace of the last quarter of an hour, or not at all', () => {
+    const { rows, ...whole } = flowControl(FRESH, facts, recent);
+    expect(whole).toEqual({
+      enabled: true,
+      data: 'fresh',
+      keys: 4,
+      waiting: 620,
+      beyondCap: 7,
+      beyondCapWaiting: 500,
+    });
+    expect(
+      rows.map(({ key, change, drainSeconds, saturation, paused }) => ({
+        key,
+        by: change?.by,
+        drainSeconds,
+        saturation,
+        paused,
+      })),
+    ).toEqual([
+      { key: 'grows', by: 50, drainSeconds: null, saturation: null, paused: true },
+      { key: 'shrinks', by: -30, drainSeconds: 1800, saturation: 0.9, paused: null },
+      { key: 'empty', by: -10, drainSeconds: 0, saturation: null, paused: null },
+    ]);
+  });
+
+  it('has a row among the hundred largest', () => {
+    const many = Array.from({ length: 150 }, (_, index) => ({ key: `key-${index}`, waitlistSize: index }));
+    const { rows, waiting } = flowControl(FRESH, flowControlFacts({ keys: 150, shown: many }), NONE);
+    expect([rows.length, rows[0]?.key, rows.at(-1)?.key, waiting]).toEqual([100, 'key-149', 'key-50', 11_175]);
+  });
+});
+
+describe('dead letters', () => {
+  it('are counted by what they have in common, the largest first, what is beyond the cap last', () => {
+    const byHost = new Map(Object.entries({ b: 5, __other__: 20, a: 5 }));
+    const facts = dlqFacts({
+      selections: new Map([['all', selection({ messages: 30, oldestEntered: 1_767_268_800_123 })]]),
+      breakdowns: new Map([
+        ['queue', new Map()],
+        ['urlHost', byHost],
+      ]),
+      beyondCap: new Map([
+        ['queue', 0],
+        ['urlHost', 3],
+      ]),
+    });
+    const plan = { most: undefined, retention: 3600 };
+    const view = deadLetters(FRESH, complete(facts), plan, recorded({ delivery_dlq_messages: [[20, 10]] }));
+    expect(view.breakdowns).toEqual([
+      {
+        dimension: 'urlHost',
+        values: [
+          { value: 'a', messages: 5 },
+          { value: 'b', messages: 5 },
+          { value: '__other__', messages: 20 },
+        ],
+        beyondCap: 3,
+      },
+      { dimension: 'queue', values: [], beyondCap: 0 },
+    ]);
+    expect(view).toMatchObject({
+      change: { by: 20, overSeconds: 1200 },
+      oldestEntered: '2026-01-01T12:00:00.123Z',
+      nextExpiry: '2026-01-01T13:00:00.123Z',
+      most: null,
+    });
+  });
+
+  it.each([
+    [8.64e15, null],
+    [-1e14, null],
+    [Number.NaN, null],
+    [undefined, null],
+    [0, '1970-01-01T00:00:00.000Z'],
+    [253_402_300_799_000, '9999-12-31T23:59:59.000Z'],
+  ])('a time that no clock shows is none: %s', (ms, text) => {
+    expect(isoTime(ms)).toBe(text);
+  });
+});
+
+it('requests are listed by what became of them, those that were never sent left out', () => {
+  const meter = createAccountMeter({ requests: [], bytes: [], collectors: [] }, () => NOW);
+  meter.requests.inc({ endpoint: 'dlq', outcome: 'ok' }, 8);
+  meter.requests.inc({ endpoint: 'dlq', outcome: 'bug' }, 0);
+  meter.bytes.inc({ endpoint: 'dlq' }, 300);
+  meter.bytes.inc({ endpoint: 'events' }, 20);
+  const account = { meter, budgetRemaining: () => undefined, isTokenRejected: () => false };
+  expect(calls(account, 500)).toEqual({
+    requests: [{ endpoint: 'dlq', outcome: 'ok', count: 8 }],
+    bytes: 320,
+    waitedSeconds: 0,
+    budgetRemaining: null,
+    budgetPerDay: 500,
+    tokenRejected: false,
+  });
+});

@@ -1,0 +1,25 @@
+import { expect, it } from 'vitest';
+import { accountRecordOf } from '../../src/store/account-file.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
+import { NO_ACCOUNT } from '../../src/store/store.ts';
+import { createManualClock } from '../support/manual-clock.ts';
+
+it('of PostgreSQL is a row of no account, read every five minutes', async () => {
+  const [store, clock] = [createMemoryStore(), createManualClock()];
+  const read = accountRecordOf({ kind: 'postgres', path: '' }, 'a', { store, clock });
+  const write = (plan: string) =>
+    store.commit(NO_ACCOUNT, [
+      { key: 'account-record/a', value: JSON.stringify({ plan }) },
+      { key: 'account-record/ab', value: '{}' },
+    ]);
+  expect(await read()).toBeUndefined();
+  await write('pro');
+  expect(await read()).toBeUndefined();
+  await clock.advance(300_000);
+  expect(await read()).toEqual({ plan: 'pro' });
+  await write('free');
+  await clock.advance(299_999);
+  expect(await read()).toEqual({ plan: 'pro' });
+  await clock.advance(1);
+  expect(await read()).toEqual({ plan: 'free' });
+});
