@@ -1,5 +1,7 @@
+import { AGENT_CHECKS } from '../src/status/problems/agent.ts';
 import type { Check } from '../src/status/problems/check.ts';
-import { ACCOUNT_CHECKS, AGENT_CHECKS, REPLICA_CHECKS } from '../src/status/problems.ts';
+import { REPLICA_CHECKS } from '../src/status/problems/replicas.ts';
+import { ACCOUNT_CHECKS } from '../src/status/problems.ts';
 
 function tableOf(checks: readonly Omit<Check<never>, 'check'>[]): string {
   const rows = checks.map(({ kind, severity, when, runbook }) => {

@@ -1,13 +1,13 @@
 import { type Problem, SEVERITIES } from './api/parts.ts';
 import type { ProblemLog } from './problem-log.ts';
-import { AGENT, type AgentMoment } from './problems/agent.ts';
+import { AGENT_CHECKS, type AgentMoment } from './problems/agent.ts';
 import { AUTO_CANCEL } from './problems/auto-cancel.ts';
 import type { AccountCheck, Check, Moment, ShownAccount } from './problems/check.ts';
 import { DEAD_LETTERS } from './problems/dead-letters.ts';
 import { WAITLISTS } from './problems/flow-control.ts';
 import { MESSAGES } from './problems/messages.ts';
 import { READING } from './problems/reading.ts';
-import { REPLICAS, type Unheld } from './problems/replicas.ts';
+import { REPLICA_CHECKS, type Unheld } from './problems/replicas.ts';
 import { SCHEDULES } from './problems/schedules.ts';
 import { createRecent } from './recent.ts';
 import { isoTime } from './values.ts';
@@ -31,12 +31,6 @@ export const ACCOUNT_CHECKS: readonly AccountCheck[] = [
   ...AUTO_CANCEL,
 ];
 
-/** All checks of the report on an account that another replica holds. */
-export const REPLICA_CHECKS = REPLICAS;
-
-/** All checks of the agent. */
-export const AGENT_CHECKS = AGENT;
-
 /**
  * Runs checks. They evaluate windows of minutes and keep no state. A check of a part reports nothing if a check of the whole
  * does: if the service is down, no collector is reported.
@@ -48,21 +42,14 @@ function judged<M extends { readonly now: number }>(
   firstSeen: ProblemLog['firstSeen'],
 ): Problem[] {
   const problems = new Map<string, Problem>();
-  for (const { kind, severity, runbook, check } of checks) {
-    for (const found of [check(moment)].flat()) {
-      const subject = found.subject ?? null;
+  for (const { kind, severity: usual, runbook, check } of checks) {
+    const result = check(moment);
+    for (const found of typeof result === 'string' ? [{ text: result }] : [result].flat()) {
+      const { subject = null, text, severity = usual } = found;
       const key = JSON.stringify([kind, subject]);
       if (problems.has(key)) continue;
       const since = isoTime(Math.min(found.since ?? firstSeen({ kind, subject }) ?? moment.now, moment.now));
-      problems.set(key, {
-        account,
-        kind,
-        severity: found.severity ?? severity,
-        subject,
-        since,
-        text: found.text,
-        runbook,
-      });
+      problems.set(key, { account, kind, severity, subject, since, text, runbook });
     }
   }
   return [...problems.values()].sort(byWeight);

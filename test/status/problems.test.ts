@@ -3,12 +3,12 @@ import { describe, expect, it } from 'vitest';
 import { alertGroups } from '../../mixin/rules.ts';
 import type { AccountStatus } from '../../src/model/status.ts';
 import { PROBLEM_KINDS, type Problem } from '../../src/status/api/parts.ts';
+import { AGENT_CHECKS } from '../../src/status/problems/agent.ts';
+import { REPLICA_CHECKS } from '../../src/status/problems/replicas.ts';
 import {
   ACCOUNT_CHECKS,
-  AGENT_CHECKS,
   agentProblemsOf,
   byWeight,
-  REPLICA_CHECKS,
   type ShownAccount,
   unheldProblems,
 } from '../../src/status/problems.ts';

@@ -44,7 +44,8 @@ function outcomesBy(notifications: readonly NotificationCount[]) {
   return by;
 }
 
-export const AGENT: readonly Check<AgentMoment>[] = [
+/** All checks of the agent. */
+export const AGENT_CHECKS: readonly Check<AgentMoment>[] = [
   {
     kind: 'service_unavailable',
     severity: 'critical',
@@ -53,9 +54,7 @@ export const AGENT: readonly Check<AgentMoment>[] = [
     check({ statuses }) {
       const blind = statuses.filter(isBlind).length;
       if (blind < 3 || blind <= statuses.length / 2) return [];
-      return {
-        text: `${count(blind)} of the ${count(statuses.length)} accounts can’t be read: the service is down, or the network path to it.`,
-      };
+      return `${count(blind)} of the ${count(statuses.length)} accounts can’t be read: the service is down, or the network path to it.`;
     },
   },
   {
@@ -82,9 +81,7 @@ export const AGENT: readonly Check<AgentMoment>[] = [
       const failures = statuses.flatMap(unstored);
       const [first] = failures;
       if (!first) return [];
-      return {
-        text: `${plural(failures.length, 'round')} can’t store what was read, so counters stand still: ${first.message}.`,
-      };
+      return `${plural(failures.length, 'round')} can’t store what was read, so counters stand still: ${first.message}.`;
     },
   },
   {
@@ -93,14 +90,10 @@ export const AGENT: readonly Check<AgentMoment>[] = [
     runbook: 'DeliveryNotificationsFailing',
     when: 'notifications to a receiver failed in the last 15 minutes, and none was delivered',
     check: ({ notifications }) =>
-      [...outcomesBy(notifications)].flatMap(([notifier, { sent, failed }]) =>
-        sent > 0 || failed === 0
-          ? []
-          : {
-              subject: notifier,
-              text: `${plural(failed, 'notification')} to ${notifier} failed in the last 15 minutes, and none was delivered.`,
-            },
-      ),
+      [...outcomesBy(notifications)].flatMap(([subject, { sent, failed }]) => {
+        const text = `${plural(failed, 'notification')} to ${subject} failed in the last 15 minutes, and none was delivered.`;
+        return sent > 0 || failed === 0 ? [] : { subject, text };
+      }),
   },
   {
     kind: 'push_failing',
@@ -121,10 +114,8 @@ export const AGENT: readonly Check<AgentMoment>[] = [
       const [first, ...others] = lastReload?.faults ?? [];
       if (!first) return [];
       const more = others.length === 0 ? '' : ` (and ${plural(others.length, 'other fault')})`;
-      return {
-        since: lastReload?.at,
-        text: `The changed configuration was refused, and the one before is in use: ${first.message}${more}.`,
-      };
+      const text = `The changed configuration was refused, and the one before is in use: ${first.message}${more}.`;
+      return { since: lastReload?.at, text };
     },
   },
 ];

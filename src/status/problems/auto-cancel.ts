@@ -9,14 +9,10 @@ export const AUTO_CANCEL: readonly AccountCheck[] = [
     runbook: 'DeliveryAutoCancelUnresolved',
     when: 'a cancel was begun more than 30 minutes ago, and its outcome is not known',
     check: ({ autoCancel, now }) =>
-      [...(autoCancel?.unresolved ?? [])].flatMap(([rule, since]) => {
+      [...(autoCancel?.unresolved ?? [])].flatMap(([subject, since]) => {
         const age = (now - since) / 1000;
-        if (age <= UNRESOLVED) return [];
-        return {
-          subject: rule,
-          since,
-          text: `A cancel by the rule ${rule} has had no known outcome for ${lasting(age)}.`,
-        };
+        const text = `A cancel by the rule ${subject} has had no known outcome for ${lasting(age)}.`;
+        return age > UNRESOLVED ? { subject, since, text } : [];
       }),
   },
   {
@@ -25,14 +21,10 @@ export const AUTO_CANCEL: readonly AccountCheck[] = [
     runbook: 'DeliveryAutoCancelBreakerOpen',
     when: 'a breaker of auto-cancel is open',
     check: ({ autoCancel }) =>
-      [...(autoCancel?.breakers ?? [])].flatMap(([breaker, isOpen]) =>
-        isOpen
-          ? {
-              subject: breaker,
-              text: `The breaker ${breaker} is open: nothing is cancelled until an operator resets it.`,
-            }
-          : [],
-      ),
+      [...(autoCancel?.breakers ?? [])].flatMap(([subject, isOpen]) => {
+        const text = `The breaker ${subject} is open: nothing is cancelled until an operator resets it.`;
+        return isOpen ? { subject, text } : [];
+      }),
   },
   {
     kind: 'auto_cancel_paused',
@@ -40,6 +32,6 @@ export const AUTO_CANCEL: readonly AccountCheck[] = [
     runbook: null,
     when: 'an operator has paused auto-cancel',
     check: ({ autoCancel }) =>
-      autoCancel?.isPaused ? { text: 'Auto-cancel is paused: nothing is cancelled until an operator resumes it.' } : [],
+      autoCancel?.isPaused ? 'Auto-cancel is paused: nothing is cancelled until an operator resumes it.' : [],
   },
 ];

@@ -4,7 +4,7 @@ import type { Growth } from '../../metrics/thresholds.ts';
 import type { AccountHistory } from '../../model/history.ts';
 import type { AutoCancelNumbers } from '../../model/journal.ts';
 import type { AccountView } from '../api/account.ts';
-import type { DataState, FromReplica, PROBLEM_KINDS, Problem } from '../api/parts.ts';
+import type { FromReplica, Problem } from '../api/parts.ts';
 import type { ProblemLog } from '../problem-log.ts';
 import type { Recent } from '../recent.ts';
 
@@ -25,52 +25,66 @@ export interface Moment {
   readonly firstSeen: ProblemLog['firstSeen'];
 }
 
-/** The result of a check. */
+/** A problem that a check has found. */
 export interface Found {
   /** Set if there can be several problems of this kind. */
   readonly subject?: string;
   /** Start, milliseconds since the Unix epoch. Default: the time of the first detection. */
   readonly since?: number | undefined;
-  /** A lower severity than that of the kind. */
-  readonly severity?: 'warning' | 'info';
+  /** Default: that of the check. */
+  readonly severity?: Problem['severity'];
   /** One sentence with the numbers. */
   readonly text: string;
 }
 
-interface Described {
-  readonly kind: (typeof PROBLEM_KINDS)[number];
+/** The findings of a check; only its sentence for a problem without other properties. */
+type Result = string | Found | readonly Found[];
+
+/** One possible problem. Pure. A check does not evaluate missing data; only checks of staleness evaluate stale data. */
+export interface Check<M> {
+  readonly kind: Problem['kind'];
   /** That of the shipped alert with this runbook. */
   readonly severity: Problem['severity'];
   /** File in docs/runbooks/ without `.md`. */
   readonly runbook: string | null;
   /** Condition for docs/problems.md, as Markdown. */
   readonly when: string;
+  check(moment: M): Result;
 }
-
-/** One possible problem. Pure. A check does not evaluate missing data; only checks of staleness evaluate stale data. */
-export type Check<M> = Described & { check(moment: M): Found | readonly Found[] };
 export type AccountCheck = Check<Moment>;
 
 /** Milliseconds. */
 export const MINUTE = 60_000;
 
-/** Whether data may be evaluated: stale data may have changed. */
-export const isCurrent = (data: DataState) => data === 'fresh' || data === 'partial';
+/** A check of a section that is skipped if the data may have changed since it was read. */
+export const ofCurrent =
+  <S extends 'deadLetters' | 'events' | 'flowControl'>(
+    section: S,
+    check: (moment: Moment, shown: ShownAccount[S]) => Result,
+  ) =>
+  (moment: Moment): Result => {
+    const shown = moment.view[section];
+    return shown.data === 'fresh' || shown.data === 'partial' ? check(moment, shown) : [];
+  };
 
 /** A time of the API in milliseconds since the Unix epoch. */
 export const msOf = (iso: string | null) => (iso === null ? undefined : Date.parse(iso));
+
+/** Interval of a round; 0 if its collector is disabled. */
+export const everySeconds = ({ rounds }: ShownAccount, collector: string, name: string) =>
+  rounds.find(each => each.collector === collector && each.round === name)?.everySeconds ?? 0;
 
 /** Whether a number has grown by the threshold, or by a part of it. */
 export const isMoreBy = ({ share, fewest, many }: Growth, now: number, before: number, part = 1) =>
   now - before > part * Math.min(Math.max(share * before, fewest), many);
 
 /** Time since the first detection of a problem (ms); 0 for a new problem. */
-export const seenFor = ({ firstSeen, now }: Moment, kind: Described['kind'], subject: string | null) =>
+export const seenFor = ({ firstSeen, now }: Moment, kind: Problem['kind'], subject: string | null) =>
   now - (firstSeen({ kind, subject }) ?? now);
 
 /** Lower threshold of a problem that was reported in the last five minutes, so that it does not flap. */
 const EASED = 0.7;
 
 /** The part of its threshold at which a problem is reported. */
-export const easing = ({ firstSeen }: Moment, kind: Described['kind']) =>
+export const easing = ({ firstSeen }: Moment, kind: Problem['kind']) =>
   firstSeen({ kind, subject: null }) === undefined ? 1 : EASED;

@@ -1,7 +1,7 @@
 import { families } from '../../collectors/dlq/families.ts';
 import { CALLBACKS_FAILED, DLQ_AT_ONCE, DLQ_BY_THE_HOUR, DLQ_EXPIRING, DLQ_FULL } from '../../metrics/thresholds.ts';
 import { HOUR } from '../recent.ts';
-import { type AccountCheck, easing, isCurrent, isMoreBy, MINUTE, type Moment, msOf } from './check.ts';
+import { type AccountCheck, easing, isMoreBy, MINUTE, type Moment, msOf, ofCurrent } from './check.ts';
 import { clockTime, count, lasting, plural, share, within } from './words.ts';
 
 type DeadLetters = Moment['view']['deadLetters'];
@@ -52,17 +52,13 @@ function stuck({ view, autoCancel }: Moment): { number: number; rule: string | u
     .reduce((a, b) => (b.number > a.number ? b : a), suspected);
 }
 
-/** A check of the queue, if its data is current. */
-const queue = (check: (moment: Moment, queue: DeadLetters) => ReturnType<AccountCheck['check']>) => (moment: Moment) =>
-  isCurrent(moment.view.deadLetters.data) ? check(moment, moment.view.deadLetters) : [];
-
 export const DEAD_LETTERS: readonly AccountCheck[] = [
   {
     kind: 'dlq_growing',
     severity: 'warning',
     runbook: 'DeliveryDlqGrowing',
     when: 'the queue has grown by a fifth within half an hour (at least 20 messages, at most 50), or within the hour it doubled, or grew by a third (at least 25, at most 100)',
-    check: queue((moment, queue) => {
+    check: ofCurrent('deadLetters', (moment, queue) => {
       const { messages, entered } = queue;
       const grown = messages === null ? undefined : growth(moment, messages);
       if (!grown || messages === null) return [];
@@ -70,9 +66,7 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
       const news = came
         ? `${plural(came.by, 'dead letter')} entered ${within(came.overSeconds)}; the queue grew`
         : 'The dead-letter queue grew';
-      return {
-        text: `${news} by ${count(grown.by)} to ${count(messages)} ${within(grown.overSeconds)}${most(queue)}.`,
-      };
+      return `${news} by ${count(grown.by)} to ${count(messages)} ${within(grown.overSeconds)}${most(queue)}.`;
     }),
   },
   {
@@ -80,14 +74,13 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
     severity: 'critical',
     runbook: 'DeliveryDlqExpiringSoon',
     when: 'the longest-queued message has used 80 % of the retention, and not more messages expired so far than were removed: a queue whose messages are mostly left to expire is no emergency',
-    check: queue(({ now }, { oldestEntered, retentionSeconds, nextExpiry, left }) => {
+    check: ofCurrent('deadLetters', ({ now }, { oldestEntered, retentionSeconds, nextExpiry, left }) => {
       const [entered, expiry] = [msOf(oldestEntered), msOf(nextExpiry)];
       if (entered === undefined || expiry === undefined || retentionSeconds === null || left === null) return [];
       if (now - entered <= DLQ_EXPIRING * retentionSeconds * 1000 || left.removed < left.expired) return [];
-      return {
-        since: entered + DLQ_EXPIRING * retentionSeconds * 1000,
-        text: `The longest-queued dead letter expires ${expiry > now ? `in ${lasting((expiry - now) / 1000)}, ` : ''}at ${clockTime(expiry, now)}.`,
-      };
+      const rest = expiry > now ? `in ${lasting((expiry - now) / 1000)}, ` : '';
+      const text = `The longest-queued dead letter expires ${rest}at ${clockTime(expiry, now)}.`;
+      return { since: entered + DLQ_EXPIRING * retentionSeconds * 1000, text };
     }),
   },
   {
@@ -95,14 +88,12 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
     severity: 'warning',
     runbook: 'DeliveryDlqAgeHigh',
     when: 'the longest-queued message has been there for longer than `objectives.dlqMaxAge`',
-    check: queue(({ objectives: { dlqMaxAge }, now }, queue) => {
+    check: ofCurrent('deadLetters', ({ objectives: { dlqMaxAge }, now }, queue) => {
       const entered = msOf(queue.oldestEntered);
       if (entered === undefined || now - entered <= dlqMaxAge) return [];
       const size = queue.messages === null ? '' : ` of ${count(queue.messages)}`;
-      return {
-        since: entered + dlqMaxAge,
-        text: `The longest-queued${size} dead letters has been there for ${lasting((now - entered) / 1000)} (objective: ${lasting(dlqMaxAge / 1000)})${most(queue)}.`,
-      };
+      const text = `The longest-queued${size} dead letters has been there for ${lasting((now - entered) / 1000)} (objective: ${lasting(dlqMaxAge / 1000)})${most(queue)}.`;
+      return { since: entered + dlqMaxAge, text };
     }),
   },
   {
@@ -110,11 +101,9 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
     severity: 'warning',
     runbook: 'DeliveryDlqNearlyFull',
     when: 'the queue uses more than 80 % of what the plan allows',
-    check: queue((_moment, { messages, most }) => {
+    check: ofCurrent('deadLetters', (_moment, { messages, most }) => {
       if (messages === null || most === null || messages <= DLQ_FULL * most) return [];
-      return {
-        text: `The dead-letter queue holds ${count(messages)} of the ${count(most)} messages that the plan allows (${share(messages / most)}).`,
-      };
+      return `The dead-letter queue holds ${count(messages)} of the ${count(most)} messages that the plan allows (${share(messages / most)}).`;
     }),
   },
   {
@@ -122,16 +111,14 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
     severity: 'warning',
     runbook: 'DeliveryFailureCallbackStuck',
     when: 'failure callbacks are in progress for longer than all their retries can take, or for longer than a rule of auto-cancel allows',
-    check: queue((moment, { oldestInProgress }) => {
+    check: ofCurrent('deadLetters', (moment, { oldestInProgress }) => {
       const { number, rule } = stuck(moment);
       if (number === 0) return [];
       const since = msOf(oldestInProgress);
       const oldest = since === undefined ? '' : `, the oldest for ${lasting((moment.now - since) / 1000)}`;
       const by = rule === undefined ? '' : ` by the rule ${rule}`;
-      return {
-        since,
-        text: `${plural(number, 'failure callback seems', 'failure callbacks seem')} stuck${by}${oldest}.`,
-      };
+      const text = `${plural(number, 'failure callback seems', 'failure callbacks seem')} stuck${by}${oldest}.`;
+      return { since, text };
     }),
   },
   {
@@ -139,12 +126,10 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
     severity: 'warning',
     runbook: 'DeliveryFailureCallbackFailed',
     when: 'more than a fifth of the failure callbacks that ended have failed',
-    check: queue((_moment, { callbacks }) => {
+    check: ofCurrent('deadLetters', (_moment, { callbacks }) => {
       const [failed, succeeded] = [callbacks?.fail ?? 0, callbacks?.success ?? 0];
       if (failed === 0 || failed <= CALLBACKS_FAILED * succeeded) return [];
-      return {
-        text: `${count(failed)} of the ${count(failed + succeeded)} failure callbacks that ended failed: these workflows were not told.`,
-      };
+      return `${count(failed)} of the ${count(failed + succeeded)} failure callbacks that ended failed: these workflows were not told.`;
     }),
   },
 ];

@@ -1,7 +1,17 @@
 import { flowControl } from '../../collectors/flow-control/flow-control.ts';
 import { BACKLOG_TREND } from '../../metrics/thresholds.ts';
 import { HOUR, seriesName } from '../recent.ts';
-import { type AccountCheck, type Found, isCurrent, isMoreBy, MINUTE, type Moment, seenFor } from './check.ts';
+import {
+  type AccountCheck,
+  everySeconds,
+  type Found,
+  isMoreBy,
+  MINUTE,
+  type Moment,
+  msOf,
+  ofCurrent,
+  seenFor,
+} from './check.ts';
 import { count, lasting } from './words.ts';
 
 const { waitlistSize } = flowControl.families;
@@ -27,10 +37,7 @@ const isRateUsedUp = ({ rateUsed, rateLimit }: Row) => rateUsed !== null && rate
 const READS = 3;
 
 /** Time of these reads (ms). */
-const readsTake = ({ view }: Moment) =>
-  READS *
-  1000 *
-  (view.rounds.find(({ collector, round }) => collector === 'flow_control' && round === 'list')?.everySeconds ?? 0);
+const readsTake = ({ view }: Moment) => READS * 1000 * everySeconds(view, 'flow_control', 'list');
 
 /** Minimum length of a trend (ms). */
 const SHORTEST_TREND = 10 * MINUTE;
@@ -58,20 +65,13 @@ function trend(moment: Moment, { key, waiting }: Row): { by: number; overSeconds
 }
 
 /** A check of each key with one of the largest waitlists. */
-const keys = (check: (moment: Moment, row: Row) => Omit<Found, 'subject'> | undefined) => (moment: Moment) => {
-  const { data, rows } = moment.view.flowControl;
-  if (!isCurrent(data)) return [];
-  return rows.flatMap(row => {
-    const found = row.waiting > 0 ? check(moment, row) : undefined;
-    return found ? { ...found, subject: row.key } : [];
-  });
-};
-
-/** `since`: the start of the state, if it is the state of ghost slots. */
-const ghosts = (row: Row, slots: number) => ({
-  ...(row.state === 'ghost_slots' && row.stateSince !== null ? { since: Date.parse(row.stateSince) } : {}),
-  text: `Key ${row.key}: ${count(slots)} ${slots === 1 ? 'slot is' : 'slots are'} in use and nothing runs in ${slots === 1 ? 'it' : 'them'}; ${count(row.waiting)} wait${limitsOf(row)}.`,
-});
+const keys = (check: (moment: Moment, row: Row) => Omit<Found, 'subject'> | undefined) =>
+  ofCurrent('flowControl', (moment, { rows }) =>
+    rows.flatMap(row => {
+      const found = row.waiting > 0 ? check(moment, row) : undefined;
+      return found ? { ...found, subject: row.key } : [];
+    }),
+  );
 
 export const WAITLISTS: readonly AccountCheck[] = [
   {
@@ -82,9 +82,8 @@ export const WAITLISTS: readonly AccountCheck[] = [
     check: keys((moment, row) => {
       const grown = row.paused ? undefined : trend(moment, row);
       if (!grown) return undefined;
-      return {
-        text: `Key ${row.key}: ${count(row.waiting)} wait, +${count(grown.by)} in ${lasting(grown.overSeconds)}${limitsOf(row)}.`,
-      };
+      const text = `Key ${row.key}: ${count(row.waiting)} wait, +${count(grown.by)} in ${lasting(grown.overSeconds)}${limitsOf(row)}.`;
+      return { text };
     }),
   },
   {
@@ -92,12 +91,15 @@ export const WAITLISTS: readonly AccountCheck[] = [
     severity: 'warning',
     runbook: 'DeliveryFlowControlGhostSlots',
     when: 'slots of a key have been in use for more than four minutes, in which messages waited, and the event log shows no attempt in them',
-    check: ({ view: { flowControl } }) =>
-      isCurrent(flowControl.data)
-        ? flowControl.rows.flatMap(row =>
-            row.ghostSlots === null || row.ghostSlots === 0 ? [] : { subject: row.key, ...ghosts(row, row.ghostSlots) },
-          )
-        : [],
+    check: ofCurrent('flowControl', (_moment, { rows }) =>
+      rows.flatMap(row => {
+        const { key, state, stateSince, ghostSlots: slots, waiting } = row;
+        if (slots === null || slots === 0) return [];
+        const [are, them] = slots === 1 ? ['slot is', 'it'] : ['slots are', 'them'];
+        const text = `Key ${key}: ${count(slots)} ${are} in use and nothing runs in ${them}; ${count(waiting)} wait${limitsOf(row)}.`;
+        return { subject: key, since: state === 'ghost_slots' ? msOf(stateSince) : undefined, text };
+      }),
+    ),
   },
   {
     kind: 'waitlist_stalled',
@@ -110,10 +112,8 @@ export const WAITLISTS: readonly AccountCheck[] = [
       const [first] = points;
       if (!first || moment.now - first.at < 29 * MINUTE || points.some(({ value }) => value !== row.waiting))
         return undefined;
-      return {
-        since: first.at,
-        text: `Key ${row.key}: the same ${count(row.waiting)} have been waiting for 30 min or more${limitsOf(row)}.`,
-      };
+      const text = `Key ${row.key}: the same ${count(row.waiting)} have been waiting for 30 min or more${limitsOf(row)}.`;
+      return { since: first.at, text };
     }),
   },
   {
@@ -124,10 +124,9 @@ export const WAITLISTS: readonly AccountCheck[] = [
     check: keys((moment, row) => {
       if (!row.paused) return undefined;
       const pausedFor = seenFor(moment, 'paused_with_backlog', row.key);
-      return {
-        ...(pausedFor < HOUR ? { severity: 'info' } : {}),
-        text: `Key ${row.key} is paused${pausedFor < MINUTE ? '' : ` for ${lasting(pausedFor / 1000)} or more`}: ${count(row.waiting)} wait.`,
-      };
+      const lasts = pausedFor < MINUTE ? '' : ` for ${lasting(pausedFor / 1000)} or more`;
+      const text = `Key ${row.key} is paused${lasts}: ${count(row.waiting)} wait.`;
+      return { severity: pausedFor < HOUR ? 'info' : 'warning', text };
     }),
   },
 ];

@@ -2,15 +2,10 @@ import { families as dlqFamilies } from '../../collectors/dlq/families.ts';
 import { events } from '../../collectors/events/events.ts';
 import { type BurnRate, FEWEST_BAD, LOG_BEHIND, MONTH, MOST_BAD, RETRIES } from '../../metrics/thresholds.ts';
 import { HOUR, seriesName } from '../recent.ts';
-import { type AccountCheck, easing, isCurrent, MINUTE, type Moment, msOf } from './check.ts';
+import { type AccountCheck, easing, MINUTE, type Moment, msOf, ofCurrent } from './check.ts';
 import { count, lasting, plural, share, within } from './words.ts';
 
 const { finished, overdue, total, gaps } = events.families;
-
-type Events = Moment['view']['events'];
-
-const log = (check: (moment: Moment, events: Events) => ReturnType<AccountCheck['check']>) => (moment: Moment) =>
-  isCurrent(moment.view.events.data) ? check(moment, moment.view.events) : [];
 
 /** All and bad messages that ended in the last `over` milliseconds; undefined without history. */
 function ended({ view: { events }, changes }: Moment, bad: 'failed' | 'overdue', over: number) {
@@ -50,28 +45,22 @@ function burns(moment: Moment, bad: 'failed' | 'overdue', times: BurnRate, short
   return { ...hour, allowed: 1 - objective };
 }
 
-function failing({ times, short }: typeof FAST | typeof SLOW) {
-  return log(moment => {
+const failing = ({ times, short }: typeof FAST | typeof SLOW) =>
+  ofCurrent('events', moment => {
     const found = burns(moment, 'failed', times, short);
     if (!found) return [];
     const { bad, all, ratio, allowed, overSeconds } = found;
-    return {
-      text: `${count(bad)} of the ${count(all)} messages that ended ${within(overSeconds)} failed: ${share(ratio)}, where the objective allows ${share(allowed)}.`,
-    };
+    return `${count(bad)} of the ${count(all)} messages that ended ${within(overSeconds)} failed: ${share(ratio)}, where the objective allows ${share(allowed)}.`;
   });
-}
 
-function late({ times, short }: typeof FAST | typeof SLOW) {
-  return log((moment, { objectives }) => {
+const late = ({ times, short }: typeof FAST | typeof SLOW) =>
+  ofCurrent('events', (moment, { objectives }) => {
     const found = burns(moment, 'overdue', times, short);
     if (!found) return [];
     const { bad, all, allowed, overSeconds } = found;
     const target = lasting(objectives.onTimeWithinSeconds);
-    return {
-      text: `${plural(bad, 'message')} missed the target of ${target} ${within(overSeconds)}, ${count(all)} ended; the objective allows ${share(allowed)} to be late.`,
-    };
+    return `${plural(bad, 'message')} missed the target of ${target} ${within(overSeconds)}, ${count(all)} ended; the objective allows ${share(allowed)} to be late.`;
   });
-}
 
 /** Whether dead letters or waitlists show that messages move. */
 function isMoving({ view: { deadLetters, flowControl }, changes }: Moment): boolean {
@@ -138,13 +127,11 @@ export const MESSAGES: readonly AccountCheck[] = [
     severity: 'critical',
     runbook: 'DeliveryStalled',
     when: 'in the last 30 minutes at least 10 messages missed `objectives.onTimeWithin`, and none ended',
-    check: log(moment => {
+    check: ofCurrent('events', moment => {
       const found = ended(moment, 'overdue', 30 * MINUTE);
       // In a shorter window, often no message ends.
       if (!found || found.overSeconds < 29 * 60 || found.bad < FEWEST_BAD || found.all > 0) return [];
-      return {
-        text: `${count(found.bad)} messages became overdue ${within(found.overSeconds)}, and none was delivered or failed.`,
-      };
+      return `${count(found.bad)} messages became overdue ${within(found.overSeconds)}, and none was delivered or failed.`;
     }),
   },
   {
@@ -152,13 +139,11 @@ export const MESSAGES: readonly AccountCheck[] = [
     severity: 'warning',
     runbook: 'DeliveryRetryRatioHigh',
     when: 'more than a quarter of the delivery attempts of the last 15 minutes, of more than 40, led to a retry',
-    check: log(moment => {
+    check: ofCurrent('events', moment => {
       const [retries, attempts] = [riseOf(moment, 'retry', 15 * MINUTE), riseOf(moment, 'active', 15 * MINUTE)];
       if (!retries || !attempts || attempts.by <= RETRIES.fewest || retries.by <= RETRIES.share * attempts.by)
         return [];
-      return {
-        text: `${count(retries.by)} of the ${count(attempts.by)} delivery attempts ${within(attempts.overSeconds)} led to a retry (${share(retries.by / attempts.by)}).`,
-      };
+      return `${count(retries.by)} of the ${count(attempts.by)} delivery attempts ${within(attempts.overSeconds)} led to a retry (${share(retries.by / attempts.by)}).`;
     }),
   },
   {
@@ -166,7 +151,7 @@ export const MESSAGES: readonly AccountCheck[] = [
     severity: 'warning',
     runbook: 'DeliveryEventLogStale',
     when: 'the newest event was more than 15 minutes old when the log was read last, although dead letters arrive or waitlists change',
-    check: log((moment, { newest }) => {
+    check: ofCurrent('events', (moment, { newest }) => {
       const lag = lagOf(moment.view);
       if (lag === undefined || lag <= LOG_BEHIND || !isMoving(moment)) return [];
       const text = `The event log is ${lasting(lag)} behind, although messages move: numbers of messages lag.`;
@@ -178,7 +163,7 @@ export const MESSAGES: readonly AccountCheck[] = [
     severity: 'info',
     runbook: 'DeliveryEventLogStale',
     when: 'messages are in flight, and the newest event was older, when the log was read last, than two minutes and than ten times the usual time between two events of the last hour',
-    check: log((moment, { newest, inFlight }) => {
+    check: ofCurrent('events', (moment, { newest, inFlight }) => {
       const [lag, lately] = [lagOf(moment.view), eventsOfHour(moment)];
       if (lag === undefined || !lately || lately.by === 0 || (inFlight ?? 0) === 0) return [];
       if (lag <= Math.max(FIRST_LAG, (USUAL_TIMES * lately.overSeconds) / lately.by)) return [];
@@ -191,12 +176,10 @@ export const MESSAGES: readonly AccountCheck[] = [
     severity: 'warning',
     runbook: 'DeliveryEventLogGap',
     when: 'events were lost in the last hour: they had left the log before they were read',
-    check: log((moment, events) => {
+    check: ofCurrent('events', (moment, events) => {
       const rise = moment.changes.rise(gaps.name, events.gaps, HOUR);
       if (!rise || rise.by === 0) return [];
-      return {
-        text: `${plural(rise.by, 'gap')} in the event log ${within(rise.overSeconds)}: counters of events are too low.`,
-      };
+      return `${plural(rise.by, 'gap')} in the event log ${within(rise.overSeconds)}: counters of events are too low.`;
     }),
   },
 ];

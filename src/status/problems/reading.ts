@@ -7,11 +7,12 @@ import { isAuxiliary } from '../truth.ts';
 import { sum } from '../values.ts';
 import {
   type AccountCheck,
+  everySeconds,
   type Found,
-  isCurrent,
   MINUTE,
   type Moment,
   msOf,
+  ofCurrent,
   type ShownAccount,
   seenFor,
 } from './check.ts';
@@ -27,7 +28,6 @@ const DATA: Readonly<Record<string, string>> = {
   events: 'Events',
   flow_control: 'Flow-control keys',
 };
-const dataOf = (collector: string) => DATA[collector] ?? collector;
 
 /** Rounds that query the service: the account's record is a local file. */
 const asking = ({ rounds }: ShownAccount) => rounds.filter(({ collector }) => collector !== 'account');
@@ -121,9 +121,8 @@ function staleData(moment: Moment, kind: 'data_stale' | 'data_withdrawn', state:
     const why = rounds.find(({ failure }) => failure)?.failure?.message;
     const gone = kind === 'data_withdrawn' && since !== undefined ? ' and are no longer shown' : '';
     const age = since === undefined ? Number.POSITIVE_INFINITY : now - since;
-    const young = age < BLIND_FOR * 1000 ? ({ severity: 'warning' } as const) : {};
-    const text = `${dataOf(collector)} ${read}${gone}${why === undefined ? '' : `: ${why}`}.`;
-    return { subject: collector, since, ...young, text };
+    const text = `${DATA[collector] ?? collector} ${read}${gone}${why === undefined ? '' : `: ${why}`}.`;
+    return { subject: collector, since, severity: age < BLIND_FOR * 1000 ? 'warning' : 'critical', text };
   });
 }
 
@@ -163,12 +162,8 @@ export const READING: readonly AccountCheck[] = [
       if (!say) return [];
       const since = lastRead(view);
       const lasts = since === undefined ? seenFor(moment, 'service_unavailable', null) : now - since;
-      const young = lasts < BLIND_FOR * 1000 ? ({ severity: 'warning' } as const) : {};
-      return {
-        since,
-        ...young,
-        text: `${say(lasts < 1000 ? '' : ` for ${lasting(lasts / 1000)}`)}; ${ofShown(moment)}.`,
-      };
+      const text = `${say(lasts < 1000 ? '' : ` for ${lasting(lasts / 1000)}`)}; ${ofShown(moment)}.`;
+      return { since, severity: lasts < BLIND_FOR * 1000 ? 'warning' : 'critical', text };
     },
   },
   {
@@ -187,7 +182,7 @@ export const READING: readonly AccountCheck[] = [
       const why = notOpened(moment.view);
       return why === undefined
         ? staleData(moment, 'data_stale', 'stale')
-        : { text: `Nothing is read: ${why}. It is retried by itself.` };
+        : `Nothing is read: ${why}. It is retried by itself.`;
     },
   },
   {
@@ -202,11 +197,8 @@ export const READING: readonly AccountCheck[] = [
           const since = msOf(dataAt);
           const last = since === undefined ? '' : ` since ${clockTime(since, now)}`;
           const why = failure ? `: ${failure.message}` : '';
-          return {
-            subject: `${collector} ${round}`,
-            since,
-            text: `The round ${round} of ${collector} was not complete${last}; all gauges are current${why}.`,
-          };
+          const text = `The round ${round} of ${collector} was not complete${last}; all gauges are current${why}.`;
+          return { subject: `${collector} ${round}`, since, text };
         }),
   },
   {
@@ -219,9 +211,7 @@ export const READING: readonly AccountCheck[] = [
       const limited = outcomes.find(({ value }) => value === 'rate_limited');
       const all = sum(outcomes.map(({ by }) => by));
       if (!limited || limited.by < RATE_LIMITED.fewest || limited.by <= RATE_LIMITED.share * all) return [];
-      return {
-        text: `${count(limited.by)} of the ${count(all)} requests in ${lasting(limited.overSeconds)} got 429 (${share(limited.by / all)}).`,
-      };
+      return `${count(limited.by)} of the ${count(all)} requests in ${lasting(limited.overSeconds)} got 429 (${share(limited.by / all)}).`;
     },
   },
   {
@@ -233,9 +223,7 @@ export const READING: readonly AccountCheck[] = [
       const { budgetRemaining: left, budgetPerDay: all } = calls;
       const dayLeft = 1 - (now % 86_400_000) / 86_400_000;
       if (left === null || all === 0 || left / all - REQUESTS_KEPT >= REQUESTS_LAST * dayLeft) return [];
-      return {
-        text: `${count(left)} of the ${count(all)} requests of today are left until 00:00 UTC: rounds wait for them.`,
-      };
+      return `${count(left)} of the ${count(all)} requests of today are left until 00:00 UTC: rounds wait for them.`;
     },
   },
   {
@@ -245,13 +233,10 @@ export const READING: readonly AccountCheck[] = [
     when: 'rows of a list could not be read in the last 15 minutes',
     check: moment =>
       risen(moment, ownFamilies.rowsRejected, moment.meter.rowsRejected, 'collector').flatMap(
-        ({ value: collector, by, overSeconds }) =>
-          by === 0
-            ? []
-            : {
-                subject: collector,
-                text: `${plural(by, 'row')} of ${collector} could not be read in ${lasting(overSeconds)}: what is shown is incomplete, and nothing counts as gone.`,
-              },
+        ({ value: subject, by, overSeconds }) => {
+          const text = `${plural(by, 'row')} of ${subject} could not be read in ${lasting(overSeconds)}: what is shown is incomplete, and nothing counts as gone.`;
+          return by === 0 ? [] : { subject, text };
+        },
       ),
   },
   {
@@ -259,22 +244,17 @@ export const READING: readonly AccountCheck[] = [
     severity: 'warning',
     runbook: 'DeliveryCollectorStale',
     when: 'a filter of `dlq.filters` is rejected, or the service lists entries for it that do not match it, while the queue is read; if the service fails or limits the rate, after one and a half times `dlq.rescanEvery`',
-    check: ({ view: { deadLetters, rounds }, now }) =>
-      isCurrent(deadLetters.data)
-        ? deadLetters.filters.flatMap(({ name, messages, failure }) => {
-            if (!failure) return [];
-            const since = msOf(failure.since);
-            const walk = rounds.find(({ collector, round }) => collector === 'dlq' && round === 'full');
-            const isYoung = since !== undefined && now - since < 1500 * (walk?.everySeconds ?? 0);
-            if (isYoung && PASSING.has(failure.reason)) return [];
-            const shown = failure.contradicted
-              ? 'nothing of it is shown'
-              : messages === null
-                ? 'its size is unknown'
-                : `its size is of ${since === undefined ? 'before' : clockTime(since, now)}`;
-            return { subject: name, since, text: `The filter ${name} fails: ${failure.message}; ${shown}.` };
-          })
-        : [],
+    check: ofCurrent('deadLetters', ({ view, now }, { filters }) =>
+      filters.flatMap(({ name, messages, failure }) => {
+        if (!failure) return [];
+        const since = msOf(failure.since);
+        const isYoung = since !== undefined && now - since < 1500 * everySeconds(view, 'dlq', 'full');
+        if (isYoung && PASSING.has(failure.reason)) return [];
+        const known = messages === null ? 'unknown' : `of ${since === undefined ? 'before' : clockTime(since, now)}`;
+        const shown = failure.contradicted ? 'nothing of it is shown' : `its size is ${known}`;
+        return { subject: name, since, text: `The filter ${name} fails: ${failure.message}; ${shown}.` };
+      }),
+    ),
   },
   {
     kind: 'lists_missing',
@@ -283,13 +263,10 @@ export const READING: readonly AccountCheck[] = [
     when: 'three answers or more of the last 15 minutes were no readable list',
     check: moment =>
       risen(moment, ownFamilies.listsMissing, moment.meter.listsMissing, 'collector').flatMap(
-        ({ value: collector, by, overSeconds }) =>
-          by < LISTS_MISSING
-            ? []
-            : {
-                subject: collector,
-                text: `${plural(by, 'answer')} to ${collector} in ${lasting(overSeconds)} had no readable list; what was read before is shown.`,
-              },
+        ({ value: subject, by, overSeconds }) => {
+          const text = `${plural(by, 'answer')} to ${subject} in ${lasting(overSeconds)} had no readable list; what was read before is shown.`;
+          return by < LISTS_MISSING ? [] : { subject, text };
+        },
       ),
   },
 ];

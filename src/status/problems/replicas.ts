@@ -22,7 +22,8 @@ export interface Unheld {
 /** Time without a report after which the holder is ignored (ms). It reports every 15 seconds. */
 const SILENT = UNCOLLECTED * 1000;
 
-export const REPLICAS: readonly Check<Unheld>[] = [
+/** All checks of the report on an account that another replica holds. */
+export const REPLICA_CHECKS: readonly Check<Unheld>[] = [
   {
     kind: 'account_uncollected',
     severity: 'critical',

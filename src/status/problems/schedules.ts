@@ -1,6 +1,6 @@
 import { scheduleFamilies } from '../../collectors/index.ts';
 import { HOUR, seriesName } from '../recent.ts';
-import { type AccountCheck, isCurrent, type Moment, msOf } from './check.ts';
+import { type AccountCheck, type Found, type Moment, msOf, ofCurrent } from './check.ts';
 import { clockTime, plural, within } from './words.ts';
 
 const { scheduleMissed, scheduleLate } = scheduleFamilies;
@@ -19,12 +19,7 @@ function startsPerHour({ lastStarted, next }: Schedule): number {
 }
 
 /** The increase in the last hour; 0 without history. */
-function lately(
-  { changes }: Moment,
-  family: typeof scheduleMissed,
-  name: string,
-  count: number,
-): { by: number; text: string } {
+function lately({ changes }: Moment, family: typeof scheduleMissed, name: string, count: number) {
   const rise = changes.rise(seriesName(family.name, { schedule: name }), count, HOUR);
   return rise ? { by: rise.by, text: within(rise.overSeconds) } : { by: 0, text: '' };
 }
@@ -37,15 +32,13 @@ const last = (iso: string | null, now: number) => {
 /** Whether its messages failed and the next start is more than an hour away. */
 const hasFailed = ({ state, next }: Schedule, now: number) => state === 'failing' && (msOf(next) ?? now) - now > HOUR;
 
-const schedules =
-  (check: (moment: Moment, schedule: Schedule) => { since?: number | undefined; text: string } | undefined) =>
-  (moment: Moment) =>
-    isCurrent(moment.view.events.data)
-      ? moment.view.schedules.flatMap(schedule => {
-          const found = check(moment, schedule);
-          return found ? { ...found, subject: schedule.name } : [];
-        })
-      : [];
+const schedules = (check: (moment: Moment, schedule: Schedule) => Omit<Found, 'subject'> | undefined) =>
+  ofCurrent('events', moment =>
+    moment.view.schedules.flatMap(schedule => {
+      const found = check(moment, schedule);
+      return found ? { ...found, subject: schedule.name } : [];
+    }),
+  );
 
 /** Expected starts. A problem stays for an hour, so that it does not flap with each start. */
 export const SCHEDULES: readonly AccountCheck[] = [
@@ -60,14 +53,10 @@ export const SCHEDULES: readonly AccountCheck[] = [
       const seen = last(lastStarted, moment.now);
       if (state === 'missed') {
         const more = starts === '' ? '' : `; ${starts}`;
-        return {
-          since: msOf(lastStarted),
-          text: `Schedule ${name}: no message ${seen === undefined ? 'seen yet' : `since ${seen}`}${more}.`,
-        };
+        const text = `Schedule ${name}: no message ${seen === undefined ? 'seen yet' : `since ${seen}`}${more}.`;
+        return { since: msOf(lastStarted), text };
       }
-      return hour.by >= FEWEST
-        ? { text: `Schedule ${name}: ${starts}; it started again, last at ${seen}.` }
-        : undefined;
+      return hour.by < FEWEST ? undefined : { text: `Schedule ${name}: ${starts}; it started again, last at ${seen}.` };
     }),
   },
   {
@@ -84,9 +73,8 @@ export const SCHEDULES: readonly AccountCheck[] = [
       const delivered = last(lastDelivered, moment.now);
       const starts = hour.by > 0 ? `; ${plural(hour.by, 'start')} not delivered in time ${hour.text}` : '';
       const what = failed ? 'its last messages failed' : state === 'ok' ? 'delivered again' : 'not delivered in time';
-      return {
-        text: `Schedule ${name}: ${what}, last delivery ${delivered === undefined ? 'not seen yet' : `at ${delivered}`}${starts}.`,
-      };
+      const text = `Schedule ${name}: ${what}, last delivery ${delivered === undefined ? 'not seen yet' : `at ${delivered}`}${starts}.`;
+      return { text };
     }),
   },
 ];
