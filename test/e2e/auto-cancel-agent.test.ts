@@ -135,7 +135,7 @@ describe.concurrent('a breaker', () => {
       await afterWalks(stage, 5);
       expect(stage.deletes.length).toBe(1);
       const skips = await skipsOf(second);
-      expect(await skips()).toContain('breaker_errors');
+      await eventually(async () => expect(await skips()).toContain('breaker_errors'));
       const reset = await stage.cli('reset-breaker', 'errors', '--reason', 'another token', '--by', 'ann');
       expect(reset).toMatchObject({ code: 0 });
       const { lines } = await journalWhen(stage, ({ lines }) => expect(count(lines, 'breaker_opened')).toBe(2));

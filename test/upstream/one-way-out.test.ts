@@ -44,27 +44,26 @@ describe('the one way out', () => {
     const methods = sources.flatMap(({ path, text }) =>
       path.startsWith('upstream/') ? [...text.matchAll(METHOD)].map(([found]) => `${path} ${found}`) : [],
     );
-    expect(methods.sort()).toEqual(["upstream/rotator.ts method: 'POST'", "upstream/writer.ts method: 'DELETE'"]);
+    expect(methods.sort()).toEqual([
+      "upstream/post.ts method: 'POST'",
+      "upstream/rotator.ts method: 'POST'",
+      "upstream/writer.ts method: 'DELETE'",
+    ]);
     expect(sources.find(({ path }) => path === 'upstream/call.ts')?.text).toContain("readonly method: 'GET';");
   });
 
-  it('what tells of alerts knows nothing of the service', () => {
+  it('requests to receivers know nothing of the service', () => {
     const text = sources.find(({ path }) => path === 'upstream/post.ts')?.text ?? '';
     const used = [...text.matchAll(/from '(\.[^']+)'/g)].map(([, path]) => path);
-    expect(used.sort()).toEqual([
-      '../alerts/notifiers/receiver.ts',
-      '../kit/clock.ts',
-      '../upstream/dispatcher.ts',
-      '../upstream/send.ts',
-    ]);
+    expect(used.sort()).toEqual(['../kit/clock.ts', './dispatcher.ts', './send.ts']);
     expect(text).toContain('import { untilAborted }');
   });
 
   it('nobody opens a connection to the service by hand', () => {
     expect(pathsWith(OWN_CLIENT).filter(path => !path.startsWith('http/'))).toEqual([
-      ...DOCTOR,
-      // They read addresses and certificates.
+      // Two read addresses and certificates.
       'agent/replica-url.ts',
+      ...DOCTOR,
       'config/web-tls.ts',
       // Connections to the database, so that none of them outlasts its end.
       'store/postgres-database.ts',
@@ -73,8 +72,8 @@ describe('the one way out', () => {
     ]);
   });
 
-  it('only the composition root makes a writer', () => {
+  it('only an open account makes a writer', () => {
     const makers = pathsWith(/\bcreateWriter\b/).filter(path => path !== 'upstream/writer.ts');
-    expect(makers.filter(path => !path.startsWith('app/'))).toEqual([]);
+    expect(makers).toEqual(['agent/account-client.ts', 'agent/account.ts', 'auto-cancel/accounts.ts']);
   });
 });
