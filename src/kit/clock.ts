@@ -1,8 +1,8 @@
 /** Time as a dependency. This file is the only place that touches the process's own clocks and timers. */
 export interface Clock {
-  /** Wall time, milliseconds since the Unix epoch. May step; use it for what other programs shall compare. */
+  /** Wall time, milliseconds since the Unix epoch. It may jump; for timestamps that leave the process. */
   now(): number;
-  /** Milliseconds on a clock that never goes back; use it for durations. */
+  /** Milliseconds of a clock that never goes back; for durations. */
   monotonic(): number;
   /** Resolves after `ms`; rejects with the signal's reason as soon as that is aborted. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
@@ -17,7 +17,7 @@ const LONGEST_TIMER = 2 ** 31 - 1;
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
-  // Thousands of loops sleep at a time: one promise takes a third of what node:timers/promises makes.
+  // Thousands of loops sleep at once: one promise takes a third of the memory of node:timers/promises.
   sleep: (ms, signal) =>
     new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);

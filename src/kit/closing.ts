@@ -1,4 +1,4 @@
-/** What has been opened and must be closed, in reverse order. */
+/** Open resources, to be closed in reverse order. */
 export type Closing = ReturnType<typeof createClosing>;
 
 export function createClosing() {
@@ -21,7 +21,7 @@ export function createClosing() {
   };
 }
 
-/** Runs `work`, then closes what it has opened, also when it fails. */
+/** Runs `work`, then closes the resources that it added, also if it fails. */
 export async function withClosing<T>(work: (closing: Closing) => Promise<T>): Promise<T> {
   const closing = createClosing();
   try {

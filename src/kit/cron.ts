@@ -5,7 +5,7 @@ import { Duration } from './duration.ts';
 /** A cron expression of five fields. Without a function it starts no timer. */
 const parseCron = (cron: string, tz: string) => new Cron(cron, { mode: '5-part', timezone: tz });
 
-/** Returns the next time after `at`; undefined if there is none. Throws for an invalid expression. */
+/** Returns the next time after `at`; undefined if it never occurs again. Throws for an invalid expression. */
 export function nextDue(cron: string, tz: string, at: number): number | undefined {
   return parseCron(cron, tz).nextRun(new Date(at))?.getTime();
 }
@@ -72,7 +72,7 @@ export const moment = z
 /** One time that a cron expression names. Milliseconds since the Unix epoch. */
 export interface Occurrence {
   readonly at: number;
-  /** When the clocks, set back, show the same time once more and that is no occurrence of its own; else `at`. */
+  /** The repetition of this local time when clocks are set back, which is not an occurrence; otherwise `at`. */
   readonly again: number;
 }
 
@@ -86,7 +86,7 @@ export function createOccurrences(cron: string, tz: string): (after: number) => 
   const clock = new Intl.DateTimeFormat('en', { timeZone: tz, day: 'numeric', hour: 'numeric', minute: 'numeric' });
   return after => {
     let due = next(after);
-    // Of a skipped time, the first moment after it is given.
+    // For a skipped local time, cron returns the first moment after it.
     while (due && !parsed.match(due)) due = next(due.getTime());
     if (!due) return undefined;
     const at = due.getTime();

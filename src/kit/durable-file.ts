@@ -18,7 +18,7 @@ import { dirname } from 'node:path';
 
 /** Files that survive a power cut, complete or not at all. All functions block and throw system errors. */
 
-/** Syncs a folder, which from then on remembers the files that it holds now. */
+/** Syncs a folder, so that its present entries survive a power cut. */
 export function syncFolder(path: string): void {
   const handle = openSync(path, 'r');
   try {
@@ -67,10 +67,9 @@ export function behindLinks(path: string): string {
 }
 
 /**
- * Puts `content` in the place of a file in one step: a reader finds the old or the new. It keeps its mode,
- * and its owner where this user may give it away; one that was not there, or may be planted, is this user's and gets
- * `mode`. A link stays, and the file that it names is replaced. What a killed process has left half-done, the next clears
- * away; two at the same time are the caller's to prevent.
+ * Replaces a file atomically. Mode and, if permitted, owner are kept; a new file, or one that another user may have planted, belongs
+ * to this user and gets `mode`. A link stays, and its target is replaced. Removes the temporary file of a killed process. Not safe
+ * for two processes at the same time.
  */
 export function replaceFile(path: string, content: string | Buffer, mode = 0o600): void {
   const file = behindLinks(path);
@@ -95,15 +94,15 @@ export function replaceFile(path: string, content: string | Buffer, mode = 0o600
   syncFolder(dirname(file));
 }
 
-/** Removes a file, if it is there, for good. */
+/** Removes a file, if it exists, and syncs its folder. */
 export function removeFile(path: string): void {
   rmSync(path, { force: true });
   syncFolder(dirname(path));
 }
 
 /**
- * Makes a file, for this user alone, of `size` blanks, and syncs it and its folder: as many bytes can be written to it
- * however full the disk becomes (not on file systems that never write in place). Throws when there is such a file.
+ * Creates a file of `size` blanks with mode 0600, and syncs it and its folder. So many bytes can then be written even if the disk
+ * becomes full, except on copy-on-write file systems. Throws if the file exists.
  */
 export function reserveFile(path: string, size: number) {
   const handle = openSync(path, 'wx', 0o600);
@@ -121,12 +120,12 @@ export function reserveFile(path: string, size: number) {
     throw error;
   }
   return {
-    /** Writes behind what was written before. It stands in the file when this returns, also when the process is killed then. */
+    /** Appends. The bytes survive a killed process, but not yet a power cut. */
     append(bytes: Buffer): void {
       writeAll(handle, bytes, length);
       length += bytes.length;
     },
-    /** Cuts the file to what was written and syncs it: what was written also outlasts a power cut now. */
+    /** Truncates the file to the written bytes and syncs it, so that they survive a power cut. */
     complete(): void {
       ftruncateSync(handle, length);
       fsyncSync(handle);

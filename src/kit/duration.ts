@@ -3,7 +3,7 @@ import { z } from 'zod';
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const ALLOWED = 'a duration: a whole number and one of ms, s, m, h, d, such as 500ms, 15s or 4h';
 
-/** Milliseconds of `15s`, `4h`, `7d`; undefined when the text is no duration. */
+/** Milliseconds of `15s`, `4h`, `7d`; undefined for any other text. */
 export function parseDuration(text: string): number | undefined {
   const match = /^(\d{1,11})(ms|s|m|h|d)$/.exec(text);
   if (!match) return undefined;
@@ -36,5 +36,5 @@ function durationOf(isAllowed: (ms: number) => boolean, range: string) {
 /** A configuration value: text such as `15s`, read as milliseconds, above zero and at most 366 days. */
 export const Duration = durationOf(ms => ms > 0 && ms <= LONGEST, 'above 0 and at most 366d');
 
-/** As `Duration`, where `0s` means not at all. */
+/** As `Duration`; `0s` is allowed and means off. */
 export const DurationOrZero = durationOf(ms => ms <= LONGEST, 'at most 366d');

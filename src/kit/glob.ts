@@ -1,4 +1,4 @@
-/** Whether a whole text matches a pattern in which `*` stands for any characters, none included. Linear, whatever the text. */
+/** Whether a text matches a pattern in which `*` matches any characters, or none. Takes linear time. */
 export function createGlob(pattern: string): (text: string) => boolean {
   const [first = '', ...rest] = pattern.split('*');
   const last = rest.pop();

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Secret } from './secret.ts';
 
-/** What JSON leaves out of a value, and what it would say of a secret. */
+/** A value for JSON, with the types that JSON would drop or redact. */
 function plain(value: unknown): unknown {
   if (value instanceof Secret) return ['secret', value.reveal()];
   if (value instanceof RegExp) return ['pattern', String(value)];
@@ -11,20 +11,20 @@ function plain(value: unknown): unknown {
   if (typeof value === 'function') throw new Error('a function has no identity');
   if (Array.isArray(value)) return value.map(plain);
   if (typeof value !== 'object' || value === null) return value;
-  // What was compiled, such as the pattern of a rule, says what it was made from.
+  // Compiled values, such as patterns, return their source.
   if ('toJSON' in value && typeof value.toJSON === 'function') return ['text', plain(value.toJSON())];
   const entries = Object.entries(value).filter(([, inner]) => inner !== undefined);
   return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, inner]) => [key, plain(inner)]));
 }
 
-/** Equal for settings that are equal, secrets included, and for no others: the SHA-256 of them. Secrets can't be read from it. */
+/** SHA-256 of settings, secrets included. */
 export function identityOf(settings: unknown): string {
   return createHash('sha256')
     .update(JSON.stringify(plain(settings)) ?? '')
     .digest('hex');
 }
 
-/** The same, found once for each object: what a thousand accounts have in common costs as much as for one. */
+/** The same, computed once per object: a thousand accounts share most of their settings. */
 export function createIdentities(): (settings: object) => string {
   const known = new WeakMap<object, string>();
   return settings => {

@@ -1,4 +1,4 @@
-/** What a result weighs beside its text, in characters. */
+/** Size of a result without its text, in characters. */
 const ROW_WEIGHT = 64;
 
 /** Caches results of `find` by text. The cache is emptied when its texts exceed `most` characters. */

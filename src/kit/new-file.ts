@@ -10,15 +10,14 @@ function unlessThere(make: () => void): void {
   }
 }
 
-/** Makes an empty file that only this user may read and write, unless something is there already. */
+/** Creates an empty file with mode 0600, unless the path exists. */
 export function createPrivateFile(path: string): void {
   unlessThere(() => closeSync(openSync(path, 'wx', 0o600)));
 }
 
 /**
- * Makes a folder, and those above it that are missing, and gives the folders that hold a new one. What exists stays as it is.
- * Step by step, because mkdir's own recursion says of a read-only file system that the folder does not exist, and tries for ever
- * where nothing can be made, as in /proc.
+ * Creates a folder and its missing parents, and returns the parents of new folders. Existing ones are not changed. Step by step,
+ * because recursive mkdir reports ENOENT on a read-only file system and never returns in places such as /proc.
  */
 export function createFolder(path: string, mode = 0o777): string[] {
   if (existsSync(path)) return [];
@@ -28,8 +27,8 @@ export function createFolder(path: string, mode = 0o777): string[] {
   return [...changed, above];
 }
 
-/** The same of folders that only this user may enter. */
+/** The same with mode 0700. */
 export function createPrivateFolder(path: string): void {
-  // Synced, the folder above remembers the new one after a power cut.
+  // So that the new folder survives a power cut.
   for (const above of createFolder(path, 0o700)) syncFolder(above);
 }

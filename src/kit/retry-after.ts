@@ -1,7 +1,7 @@
-/** A receiver that asks for a longer wait is asked again after this. Milliseconds. */
+/** Maximum wait (ms). Longer ones are cut. */
 const LONGEST_WAIT = 3_600_000;
 
-/** Milliseconds that a header `Retry-After` asks to wait: seconds, or a date. `now`: milliseconds since the Unix epoch. */
+/** Wait of a header `Retry-After` (ms), which has seconds or a date. `now`: milliseconds since the Unix epoch. */
 export function retryAfterMs(header: string | undefined, now: number): number | undefined {
   if (header === undefined) return undefined;
   const ms = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - now;

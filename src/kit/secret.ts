@@ -6,7 +6,7 @@ export type Env = Readonly<Record<string, string | undefined>>;
 
 const REDACTED = '<secret>';
 
-/** A value that every way of printing shows as `<secret>`; only `reveal()` returns it. */
+/** Prints as `<secret>`; only `reveal()` returns the value. */
 export class Secret {
   readonly #value: string;
 
@@ -36,7 +36,7 @@ export function fingerprint(secret: Secret): string {
   return `sha256:${createHash('sha256').update(secret.reveal()).digest('hex').slice(0, 12)}`;
 }
 
-/** A token or password as an HTTP header can carry it, surrounding blanks removed; undefined when the text is none. */
+/** A token or password that an HTTP header can carry, trimmed; undefined for any other text. */
 export function toToken(text: string): Secret | undefined {
   const trimmed = text.trim();
   return /^[\x21-\x7e]+$/.test(trimmed) ? new Secret(trimmed) : undefined;
@@ -44,7 +44,7 @@ export function toToken(text: string): Secret | undefined {
 
 const NO_TOKEN = 'must be visible ASCII characters, without spaces';
 
-/** A configuration value: where a secret comes from. Text given in place is hidden at once, so that no print of the configuration shows it. */
+/** A configuration value: the source of a secret. A literal value is wrapped at once, so that no output of the configuration shows it. */
 export const secret = z
   .union([z.strictObject({ env: z.string().min(1) }), z.strictObject({ file: z.string().min(1) }), z.string().min(1)], {
     error: 'must be { env: NAME }, { file: PATH } or the secret itself as text',
@@ -59,7 +59,7 @@ export const secret = z
 
 export type SecretSetting = z.output<typeof secret>;
 
-/** Why a setting can't give a secret now; undefined when it can. Files are not looked at: they are read when they are needed. */
+/** Why an environment variable is not a usable secret; undefined if it is. Files are not checked: they are read when needed. */
 export function faultOfSecret(setting: SecretSetting, env: Env): string | undefined {
   if (!('env' in setting)) return undefined;
   const text = env[setting.env];

@@ -4,8 +4,8 @@ import { createHash } from 'node:crypto';
 export const printable = (text: string) => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, '\u{fffd}');
 
 /**
- * `text` when it has at most `limit` characters, else its beginning and 16 digits of its SHA-256, together `limit` long:
- * long texts that differ anywhere stay different. Lone surrogates become U+FFFD first, as in any UTF-8.
+ * Returns `text` if it has at most `limit` characters, otherwise its beginning and 16 digits of its SHA-256, `limit` characters in
+ * all, so that different texts stay different. Lone surrogates become U+FFFD first, as in any UTF-8.
  */
 export function boundText(text: string, limit: number): string {
   const wellFormed = text.toWellFormed();
@@ -14,18 +14,18 @@ export function boundText(text: string, limit: number): string {
   return `${wellFormed.slice(0, limit - digest.length - 1).toWellFormed()}…${digest}`;
 }
 
-/** What can hold neither a user nor a query, such as the name of a topic. */
+/** Names, such as those of topics, that cannot contain a user or a query. */
 const NAME = /^[\w./-]*$/;
 
 /**
- * An http or https address without user, query and fragment, which may hold secrets: `…` stands for the latter. It is
- * shown as it is understood, not as it is spelt; of what can't be understood nothing is shown but `…`.
+ * Returns an http or https address, normalised, without user, query and fragment, which may contain secrets. `…` marks a removed
+ * query or fragment, and replaces an address that cannot be parsed.
  */
 export function bareAddress(text: string): string {
   if (NAME.test(text)) return text;
   const url = URL.parse(text);
   if (url?.protocol !== 'http:' && url?.protocol !== 'https:') return '…';
-  // A path that has them, encoded or not, was meant as something else.
+  // A path that contains them, encoded or not, is not a plain path.
   if (/@|%(40|3f|23)/i.test(url.pathname)) return `${url.origin}/…`;
   return `${url.origin}${url.pathname}${url.search === '' && url.hash === '' ? '' : '?…'}`;
 }
@@ -33,5 +33,5 @@ export function bareAddress(text: string): string {
 /** As `bareAddress`, without a sign for the removed query. */
 export const pathAddress = (text: string) => bareAddress(text).replace(/\?…$/, '');
 
-/** A label name of Prometheus. Those that begin with `__` are its own. */
+/** A Prometheus label name. Names with the prefix `__` are reserved. */
 export const LABEL_NAME = /^(?!__)[a-zA-Z_][a-zA-Z0-9_]*$/;

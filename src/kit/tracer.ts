@@ -2,7 +2,7 @@ export type SpanAttributes = Readonly<Record<string, string | number | boolean>>
 
 export interface Span {
   set(attributes: SpanAttributes): void;
-  /** Marks it failed. `reason`: a closed word, for an error's text may quote what it met. */
+  /** Marks the span as failed. `reason`: one of a fixed set of words, because error texts may contain foreign data. */
   fail(reason: string): void;
 }
 
@@ -14,6 +14,6 @@ export interface Tracer {
     work: (span: Span) => Promise<T>,
     kind?: 'internal' | 'client',
   ): Promise<T>;
-  /** Headers that tell another service which span asks; none unless the configuration says so. */
+  /** Trace context headers for a request to another service; empty unless `tracing.propagate` is set. */
   headers(): Readonly<Record<string, string>>;
 }

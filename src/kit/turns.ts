@@ -1,15 +1,14 @@
 import { type Clock, systemClock } from './clock.ts';
 
-/** Milliseconds of work after which everything else in the process has a turn. */
+/** Milliseconds of work before a yield. */
 const SLICE = 5;
 
-/** Gives everything else in the process a turn, but not more often than it is needed. */
+/** Yields to the event loop, but not more often than needed. */
 export type Turns = ReturnType<typeof createTurns>;
 
 /**
- * Long work that shares these goes on one piece after the other, never two in the same turn of the event loop. `longest`:
- * milliseconds of work in which it may go on, where the others had the process for as long before: half of it, however busy
- * they are.
+ * Lets several long tasks run one piece after the other, never two in the same turn of the event loop. `longest`: maximum time of a
+ * piece (ms), if the rest of the process had as much time before: the tasks get at most half of it.
  */
 export function createTurns(longest = SLICE, clock: Pick<Clock, 'monotonic'> = systemClock) {
   const waiting: (() => void)[] = [];
@@ -21,12 +20,12 @@ export function createTurns(longest = SLICE, clock: Pick<Clock, 'monotonic'> = s
     start = clock.monotonic();
     slice = Math.min(Math.max(SLICE, start - end), longest);
     waiting.shift()?.();
-    // Set within an immediate, it is for the next turn of the event loop.
+    // An immediate that is set within an immediate runs in the next turn of the event loop.
     if (waiting.length > 0) setImmediate(next);
   }
 
   return {
-    /** Resolves at once while this work has not gone on for long. */
+    /** Returns undefined if the task may continue, otherwise a promise for its next turn. */
     pass(): Promise<void> | undefined {
       end = clock.monotonic();
       if (end - start < slice) return undefined;

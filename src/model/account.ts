@@ -1,4 +1,4 @@
-/** What an account's plan limits, in base units: bytes, seconds, or a plain number. */
+/** Limits of an account's plan, in base units: bytes, seconds or a count. */
 export const ACCOUNT_LIMITS = [
   'message_size_bytes',
   'requests_per_day',
@@ -19,21 +19,21 @@ export const ACCOUNT_LIMITS = [
 
 export type AccountLimit = (typeof ACCOUNT_LIMITS)[number];
 
-/** What is known of them: what is unlimited, or not known, is absent. */
+/** Unlimited and unknown ones are absent. */
 export type AccountLimits = Readonly<Partial<Record<AccountLimit, number>>>;
 
-/** What an account's record says, none of it secret. What it does not say, and what is unlimited, is absent. */
+/** An account's record, without secrets. Unlimited and unreported values are absent. */
 export interface AccountRecord {
   readonly plan?: string | undefined;
   readonly state?: string | undefined;
   readonly limits: AccountLimits;
-  /** How long the dead-letter queue keeps messages. */
+  /** Retention of the dead-letter queue (s). */
   readonly dlqRetentionSeconds?: number | undefined;
 }
 
 export interface RecordedAccount extends AccountRecord {
-  /** When it was brought, milliseconds since the Unix epoch. */
+  /** Time of the token reset that returned it, milliseconds since the Unix epoch. */
   readonly resetAt: number;
-  /** Stands for the token that came with it; see `fingerprint`. */
+  /** Fingerprint of the token that came with it. */
   readonly token: string;
 }

@@ -1,37 +1,37 @@
 import type { DlqEntry } from './message.ts';
 
 /**
- * An entry of the dead-letter queue whose failure callback is in progress, or of which the service says nothing and a
- * rule asks for it, as complete walks have seen it. Times: milliseconds since the Unix epoch, by our own clock.
+ * An entry of the dead-letter queue with a failure callback in progress, as complete walks have seen it. Includes entries without a
+ * reported state if a rule tracks those. Times: milliseconds since the Unix epoch, by the agent's clock.
  */
 export interface CallbackSighting {
   /** The row of the last complete walk. */
   readonly entry: DlqEntry;
-  /** Begin of the first and of the last complete walk of this episode that saw it. */
+  /** Start of the first and of the last complete walk of this episode that saw it. */
   readonly firstSeenAt: number;
   readonly lastSeenAt: number;
-  /** Complete walks of this episode that saw it, both included. */
+  /** Number of complete walks of this episode that saw it. */
   readonly snapshots: number;
   /**
-   * What tells one run of the callback from the next: ended by any other state, by a complete walk that did not list the
-   * entry, by a pause between two complete walks that is too long, and by another message of the callback.
+   * Id of one run of the callback. An episode ends with any other state, with a complete walk that does not list the entry, with a
+   * gap between two complete walks that is too long, and with another message of the callback.
    */
   readonly episode: string;
 }
 
-/** What the event log said of the messages of an entry. Times: milliseconds since the Unix epoch. */
+/** Result of an event-log query for the messages of an entry. Times: milliseconds since the Unix epoch. */
 export interface Silence {
-  /** Of the newest event; undefined when unknown. */
+  /** Time of the newest event; undefined if unknown. */
   readonly lastEventAt: number | 'none' | undefined;
-  /** When the log was asked: of what came later it said nothing. */
+  /** Time of the query. Later events are not included. */
   readonly askedAt: number;
 }
 
 export interface CallbackFacts {
   readonly at: number;
-  /** Complete walks that ended since this process began. */
+  /** Complete walks since the process started. */
   readonly walks: number;
   readonly sightings: readonly CallbackSighting[];
-  /** There are more than can be tracked, or a later walk met rows that it could not read: what is here is not the whole. */
+  /** The list is incomplete: too many callbacks to track, or rows that a later walk could not read. */
   readonly isPartial: boolean;
 }

@@ -1,7 +1,7 @@
 export const FLOW_STATES = ['ok', 'throttled', 'paused', 'draining', 'starved', 'ghost_slots', 'unknown'] as const;
 export type FlowState = (typeof FLOW_STATES)[number];
 
-/** What a state is told by; of `unknown`, why nothing can be told. */
+/** The evidence for a state; for `unknown`, what prevents an evaluation. */
 export const FLOW_REASONS = [
   'nothing_waits',
   'moving',

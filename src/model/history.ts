@@ -4,7 +4,7 @@ export interface Point {
   readonly value: number;
 }
 
-/** How many of these points, which are in the order of time, are before `at`. */
+/** Number of points before `at`. `points`: in ascending order of time. */
 export function pointsBefore(points: readonly Point[], at: number): number {
   let [low, high] = [0, points.length];
   while (low < high) {
@@ -15,25 +15,25 @@ export function pointsBefore(points: readonly Point[], at: number): number {
   return low;
 }
 
-/** Series of an account as they were: column by column, a null where a series had no value. */
+/** Recorded series of an account, column by column; null if a series had no value. */
 export interface RecordedSeries {
-  /** Milliseconds since the Unix epoch, ascending: at most one a minute, fewer where the history is thinned. */
+  /** Milliseconds since the Unix epoch, ascending: at most one a minute, fewer in older, thinned parts. */
   readonly times: readonly number[];
-  /** By series: `family{label="value"}`, without the label `account`. Each as long as `times`. */
+  /** By series: `family{label="value"}`, without the label `account`. All have the length of `times`. */
   readonly series: ReadonlyMap<string, readonly (number | null)[]>;
 }
 
-/** What was recorded of one account: across restarts, for as long as `store.history.keep` says. */
+/** Recorded samples of one account, kept across restarts for `store.history.keep`. */
 export interface AccountHistory {
-  /** What the store has of some families, `from` and `to` included. Other work gets its turn meanwhile. Rejects with StoreError. */
+  /** Reads samples of families from the store, `from` and `to` included. Yields to other work. Rejects with StoreError. */
   read(query: {
     readonly from: number;
     readonly to: number;
     readonly families: readonly string[];
   }): Promise<RecordedSeries>;
   /**
-   * The values of one series in the last `over` milliseconds, the oldest first, and one before them where there is one that
-   * is no older than two sampling intervals more; from memory, which holds at least the last hour and a quarter.
+   * Values of one series in the last `over` milliseconds, oldest first, and the one before them if it is at most two sampling
+   * intervals older. From memory, which holds at least the last 75 minutes.
    */
   recent(series: string, over: number): readonly Point[];
 }

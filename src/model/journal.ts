@@ -1,42 +1,42 @@
 import type { Predicate } from './finding.ts';
 
-/** How an action ended, for good. */
+/** Final outcome of an action. */
 export const FINAL_OUTCOMES = [
-  /** Only planned: nothing was sent, nothing will be. */
+  /** Planned only: no request is ever sent. */
   'planned',
-  /** The service says that the callback is cancelled. */
+  /** The service reports the callback as cancelled. */
   'confirmed',
-  /** It ended by itself before the cancel could count. */
+  /** The callback ended before the cancel could take effect. */
   'superseded',
   /** The service no longer lists the entry. */
   'gone',
-  /** The service refused. */
+  /** The service refused the cancel. */
   'rejected',
-  /** Still in progress after the last attempt, or the service calls its information invalid. */
+  /** Still in progress after the last attempt, or the service calls the entry invalid. */
   'gave_up',
-  /** Nothing was sent in time. */
+  /** No request was sent in time. */
   'expired',
-  /** Blind: the service says that none was in progress. */
+  /** Blind cancel: the service reports that no callback was in progress. */
   'not_in_progress',
-  /** Blind: the service accepted, and nothing can be read back. */
+  /** Blind cancel: accepted, but the result cannot be read back. */
   'accepted_unverified',
-  /** Blind: it is unknown whether the service cancelled. */
+  /** Blind cancel: it is unknown whether it took effect. */
   'unknown_final',
 ] as const;
 
 export type FinalOutcome = (typeof FINAL_OUTCOMES)[number];
 
-/** What the service answered to a cancel. `unknown`: 5xx, a redirect that means nothing, a timeout, a reset: it may have happened. */
+/** Response to a cancel. `unknown`: 5xx, an unexpected redirect, a timeout or a reset; the cancel may have taken effect. */
 export type CancelAnswer =
   | { readonly kind: 'accepted' | 'refused' | 'missing' | 'denied' | 'unknown'; readonly status: number | undefined }
   | { readonly kind: 'limited'; readonly status: number; readonly retryAfter: number | undefined }
-  /** Surely nothing reached the service. */
+  /** The request certainly did not reach the service. */
   | { readonly kind: 'not_sent'; readonly why: string };
 
-/** What an entry is, without anything that it carries: enough to notify its owner of what the callback would have reported. */
+/** Identity of an entry without its content: enough to notify its owner of the failure that the callback would have reported. */
 export interface JournalTarget {
   readonly account: string;
-  /** What was, or would be, sent as the id. */
+  /** Id in the cancel request. */
   readonly id: string;
   readonly dlqId: string | undefined;
   readonly messageId: string | undefined;
@@ -47,15 +47,15 @@ export interface JournalTarget {
   readonly episode: string;
 }
 
-/** Who asks for an action: of another rule, mode or policy neither its grace nor its approval says anything. */
+/** Rule, mode and policy that request an action. Grace and approval of one do not apply to another. */
 export interface Asker {
   readonly rule: string;
   readonly mode: 'plan' | 'approve' | 'enforce';
-  /** Hash of the rules that judged. */
+  /** Hash of the rules. */
   readonly policy: string;
 }
 
-/** Steps of one action, in the order in which they may come. */
+/** Steps of one action, in their order. */
 export type JournalStep =
   | {
       readonly step: 'marked' | 'awaiting_approval';
@@ -64,7 +64,7 @@ export type JournalStep =
       readonly policy: string;
       readonly target: JournalTarget;
       readonly evidence: readonly Predicate[];
-      /** Grace or approval ends, milliseconds since the Unix epoch. */
+      /** End of grace or approval, milliseconds since the Unix epoch. */
       readonly until: number;
     }
   | { readonly step: 'cleared'; readonly reason: string }
@@ -77,11 +77,11 @@ export type JournalStep =
       readonly blind: boolean;
       readonly target: JournalTarget;
       readonly evidence: readonly Predicate[];
-      /** Nothing may be sent after this. */
+      /** Deadline for the request, milliseconds since the Unix epoch. */
       readonly sendBy: number;
-      /** Hash of the rules that judged. */
+      /** Hash of the rules. */
       readonly policy: string;
-      /** The one that acts, where replicas share the account's store. */
+      /** The replica that acts, if replicas share the store. */
       readonly replica?: string | undefined;
       readonly approvedBy?: string | undefined;
     }
@@ -93,13 +93,13 @@ export type JournalStep =
       readonly mode: 'plan' | 'approve' | 'enforce';
       readonly reason: string;
       readonly target: JournalTarget;
-      /** Of a plan, which has no intent. */
+      /** Set for plans, which have no intent. */
       readonly evidence?: readonly Predicate[] | undefined;
-      /** The answer was lost: another client may have cancelled. */
+      /** The response was lost: another client may have cancelled. */
       readonly unproven?: boolean | undefined;
     };
 
-/** Pause, resume, breaker opened, breaker reset, refused order. `order`: UUID of the operator's order; older lines have none. */
+/** Pause, resume, breaker opened, breaker reset, refused order. `order`: UUID of the operator's order; absent in older lines. */
 export type StopStep =
   | {
       readonly step: 'paused' | 'resumed';
@@ -128,7 +128,7 @@ export type StopStep =
 export const BREAKERS = ['candidates', 'errors', 'lost_races'] as const;
 export type Breaker = (typeof BREAKERS)[number];
 
-/** One line of the journal: never changed, never taken away. `at`: milliseconds since the Unix epoch. */
+/** One line of the journal, which is append-only. `at`: milliseconds since the Unix epoch. */
 export type JournalEntry = { readonly at: number } & (
   | ({ readonly action: string } & JournalStep)
   | ({ readonly action?: undefined } & StopStep)
@@ -142,10 +142,10 @@ export interface AutoCancelNumbers {
     readonly mode: string;
     readonly outcome: string;
     readonly count: number;
-    /** A time at which there was none yet, milliseconds since the Unix epoch; undefined while there is none. */
+    /** A time before the first one, milliseconds since the Unix epoch. */
     readonly since?: number;
   }[];
-  /** Decisions to do nothing, since this process began. */
+  /** Decisions not to act, since the process started. */
   readonly skips: readonly {
     readonly rule: string;
     readonly reason: string;
@@ -154,8 +154,8 @@ export interface AutoCancelNumbers {
   }[];
   readonly breakers: ReadonlyMap<string, boolean>;
   readonly isPaused: boolean;
-  /** When the oldest cancel of a rule was intended whose end is not known, milliseconds since the Unix epoch. */
+  /** By rule: start of its oldest unfinished cancel, milliseconds since the Unix epoch. */
   readonly unresolved: ReadonlyMap<string, number>;
-  /** Cancels that the limits leave: of all rules, then of each. */
+  /** Cancels that the limits still allow: for all rules together, then for each. */
   readonly budget: readonly { readonly rule: string | undefined; readonly left: number }[];
 }

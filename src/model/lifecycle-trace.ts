@@ -6,28 +6,28 @@ const LONGEST_ID = 200;
 
 export const boundId = (messageId: string) => boundText(messageId, LONGEST_ID);
 
-/** The id of a message's trace: 32 hexadecimal digits, the same wherever it is asked for. */
+/** Trace id of a message: 32 hexadecimal digits, always the same for one message. */
 export const traceIdOf = (account: string, messageId: string) => hashedId(['message', account, boundId(messageId)], 32);
 
-/** Why a message's trace is not its whole life. */
+/** Why a message's trace is incomplete. */
 export type PartialReason = 'gap' | 'no_end' | 'evicted' | 'too_many_events';
 
 /** One event of a message. Times: milliseconds since the Unix epoch. */
 export interface TracedEvent {
   readonly state: EventState;
   readonly time: number;
-  /** When the next delivery is due; 0 when the log does not say. */
+  /** When the next delivery is due; 0 if unknown. */
   readonly dueAt: number;
-  /** HTTP status of the destination's answer; 0 when there was none. */
+  /** HTTP status from the destination; 0 if it did not respond. */
   readonly status?: number | undefined;
 }
 
-/** The lifecycle of one message by the event log, ready to be exported as a trace. */
+/** Lifecycle of one message from the event log, ready for export as a trace. */
 export interface LifecycleTrace {
-  /** 32 hexadecimal digits, from the account and the message alone. */
+  /** See `traceIdOf`. */
   readonly traceId: string;
   readonly messageId: string;
-  /** In any order, repeated or not. */
+  /** In any order, possibly with duplicates. */
   readonly events: readonly TracedEvent[];
   readonly host?: string | undefined;
   /** Scheme, host and port of the destination. */
@@ -37,17 +37,17 @@ export interface LifecycleTrace {
   readonly queue?: string | undefined;
   readonly schedule?: string | undefined;
   readonly hasFlowControlKey: boolean;
-  /** The publisher's W3C trace context, as it stood in the message's headers. */
+  /** The publisher's W3C trace context. */
   readonly traceparent?: string | undefined;
-  /** Events that came into the log after those that follow them were judged. */
+  /** Events that were logged after later events had been processed. */
   readonly lateEvents: number;
   readonly partial: readonly PartialReason[];
 }
 
-/** What waits of one account until the receiver of spans took it. The rows are in the store; this keeps their number. */
+/** Traces of one account that wait for export. The rows are in the store; the queue keeps their number. */
 export interface TraceQueue {
-  /** So many waited when the account's memory was read from the store. */
+  /** Sets the number of rows in the store at startup. */
   restore(count: number): void;
-  /** Makes room for one more. False where there is none: the trace is counted as dropped. */
+  /** Returns false if the queue is full; the trace is counted as dropped. */
   add(trace: LifecycleTrace): boolean;
 }

@@ -13,7 +13,7 @@ export const EVENT_STATES = [
 
 export type EventState = (typeof EVENT_STATES)[number];
 
-/** The states in an order in which they can have happened at the same millisecond. */
+/** Order of states with the same timestamp. */
 export const EVENT_SEQUENCE: readonly EventState[] = [
   'created',
   'active',
@@ -36,41 +36,41 @@ export interface DeliveryEvent {
   readonly messageId: string;
   readonly state: EventState;
   readonly time: number;
-  /** When the next delivery is due, where the line says so. */
+  /** When the next delivery is due. */
   readonly dueAt?: number | undefined;
   readonly url?: string | undefined;
   readonly topic?: string | undefined;
   readonly queue?: string | undefined;
   readonly schedule?: string | undefined;
-  /** The first of the message's labels. */
+  /** The first label of the message. */
   readonly label?: string | undefined;
   readonly workflowUrl?: string | undefined;
   readonly flowControlKey?: string | undefined;
-  /** Of the destination's answer; 0 when there was none, undefined where the line does not say. */
+  /** HTTP status from the destination; 0 if it did not respond. */
   readonly status?: number | undefined;
-  /** Only where it was asked for. */
+  /** Undefined unless traces need it. */
   readonly detail?: EventDetail | undefined;
 }
 
-/** What traces need to know of an event beyond what is counted. */
+/** Fields of an event that only traces use. */
 export interface EventDetail {
   readonly method: string | undefined;
   readonly hasFlowControlKey: boolean;
-  /** The publisher's W3C trace context, where it is a valid one. No other header is read. */
+  /** The publisher's W3C trace context, if it is valid. No other header is read. */
   readonly traceparent: string | undefined;
 }
 
 export const CALLBACK_STATES = ['in_progress', 'success', 'fail', 'canceled', 'unknown'] as const;
 export type CallbackState = (typeof CALLBACK_STATES)[number];
 
-/** One message in the dead-letter queue. What the service does not report is undefined; times are milliseconds since the Unix epoch. */
+/** One message in the dead-letter queue. Unreported fields are undefined. Times: milliseconds since the Unix epoch. */
 export interface DlqEntry {
-  /** The dlqId, or the messageId where there is none. */
+  /** The dlqId, or the messageId if the row has no dlqId. */
   readonly id: string;
   readonly dlqId: string | undefined;
   readonly messageId: string | undefined;
   readonly createdAt: number | undefined;
-  /** When it came into the queue, as far as the dlqId tells. */
+  /** Read from the dlqId. */
   readonly enteredAt: number | undefined;
   readonly url: string | undefined;
   readonly method: string | undefined;
@@ -85,29 +85,29 @@ export interface DlqEntry {
   readonly flowControlKey: string | undefined;
   readonly api: string | undefined;
   readonly labels: readonly string[];
-  /** Of the last attempt; 0 when there was no answer. */
+  /** HTTP status of the last attempt; 0 if there was no response. */
   readonly responseStatus: number | undefined;
-  /** Stands for what the last answer said, without its numbers, ids and quotations; undefined where it said nothing. */
+  /** Class of the last response's body: its text without numbers, ids and quotations. */
   readonly errorClass?: string | undefined;
   readonly workflowRunId: string | undefined;
   readonly workflowUrl: string | undefined;
   readonly failureCallbackUrl?: string | undefined;
-  /** Undefined for what has no failure callback. */
+  /** Undefined for messages without a failure callback. */
   readonly callbackState: CallbackState | undefined;
-  /** Of the message that is the failure callback: another each time it is run. Few services tell. */
+  /** Message id of the failure callback, a new one for each run. Few services report it. */
   readonly callbackMessageId?: string | undefined;
   readonly maxRetries: number | undefined;
 }
 
-/** One flow-control key. What the service does not report is undefined. */
+/** One flow-control key. Unreported fields are undefined. */
 export interface FlowControlEntry {
   readonly key: string;
   /** Messages or workflow steps that wait on it. */
   readonly waitlistSize: number;
-  /** Deliveries at the same time: allowed, and under way. */
+  /** Limit and current number of parallel deliveries. */
   readonly parallelismLimit?: number | undefined;
   readonly parallelismInUse?: number | undefined;
-  /** Deliveries in one period of so many seconds: allowed, and started. */
+  /** Limit and number of deliveries started in the current period. */
   readonly rateLimit?: number | undefined;
   readonly rateUsed?: number | undefined;
   readonly ratePeriodSeconds?: number | undefined;

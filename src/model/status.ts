@@ -1,47 +1,47 @@
-/** How one cadence of one collector fares. Times are milliseconds since the Unix epoch. */
+/** Status of one round of one collector. Times: milliseconds since the Unix epoch. */
 export interface RoundStatus {
   readonly round: string;
-  /** Milliseconds between two starts, as configured. */
+  /** Configured interval (ms). */
   readonly every: number;
-  /** Whether the last attempt that asked something succeeded; undefined before the first ended. */
+  /** Whether the last attempt with a request succeeded; undefined before the first has ended. */
   readonly success?: boolean | undefined;
-  /** Whether that attempt read to the end; undefined before the first ended. */
+  /** Whether that attempt read everything; undefined before the first has ended. */
   readonly complete?: boolean | undefined;
-  /** Rows of what was read last could not be read: what is shown is true as far as it goes, and not the whole. */
+  /** Some rows were unreadable: the data is correct but incomplete. */
   readonly partial?: boolean | undefined;
   readonly durationSeconds?: number | undefined;
-  /** When the last complete round began: what is shown was true then or later. */
+  /** Start of the last complete round. */
   readonly dataAt?: number | undefined;
   readonly consecutiveFailures: number;
-  /** Why the last turn asked nothing; undefined when it did ask. */
+  /** Why the last turn sent no request; undefined if it did. */
   readonly idle?: Idle | undefined;
-  /** No complete round has ended, in this process or before it, for longer than the configuration calls fresh. */
+  /** No complete round has ended for longer than `staleness.markAfter` intervals, restarts included. */
   readonly stale: boolean;
-  /** Why the last attempt failed: a closed word, and a sentence without secrets. */
+  /** Why the last attempt failed: one of a fixed set of words, and a sentence without secrets. */
   readonly failure?: { readonly reason: string; readonly message: string } | undefined;
 }
 
-/** `waiting`: another round has to find something first; `not_due`: there is nothing to read yet. */
+/** `waiting`: for another round to find something; `not_due`: nothing to read yet. */
 export type Idle = 'waiting' | 'not_due';
 
-/** A named filter that could not be read while its round succeeded. */
+/** A named filter that failed although its round succeeded. */
 export interface FailedFilter {
   readonly name: string;
   readonly reason: string;
   /** A sentence without secrets. */
   readonly message: string;
-  /** Beginning of the first failed round, milliseconds since the Unix epoch. */
+  /** Start of the first failed round, milliseconds since the Unix epoch. */
   readonly since: number;
-  /** Its rows do not match it: nothing of it is shown. */
+  /** Its rows do not match the filter, so its data is not shown. */
   readonly isContradicted: boolean;
 }
 
 export interface CollectorStatus {
   readonly collector: string;
-  /** Too old to be shown: its gauges are gone until the next complete round. */
+  /** The data is too old: gauges are not shown until the next complete round. */
   readonly withdrawn: boolean;
   readonly rounds: readonly RoundStatus[];
-  /** Absent if none failed in the last round that was read to its end. */
+  /** Absent if none failed in the last complete round. */
   readonly failedFilters?: readonly FailedFilter[] | undefined;
 }
 
