@@ -44,8 +44,8 @@ export function accountPage(view: AnyAccountView, context: PageContext): Html {
   const links = places.map(([id, word]) => html`<a href="#${id}">${word}</a> `);
   const body = html`<section id="state" data-live aria-label="State">
 ${head(view, context)}${about(view)}${heldNote(view, context)}${databaseNote(context)}
-${problems.length > 0 && html`<h2>${problems[0]?.severity === 'info' ? 'Worth knowing' : 'Problems'}</h2>\n${problemList(problems, context, { withAccount: false })}`}
-${alerts.length > 0 && html`<h2>Alerts</h2>\n${alertList(alerts, context, { withAccount: false })}`}
+${problems.length > 0 && html`<h2>${problems[0]?.severity === 'info' ? 'Worth knowing' : 'Problems'}</h2>\n${problemList(problems, context, false)}`}
+${alerts.length > 0 && html`<h2>Alerts</h2>\n${alertList(alerts, context, false)}`}
 </section>
 <div class="places"><nav aria-label="On this page">${links}</nav>${chartRange()}</div>
 ${deadLetters(view, context)}${events(view, context)}${flowControl(view, context)}${view.complete && schedules(view)}${rounds(view, context)}${view.complete && calls(view)}`;

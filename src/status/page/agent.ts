@@ -4,7 +4,7 @@ import { type Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
 import { faultList, named, problemList, verdict } from './problems.ts';
 import { replicas } from './replicas.ts';
-import { type Column, name, section, table, tile, tiles } from './tile.ts';
+import { type Column, name, outcomeColumns, section, table, tile, tilePanel } from './tile.ts';
 
 function head({ problems, version, rounds }: AgentView): Html {
   const look = problems[0]?.severity ?? 'ok';
@@ -35,26 +35,20 @@ function lastReload({ lastReload, now }: AgentView): Html {
 function configuration(view: AgentView): Html {
   const { config, now } = view;
   const clock = Date.parse(now);
-  return section(
-    'configuration',
-    'Configuration',
-    html`<dl class="facts"><dt>file</dt><dd class="mono">${named(config.file)}</dd><dt>hash</dt><dd class="mono">${config.hash}</dd><dt>in use since</dt><dd>${at(config.loadedAt, clock)}, ${ago(config.loadedAt, clock)}</dd></dl>
+  const body = html`<dl class="facts"><dt>file</dt><dd class="mono">${named(config.file)}</dd><dt>hash</dt><dd class="mono">${config.hash}</dd><dt>in use since</dt><dd>${at(config.loadedAt, clock)}, ${ago(config.loadedAt, clock)}</dd></dl>
 ${lastReload(view)}
 <details id="yaml"><summary>The configuration in use, with every default; secrets are redacted</summary>
-<pre class="file" tabindex="0" role="region" aria-label="The configuration in use">${config.yaml}</pre></details>`,
-  );
+<pre class="file" tabindex="0" role="region" aria-label="The configuration in use">${config.yaml}</pre></details>`;
+  return section('configuration', 'Configuration', body);
 }
 
 function store({ store: of }: AgentView): Html {
-  return section(
-    'store',
-    'Store',
-    html`<div class="panel">${tiles(
-      tile('Kind', html`${of.kind}`, of.path !== null && html`<span class="mono">${named(of.path)}</span>`),
-      tile('Size', bytes(of.bytes)),
-      tile('History kept', lasting(of.historyKeepSeconds), html`in at most ${bytes(of.historyMaxBytes)}`),
-    )}</div>`,
+  const body = tilePanel(
+    tile('Kind', html`${of.kind}`, of.path !== null && html`<span class="mono">${named(of.path)}</span>`),
+    tile('Size', bytes(of.bytes)),
+    tile('History kept', lasting(of.historyKeepSeconds), html`in at most ${bytes(of.historyMaxBytes)}`),
   );
+  return section('store', 'Store', body);
 }
 
 function notifiers({ notifiers }: AgentView): Html {
@@ -62,34 +56,25 @@ function notifiers({ notifiers }: AgentView): Html {
   const columns: Column<AgentView['notifiers'][number]>[] = [
     { head: 'notifier', cell: row => name(row.name) },
     { head: 'kind', cell: row => row.kind },
-    ...outcomes.map(outcome => ({
-      head: outcome.replaceAll('_', ' '),
-      isNumber: true,
-      // An outcome may have the name of a property of all objects.
-      cell: ({ outcomes }: AgentView['notifiers'][number]) =>
-        Object.hasOwn(outcomes, outcome) ? count(outcomes[outcome] ?? null) : name(null),
-    })),
+    // An outcome may have the name of a property of all objects.
+    ...outcomeColumns<AgentView['notifiers'][number]>(outcomes, ({ outcomes: own }, outcome) =>
+      Object.hasOwn(own, outcome) ? own[outcome] : undefined,
+    ),
   ];
   const none = html`<p class="soft">None is configured (<code>alerts.notifiers</code>).</p>`;
-  return section(
-    'notifiers',
-    'Notifiers',
-    notifiers.length === 0 ? none : table('Notifications by outcome, since the process began', columns, notifiers),
-  );
+  const caption = 'Notifications by outcome, since the process began';
+  return section('notifiers', 'Notifiers', table(caption, columns, notifiers, { none }));
 }
 
 function process_(view: AgentView): Html {
   const clock = Date.parse(view.now);
-  return section(
-    'process',
-    'Process',
-    html`<div class="panel">${tiles(
-      tile('Version', html`${view.version}`, html`Node.js ${view.node}`),
-      tile('Started', ago(view.startedAt, clock), at(view.startedAt, clock)),
-      tile('Memory', bytes(view.residentBytes), 'resident'),
-      tile('Operations by HTTP', html`${view.lifecycle ? 'allowed' : 'off'}`, html`<code>server.lifecycle</code>`),
-    )}</div>`,
+  const body = tilePanel(
+    tile('Version', html`${view.version}`, html`Node.js ${view.node}`),
+    tile('Started', ago(view.startedAt, clock), at(view.startedAt, clock)),
+    tile('Memory', bytes(view.residentBytes), 'resident'),
+    tile('Operations by HTTP', html`${view.lifecycle ? 'allowed' : 'off'}`, html`<code>server.lifecycle</code>`),
   );
+  return section('process', 'Process', body);
 }
 
 const LINKS: readonly (readonly [path: string, what: string])[] = [
@@ -108,7 +93,7 @@ export function agentPage(view: AgentView, context: PageContext): Html {
   );
   const body = html`<section id="state" data-live aria-label="State">
 ${head(view)}
-${view.problems.length > 0 && html`<h2>Problems</h2>\n${problemList(view.problems, context, { withAccount: false })}`}
+${view.problems.length > 0 && html`<h2>Problems</h2>\n${problemList(view.problems, context, false)}`}
 </section>
 ${process_(view)}${replicas(view)}${configuration(view)}${store(view)}${notifiers(view)}
 <h2>More</h2>

@@ -1,4 +1,4 @@
-import type { AutoCancelView, Candidate } from '../api/auto-cancel.ts';
+import type { AutoCancelView } from '../api/auto-cancel.ts';
 import { candidates } from './candidates.ts';
 import { buttonFor, commandDialog, noButtons } from './commands.ts';
 import { ago, at, count, grouped, plural } from './format.ts';
@@ -72,11 +72,9 @@ function brakes(view: AutoCancelView, context: PageContext): Html {
   const isPaused = view.accounts.some(({ paused }) => paused !== null);
   const isRunning = view.accounts.some(({ paused }) => paused === null);
   const commands = html`${isRunning && html`<div class="commands">${buttonFor({ kind: 'pause' }, context)}</div>`}${isPaused && html`<div class="commands">${buttonFor({ kind: 'resume' }, context)}</div>`}`;
-  const body =
-    view.accounts.length === 0
-      ? html`<p class="soft">No account has auto-cancel.</p>`
-      : html`${table('What holds cancels back, by account', columns, view.accounts, { most: 50 })}${commands}`;
-  return section('brakes', 'Brakes', body);
+  const none = html`<p class="soft">No account has auto-cancel.</p>`;
+  const held = table('What holds cancels back, by account', columns, view.accounts, { most: 50, none });
+  return section('brakes', 'Brakes', html`${held}${commands}`);
 }
 
 /** A rule expires at the end of its last day. */
@@ -92,13 +90,8 @@ function rules({ rules }: AutoCancelView): Html {
     { head: 'cancels left this hour', isNumber: true, cell: row => count(row.budgetRemaining) },
   ];
   const none = html`<p class="soft">None is configured (<code>autoCancel.rules</code>).</p>`;
-  return section(
-    'rules',
-    'Rules',
-    rules.length === 0
-      ? none
-      : table('In their order: the most cautious that matches applies', columns, rules, { most: 50 }),
-  );
+  const caption = 'In their order: the most cautious that matches applies';
+  return section('rules', 'Rules', table(caption, columns, rules, { most: 50, none }));
 }
 
 function journal({ journal, now }: AutoCancelView, context: PageContext): Html {
@@ -116,22 +109,17 @@ function journal({ journal, now }: AutoCancelView, context: PageContext): Html {
     },
   ];
   const none = html`<p class="soft">It has no line of the last 7 days.</p>`;
-  return section(
-    'journal',
-    'Journal',
-    journal.length === 0 ? none : table('The newest first', columns, journal, { most: 25 }),
-  );
+  return section('journal', 'Journal', table('The newest first', columns, journal, { most: 25, none }));
 }
 
 /** `/auto-cancel` */
 export function autoCancelPage(view: AutoCancelView, context: PageContext): Html {
-  const stuck: readonly Candidate[] = view.candidates;
   const body = html`<section id="state" data-live aria-label="State">
 ${head(view)}${databaseNote(context)}
 </section>
 <p id="command-answer" class="note" role="status" hidden></p>
 ${view.mode !== 'off' && noButtons(context)}
-${brakes(view, context)}${candidates(stuck, view, context)}${rules(view)}${journal(view, context)}
+${brakes(view, context)}${candidates(view, context)}${rules(view)}${journal(view, context)}
 ${commandDialog(context)}`;
   return layout({ title: 'Auto-cancel', context, nav: 'auto-cancel', body, uses: ['pages.css', 'commands.js'] });
 }

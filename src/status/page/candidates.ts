@@ -36,7 +36,7 @@ function finding({ rule, verdict, reason, predicates }: Finding, place: number, 
   const [look, word] = VERDICTS[verdict];
   const which = place === 0 && mode !== undefined ? `mode ${mode}` : 'shadowed by the rule above';
   return html`<p>Rule <b>${named(rule)}</b> (${which}): <span class="state ${look}">${word}</span>${reason !== verdict && html`, because of <code>${named(reason)}</code>`}</p>
-${predicates.length > 0 && table('What the rule asks, and what was found', COLUMNS, predicates, { most: 50 })}`;
+${table('What the rule asks, and what was found', COLUMNS, predicates, { most: 50 })}`;
 }
 
 /** Identifies a callback. The dialog that confirms a cancel shows it, too. */
@@ -81,7 +81,8 @@ ${findings.length === 0 ? html`<p>No rule matches it: it is never cancelled.</p>
 }
 
 /** Tracked failure callbacks, stuck ones first, with the evidence for each rule. */
-export function candidates(shown: readonly Candidate[], view: AutoCancelView, context: PageContext): Html {
+export function candidates(view: AutoCancelView, context: PageContext): Html {
+  const { candidates: shown } = view;
   const now = Date.parse(view.now);
   const elsewhere = view.accounts.filter(({ asOf, tracked }) => asOf !== null && tracked > 0);
   const listed = view.tracked - elsewhere.reduce((sum, { tracked }) => sum + tracked, 0);

@@ -3,8 +3,6 @@ import type { PageContext } from './layout.ts';
 
 /** Data of a chart; assets/chart-data.js documents the keys. */
 export interface Chart {
-  readonly id: string;
-  readonly title: string;
   readonly kind: 'level' | 'rate' | 'stack' | 'quantile';
   readonly unit?: 'seconds';
   /** Quantiles of a histogram, from 0 to 1. */
@@ -27,6 +25,14 @@ export interface ChartLine {
 /** Classes of assets/pages.css. */
 type Look = 'calm' | 'bad' | 'odd' | 'muted' | 'whole';
 
+/** A line with the sum of the series with these labels. */
+export const line = (family: string, name: string, look: Look, where?: ChartLine['where']): ChartLine => ({
+  family,
+  ...(where && { where }),
+  name,
+  look,
+});
+
 /** Files of assets/ for a page with charts. */
 export const CHART_ASSETS = ['uplot.css', 'pages.css', 'uplot.js', 'charts.js'] as const;
 
@@ -47,5 +53,5 @@ export function chartRange(): Html {
 export const charted = (account: string, { root }: PageContext, content: Html): Html =>
   html`<div data-history="${root}api/v1/accounts/${encodeURIComponent(account)}/history">${content}</div>`;
 
-export const figure = ({ id, title, ...spec }: Chart): Html =>
-  html`<figure class="chart" id="chart-${id}" data-chart="${JSON.stringify(spec)}" data-keep><figcaption>${title}</figcaption></figure>`;
+export const figure = (id: string, title: string, chart: Chart): Html =>
+  html`<figure class="chart" id="chart-${id}" data-chart="${JSON.stringify(chart)}" data-keep><figcaption>${title}</figcaption></figure>`;

@@ -1,11 +1,11 @@
 import type { AccountView, AnyAccountView } from '../api/account.ts';
-import { figure } from './charts.ts';
+import { type Chart, figure, line } from './charts.ts';
 import { dataNote, notEnabled } from './data-state.ts';
 import { ago, change, count, grouped, lasting, percent } from './format.ts';
 import { type Html, html } from './html.ts';
 import type { PageContext } from './layout.ts';
 import { named } from './problems.ts';
-import { type Column, name, section, share, table, tile, tiles } from './tile.ts';
+import { type Column, name, section, share, table, tile, tilePanel } from './tile.ts';
 
 type DeadLetters = AccountView['deadLetters'];
 type Entry = DeadLetters['newestEntries'][number];
@@ -121,7 +121,7 @@ function kinds({ kinds }: DeadLetters): Html {
     { head: 'example', cell: ({ sample }) => html`<span class="mono">${name(sample)}</span>` },
   ];
   const rest = html`<p class="soft">A kind is a host, route, status and class of error. ${count(kinds.count)} now; ${count(kinds.appeared)} appeared and ${count(kinds.returned)} came back since the agent’s first start${kinds.others > 0 && html`; ${count(kinds.others)} dead letters are of kinds beyond these`}.</p>`;
-  return html`<h3>Kinds of dead letters</h3>${kinds.largest.length > 0 && table('The largest kinds', columns, kinds.largest, { most: 10 })}${rest}`;
+  return html`<h3>Kinds of dead letters</h3>${table('The largest kinds', columns, kinds.largest, { most: 10 })}${rest}`;
 }
 
 function callbacks(of: DeadLetters, now: number, root: string): Html {
@@ -129,7 +129,7 @@ function callbacks(of: DeadLetters, now: number, root: string): Html {
     return html`<h3>Failure callbacks</h3><p class="soft">Not known: the service does not report their state, or the queue is not read.</p>`;
   }
   const states = Object.entries(of.callbacks).map(([state, number]) => tile(state.replaceAll('_', ' '), count(number)));
-  return html`<h3>Failure callbacks</h3><div class="panel">${tiles(
+  return html`<h3>Failure callbacks</h3>${tilePanel(
     tile(
       'Seem stuck',
       count(of.suspected),
@@ -137,26 +137,22 @@ function callbacks(of: DeadLetters, now: number, root: string): Html {
       html`<a href="${root}auto-cancel">Auto-cancel</a>`,
     ),
     ...states,
-  )}</div>`;
+  )}`;
 }
 
 function filters({ filters }: DeadLetters, now: number): Html {
-  if (filters.length === 0) return html``;
-  return table(
-    'Filters',
-    [
-      {
-        head: 'filter',
-        cell: row =>
-          html`${name(row.name)}${row.failure !== null && html`<small>${name(row.failure.message)}</small>`}${row.proven === false && html`<small>rows do not report every field of match</small>`}`,
-      },
-      { head: 'dead letters', isNumber: true, cell: row => count(row.messages) },
-      { head: 'oldest entered', cell: row => ago(row.oldestEntered, now) },
-      { head: 'entered', isNumber: true, cell: row => count(row.entered) },
-      { head: 'left', isWide: true, cell: row => leftBy(row.left) },
-    ],
-    filters,
-  );
+  const columns: Column<DeadLetters['filters'][number]>[] = [
+    {
+      head: 'filter',
+      cell: row =>
+        html`${name(row.name)}${row.failure !== null && html`<small>${name(row.failure.message)}</small>`}${row.proven === false && html`<small>rows do not report every field of match</small>`}`,
+    },
+    { head: 'dead letters', isNumber: true, cell: row => count(row.messages) },
+    { head: 'oldest entered', cell: row => ago(row.oldestEntered, now) },
+    { head: 'entered', isNumber: true, cell: row => count(row.entered) },
+    { head: 'left', isWide: true, cell: row => leftBy(row.left) },
+  ];
+  return table('Filters', columns, filters);
 }
 
 /** Queue, topic, schedule and label of a message. */
@@ -171,7 +167,6 @@ function status({ responseStatus, callbackState }: Entry): Html {
 }
 
 function entries(caption: string, rows: readonly Entry[], now: number): Html {
-  if (rows.length === 0) return html``;
   const columns: Column<Entry>[] = [
     {
       head: 'id',
@@ -197,32 +192,24 @@ ${callbacks(of, now, root)}
 ${entries('The ten that entered last', of.newestEntries, now)}
 ${entries('The ten that have been there longest', of.longestEntries, now)}`;
 
+const SIZE: Chart = { kind: 'level', lines: [line('delivery_dlq_messages', 'dead letters', 'calm')] };
+const FLOW: Chart = {
+  kind: 'rate',
+  lines: [
+    line('delivery_dlq_entered_total', 'entered', 'bad'),
+    line('delivery_dlq_left_total', 'removed', 'calm', { reason: 'removed' }),
+    line('delivery_dlq_left_total', 'expired', 'odd', { reason: 'expired' }),
+    line('delivery_dlq_left_total', 'left, unknown why', 'muted', { reason: 'unknown' }),
+  ],
+};
+
 export function deadLetters(view: AnyAccountView, { root }: PageContext): Html {
   const { deadLetters: of } = view;
   const whole = view.complete && view.deadLetters;
   const now = Date.parse(view.now);
-  if (!of.enabled) return section('dead-letters', 'Dead letters', notEnabled('Not read', 'collect.dlq.enabled'));
-  return section(
-    'dead-letters',
-    'Dead letters',
-    html`${dataNote(of.data, 'dlq', view, root)}
-<div class="panel">${tiles(...(whole ? numbers(whole, now) : [sizeTile(of), enteredTile(of, now)]))}</div>
-<div class="grid" id="dlq-charts">${figure({
-      id: 'dlq-size',
-      title: 'Queue size',
-      kind: 'level',
-      lines: [{ family: 'delivery_dlq_messages', name: 'dead letters', look: 'calm' }],
-    })}${figure({
-      id: 'dlq-flow',
-      title: 'Entered and left',
-      kind: 'rate',
-      lines: [
-        { family: 'delivery_dlq_entered_total', name: 'entered', look: 'bad' },
-        { family: 'delivery_dlq_left_total', where: { reason: 'removed' }, name: 'removed', look: 'calm' },
-        { family: 'delivery_dlq_left_total', where: { reason: 'expired' }, name: 'expired', look: 'odd' },
-        { family: 'delivery_dlq_left_total', where: { reason: 'unknown' }, name: 'left, unknown why', look: 'muted' },
-      ],
-    })}</div>
-${of.messages === 0 && html`<p class="soft">The queue is empty.</p>`}${whole && details(whole, now, root)}`,
-  );
+  const body = html`${dataNote(of.data, 'dlq', view, root)}
+${tilePanel(...(whole ? numbers(whole, now) : [sizeTile(of), enteredTile(of, now)]))}
+<div class="grid" id="dlq-charts">${figure('dlq-size', 'Queue size', SIZE)}${figure('dlq-flow', 'Entered and left', FLOW)}</div>
+${of.messages === 0 && html`<p class="soft">The queue is empty.</p>`}${whole && details(whole, now, root)}`;
+  return section('dead-letters', 'Dead letters', of.enabled ? body : notEnabled('Not read', 'collect.dlq.enabled'));
 }

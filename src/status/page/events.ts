@@ -1,10 +1,10 @@
 import type { AccountView, AnyAccountView, ReducedAccountView } from '../api/account.ts';
-import { figure } from './charts.ts';
+import { type Chart, figure, line } from './charts.ts';
 import { dataNote, notEnabled } from './data-state.ts';
 import { ago, count, grouped, lasting, percent, ratio, span } from './format.ts';
 import { type Html, html } from './html.ts';
 import type { PageContext } from './layout.ts';
-import { name, section, table, tile, tiles } from './tile.ts';
+import { type Column, name, section, table, tile, tilePanel, tiles } from './tile.ts';
 
 type Events = AccountView['events'];
 
@@ -70,53 +70,39 @@ ${states.length > 0 && html`<p class="counts"><span class="soft">Events of the l
 
 /** Numbers of the overview. */
 const summary = ({ inFlight, lastHour }: ReducedAccountView['events']): Html =>
-  html`<div class="panel">${tiles(
+  tilePanel(
     tile(
       'Delivered',
       ratio(lastHour?.deliveredRatio ?? null),
       lastHour !== null && html`of ${count(lastHour.finished)} that ended in ${span(lastHour.overSeconds)}`,
     ),
     tile('In flight', count(inFlight)),
-  )}</div>`;
-
-function destinations({ destinations }: Events): Html {
-  if (destinations.length === 0) return html``;
-  return table(
-    'Destinations, since the first start',
-    [
-      { head: 'destination', cell: row => name(row.destination) },
-      { head: 'failed', isNumber: true, cell: row => count(row.failed) },
-      { head: 'delivered', isNumber: true, cell: row => count(row.delivered) },
-      { head: 'cancelled', isNumber: true, cell: row => count(row.cancelled) },
-      {
-        head: 'delivered share',
-        isNumber: true,
-        cell: ({ failed, delivered, cancelled }) => {
-          const ended = failed + delivered + cancelled;
-          return ended > 0 ? percent(delivered / ended) : '—';
-        },
-      },
-    ],
-    destinations,
-    { most: 10 },
   );
-}
 
-const CLASSES: Readonly<Record<string, string>> = { none: 'no answer' };
+const DESTINATIONS: readonly Column<Events['destinations'][number]>[] = [
+  { head: 'destination', cell: row => name(row.destination) },
+  { head: 'failed', isNumber: true, cell: row => count(row.failed) },
+  { head: 'delivered', isNumber: true, cell: row => count(row.delivered) },
+  { head: 'cancelled', isNumber: true, cell: row => count(row.cancelled) },
+  {
+    head: 'delivered share',
+    isNumber: true,
+    cell: ({ failed, delivered, cancelled }) => {
+      const ended = failed + delivered + cancelled;
+      return ended > 0 ? percent(delivered / ended) : '—';
+    },
+  },
+];
 
-function attempts(of: Events): Html {
-  const attempts = of.attempts.filter(row => row.count > 0);
-  if (attempts.length === 0) return html``;
-  return table(
-    'Attempts, since the first start',
-    [
-      { head: 'result', cell: row => row.result.replaceAll('_', ' ') },
-      { head: 'status', cell: row => CLASSES[row.statusClass] ?? row.statusClass },
-      { head: 'attempts', isNumber: true, cell: row => count(row.count) },
-    ],
-    attempts,
-    { most: 10 },
-  );
+const ATTEMPTS: readonly Column<Events['attempts'][number]>[] = [
+  { head: 'result', cell: row => row.result.replaceAll('_', ' ') },
+  { head: 'status', cell: row => (row.statusClass === 'none' ? 'no answer' : row.statusClass) },
+  { head: 'attempts', isNumber: true, cell: row => count(row.count) },
+];
+
+function tables({ destinations, attempts }: Events): Html {
+  const made = attempts.filter(row => row.count > 0);
+  return html`<div class="grid tables">${table('Destinations, since the first start', DESTINATIONS, destinations, { most: 10 })}${table('Attempts, since the first start', ATTEMPTS, made, { most: 10 })}</div>`;
 }
 
 /** Counters of outcomes, events and anomalies of the log since the first start. */
@@ -131,58 +117,31 @@ function totals(of: Events, now: number): Html {
 </details>`;
 }
 
+const OUTCOMES: Chart = {
+  kind: 'stack',
+  lines: [
+    line('delivery_messages_finished_total', 'delivered', 'calm', { outcome: 'delivered' }),
+    line('delivery_messages_finished_total', 'failed', 'bad', { outcome: 'failed' }),
+    line('delivery_messages_finished_total', 'cancelled', 'muted', { outcome: 'cancelled' }),
+  ],
+};
+const TIME_TO_DELIVER: Chart = {
+  kind: 'quantile',
+  unit: 'seconds',
+  quantiles: [0.5, 0.9, 0.99],
+  lines: [{ family: 'delivery_message_time_to_deliver_seconds_bucket' }],
+};
+const IN_FLIGHT: Chart = { kind: 'level', lines: [line('delivery_messages_in_flight', 'messages', 'calm')] };
+const OVERDUE: Chart = { kind: 'stack', lines: [line('delivery_messages_overdue_total', 'messages', 'odd')] };
+
 export function events(view: AnyAccountView, { root }: PageContext): Html {
   const { events: of } = view;
   const now = Date.parse(view.now);
-  if (!of.enabled)
-    return section('events', 'Events', notEnabled('The event log is not read', 'collect.events.enabled'));
-  return section(
-    'events',
-    'Events',
-    html`${dataNote(of.data, 'events', view, root)}
+  const body = html`${dataNote(of.data, 'events', view, root)}
 ${view.complete ? numbers(view.events, now) : summary(view.events)}
-<div class="grid" id="event-charts">${figure({
-      id: 'outcomes',
-      title: 'Messages that ended',
-      kind: 'stack',
-      lines: [
-        {
-          family: 'delivery_messages_finished_total',
-          where: { outcome: 'delivered' },
-          name: 'delivered',
-          look: 'calm',
-        },
-        { family: 'delivery_messages_finished_total', where: { outcome: 'failed' }, name: 'failed', look: 'bad' },
-        {
-          family: 'delivery_messages_finished_total',
-          where: { outcome: 'cancelled' },
-          name: 'cancelled',
-          look: 'muted',
-        },
-      ],
-    })}${figure({
-      id: 'time-to-deliver',
-      title: 'Time to deliver',
-      kind: 'quantile',
-      unit: 'seconds',
-      quantiles: [0.5, 0.9, 0.99],
-      lines: [{ family: 'delivery_message_time_to_deliver_seconds_bucket' }],
-    })}</div>
-<div class="grid" id="flight-charts">${figure({
-      id: 'in-flight',
-      title: 'In flight',
-      kind: 'level',
-      lines: [{ family: 'delivery_messages_in_flight', name: 'messages', look: 'calm' }],
-    })}${figure({
-      id: 'overdue',
-      title: 'Became overdue',
-      kind: 'stack',
-      lines: [{ family: 'delivery_messages_overdue_total', name: 'messages', look: 'odd' }],
-    })}</div>
-${
-  view.complete &&
-  html`<div class="grid tables">${destinations(view.events)}${attempts(view.events)}</div>
-${totals(view.events, now)}`
-}`,
-  );
+<div class="grid" id="event-charts">${figure('outcomes', 'Messages that ended', OUTCOMES)}${figure('time-to-deliver', 'Time to deliver', TIME_TO_DELIVER)}</div>
+<div class="grid" id="flight-charts">${figure('in-flight', 'In flight', IN_FLIGHT)}${figure('overdue', 'Became overdue', OVERDUE)}</div>
+${view.complete && html`${tables(view.events)}\n${totals(view.events, now)}`}`;
+  const none = notEnabled('The event log is not read', 'collect.events.enabled');
+  return section('events', 'Events', of.enabled ? body : none);
 }

@@ -1,12 +1,12 @@
 import type { FlowReason, FlowState } from '../../model/flow-state.ts';
 import type { AccountView, AnyAccountView } from '../api/account.ts';
-import { figure } from './charts.ts';
+import { type Chart, figure, line } from './charts.ts';
 import { dataNote, notEnabled } from './data-state.ts';
 import { labelValue } from './dead-letters.ts';
 import { at, change, count, lasting, ratio } from './format.ts';
 import { type Html, html } from './html.ts';
 import type { PageContext } from './layout.ts';
-import { type Column, name, section, share, table, tile, tiles } from './tile.ts';
+import { type Column, name, section, share, table, tile, tilePanel } from './tile.ts';
 
 type FlowControl = AccountView['flowControl'];
 type Row = FlowControl['rows'][number];
@@ -79,18 +79,18 @@ const COLUMNS: readonly Column<Row>[] = [
   { head: 'change', isNumber: true, cell: row => change(row.change) },
   { head: 'time to drain', isNumber: true, cell: drain },
 ];
-const stateColumn = (now: number): Column<Row> => ({ head: 'state', cell: row => stateOf(row, now) });
-const IN_USE: Column<Row> = { head: 'in use', isWide: true, cell: used };
-const PAUSED: Column<Row> = { head: 'paused', cell: pausedWords };
 
 /** A table of keys. A column that the service reports for no key becomes one sentence. */
 function keys({ rows, keys }: FlowControl, now: number): Html {
   if (rows.length === 0) return keys === 0 ? html`<p class="soft">There are no flow-control keys.</p>` : html``;
   const hasUse = rows.some(({ saturation }) => saturation !== null);
-  const isJudged = rows.some(({ state }) => state !== null);
   const hasPause = rows.some(({ paused }) => paused !== null);
+  const columns = [...COLUMNS];
+  if (rows.some(({ state }) => state !== null)) columns.push({ head: 'state', cell: row => stateOf(row, now) });
+  if (hasUse) columns.push({ head: 'in use', isWide: true, cell: used });
+  if (hasPause) columns.push({ head: 'paused', cell: pausedWords });
   const missing = [!hasUse && 'limits', !hasPause && 'pauses'].filter(word => word !== false);
-  return html`${table('Keys, the longest waitlist first', [...COLUMNS, ...(isJudged ? [stateColumn(now)] : []), ...(hasUse ? [IN_USE] : []), ...(hasPause ? [PAUSED] : [])], rows, { most: 15 })}
+  return html`${table('Keys, the longest waitlist first', columns, rows, { most: 15 })}
 ${missing.length > 0 && html`<p class="soft">The service does not report ${missing.join(' and ')} of keys.</p>`}`;
 }
 
@@ -104,30 +104,22 @@ const keyTiles = ({ keys, beyondCap, beyondCapWaiting, rows }: FlowControl) => [
     tile('Paused keys', html`${rows.filter(({ paused }) => paused === true).length}`, `of the ${rows.length} shown`),
 ];
 
+const WAITING: Chart = {
+  kind: 'level',
+  lines: [
+    line('delivery_flow_control_waitlist_size', 'all keys', 'whole'),
+    { family: 'delivery_flow_control_waitlist_size', by: 'flow_control_key', top: 5 },
+  ],
+};
+
 export function flowControl(view: AnyAccountView, { root }: PageContext): Html {
   const { flowControl: of } = view;
   const whole = view.complete && view.flowControl;
-  const title = 'Flow control';
-  if (!of.enabled) {
-    return section('flow-control', title, notEnabled('Waitlists are not read', 'collect.flowControl.enabled'));
-  }
-  return section(
-    'flow-control',
-    title,
-    html`${dataNote(of.data, 'flow_control', view, root)}
-<div class="panel">${tiles(
-      tile('Waiting', count(of.waiting), 'messages and steps, on all keys'),
-      ...(whole ? keyTiles(whole) : []),
-    )}</div>
-${figure({
-  id: 'waiting',
-  title: 'Waiting',
-  kind: 'level',
-  lines: [
-    { family: 'delivery_flow_control_waitlist_size', name: 'all keys', look: 'whole' },
-    { family: 'delivery_flow_control_waitlist_size', by: 'flow_control_key', top: 5 },
-  ],
-})}
-${whole && keys(whole, Date.parse(view.now))}`,
-  );
+  const waiting = tile('Waiting', count(of.waiting), 'messages and steps, on all keys');
+  const body = html`${dataNote(of.data, 'flow_control', view, root)}
+${tilePanel(waiting, ...(whole ? keyTiles(whole) : []))}
+${figure('waiting', 'Waiting', WAITING)}
+${whole && keys(whole, Date.parse(view.now))}`;
+  const none = notEnabled('Waitlists are not read', 'collect.flowControl.enabled');
+  return section('flow-control', 'Flow control', of.enabled ? body : none);
 }

@@ -98,11 +98,7 @@ const more = (when: Html | '', runbook: Html | undefined) =>
   html`<div class="item-more">${when && html`<span>${when}</span>`}${runbook}</div>`;
 
 /** A list of problems. `withAccount`: with a link to the account. */
-export function problemList(
-  problems: readonly Problem[],
-  context: PageContext,
-  { withAccount = true }: { readonly withAccount?: boolean } = {},
-): Html {
+export function problemList(problems: readonly Problem[], context: PageContext, withAccount = true): Html {
   const { root, now } = context;
   const place = (account: string | null) =>
     account === null ? html`<a href="${root}agent">the agent</a>` : accountLink(account, context);
@@ -137,11 +133,7 @@ const silence = ({ silencedBy }: Alert): Html | undefined =>
 const isSeverity = (text: string | undefined): text is Problem['severity'] =>
   text === 'critical' || text === 'warning' || text === 'info';
 
-export function alertList(
-  alerts: readonly Alert[],
-  context: PageContext,
-  { withAccount = true }: { readonly withAccount?: boolean } = {},
-): Html {
+export function alertList(alerts: readonly Alert[], context: PageContext, withAccount = true): Html {
   const items = alerts.map(alert => {
     const { labels, annotations, state, startsAt, endsAt } = alert;
     const { alertname = '', account, severity, ...others } = labels;

@@ -4,7 +4,7 @@ import { ago, at, count, grouped, lasting, plural, utc } from './format.ts';
 import { type Html, html } from './html.ts';
 import { accountPath, type PageContext } from './layout.ts';
 import { named } from './problems.ts';
-import { type Column, name, section, table, tile, tiles } from './tile.ts';
+import { type Column, name, section, table, tile, tilePanel } from './tile.ts';
 
 type Replicas = NonNullable<AgentView['replicas']>;
 
@@ -58,24 +58,21 @@ export function replicas({ replicas: of, now }: AgentView): Html | false {
   ];
   const held = of.list.find(({ id }) => id === of.self)?.accounts;
   const all = Object.keys(of.holders).length + of.unheld.length;
-  return section(
-    'replicas',
-    'Replicas',
-    html`<div class="panel">${tiles(
-      tile('Replicas', html`${grouped(of.list.length)}`, html`lease of ${lasting(of.leaseSeconds)}`),
-      tile('Accounts here', html`${grouped(held ?? 0)}`, `of ${plural(all, 'account')}`),
-      tile('Without a replica', html`${grouped(of.unheld.length)}`, of.unheld.length > 0 && listed(of.unheld)),
-      tile(
-        'Database',
-        html`${of.databaseAway === null ? 'answers' : 'away'}`,
-        of.databaseAway !== null && html`since ${at(of.databaseAway, clock)}`,
-      ),
-      tile(
-        'Last hand-over',
-        of.lastHandOver ? ago(of.lastHandOver.at, clock) : html`<span class="soft">none yet</span>`,
-        moved(of),
-      ),
-    )}</div>
-${of.list.length > 0 && table('Replicas that run', columns, of.list)}`,
-  );
+  const body = html`${tilePanel(
+    tile('Replicas', html`${grouped(of.list.length)}`, html`lease of ${lasting(of.leaseSeconds)}`),
+    tile('Accounts here', html`${grouped(held ?? 0)}`, `of ${plural(all, 'account')}`),
+    tile('Without a replica', html`${grouped(of.unheld.length)}`, of.unheld.length > 0 && listed(of.unheld)),
+    tile(
+      'Database',
+      html`${of.databaseAway === null ? 'answers' : 'away'}`,
+      of.databaseAway !== null && html`since ${at(of.databaseAway, clock)}`,
+    ),
+    tile(
+      'Last hand-over',
+      of.lastHandOver ? ago(of.lastHandOver.at, clock) : html`<span class="soft">none yet</span>`,
+      moved(of),
+    ),
+  )}
+${table('Replicas that run', columns, of.list)}`;
+  return section('replicas', 'Replicas', body);
 }

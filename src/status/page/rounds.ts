@@ -1,10 +1,10 @@
 import type { AccountView, AnyAccountView } from '../api/account.ts';
-import { figure } from './charts.ts';
+import { type Chart, figure } from './charts.ts';
 import { nextStep, type Round } from './data-state.ts';
 import { ago, at, bytes, count, lasting } from './format.ts';
 import { type Html, html } from './html.ts';
 import type { PageContext } from './layout.ts';
-import { type Column, name, section, share, table, tile, tiles } from './tile.ts';
+import { type Column, name, outcomeColumns, section, share, table, tile, tilePanel } from './tile.ts';
 
 const ROUNDS: Readonly<Record<string, string>> = {
   'dlq new': 'Dead letters: new entries',
@@ -52,10 +52,8 @@ export function rounds(view: AnyAccountView, { root }: PageContext): Html {
     { head: 'took', isNumber: true, cell: row => lasting(row.tookSeconds) },
     { head: 'last failure', isWide: true, cell: row => failure(row, root) },
   ];
-  const body =
-    view.rounds.length === 0
-      ? html`<p class="soft">Nothing is read of this account: every collector is off.</p>`
-      : table('Rounds: each reads one thing, again and again', columns, view.rounds);
+  const none = html`<p class="soft">Nothing is read of this account: every collector is off.</p>`;
+  const body = table('Rounds: each reads one thing, again and again', columns, view.rounds, { none });
   return section('rounds', 'Data freshness', body);
 }
 
@@ -82,48 +80,12 @@ export function schedules(view: AccountView): Html {
     { head: 'missed', isNumber: true, cell: row => count(row.missed) },
     { head: 'late', isNumber: true, cell: row => count(row.late) },
   ];
-  const body =
-    view.schedules.length === 0
-      ? html`<p class="soft">None is configured for this account (<code>schedules</code>).</p>`
-      : table('Last of each, and times missed or late since the first start', columns, view.schedules);
-  return section('schedules', 'Schedules', body);
+  const none = html`<p class="soft">None is configured for this account (<code>schedules</code>).</p>`;
+  const caption = 'Last of each, and times missed or late since the first start';
+  return section('schedules', 'Schedules', table(caption, columns, view.schedules, { none }));
 }
 
-/** Requests to the service and the remaining budget. */
-export function calls({ calls: of }: AccountView): Html {
-  const endpoints = [...new Set(of.requests.map(({ endpoint }) => endpoint))];
-  const outcomes = [...new Set(of.requests.filter(each => each.count > 0).map(({ outcome }) => outcome))];
-  const shown = outcomes.length > 0 ? outcomes : ['ok'];
-  const cell = (endpoint: string, outcome: string) => {
-    const found = of.requests.find(each => each.endpoint === endpoint && each.outcome === outcome);
-    return found ? count(found.count) : name(null);
-  };
-  const columns: Column<string>[] = [
-    { head: 'endpoint', cell: endpoint => endpoint.replaceAll('_', ' ') },
-    ...shown.map(outcome => ({
-      head: outcome.replaceAll('_', ' '),
-      isNumber: true,
-      cell: (endpoint: string) => cell(endpoint, outcome),
-    })),
-  ];
-  const isRefused = of.tokenRejected === true;
-  return section(
-    'calls',
-    'Calls',
-    html`${isRefused && html`<p class="note critical"><span class="tag refused">token refused</span> The service refuses the token: nothing can be read.</p>`}
-<div class="panel">${tiles(
-      tile(
-        'Left of today’s budget',
-        count(of.budgetRemaining),
-        share(of.budgetRemaining, of.budgetPerDay, 'Left of today’s budget'),
-        html`of ${count(of.budgetPerDay)} a day`,
-      ),
-      tile('Waited for the budget', lasting(of.waitedSeconds), 'since the first start'),
-      tile('Received', bytes(of.bytes), 'since the first start'),
-    )}</div>
-${figure({
-  id: 'calls',
-  title: 'Calls by outcome',
+const CALLS: Chart = {
   kind: 'stack',
   lines: [
     {
@@ -132,7 +94,33 @@ ${figure({
       looks: { ok: 'calm', rate_limited: 'odd', server: 'bad', network: 'muted', timeout: 'whole' },
     },
   ],
-})}
-${endpoints.length > 0 && table('Calls by endpoint and outcome, since the first start', columns, endpoints)}`,
-  );
+};
+
+/** Requests to the service and the remaining budget. */
+export function calls({ calls: of }: AccountView): Html {
+  const endpoints = [...Map.groupBy(of.requests, ({ endpoint }) => endpoint)];
+  const outcomes = [...new Set(of.requests.filter(each => each.count > 0).map(({ outcome }) => outcome))];
+  const columns: Column<(typeof endpoints)[number]>[] = [
+    { head: 'endpoint', cell: ([endpoint]) => endpoint.replaceAll('_', ' ') },
+    ...outcomeColumns<(typeof endpoints)[number]>(
+      outcomes.length > 0 ? outcomes : ['ok'],
+      ([, requests], outcome) => requests.find(each => each.outcome === outcome)?.count,
+    ),
+  ];
+  const isRefused = of.tokenRejected === true;
+  const left = 'Left of today’s budget';
+  const body = html`${isRefused && html`<p class="note critical"><span class="tag refused">token refused</span> The service refuses the token: nothing can be read.</p>`}
+${tilePanel(
+  tile(
+    left,
+    count(of.budgetRemaining),
+    share(of.budgetRemaining, of.budgetPerDay, left),
+    html`of ${count(of.budgetPerDay)} a day`,
+  ),
+  tile('Waited for the budget', lasting(of.waitedSeconds), 'since the first start'),
+  tile('Received', bytes(of.bytes), 'since the first start'),
+)}
+${figure('calls', 'Calls by outcome', CALLS)}
+${table('Calls by endpoint and outcome, since the first start', columns, endpoints)}`;
+  return section('calls', 'Calls', body);
 }

@@ -1,3 +1,4 @@
+import { count } from './format.ts';
 import { Html, html } from './html.ts';
 import { named } from './problems.ts';
 
@@ -10,6 +11,8 @@ export const tile = (what: string | Html, value: Html, ...more: readonly Content
   html`<div class="tile"><dt>${typeof what === 'string' ? capital(what) : what}</dt><dd class="big">${value}</dd>${more.map(each => each && html`<dd class="soft">${each}</dd>`)}</div>`;
 
 export const tiles = (...each: readonly (Html | false)[]): Html => html`<dl class="tiles">${each}</dl>`;
+
+export const tilePanel = (...each: readonly (Html | false)[]): Html => html`<div class="panel">${tiles(...each)}</div>`;
 
 /** A section that the client script updates. */
 export const section = (id: string, title: string, body: Html): Html =>
@@ -41,7 +44,23 @@ interface TableOptions {
   readonly most?: number;
   /** A few short columns: rows are not cards on a phone. */
   readonly isNarrow?: boolean;
+  /** Text instead of a table without rows; by default nothing. */
+  readonly none?: Html;
 }
+
+/** A column for each outcome. Undefined: a dash. */
+export const outcomeColumns = <Row>(
+  outcomes: readonly string[],
+  numberOf: (row: Row, outcome: string) => number | undefined,
+): Column<Row>[] =>
+  outcomes.map(outcome => ({
+    head: outcome.replaceAll('_', ' '),
+    isNumber: true,
+    cell: row => {
+      const number = numberOf(row, outcome);
+      return number === undefined ? name(null) : count(number);
+    },
+  }));
 
 const attribute = (name: string, value: string) => (value === '' ? '' : html` ${name}="${value}"`);
 
@@ -50,8 +69,9 @@ export function table<Row>(
   caption: string,
   columns: readonly Column<Row>[],
   rows: readonly Row[],
-  { most = 20, isNarrow = false }: TableOptions = {},
+  { most = 20, isNarrow = false, none = html`` }: TableOptions = {},
 ): Html {
+  if (rows.length === 0) return none;
   const look = ({ isNumber, isWide }: Column<Row>) => attribute('class', isNumber ? 'num' : isWide ? 'full' : '');
   const heads = columns.map(
     column =>
