@@ -7,11 +7,7 @@ const UNITS = /** @type {const} */ ([
   ['s', 1],
 ]);
 
-/**
- * The two largest units of a time: `3 h 12 min`.
- * @param {number} seconds
- * @returns {string}
- */
+/** The two largest units of a time: `3 h 12 min`. @type {(seconds: number) => string} */
 export function duration(seconds) {
   if (seconds < 0) return `−${duration(-seconds)}`;
   if (seconds > 0 && seconds < 1) return `${Math.max(1, Math.round(seconds * 1000))} ms`;
@@ -27,19 +23,10 @@ export function duration(seconds) {
   return parts.filter(part => part !== '').join(' ');
 }
 
-/**
- * Removes the seconds of a time between a minute and an hour, which would change all the time.
- * @param {number} seconds
- * @returns {number}
- */
+/** Without seconds from a minute to an hour: they would change all the time. @type {(seconds: number) => number} */
 export const toMinute = seconds => (seconds >= 60 && seconds < 3600 ? seconds - (seconds % 60) : seconds);
 
-/**
- * The distance of a time from now: `3 h 12 min ago`, `in 5 min`.
- * @param {number} time milliseconds since the Unix epoch
- * @param {number} now the same
- * @returns {string}
- */
+/** Distance of a time (ms) from now: `3 h 12 min ago`, `in 5 min`. @type {(time: number, now: number) => string} */
 export function age(time, now) {
   const seconds = Math.floor(Math.abs(now - time) / 1000);
   if (seconds < 1) return 'now';

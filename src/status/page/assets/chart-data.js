@@ -18,11 +18,7 @@ const MOST_BARS = 100;
 /** A step between samples is a gap if it exceeds the median of the steps around it by this factor. */
 const GAP = 2.5;
 
-/**
- * For each sample, whether there is a gap before it.
- * @param {number[]} times
- * @returns {boolean[]}
- */
+/** For each sample, whether there is a gap before it. @type {(times: number[]) => boolean[]} */
 export function gapsOf(times) {
   const steps = times.slice(1).map((at, index) => at - (times[index] ?? at));
   return times.map((_, index) => {
@@ -32,22 +28,14 @@ export function gapsOf(times) {
   });
 }
 
-/**
- * @param {Values[]} columns
- * @param {number} length
- * @returns {Values}
- */
+/** @type {(columns: Values[], length: number) => Values} */
 const sumOf = (columns, length) =>
   Array.from({ length }, (_, index) => {
     const known = columns.map(values => values[index] ?? null).filter(value => value !== null);
     return known.length ? known.reduce((sum, value) => sum + value, 0) : null;
   });
 
-/**
- * A counter that appears later than others of its family was 0 until then.
- * @param {Series[]} members
- * @param {Series[]} family
- */
+/** A counter that appears after others of its family was 0 before. @type {(members: Series[], family: Series[]) => Values[]} */
 function fromZero(members, family) {
   return members.map(({ values }) => {
     const first = values.findIndex(value => value !== null);
@@ -60,18 +48,9 @@ function fromZero(members, family) {
 /** @param {Values} values */
 const lastOf = values => values.findLast(value => value !== null) ?? 0;
 
-/**
- * Lines of one entry of a chart.
- * @param {HistoryView} view
- * @param {ChartLine} line
- * @param {boolean} isCounter
- * @returns {Line[]}
- */
-function linesOf(
-  view,
-  { family, name = '', look, where = {}, by, top = Number.POSITIVE_INFINITY, looks = {} },
-  isCounter,
-) {
+/** Lines of one entry of a chart. @type {(view: HistoryView, line: ChartLine, isCounter: boolean) => Line[]} */
+function linesOf(view, line, isCounter) {
+  const { family, name = '', look, where = {}, by, top = Number.POSITIVE_INFINITY, looks = {} } = line;
   const all = view.series.filter(each => each.family === family);
   // Some families have a recorded sum in addition to the largest series. Only the sum has no labels.
   const sum = all.filter(({ labels }) => Object.keys(labels).length === 0);
@@ -94,21 +73,12 @@ function linesOf(
     .slice(0, top);
 }
 
-/**
- * Start of the bar of a time. A bar contains the second of its end, but not of its start.
- * @param {number} at
- * @param {number} width
- */
+/** Start of the bar of a time. A bar contains its end, but not its start. @type {(at: number, width: number) => number} */
 const startOf = (at, width) => Math.ceil(at / width) * width - width;
 
 /**
  * Increase of a counter in each interval; null if unknown. A counter that fell was reset to 0.
- * @param {number[]} times
- * @param {Values} values
- * @param {boolean[]} gaps
- * @param {number[]} starts
- * @param {number} width
- * @returns {Values}
+ * @type {(times: number[], values: Values, gaps: boolean[], starts: number[], width: number) => Values}
  */
 export function increases(times, values, gaps, starts, width) {
   /** @type {Map<number, number>} */
@@ -123,10 +93,8 @@ export function increases(times, values, gaps, starts, width) {
 }
 
 /**
- * Upper bound of the bucket of a quantile; null without counts, or above the last bound.
- * @param {number} quantile
- * @param {(readonly [le: number, count: number])[]} buckets cumulative
- * @returns {number | null}
+ * Upper bound of the cumulative bucket of a quantile; null without counts, or above the last bound.
+ * @type {(quantile: number, buckets: (readonly [le: number, count: number])[]) => number | null}
  */
 export function boundOf(quantile, buckets) {
   const total = buckets.at(-1)?.[1] ?? 0;
@@ -135,60 +103,38 @@ export function boundOf(quantile, buckets) {
   return Number.isFinite(bound) ? bound : null;
 }
 
-/**
- * @param {readonly number[]} quantiles
- * @param {Line[]} lines buckets, named by their bounds
- * @param {Grow} grow
- * @param {number[]} starts
- * @returns {Line[]}
- */
-function quantilesOf(quantiles, lines, grow, starts) {
+/** `lines`: buckets by bound. @type {(quantiles: readonly number[], lines: Line[], grow: Grow, length: number) => Line[]} */
+function quantilesOf(quantiles, lines, grow, length) {
   const buckets = lines
     .map(({ name, values }) => ({
       le: name === '+Inf' ? Number.POSITIVE_INFINITY : Number(name),
       counts: grow(values),
     }))
     .sort((one, other) => one.le - other.le);
+  /** @param {number} index */
+  const bucketsAt = index => buckets.map(({ le, counts }) => /** @type {const} */ ([le, counts[index] ?? 0]));
   return quantiles.map(quantile => ({
     name: `p${Math.round(quantile * 1e4) / 100}`,
-    values: starts.map((_, index) =>
-      boundOf(
-        quantile,
-        buckets.map(({ le, counts }) => [le, counts[index] ?? 0]),
-      ),
-    ),
+    values: Array.from({ length }, (_, index) => boundOf(quantile, bucketsAt(index))),
   }));
 }
 
 /**
  * Adds an empty row in each gap, so that no line crosses it.
- * @param {number[]} times
- * @param {boolean[]} gaps
- * @param {Line[]} lines
- * @returns {Omit<Drawn, 'width'>}
+ * @type {(times: number[], gaps: boolean[], lines: Line[]) => Omit<Drawn, 'width'>}
  */
 function withGaps(times, gaps, lines) {
-  const rows = times.flatMap((at, index) =>
-    gaps[index] && index > 0
-      ? [
-          { at: (times[index - 1] ?? at) + 1, from: undefined },
-          { at, from: index },
-        ]
-      : [{ at, from: index }],
-  );
+  const rows = times.flatMap((at, index) => {
+    const row = { at, from: index };
+    return gaps[index] && index > 0 ? [{ at: (times[index - 1] ?? at) + 1, from: -1 }, row] : [row];
+  });
   return {
     times: rows.map(({ at }) => at),
-    lines: lines.map(line => ({
-      ...line,
-      values: rows.map(({ from }) => (from === undefined ? null : (line.values[from] ?? null))),
-    })),
+    lines: lines.map(line => ({ ...line, values: rows.map(({ from }) => line.values[from] ?? null) })),
   };
 }
 
-/**
- * Lines with an increase, or the first line: a legend of a dozen outcomes that never happened is not useful.
- * @param {Line[]} lines
- */
+/** Lines with an increase, or the first line: a legend of outcomes that never happened is not useful. @param {Line[]} lines */
 function happened(lines) {
   const found = lines.filter(({ values }) => values.some(value => value !== null && value > 0));
   return found.length > 0 ? found : lines.slice(0, 1);
@@ -196,11 +142,7 @@ function happened(lines) {
 
 /**
  * Lines of a chart. `width`: interval of one value (s); 0 for instants.
- * @param {Pick<Chart, 'kind' | 'lines' | 'quantiles'>} chart
- * @param {HistoryView} view
- * @param {number} from
- * @param {number} to
- * @returns {Drawn}
+ * @type {(chart: Pick<Chart, 'kind' | 'lines' | 'quantiles'>, view: HistoryView, from: number, to: number) => Drawn}
  */
 export function drawn({ kind, lines, quantiles = [] }, view, from, to) {
   const isCounter = kind !== 'level';
@@ -215,16 +157,12 @@ export function drawn({ kind, lines, quantiles = [] }, view, from, to) {
   const grow = values => increases(view.times, values, gaps, starts, width);
   const made =
     kind === 'quantile'
-      ? quantilesOf(quantiles, found, grow, starts)
+      ? quantilesOf(quantiles, found, grow, starts.length)
       : found.map(line => ({ ...line, values: grow(line.values) }));
   return { times: starts, lines: lines.some(({ by }) => by !== undefined) ? happened(made) : made, width };
 }
 
-/**
- * Stacks each line on the previous ones, for bars.
- * @param {Pick<Line, 'values'>[]} lines
- * @returns {Values[]}
- */
+/** Stacks each line on the previous ones, for bars. @type {(lines: Pick<Line, 'values'>[]) => Values[]} */
 export function stacked(lines) {
   /** @type {Values} */
   let below = [];

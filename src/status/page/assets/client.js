@@ -27,17 +27,12 @@ function clockAhead(page) {
   return Date.parse(page.body.dataset.now ?? '') - Date.now();
 }
 
-/**
- * @param {Node} node
- * @returns {string | undefined} its identity among its siblings
- */
+/** Identity of a node among its siblings. @type {(node: Node) => string | undefined} */
 const keyOf = node => (node instanceof Element ? node.id || node.getAttribute('data-key') || undefined : undefined);
 
 /**
  * Updates `old` to `next`. Unchanged nodes stay, with focus, selection and scroll position. Elements with `data-keep` and the
- * state of details stay as they are.
- * @param {Element} old
- * @param {Element} next
+ * state of details stay as they are. @type {(old: Element, next: Element) => void}
  */
 function morph(old, next) {
   if (old.hasAttribute('data-keep')) return;
@@ -167,10 +162,7 @@ function tick() {
   }
 }
 
-/**
- * Searches while the user types.
- * @param {HTMLFormElement} form
- */
+/** Searches while the user types. @param {HTMLFormElement} form */
 function search(form) {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let typing;
