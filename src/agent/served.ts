@@ -170,7 +170,7 @@ function createStateViews(state: AgentState, { base, supervisor, shared, kept }:
         autoCancel,
         others: elsewhere?.others.autoCancel ?? (() => []),
         self: elsewhere?.self ?? NOT_SHARED,
-        journal: autoCancel && elsewhere ? elsewhere.journalIfThere(autoCancel.journal) : journal,
+        journal: autoCancel && elsewhere ? elsewhere.ifThere(journal) : journal,
         clock,
       }),
       agent: createAgentView({

@@ -16,7 +16,7 @@ import { isoTime, orNull } from './values.ts';
 /** Configured accounts that this replica does not hold, as of their status rows. */
 export type Others = ReturnType<typeof createOthers>;
 
-export interface OthersDeps {
+interface OthersDeps {
   readonly stored: Pick<StatusRows, 'of'>;
   readonly holders: Holders;
   readonly settings: readonly StatusSettings[];
@@ -37,8 +37,8 @@ const UNREADABLE: Omit<Problem, 'account'> = {
   runbook: null,
 };
 
-export function createOthers({ stored, holders, settings, clock, isAway }: OthersDeps) {
-  const names = settings.map(({ name }) => name);
+/** Reads status rows and evaluates whether they are up to date. */
+function createReports({ stored, holders, clock, isAway }: Omit<OthersDeps, 'settings'>) {
   const startedAt = clock.monotonic();
   const ageOf = ({ at }: StatusRow) => Math.max(0, (holders.now() ?? at) - at);
 
@@ -52,18 +52,6 @@ export function createOthers({ stored, holders, settings, clock, isAway }: Other
   function shownRow(account: string): StatusRow | undefined {
     const row = rowOf(account);
     return row && ageOf(row) <= WITHDRAW_AFTER ? row : undefined;
-  }
-
-  function placeOf(account: string, row: StatusRow | undefined): FromReplica {
-    const holder = holders.holderOf(account);
-    // By the clock of this process: clocks of replicas may differ.
-    const asOf = row ? isoTime(clock.now() - ageOf(row)) : null;
-    return {
-      replica: orNull(holder?.url),
-      publicUrl: holder && row ? row.publicUrl : null,
-      holder: orNull(holder?.id),
-      asOf,
-    };
   }
 
   /** Problems of the report itself: the account has no holder, or its row is missing, old or unreadable. */
@@ -89,6 +77,15 @@ export function createOthers({ stored, holders, settings, clock, isAway }: Other
     const isDoubtful = own.length > 0;
     const problems = [...own, ...(row?.problems ?? [])].sort(byWeight);
     const data = row?.row.data ?? 'not_read';
+    const holder = holders.holderOf(account);
+    // By the clock of this process: clocks of replicas may differ.
+    const asOf = row && clock.now() - ageOf(row);
+    const place: FromReplica = {
+      replica: orNull(holder?.url),
+      publicUrl: holder && row ? row.publicUrl : null,
+      holder: orNull(holder?.id),
+      asOf: isoTime(asOf),
+    };
     return {
       row,
       problems,
@@ -96,108 +93,110 @@ export function createOthers({ stored, holders, settings, clock, isAway }: Other
       up: row?.up === true && !isDoubtful,
       state: isDoubtful ? stateOf(problems, [data]) : (row?.row.state ?? 'unknown'),
       data: isDoubtful && row ? ('stale' as const) : data,
-      place: placeOf(account, row),
+      asOf,
+      place,
     };
   }
 
-  function overviewRow({ name: account, labels }: StatusSettings): Row {
-    const { row, problems, total, up, state, data, place } = standingOf(account);
-    const listed = row?.alerts.filter(({ state }) => state === 'firing').length ?? 0;
-    return {
-      up,
-      problems,
-      omittedFiring: (row?.alertsFiring ?? 0) - listed,
-      row: {
-        ...NO_NUMBERS,
-        ...row?.row,
-        account,
-        labels,
-        state,
-        data,
-        problems: total,
-        worst: problems[0] ?? null,
-        ...place,
-      },
-    };
-  }
+  return { rowOf, shownRow, standingOf };
+}
 
-  function reducedView({ name: account, baseUrl, region, labels, collect }: StatusSettings): ReducedAccountView {
-    const { row, problems, total, up, state, place } = standingOf(account);
-    const status = { collectors: row?.collectors ?? [] };
-    const alerts = row?.alerts ?? [];
-    const { deadLetters, deadLettersChange, oldestEntered, delivered, finished, waiting, inFlight } =
-      row?.row ?? NO_NUMBERS;
-    const sectionOf = ({ enabled }: { readonly enabled: boolean }, collector: string) => ({
-      enabled,
-      data: truthOf(status, collector).data,
-    });
-    return {
-      complete: false,
-      now: isoTime(clock.now()) ?? '',
-      account,
-      ...place,
-      state,
-      up,
-      baseUrl: pathAddress(baseUrl),
-      region: orNull(region),
-      plan: null,
-      labels,
-      problems,
-      alerts,
-      omitted: { problems: total - problems.length, alerts: (row?.alertsTotal ?? 0) - alerts.length },
-      rounds: roundsOf(status),
-      deadLetters: {
-        ...sectionOf(collect.dlq, 'dlq'),
-        messages: deadLetters,
-        change: deadLettersChange,
-        oldestEntered,
+type Standing = ReturnType<ReturnType<typeof createReports>['standingOf']>;
+
+function overviewRow({ name: account, labels }: StatusSettings, standing: Standing): Row {
+  const { row, problems, total, up, state, data, place } = standing;
+  const listed = row?.alerts.filter(({ state }) => state === 'firing').length ?? 0;
+  const worst = problems[0] ?? null;
+  return {
+    up,
+    problems,
+    omittedFiring: (row?.alertsFiring ?? 0) - listed,
+    row: { ...NO_NUMBERS, ...row?.row, account, labels, state, data, problems: total, worst, ...place },
+  };
+}
+
+function reducedView(settings: StatusSettings, standing: Standing, now: number): ReducedAccountView {
+  const { name: account, baseUrl, region, labels, collect } = settings;
+  const { row, problems, total, up, state, place } = standing;
+  const status = { collectors: row?.collectors ?? [] };
+  const alerts = row?.alerts ?? [];
+  const numbers = row?.row ?? NO_NUMBERS;
+  const { finished } = numbers;
+  const sectionOf = ({ enabled }: { readonly enabled: boolean }, collector: string) => ({
+    enabled,
+    data: truthOf(status, collector).data,
+  });
+  return {
+    complete: false,
+    now: isoTime(now) ?? '',
+    account,
+    ...place,
+    state,
+    up,
+    baseUrl: pathAddress(baseUrl),
+    region: orNull(region),
+    plan: null,
+    labels,
+    problems,
+    alerts,
+    omitted: { problems: total - problems.length, alerts: (row?.alertsTotal ?? 0) - alerts.length },
+    rounds: roundsOf(status),
+    deadLetters: {
+      ...sectionOf(collect.dlq, 'dlq'),
+      messages: numbers.deadLetters,
+      change: numbers.deadLettersChange,
+      oldestEntered: numbers.oldestEntered,
+    },
+    events: {
+      ...sectionOf(collect.events, 'events'),
+      inFlight: numbers.inFlight,
+      lastHour: finished && {
+        overSeconds: finished.overSeconds,
+        finished: finished.by,
+        deliveredRatio: numbers.delivered,
       },
-      events: {
-        ...sectionOf(collect.events, 'events'),
-        inFlight,
-        lastHour: finished && {
-          overSeconds: finished.overSeconds,
-          finished: finished.by,
-          deliveredRatio: delivered,
-        },
-      },
-      flowControl: { ...sectionOf(collect.flowControl, 'flow_control'), waiting },
-      schedules: null,
-      calls: null,
-    };
-  }
+    },
+    flowControl: { ...sectionOf(collect.flowControl, 'flow_control'), waiting: numbers.waiting },
+    schedules: null,
+    calls: null,
+  };
+}
+
+export function createOthers({ settings, ...deps }: OthersDeps) {
+  const names = settings.map(({ name }) => name);
+  const { rowOf, shownRow, standingOf } = createReports(deps);
 
   function statusOf(account: string): PlacedStatus {
-    const { row, up, place } = standingOf(account);
+    const { row, up, place, asOf } = standingOf(account);
     return {
       account,
       up,
       collectors: row?.collectors ?? [],
       ...(place.replica === null ? {} : { replica: place.replica }),
-      ...(row ? { asOf: Math.round(clock.now() - ageOf(row)) } : {}),
+      ...(asOf === undefined ? {} : { asOf: Math.round(asOf) }),
     };
   }
 
   return {
     names,
-    rows: (): readonly Row[] => settings.map(overviewRow),
+    rows: (): readonly Row[] => settings.map(each => overviewRow(each, standingOf(each.name))),
     alerts: (): readonly ShownAlert[] => names.flatMap(account => shownRow(account)?.alerts ?? []),
     statuses: (): readonly PlacedStatus[] => names.map(statusOf),
     /** Undefined for any other name. */
     account(name: string): ReducedAccountView | undefined {
       const own = settings.find(each => each.name === name);
-      return own && reducedView(own);
+      return own && reducedView(own, standingOf(name), deps.clock.now());
     },
     autoCancel: (): readonly AccountSnapshot[] =>
       names.flatMap(account => {
-        const row = shownRow(account);
+        const { row, place } = standingOf(account);
         if (!row?.autoCancel) return [];
         const { brakes, ...rest } = row.autoCancel;
-        return [{ account, brakes: { ...brakes, account, ...placeOf(account, row) }, ...rest, candidates: [] }];
+        return [{ account, brakes: { ...brakes, account, ...place }, ...rest, candidates: [] }];
       }),
     /** Time of the last line of an account's journal, milliseconds since the Unix epoch; undefined if unknown. */
     journalAt: (account: string): number | undefined =>
       // An unreadable row may be of a journal that has a line of this moment.
-      stored.of(account) === 'unreadable' ? Number.POSITIVE_INFINITY : rowOf(account)?.autoCancel?.journalAt,
+      deps.stored.of(account) === 'unreadable' ? Number.POSITIVE_INFINITY : rowOf(account)?.autoCancel?.journalAt,
   };
 }

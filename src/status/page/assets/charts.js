@@ -38,6 +38,60 @@ function frame(figure) {
   return { figure, spec, title, plot, legend, when, rows, table };
 }
 
+/** The marks and items of a legend. */
+const legendOf = lines =>
+  lines.map(({ name, look }, index) => {
+    const mark = element('i', { class: `line ${look ?? `line-${(index % 6) + 1}`}`, 'aria-hidden': 'true' });
+    return { mark, item: element('li', {}, [mark, element('bdi', {}, [name]), ' ', element('b')]) };
+  });
+
+/** The content of the table of a chart. */
+function tableOf(title, { times, lines, width }, unit) {
+  const head = ['Time', ...lines.map(({ name }) => name)].map(name =>
+    element('th', { scope: 'col', class: name === 'Time' ? undefined : 'num' }, [name]),
+  );
+  const body = times.slice(-12).map((time, index) => {
+    const place = Math.max(0, times.length - 12) + index;
+    const cells = lines.map(({ values }) => element('td', { class: 'num' }, [words(values[place], unit)]));
+    return element('tr', {}, [element('th', { scope: 'row' }, [whenWords(time, width)]), ...cells]);
+  });
+  return [
+    element('caption', { class: 'hidden' }, [title]),
+    element('thead', {}, [element('tr', {}, head)]),
+    element('tbody', {}, body.reverse()),
+  ];
+}
+
+/** Data of uPlot: the times, then the lines in the order of drawing. Tall bars first: shorter ones are drawn over them. */
+function dataOf({ kind }, { times, lines, width }) {
+  const order = [...lines.keys()];
+  if (kind === 'stack') order.reverse();
+  const columns = kind === 'stack' ? stacked(lines) : lines.map(({ values }) => values);
+  const isStepped = kind === 'rate' || kind === 'quantile';
+  // The last step needs an end.
+  const ends = isStepped && times.length > 0 ? [times.at(-1) + width] : [];
+  const data = order.map(index => (isStepped ? [...columns[index], columns[index].at(-1) ?? null] : columns[index]));
+  return { order, data: [[...times, ...ends], ...data] };
+}
+
+/** Moves the cursor of a chart with the keyboard and by touch. `at`: the index of the cursor; undefined: the last. */
+function moveCursor(plot, drawing, times, at) {
+  plot.addEventListener('keydown', event => {
+    const last = times().length - 1;
+    const now = at() ?? last;
+    const to = { ArrowLeft: now - 1, ArrowRight: now + 1, Home: 0, End: last }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    const place = Math.min(last, Math.max(0, to));
+    if (place >= 0) drawing()?.setCursor({ left: drawing().valToPos(times()[place], 'x'), top: 0 }, true, true);
+  });
+  plot.addEventListener('pointermove', ({ pointerType, clientX }) => {
+    const own = drawing();
+    if (pointerType === 'mouse' || !own) return;
+    own.setCursor({ left: clientX - own.over.getBoundingClientRect().left, top: 0 }, true, true);
+  });
+}
+
 /** Creates the chart of a figure. Call `draw` with each response. */
 function createChart(figure) {
   const { spec, title, plot, legend, when, rows, table } = frame(figure);
@@ -66,73 +120,31 @@ function createChart(figure) {
     );
   }
 
-  function writeLegend() {
-    const items = shown.lines.map(({ name, look }, index) => {
-      const mark = element('i', { class: `line ${look ?? `line-${(index % 6) + 1}`}`, 'aria-hidden': 'true' });
-      return { mark, item: element('li', {}, [mark, element('bdi', {}, [name]), ' ', element('b')]) };
-    });
-    chart.marks = items.map(({ mark }) => mark);
-    legend.replaceChildren(...items.map(({ item }) => item));
-  }
-
   function writeTable() {
-    if (!table.open) return;
-    const { times, lines, width } = shown;
-    const head = ['Time', ...lines.map(({ name }) => name)].map(name =>
-      element('th', { scope: 'col', class: name === 'Time' ? undefined : 'num' }, [name]),
-    );
-    const body = times.slice(-12).map((time, index) => {
-      const place = Math.max(0, times.length - 12) + index;
-      const cells = lines.map(({ values }) => element('td', { class: 'num' }, [words(values[place], spec.unit)]));
-      return element('tr', {}, [element('th', { scope: 'row' }, [whenWords(time, width)]), ...cells]);
-    });
-    rows.replaceChildren(
-      element('caption', { class: 'hidden' }, [title]),
-      element('thead', {}, [element('tr', {}, head)]),
-      element('tbody', {}, body.reverse()),
-    );
+    if (table.open) rows.replaceChildren(...tableOf(title, shown, spec.unit));
   }
 
   function draw(view, ends) {
     shown = drawn(spec, view, ...ends);
     chart.ends = ends;
-    figure.classList.toggle(
-      'empty',
-      shown.lines.every(({ values }) => values.every(value => value === null)),
-    );
-    writeLegend();
+    const isEmpty = shown.lines.every(({ values }) => values.every(value => value === null));
+    figure.classList.toggle('empty', isEmpty);
+    const items = legendOf(shown.lines);
+    legend.replaceChildren(...items.map(({ item }) => item));
     drawing?.destroy();
-    const columns = spec.kind === 'stack' ? stacked(shown.lines) : shown.lines.map(({ values }) => values);
-    // Tall bars first: shorter ones are drawn over them.
-    const order = columns.map((_, index) => index);
-    if (spec.kind === 'stack') order.reverse();
-    chart.marks = order.map(index => chart.marks[index]);
-    const times = [...shown.times];
-    const isStepped = spec.kind === 'rate' || spec.kind === 'quantile';
-    // The last step needs an end.
-    if (isStepped && times.length > 0) times.push(times.at(-1) + shown.width);
-    const data = order.map(index => (isStepped ? [...columns[index], columns[index].at(-1) ?? null] : columns[index]));
-    drawing = new uPlot(options(chart, shown), [times, ...data], plot);
+    const { order, data } = dataOf(spec, shown);
+    chart.marks = order.map(index => items[index].mark);
+    drawing = new uPlot(options(chart, shown), data, plot);
     show(at !== undefined && at < shown.times.length ? at : undefined);
     writeTable();
   }
 
-  function moveTo(index) {
-    const place = Math.min(shown.times.length - 1, Math.max(0, index));
-    if (drawing && place >= 0)
-      drawing.setCursor({ left: drawing.valToPos(shown.times[place], 'x'), top: 0 }, true, true);
-  }
-  plot.addEventListener('keydown', event => {
-    const now = at ?? shown.times.length - 1;
-    const to = { ArrowLeft: now - 1, ArrowRight: now + 1, Home: 0, End: shown.times.length - 1 }[event.key];
-    if (to === undefined) return;
-    event.preventDefault();
-    moveTo(to);
-  });
-  plot.addEventListener('pointermove', event => {
-    if (event.pointerType === 'mouse' || !drawing) return;
-    drawing.setCursor({ left: event.clientX - drawing.over.getBoundingClientRect().left, top: 0 }, true, true);
-  });
+  moveCursor(
+    plot,
+    () => drawing,
+    () => shown.times,
+    () => at,
+  );
   table.addEventListener('toggle', writeTable);
   new ResizeObserver(() => {
     if (drawing && plot.clientWidth !== drawing.width) drawing.setSize({ width: plot.clientWidth, height: HEIGHT });
