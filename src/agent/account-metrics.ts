@@ -1,9 +1,13 @@
-import { type PlanFacts, retentionOf } from '../collectors/index.ts';
+import { suspectedCallbacks } from '../auto-cancel/callbacks.ts';
+import { families as dlq } from '../collectors/dlq/families.ts';
+import { type DlqFacts, type PlanFacts, retentionOf } from '../collectors/index.ts';
 import type { Family, Sample, Source } from '../metrics/family.ts';
 import { objectiveFamilies, objectiveSamples } from '../metrics/objectives.ts';
 import { ownFamilies, statusSamples } from '../metrics/own.ts';
 import type { AccountStatus } from '../model/status.ts';
 import type { AccountClient, AccountSettings } from './account-client.ts';
+
+const one = (value: number | undefined): readonly Sample[] => (value === undefined ? [] : [{ labels: {}, value }]);
 
 /** The agent's own numbers of an account: freshness of its data, and what reading it costs. */
 export function createAccountSource({
@@ -18,7 +22,6 @@ export function createAccountSource({
   readonly plan: () => PlanFacts | undefined;
 }): Source {
   const { name, objectives, budget: limits } = settings;
-  const one = (value: number | undefined): readonly Sample[] => (value === undefined ? [] : [{ labels: {}, value }]);
   return {
     account: name,
     families: [...Object.values(ownFamilies), ...Object.values(objectiveFamilies)],
@@ -40,6 +43,14 @@ export function createAccountSource({
     },
   };
 }
+
+/** The gauge of failure callbacks that seem stuck, whether or not auto-cancel is on. `facts`: the shown facts of the queue. */
+export const createSuspectedSource = (account: string, facts: () => DlqFacts | undefined): Source => ({
+  account,
+  families: [dlq.suspected],
+  revision: () => facts()?.tracked,
+  samples: () => new Map([[dlq.suspected.name, one(suspectedCallbacks(facts()?.tracked))]]),
+});
 
 /** `delivery_account_info` of one account. `family`: its labels depend on all configured accounts. */
 export const createInfoSource = (

@@ -16,7 +16,7 @@ import { accountStatus, type CollectorState, continued } from '../scheduler/boar
 import { createLoops } from '../scheduler/loop.ts';
 import { createProblemLog, type ProblemLog } from '../status/problem-log.ts';
 import { type AccountClient, type AccountSettings, type ClientDeps, createAccountClient } from './account-client.ts';
-import { createAccountSource } from './account-metrics.ts';
+import { createAccountSource, createSuspectedSource } from './account-metrics.ts';
 import { createUpkeep, type LastKnown, openAccountRows } from './account-rows.ts';
 
 export interface AccountDeps extends ClientDeps, CollectorsDeps {
@@ -123,7 +123,8 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
   const status = () => accountStatus(name, states);
   const before = last?.shownStatus();
   const shownStatus = () => continued(status(), before);
-  const facts = collectors.all.map(({ source }) => source);
+  const suspected = createSuspectedSource(name, () => collectors.shown().dlq?.now);
+  const facts = [...collectors.all.map(({ source }) => source), ...(settings.collect.dlq.enabled ? [suspected] : [])];
   const parts = { settings, client, status: shownStatus, plan: collectors.plan };
   async function run(): Promise<void> {
     await Promise.all(

@@ -1,5 +1,6 @@
 import type { CallbackOptions, DlqFacts } from '../collectors/index.ts';
 import type { Clock } from '../kit/clock.ts';
+import type { CallbackFacts, CallbackSighting } from '../model/callback.ts';
 import type { CollectorState } from '../scheduler/board.ts';
 import type { WalkView } from './index.ts';
 import { allowedGap, judge, walkEvery, wantsUnreported } from './judge.ts';
@@ -25,9 +26,24 @@ export function callbackOptions(
     maxGap: allowedGap(rules, rescanEvery),
     clockOffset: () => clock.now() - clock.monotonic(),
     walkEvery: every,
-    isSuspected: (sighting, at) =>
-      judge(defaultRule, { sighting, id: sighting.entry.id, lastEventAt: undefined, askedAt: at }).verdict === 'stuck',
   };
+}
+
+/** Tracked callbacks may be thousands, and views count them often. */
+const counted = new WeakMap<CallbackFacts, number>();
+
+/**
+ * Counts the failure callbacks that seem stuck by the default evidence at the time of the walk. Returns undefined before the first
+ * complete walk and if the service reports no callback states.
+ */
+export function suspectedCallbacks(tracked: CallbackFacts | undefined): number | undefined {
+  if (!tracked?.reportsStates) return undefined;
+  const isStuck = (sighting: CallbackSighting) =>
+    judge(defaultRule, { sighting, id: sighting.entry.id, lastEventAt: undefined, askedAt: tracked.at }).verdict ===
+    'stuck';
+  const count = counted.get(tracked) ?? tracked.sightings.filter(isStuck).length;
+  counted.set(tracked, count);
+  return count;
 }
 
 /** Whether the last attempt of a round came to its end, and in time. */

@@ -34,4 +34,6 @@ export interface CallbackFacts {
   readonly sightings: readonly CallbackSighting[];
   /** The list is incomplete: too many callbacks to track, or rows that a later walk could not read. */
   readonly isPartial: boolean;
+  /** Whether the last complete walk found the state of any failure callback, in progress or not. */
+  readonly reportsStates: boolean;
 }

@@ -1,3 +1,4 @@
+import { suspectedCallbacks } from '../auto-cancel/callbacks.ts';
 import { OTHER } from '../collectors/cap.ts';
 import { families } from '../collectors/dlq/families.ts';
 import {
@@ -124,7 +125,7 @@ export function deadLetters(
     newestEntries: now?.newest.map(toEntry) ?? [],
     longestEntries: now?.longest.map(toEntry) ?? [],
     callbacks: now?.callbacks ? { ...now.callbacks } : null,
-    suspected: orNull(now?.suspected),
+    suspected: orNull(suspectedCallbacks(now?.tracked)),
     oldestInProgress: isoTime(now?.oldestInProgress),
   };
 }

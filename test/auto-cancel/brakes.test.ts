@@ -24,7 +24,11 @@ describe('what stops everything', () => {
     accountReason({
       options,
       journal,
-      walk: { facts: { at, walks: 3, sightings: [], isPartial: false }, isFresh: true, eventsAreFresh: true },
+      walk: {
+        facts: { at, walks: 3, sightings: [], isPartial: false, reportsStates: true },
+        isFresh: true,
+        eventsAreFresh: true,
+      },
       walkAt: undefined,
       walksNeeded: 3,
       clockSkew: 0,

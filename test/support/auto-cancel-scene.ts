@@ -148,7 +148,9 @@ export async function createScene(section: object): Promise<Scene> {
   let serve: () => Promise<void>;
 
   const view = () => ({
-    facts: scene.hasFacts ? { at, walks, sightings: sightings(), isPartial: scene.isPartial } : undefined,
+    facts: scene.hasFacts
+      ? { at, walks, sightings: sightings(), isPartial: scene.isPartial, reportsStates: true }
+      : undefined,
     isFresh: scene.isFresh,
     eventsAreFresh: scene.eventsAreFresh,
   });

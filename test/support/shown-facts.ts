@@ -31,7 +31,6 @@ export const dlqFacts = (facts: Partial<DlqFacts>): DlqFacts => ({
   longest: [],
   foundByRescan: 0,
   tracked: undefined,
-  suspected: undefined,
   oldestInProgress: undefined,
   ...facts,
 });

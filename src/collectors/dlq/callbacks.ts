@@ -81,7 +81,6 @@ export function createTracker(
   const changes = new Map<string, string | null>();
   let offset = clockOffset();
   let facts: CallbackFacts | undefined;
-  let reportsStates = false;
 
   function begin() {
     const beganOffset = clockOffset();
@@ -154,8 +153,8 @@ export function createTracker(
       if (current.size > 0) changes.set(WALK, JSON.stringify(last satisfies StoredWalk));
       else if (episodes.size > 0) changes.set(WALK, null);
       episodes = current;
-      reportsStates = stated.size > 0;
-      facts = { at, walks: (facts?.walks ?? 0) + 1, sightings, isPartial };
+      const walks = (facts?.walks ?? 0) + 1;
+      facts = { at, walks, sightings, isPartial, reportsStates: stated.size > 0 };
       return facts;
     }
 
@@ -185,8 +184,6 @@ export function createTracker(
     },
     /** What the last complete walk found; undefined before the first of this process. Never changed afterwards. */
     facts: (): CallbackFacts | undefined => facts,
-    /** Whether the last complete walk found the state of any failure callback, in progress or not. */
-    reportsStates: (): boolean => reportsStates,
     takeChanges(): Change[] {
       const rows = [...changes].map(([key, value]) => ({ key, value }));
       changes.clear();

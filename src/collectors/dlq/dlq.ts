@@ -7,7 +7,7 @@ import { type Collector, defineKind, type Observation, type ObserveContext, type
 import { NO_ROUTES, type Routes } from '../routes.ts';
 import { DIMENSIONS, type Dimension } from './aggregate.ts';
 import type { TrackerOptions } from './callbacks.ts';
-import { chooseGroups, chooseValues, type DlqFacts, type IsSuspected, toFacts } from './facts.ts';
+import { chooseGroups, chooseValues, type DlqFacts, toFacts } from './facts.ts';
 import { families, samples } from './families.ts';
 import { type Memory, restoreMemory, takeChanges } from './memory.ts';
 import { type Failure, MOST_OF_A_READ } from './reading.ts';
@@ -84,10 +84,9 @@ const options = z.strictObject({
     ),
 });
 
-/** How failure callbacks are watched, as the rules need it. */
+/** Requirements of the rules of auto-cancel. */
 export interface CallbackOptions extends TrackerOptions {
-  readonly isSuspected: IsSuspected;
-  /** Milliseconds between two complete walks, where the rules need them more often than `rescanEvery`. */
+  /** Interval between two complete walks (ms), if the rules need them more often than every `rescanEvery`. */
   readonly walkEvery?: number | undefined;
 }
 
@@ -98,7 +97,7 @@ export interface DlqServices {
   readonly withdrawFiltersAfter?: number | undefined;
   readonly routes?: Routes | undefined;
   readonly isLogged?: boolean | undefined;
-  /** Without it, callbacks that are reported in progress are tracked, and none is suspected. */
+  /** Default: callbacks that are reported in progress are tracked. */
   readonly callbacks?: CallbackOptions | undefined;
 }
 
@@ -145,12 +144,11 @@ export function createDlq(
 ): Collector<DlqFacts, Memory, RoundWalk> {
   const { rescanEvery, fromDateMeans, maxSeriesPerBreakdown } = options;
   const tracker = callbacks ?? { track: () => false, maxGap: Math.max(USUAL_GAP, 3 * rescanEvery) };
-  const recall = (memory: Memory) => toFacts(memory, callbacks?.isSuspected);
   return {
     ...dlq,
     rounds: cadences(options, callbacks?.walkEvery ?? rescanEvery),
     restore: rows => restoreMemory(rows, options, { callbacks: tracker, routes, isLogged }),
-    recall,
+    recall: toFacts,
     async observe(context) {
       const { memory, round, walk } = context;
       const meaning = fromDateMeans === 'auto' ? (memory.meaning ?? 'creation') : fromDateMeans;
@@ -180,7 +178,7 @@ export function createDlq(
             // Of rows that could not be read, any may be of any kind.
             if (shown?.groups && !doubt) memory.groups.judge(shown.groups, context.now);
           }
-          const facts = isShown ? recall(memory) : undefined;
+          const facts = isShown ? toFacts(memory) : undefined;
           return { memory, facts, changes: takeChanges(memory), log: memory.all.log?.take() };
         },
         isPartial: step?.reads.some(({ rejected }) => rejected > 0) ?? false,

@@ -1,5 +1,5 @@
 import { recordOf } from '../../kit/record.ts';
-import type { CallbackFacts, CallbackSighting } from '../../model/callback.ts';
+import type { CallbackFacts } from '../../model/callback.ts';
 import { CALLBACK_STATES, type CallbackState } from '../../model/message.ts';
 import { chooseMembers, type Members, OTHER } from '../cap.ts';
 import type { Dimension } from './aggregate.ts';
@@ -52,8 +52,6 @@ export interface DlqFacts {
   readonly foundByRescan: number;
   /** Undefined before the first complete walk of this process. */
   readonly tracked: CallbackFacts | undefined;
-  /** Failure callbacks that seem stuck; undefined where no rule says which do, or the service reports none. */
-  readonly suspected: number | undefined;
   /** When a walk first found the callback that is longest in progress (ms since the Unix epoch). Undefined if none is. */
   readonly oldestInProgress: number | undefined;
 }
@@ -61,18 +59,6 @@ export interface DlqFacts {
 /** The named filters, except those that their rows contradict. */
 export const shownFilters = (selections: DlqFacts['selections']): ReadonlyMap<string, SelectionFacts> =>
   new Map([...selections].filter(([name, { isContradicted }]) => name !== 'all' && !isContradicted));
-
-/** Whether a failure callback seems stuck `at`, milliseconds since the Unix epoch. */
-export type IsSuspected = (sighting: CallbackSighting, at: number) => boolean;
-
-function countSuspected(
-  { callbacks }: Memory,
-  tracked: CallbackFacts | undefined,
-  isSuspected: IsSuspected | undefined,
-): number | undefined {
-  if (!tracked || !isSuspected || !callbacks.reportsStates()) return undefined;
-  return tracked.sightings.filter(sighting => isSuspected(sighting, tracked.at)).length;
-}
 
 function oldestInProgress(tracked: CallbackFacts | undefined): number | undefined {
   const inProgress = tracked?.sightings.filter(({ entry }) => entry.callbackState === 'in_progress') ?? [];
@@ -137,7 +123,7 @@ function groupFacts({ all, groups, groupMembers }: Memory): GroupFacts {
   };
 }
 
-export function toFacts(memory: Memory, isSuspected: IsSuspected | undefined): DlqFacts {
+export function toFacts(memory: Memory): DlqFacts {
   const { all, filters, foundByRescan, members } = memory;
   const values = [...(all.shown?.values ?? [])].map(
     ([dimension, counts]) => [dimension, counts, members.get(dimension) ?? NO_MEMBERS] as const,
@@ -154,7 +140,6 @@ export function toFacts(memory: Memory, isSuspected: IsSuspected | undefined): D
     longest: all.shown?.ends?.longest() ?? [],
     foundByRescan,
     tracked,
-    suspected: countSuspected(memory, tracked, isSuspected),
     oldestInProgress: oldestInProgress(tracked),
   };
 }

@@ -113,6 +113,7 @@ export const families = {
     `Failed workflows in the dead-letter queue by the state of their failure callback, ${WALKED}. Only where the service reports it.`,
     ['state'],
   ),
+  /** The collector exposes no sample of it: auto-cancel evaluates the tracked callbacks. */
   suspected: gauge(
     'delivery_dlq_failure_callbacks_suspected',
     'Failure callbacks that seem stuck: complete walks in the background saw them in progress, by the agent’s clock, for longer than all their retries can take. Only where the service reports callback states.',
@@ -190,7 +191,6 @@ export function samples({
   groups,
   callbacks,
   foundByRescan,
-  suspected,
   oldestInProgress,
 }: DlqFacts): SamplesOf<typeof families> {
   const whole = [...selections].filter(([name]) => name === 'all').map(([, facts]) => ({ labels: {}, facts }));
@@ -219,7 +219,6 @@ export function samples({
     ),
     ...groupSamples(groups),
     callbacks: Object.entries(callbacks ?? {}).map(([state, value]) => ({ labels: { state }, value })),
-    suspected: suspected === undefined ? [] : [{ labels: {}, value: suspected }],
     oldestInProgress: oldestInProgress === undefined ? [] : [{ labels: {}, value: oldestInProgress / 1000 }],
     foundByRescan: [{ labels: {}, value: foundByRescan, ...begunAt(selections.get('all')?.since) }],
     seriesDropped: [
