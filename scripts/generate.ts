@@ -1,11 +1,11 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { generatedFiles } from '../mixin/generated.ts';
-import { withStages } from '../src/auto-cancel/reference.ts';
 import { configJsonSchema, type JsonSchema, withoutNull } from '../src/config/json-schema.ts';
 import { version } from '../src/kit/version.ts';
 import { openApi, withRoutes } from './openapi.ts';
 import { problemsReference } from './problems.ts';
+import { withStages } from './stages.ts';
 
 /**
  * Writes the files of this repository that are derived from the code; with `--check` writes nothing and fails when one

@@ -36,7 +36,7 @@ const MODULES: Readonly<Record<string, { readonly lines: number; readonly import
     ],
   },
   'auto-cancel': {
-    lines: 4210,
+    lines: 4110,
     imports: ['kit', 'model', 'upstream', 'store', 'metrics', 'scheduler', 'collectors', 'notify'],
   },
   http: { lines: 2100, imports: ['kit', 'model'] },
@@ -131,7 +131,6 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
   collectors: ['index.ts'],
   rotation: ['index.ts'],
   rules: ['families.ts'],
-  'auto-cancel': ['index.ts', 'accounts.ts'],
   emulator: ['server.ts'],
 };
 /** Files that decide, and so must not be able to do anything: they import kit, model and each other alone, and nothing of Node. */

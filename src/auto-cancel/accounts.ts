@@ -11,27 +11,16 @@ import { createLoopSlot, type LoopSlot } from '../scheduler/loop-slot.ts';
 import { StoreError } from '../store/errors.ts';
 import { isGuardFailed, type Store } from '../store/store.ts';
 import type { Priority, Reader, Writer } from '../upstream/api.ts';
+import { type AccountAutoCancel, createAutoCancel } from './account.ts';
+import { LEASE_MARGIN } from './attempt.ts';
+import { type Brake, createBrake, linesOfStops, pauseAutoCancel, resumeAutoCancel } from './brake.ts';
 import { type Walked, walkViewOf } from './callbacks.ts';
-import {
-  type AutoCancel as AccountAutoCancel,
-  type Brake,
-  createAutoCancel as createAccountAutoCancel,
-  createBrake,
-  createOrders,
-  type Explanation,
-  LEASE_MARGIN,
-  type Lease,
-  linesOfStops,
-  mayBeThere,
-  modeOf,
-  newestLines,
-  orderApproval,
-  pauseAutoCancel,
-  readJournal,
-  resultOf,
-  resumeAutoCancel,
-} from './index.ts';
+import type { Explanation } from './explain.ts';
+import { newestLines, readJournal } from './journal.ts';
+import { modeOf } from './judge.ts';
+import { mayBeThere } from './moments.ts';
 import { type AutoCancelOptions, accountMayAct } from './options.ts';
+import { createOrders, orderApproval, resultOf } from './orders.ts';
 
 /** Auto-cancel of the accounts of this process. */
 export interface AutoCancel {
@@ -67,7 +56,6 @@ export interface OpenAutoCancel {
   stop(): Promise<void>;
 }
 
-export type { Explanation } from './index.ts';
 export type JournalLine = JournalEntry & { readonly account: string };
 
 /** The sections of the configuration that auto-cancel depends on. `timeout`: ms. */
@@ -161,10 +149,6 @@ function openOwn(
   const leaseTime = store.replicas?.leaseTime ?? 0;
   // A cancel may take longer if more lease time is left. Successful renewals always leave this much.
   const needed = Math.min(timeout, leaseTime / 3) + LEASE_MARGIN;
-  function lease(): Lease | undefined {
-    const left = leaseLeft?.(name);
-    return left === undefined ? undefined : { left, needed };
-  }
   const own = {
     ...deps,
     brake,
@@ -178,10 +162,13 @@ function openOwn(
     isStopped: () => mayBeThere(config.autoCancel.stopFile),
     clockSkew: account.clockSkew,
     alertStates: () => alertStates(name),
-    lease,
+    lease() {
+      const left = leaseLeft?.(name);
+      return left === undefined ? undefined : { left, needed };
+    },
     replica: store.replicas?.self.id,
   };
-  return createAccountAutoCancel(own, before);
+  return createAutoCancel(own, before);
 }
 
 /** Logs errors of a loop's body. An error that repeats is logged once until it ends: a store may be unavailable for hours. */

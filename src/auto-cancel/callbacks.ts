@@ -2,9 +2,9 @@ import type { CallbackOptions, DlqFacts } from '../collectors/index.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { CallbackFacts, CallbackSighting } from '../model/callback.ts';
 import type { CollectorState } from '../scheduler/board.ts';
-import type { WalkView } from './index.ts';
 import { allowedGap, judge, walkEvery, wantsUnreported } from './judge.ts';
 import { type AutoCancelOptions, defaultRule, type JudgingRule, rulesFor } from './options.ts';
+import type { WalkView } from './stages.ts';
 
 /** Rules that are judged for an account: none while auto-cancel is off. */
 export function rulesOf(

@@ -5,9 +5,9 @@ import type { Reader, Writer } from '../upstream/api.ts';
 import { attempt } from './attempt.ts';
 import { leftAlone, tooMany, tripped } from './brakes.ts';
 import type { DecisionLog } from './decision-log.ts';
-import type { EventLookUps } from './event-look-ups.ts';
 import { endLine, endOf, isPlanned, prune } from './journal-state.ts';
 import { type Judged, lacksEvents } from './judge.ts';
+import type { createEventLookUps } from './look.ts';
 import type { LastRun, Moments, MomentsDeps } from './moments.ts';
 import type { Settling } from './settle.ts';
 import { NEWER_WALK, skipReason, staleReason } from './stages.ts';
@@ -17,7 +17,7 @@ export interface DecideDeps extends MomentsDeps {
   readonly moments: Moments;
   /** Judges sightings as of now, however long that takes, with the event look-ups made so far. */
   judgeAsOfNow(): (sighting: CallbackSighting) => Judged | undefined;
-  readonly lookUps: EventLookUps;
+  readonly lookUps: ReturnType<typeof createEventLookUps>;
   readonly settling: Settling;
   readonly decisions: DecisionLog;
   readonly lastRun: LastRun;

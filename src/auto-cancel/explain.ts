@@ -1,58 +1,56 @@
 import { bareAddress } from '../kit/text.ts';
-import type { CallbackFacts, CallbackSighting } from '../model/callback.ts';
+import type { CallbackSighting } from '../model/callback.ts';
 import type { Finding } from '../model/finding.ts';
 import type { FinalOutcome } from '../model/journal.ts';
 import type { Pause } from './brake.ts';
-import type { Journal } from './journal.ts';
-import { type Action, endOf, isPlanned } from './journal-state.ts';
+import { endOf, isPlanned } from './journal-state.ts';
 import type { Judged } from './judge.ts';
+import type { Moments, MomentsDeps } from './moments.ts';
+import { skipReason } from './stages.ts';
+import { waitsForApproval } from './waits.ts';
 
-/** Why one failure callback is, or is not, acted upon. Times: milliseconds since the Unix epoch. */
+type ExplainDeps = Pick<MomentsDeps, 'account' | 'policy' | 'journal' | 'brake' | 'clock'> & {
+  readonly moments: Moments;
+};
+
+/** Why one failure callback is or is not cancelled. Times: ms since the Unix epoch. */
 export interface Explanation {
   readonly account: string;
   readonly dlqId: string | undefined;
   readonly messageId: string | undefined;
-  /** Of the message and of its workflow, without user, query and fragment. */
+  /** URLs of the message and its workflow, without user, query and fragment. */
   readonly url: string | undefined;
   readonly workflowUrl: string | undefined;
   readonly action: string | undefined;
   readonly firstSeenAt: number;
   readonly lastSeenAt: number;
   readonly snapshots: number;
-  /** The rule whose finding counts, and what it may do now. Undefined when no rule matches. */
+  /** The deciding rule with its current mode; undefined if no rule matches. */
   readonly owner: { readonly rule: string; readonly mode: string } | undefined;
-  /** What each rule that matches finds, that of the owner first. */
+  /** Findings of all matching rules, the owner's first. */
   readonly findings: readonly Finding[];
-  /** Why nothing is done now although it is stuck, as one word; undefined when something would be. */
+  /** Reason for doing nothing although it is stuck; undefined if it would be cancelled. */
   readonly held: string | undefined;
   readonly paused: Pause | undefined;
   readonly attempts: number;
   readonly outcome: FinalOutcome | 'open' | undefined;
-  /** It waits for the approval of an operator, which would count. */
+  /** Whether it waits for approval, and an approval would count. */
   readonly mayApprove: boolean;
 }
 
-interface ExplainDeps {
-  readonly account: string;
-  readonly journal: Journal;
-  readonly paused: Pause | undefined;
-  skipReason(judged: Judged): string | undefined;
-  mayApprove(action: Action): boolean;
-}
-
-/** The callback of the entry with this dlqId, or messageId; undefined when no such one is tracked. */
-export const sightingOf = (id: string, facts: CallbackFacts | undefined): CallbackSighting | undefined =>
-  facts?.sightings.find(({ entry }) => entry.dlqId === id || entry.messageId === id);
-
-/** What is to be said of a callback. `judged`: what its rules say of it. */
-export function explain(sighting: CallbackSighting, judged: Judged | undefined, deps: ExplainDeps): Explanation {
-  const { account, journal } = deps;
-  const { entry, firstSeenAt, lastSeenAt, snapshots } = sighting;
-  const { state } = journal;
+/** Explains a callback. `judged`: what its rules find. `walkAt`: start of the last complete walk. */
+export function explain(
+  { entry, firstSeenAt, lastSeenAt, snapshots }: CallbackSighting,
+  judged: Judged | undefined,
+  walkAt: number,
+  { account, policy, journal: { state }, moments, brake, clock }: ExplainDeps,
+): Explanation {
   const known = judged && state.actions.get(judged.action);
   const closed = judged && state.closed.get(judged.action);
   const ended = judged && endOf(state, judged.action);
   const isStuck = judged?.finding.verdict === 'stuck';
+  const held = () =>
+    judged && (ended ?? skipReason(moments.callback(judged, { walkAt, usesBefore: state.uses.length })));
   return {
     account,
     dlqId: entry.dlqId,
@@ -65,10 +63,14 @@ export function explain(sighting: CallbackSighting, judged: Judged | undefined, 
     snapshots,
     owner: judged && { rule: judged.rule.name, mode: judged.mode },
     findings: judged ? [judged.finding, ...judged.shadowed] : [],
-    held: isStuck ? (ended ?? deps.skipReason(judged)) : undefined,
-    paused: deps.paused,
+    held: isStuck ? held() : undefined,
+    paused: brake.pause,
     attempts: (known?.attempts.length ?? 0) + (closed?.attempts ?? 0),
     outcome: known?.isOpen ? 'open' : (ended ?? (judged && isPlanned(state, judged.action) ? 'planned' : undefined)),
-    mayApprove: known !== undefined && deps.mayApprove(known),
+    mayApprove:
+      known !== undefined &&
+      known.approvedBy === undefined &&
+      known.asker?.policy === policy &&
+      waitsForApproval(known, clock.now()),
   };
 }

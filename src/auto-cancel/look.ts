@@ -1,13 +1,15 @@
+import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import type { Silence } from '../model/callback.ts';
 import type { JournalTarget } from '../model/journal.ts';
 import type { CallbackState, DlqEntry } from '../model/message.ts';
 import { type DlqListQuery, isUnanswerable, type ListPage, type Reader } from '../upstream/api.ts';
+import type { Judged } from './judge.ts';
 
-/** A service that ignores the filter lists everything; it is read so far. */
+/** Maximum number of pages to read from a service that ignores the filter. */
 const MOST_PAGES = 100;
 
-/** The service went on listing other entries. */
+/** The service continues to list other entries. */
 class TooManyPages extends Error {
   override readonly name = 'TooManyPages';
 }
@@ -17,13 +19,13 @@ class Unreadable extends Error {
   override readonly name = 'Unreadable';
 }
 
-/** The rows of a page; a row that could not be read may be the one that counts. Throws Unreadable. */
+/** Returns the rows of a page. Throws Unreadable if a row could not be read: it may be the wanted one. */
 function allRows<Row>({ rows, rejected }: ListPage<Row>): readonly Row[] {
   if (rejected > 0) throw new Unreadable(`${rejected} rows could not be read`);
   return rows;
 }
 
-/** Whether a row has the id; throws Unreadable if it differs in case alone: then the service may list ids otherwise than before. */
+/** Whether a row has the id. Throws Unreadable if only the case differs: the service may have changed its ids. */
 function hasId(id: string | undefined, wanted: string): boolean {
   if (id !== wanted && id?.toLowerCase() === wanted.toLowerCase())
     throw new Unreadable('an id is listed in another case');
@@ -58,8 +60,8 @@ async function find(
 }
 
 /**
- * Reads the entry again; undefined where it is gone. One call where it is listed plainly with a state, two where workflow runs
- * have a list of their own. Throws UpstreamError, TooManyPages and Unreadable.
+ * Reads the entry again; undefined if it was removed. One call if the plain list has its state, two if workflow runs have a
+ * separate list. Throws UpstreamError, TooManyPages and Unreadable.
  */
 export async function lookAgain(
   reader: Reader,
@@ -78,12 +80,12 @@ export async function lookAgain(
   }
 }
 
-/** Pages of events of one message that are read. */
+/** Maximum number of event pages to read per message. */
 const MOST_EVENT_PAGES = 20;
 
 /**
- * The time of the newest event of these messages, milliseconds since the Unix epoch; `none` when the log has no event of
- * any, undefined when there are too many to tell. A list of other messages alone proves no silence: undefined, too. Throws UpstreamError and Unreadable.
+ * Time of the newest event of these messages (ms since the Unix epoch), or `none` if the log has none. Undefined if there are
+ * too many, or if the log lists only other messages, which proves nothing. Throws UpstreamError and Unreadable.
  */
 async function newestEvent(
   reader: Reader,
@@ -109,14 +111,14 @@ async function newestEvent(
   return newest === Number.NEGATIVE_INFINITY ? 'none' : newest;
 }
 
-/** What the event log says of an entry's message, and of its callback's where that is known. Nothing where that is unknown. */
+/** Looks up the newest event of the message and, if known, its callback. */
 export async function lookForEvents(
   reader: Reader,
   { messageId, callbackMessageId }: DlqEntry,
   { now, log }: { readonly now: () => number; readonly log: Log },
   signal: AbortSignal,
 ): Promise<Silence> {
-  // Before the first request: what comes while they are under way may be missed.
+  // Before the first request: events during the requests may be missed.
   const askedAt = now();
   const messages = [messageId, callbackMessageId].filter(each => each !== undefined);
   if (messages.length === 0) return { lastEventAt: undefined, askedAt };
@@ -131,4 +133,65 @@ export async function lookForEvents(
 
 export function stateOf(entry: DlqEntry | undefined): CallbackState | 'unreported' | 'gone' {
   return entry ? (entry.callbackState ?? 'unreported') : 'gone';
+}
+
+/** Maximum number of entries whose events are read after one walk. */
+const MOST_LOOKUPS = 25;
+
+/** Look-ups of the newest events for entries that only lack this evidence, within a limit per walk. */
+export function createEventLookUps(deps: { readonly reader: Reader; readonly clock: Clock; readonly log: Log }) {
+  const { reader, clock, log } = deps;
+  const said = new Map<string, Silence>();
+  let isCarried = false;
+  /** Whether results of the previous walk are still used. */
+  let wasCarried = false;
+  /** Last look-up of each entry: monotonic time and result. */
+  let asked = new Map<string, { readonly at: number; readonly said: Silence['lastEventAt'] }>();
+
+  return {
+    /** Result for an entry in this walk; undefined without a look-up. */
+    of: (entryId: string): Silence | undefined => said.get(entryId),
+    /** Starts the decision on a walk: results of earlier walks are dropped unless they were carried over. */
+    begin(): void {
+      if (!isCarried) said.clear();
+      [wasCarried, isCarried] = [isCarried, false];
+    },
+    /** Keeps results for the next walk, which completed before the decision on this one because the log is slow. */
+    carryOver(): void {
+      isCarried = true;
+    },
+    /**
+     * Looks up undecided entries first, then those with the oldest look-up, until the next walk completes. Looks up nothing if
+     * that happened in the last walk: a slow log must not delay every decision. Returns how many possibly silent entries remain.
+     */
+    async ask(
+      lacking: readonly Judged[],
+      isDecided: (judged: Judged) => boolean,
+      isOvertaken: () => boolean,
+      signal: AbortSignal,
+    ): Promise<number> {
+      const before = asked;
+      const lastAsked = ({ sighting }: Judged) => before.get(sighting.entry.id)?.at ?? -1;
+      const sorted = lacking.toSorted(
+        (a, b) => Number(isDecided(a)) - Number(isDecided(b)) || lastAsked(a) - lastAsked(b),
+      );
+      if (!wasCarried) {
+        asked = new Map(
+          lacking.flatMap(({ sighting: { entry } }) => {
+            const known = before.get(entry.id);
+            return known ? [[entry.id, known] as const] : [];
+          }),
+        );
+        for (const { sighting } of sorted.slice(0, MOST_LOOKUPS)) {
+          if (isOvertaken()) break;
+          const { entry } = sighting;
+          const silence = await lookForEvents(reader, entry, { now: clock.now, log }, signal);
+          said.set(entry.id, silence);
+          asked.set(entry.id, { at: clock.monotonic(), said: silence.lastEventAt });
+        }
+      }
+      const mayBeSilent = (each: Judged) => !isDecided(each) && asked.get(each.sighting.entry.id)?.said !== 'none';
+      return sorted.filter(each => !said.has(each.sighting.entry.id) && mayBeSilent(each)).length;
+    },
+  };
 }

@@ -5,7 +5,6 @@ import type { Brake } from './brake.ts';
 import type { Journal } from './journal.ts';
 import { isAskedBy } from './journal-state.ts';
 import type { Judged } from './judge.ts';
-import { createLimitClock } from './limit-clock.ts';
 import type { AutoCancelOptions } from './options.ts';
 import type { AccountMoment, CallbackMoment, Lease, WalkView } from './stages.ts';
 
@@ -16,34 +15,34 @@ export interface MomentsDeps {
   readonly journal: Journal;
   readonly brake: Brake;
   walk(): WalkView;
-  /** Whether the stop file is there, or may be. */
+  /** Whether the stop file exists or may exist. */
   isStopped(): boolean;
   /** Alerts of the account that are firing or of unknown state, by name. */
   alertStates(): ReadonlyMap<string, 'firing' | 'unknown'>;
   /** Difference between the wall clock and the service's clock (ms), or undefined if it is unknown. */
   clockSkew(): number | undefined;
-  /** Undefined where no other replica can hold the account. */
+  /** Undefined without other replicas. */
   readonly lease?: () => Lease | undefined;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** Which decision a callback is judged by, and how far its attempt has come. */
+/** The decision that a callback is part of, and the progress of its attempt. */
 export type Progress = Pick<CallbackMoment, 'walkAt' | 'usesBefore'> & Partial<Pick<CallbackMoment, 'look' | 'isLate'>>;
 
-/** The walk that was decided upon last, and the uses that the journal had when it came. */
+/** The walk of the last decision, and the number of uses in the journal before it. */
 export interface LastRun {
   walkAt: number;
   usesBefore: number;
 }
 
-/** What the stages are asked about, as it is at this very moment: to be read again after each wait, up to the request itself. */
+/** Input of the stages at the current time. To be read again after each wait, up to the request itself. */
 export type Moments = ReturnType<typeof createMoments>;
 
-/** Complete walks after the start, or after the clock has stepped, before anything is done. */
+/** Number of complete walks to wait for after the start or a clock step. */
 const WALKS_BEFORE = 3;
 
-/** Whether a stop file is there, or may be: what hides it, such as a folder that may not be read, does not undo it. */
+/** Whether a stop file exists or may exist: an unreadable folder counts as one with the file. */
 export function mayBeThere(file: string): boolean {
   try {
     lstatSync(file);
@@ -53,10 +52,54 @@ export function mayBeThere(file: string): boolean {
   }
 }
 
+/** Change of the difference between wall and monotonic time (ms) that counts as a clock step. */
+const CLOCK_STEP = 30_000;
+/** The longest window (ms). This long after a step, everything done before it is out of all windows, so the wall clock counts again. */
+const LONGEST_WINDOW = 24 * 3_600_000;
+
+/**
+ * Time for limits, in milliseconds since the Unix epoch: setting the wall clock back or forward neither frees nor renews a limit.
+ * `lastAt`: the latest time in the journal. `onStep`: called with the step (ms) when a change of the wall clock is detected.
+ */
+function createLimitClock(clock: Pick<Clock, 'now' | 'monotonic'>, lastAt: number, onStep: (ms: number) => void) {
+  const start = clock.now();
+  let base = Math.max(start, lastAt) - clock.monotonic();
+  let offset = start - clock.monotonic();
+  /** Monotonic time of the last step. */
+  let steppedAt = Number.NEGATIVE_INFINITY;
+  let latest = Math.max(start, lastAt);
+
+  function elapsed(): number {
+    const [wall, monotonic] = [clock.now(), clock.monotonic()];
+    const step = wall - monotonic - offset;
+    if (Math.abs(step) > CLOCK_STEP) {
+      steppedAt = monotonic;
+      onStep(step);
+    }
+    offset = wall - monotonic;
+    const isCalm = monotonic - steppedAt >= LONGEST_WINDOW;
+    if (isCalm || offset - base <= CLOCK_STEP) base = Math.max(base, offset);
+    latest = Math.max(latest, wall, base + monotonic);
+    return base + monotonic;
+  }
+
+  return {
+    /** For time windows: monotonic, starting at the later of the wall clock and the latest time in the journal. */
+    elapsed,
+    /** For expiry: the latest time that any clock has shown. */
+    latest(): number {
+      elapsed();
+      return latest;
+    },
+    /** For journal lines. */
+    stamp: (): number => Math.max(elapsed(), clock.now()),
+  };
+}
+
 export function createMoments(deps: MomentsDeps) {
   const { account, options, policy, journal, brake, clock, log } = deps;
   const { state } = journal;
-  /** Complete walks of this process, as far as is known. */
+  /** Complete walks of this process. */
   let walks = 0;
   let walksNeeded = WALKS_BEFORE;
   const behind = state.lastAt - clock.now();
@@ -67,7 +110,7 @@ export function createMoments(deps: MomentsDeps) {
     );
   }
   const time = createLimitClock(clock, state.lastAt, ms => {
-    // More may have come than was seen.
+    // Walks may have completed since the last check.
     walksNeeded = (deps.walk().facts?.walks ?? walks) + WALKS_BEFORE;
     log.warn(
       { account, seconds: ms / 1000 },
@@ -77,7 +120,7 @@ export function createMoments(deps: MomentsDeps) {
 
   function accountMoment(walkAt?: number): AccountMoment {
     const walk = deps.walk();
-    // What is not shown now has not started over.
+    // The count does not restart while facts are withdrawn.
     walks = walk.facts?.walks ?? walks;
     const times = { elapsed: time.elapsed(), latest: time.latest(), wall: clock.now() };
     return {
@@ -89,7 +132,7 @@ export function createMoments(deps: MomentsDeps) {
       walksNeeded,
       clockSkew: deps.clockSkew(),
       lease: deps.lease?.(),
-      // Asked only when a stage wants to know.
+      // Evaluated only if a stage reads it.
       get isStopped() {
         return deps.isStopped();
       },
@@ -102,12 +145,12 @@ export function createMoments(deps: MomentsDeps) {
 
   return {
     time,
-    /** `walkAt`: begin of the walk that is decided upon. To be called often: sees walks come, and the clock being set. */
+    /** `walkAt`: start of the walk to decide on. To be called often: detects new walks and clock steps. */
     account: accountMoment,
     callback(judged: Judged, { look, isLate = false, walkAt, usesBefore }: Progress): CallbackMoment {
       const known = state.actions.get(judged.action);
       const own = known && isAskedBy(known, judged, policy) ? known : undefined;
-      // Not spread: that would ask for everything.
+      // A spread would evaluate the getters.
       return Object.assign(accountMoment(walkAt), { walkAt, judged, own, usesBefore, look, isLate });
     },
   };

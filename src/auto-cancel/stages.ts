@@ -50,7 +50,7 @@ export interface AccountMoment {
   readonly clockSkew: number | undefined;
   /** Undefined where no other replica can hold the account. */
   readonly lease: Lease | undefined;
-  /** By the wall clock; for limits; for what ends (see `LimitClock`). */
+  /** By the wall clock; for limits; for what ends (see `createLimitClock`). */
   readonly time: { readonly wall: number; readonly elapsed: number; readonly latest: number };
 }
 

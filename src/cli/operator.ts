@@ -1,17 +1,10 @@
 import { agentUrls, readStoredKey } from '../agent/peer-key.ts';
 import { type JournalLine, ORDER_WAIT, RESUME_RACED, readJournals } from '../auto-cancel/accounts.ts';
-import {
-  type Explanation,
-  orderApproval,
-  orderReset,
-  type PauseDeps,
-  type PendingAction,
-  pauseAutoCancel,
-  pendingActions,
-  readJournalState,
-  resultOf,
-  resumeAutoCancel,
-} from '../auto-cancel/index.ts';
+import { type PauseDeps, pauseAutoCancel, resumeAutoCancel } from '../auto-cancel/brake.ts';
+import type { Explanation } from '../auto-cancel/explain.ts';
+import { readJournalState } from '../auto-cancel/journal.ts';
+import { orderApproval, orderReset, resultOf } from '../auto-cancel/orders.ts';
+import { type PendingAction, pendingActions } from '../auto-cancel/waits.ts';
 import type { StoreSettings } from '../config/load.ts';
 import { askPeer, type PeerKey } from '../http/peer.ts';
 import type { Clock } from '../kit/clock.ts';
@@ -20,7 +13,8 @@ import { attachStore } from '../store/open.ts';
 import { isGuardFailed, type Store } from '../store/store.ts';
 
 export type { JournalLine } from '../auto-cancel/accounts.ts';
-export type { Explanation, PendingAction } from '../auto-cancel/index.ts';
+export type { Explanation } from '../auto-cancel/explain.ts';
+export type { PendingAction } from '../auto-cancel/waits.ts';
 export { detailOf } from '../auto-cancel/words.ts';
 export { BREAKERS } from '../model/journal.ts';
 

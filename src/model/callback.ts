@@ -12,10 +12,7 @@ export interface CallbackSighting {
   readonly lastSeenAt: number;
   /** Number of complete walks of this episode that saw it. */
   readonly snapshots: number;
-  /**
-   * Id of one run of the callback. An episode ends with any other state, with a complete walk that does not list the entry, with a
-   * gap between two complete walks that is too long, and with another message of the callback.
-   */
+  /** Id of one run of the callback. Another state or message, a missing entry or a long gap between walks ends it. */
   readonly episode: string;
 }
 

@@ -1,6 +1,9 @@
-import type { AutoCancel, Explanation, JournalLine } from '../auto-cancel/accounts.ts';
-import { heldText, mayBeThere, modeOf, sentenceOf } from '../auto-cancel/index.ts';
+import type { AutoCancel, JournalLine } from '../auto-cancel/accounts.ts';
+import type { Explanation } from '../auto-cancel/explain.ts';
+import { modeOf } from '../auto-cancel/judge.ts';
+import { mayBeThere } from '../auto-cancel/moments.ts';
 import { type AutoCancelOptions, rulesFor } from '../auto-cancel/options.ts';
+import { heldText, sentenceOf } from '../auto-cancel/words.ts';
 import type { Clock } from '../kit/clock.ts';
 import { createTurns, type Turns } from '../kit/turns.ts';
 import { type AutoCancelNumbers, BREAKERS } from '../model/journal.ts';

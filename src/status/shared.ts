@@ -1,5 +1,5 @@
 import type { AutoCancel } from '../auto-cancel/accounts.ts';
-import { newestLines, storedLines } from '../auto-cancel/index.ts';
+import { newestLines, storedLines } from '../auto-cancel/journal.ts';
 import { openRecorder } from '../history/recorder.ts';
 import { askPeer, type PeerKey } from '../http/peer.ts';
 import type { Clock } from '../kit/clock.ts';

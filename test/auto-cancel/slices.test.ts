@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { type AutoCancelDeps, createAutoCancel } from '../../src/auto-cancel/index.ts';
+import { type AutoCancelDeps, createAutoCancel } from '../../src/auto-cancel/account.ts';
 import { autoCancelOptions } from '../../src/auto-cancel/options.ts';
 import type { CallbackSighting } from '../../src/model/callback.ts';
 import type { DlqEntry } from '../../src/model/message.ts';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { withStages } from '../../src/auto-cancel/reference.ts';
+import { withStages } from '../../scripts/stages.ts';
 import { STAGES } from '../../src/auto-cancel/stages.ts';
 import { HOUR, rule } from '../support/auto-cancel-options.ts';
 import { createScene } from '../support/auto-cancel-scene.ts';

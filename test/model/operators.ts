@@ -1,5 +1,6 @@
 /** Operators: each sends one order to the agent through the store, from a separate process. */
-import { orderApproval, orderReset, pauseAutoCancel, resultOf, resumeAutoCancel } from '../../src/auto-cancel/index.ts';
+import { pauseAutoCancel, resumeAutoCancel } from '../../src/auto-cancel/brake.ts';
+import { orderApproval, orderReset, resultOf } from '../../src/auto-cancel/orders.ts';
 import type { Breaker } from '../../src/model/journal.ts';
 import { isGuardFailed } from '../../src/store/store.ts';
 import type { Disk, OutsideStore } from './disk.ts';

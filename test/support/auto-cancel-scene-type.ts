@@ -1,5 +1,7 @@
-import type { AutoCancel, Explanation, Lease } from '../../src/auto-cancel/index.ts';
+import type { AccountAutoCancel } from '../../src/auto-cancel/account.ts';
+import type { Explanation } from '../../src/auto-cancel/explain.ts';
 import type { Journal } from '../../src/auto-cancel/journal.ts';
+import type { Lease } from '../../src/auto-cancel/stages.ts';
 import type { Clock } from '../../src/kit/clock.ts';
 import type { CallbackSighting } from '../../src/model/callback.ts';
 import type { JournalEntry } from '../../src/model/journal.ts';
@@ -73,7 +75,7 @@ export interface Scene {
   passed(): number;
   readonly store: Store;
   journal(): Journal;
-  autoCancel(): AutoCancel;
+  autoCancel(): AccountAutoCancel;
   /** Everything that the last walk listed. */
   sightings(): readonly CallbackSighting[];
   /** Gives an order as another process would, and lets the agent see it. Returns `obeyed`, or why it was refused. */

@@ -1,9 +1,11 @@
 /** Auto-cancel of one account, with everything round it, and what rules find, in the hands of the test. */
 
 import { vi } from 'vitest';
-import { type AutoCancel, createAutoCancel, createBrake, createOrders } from '../../src/auto-cancel/index.ts';
+import { type AccountAutoCancel, createAutoCancel } from '../../src/auto-cancel/account.ts';
+import { createBrake } from '../../src/auto-cancel/brake.ts';
 import { readJournal } from '../../src/auto-cancel/journal.ts';
 import type * as Judging from '../../src/auto-cancel/judge.ts';
+import { createOrders } from '../../src/auto-cancel/orders.ts';
 import type { Clock } from '../../src/kit/clock.ts';
 import type { CallbackSighting } from '../../src/model/callback.ts';
 import type { Finding } from '../../src/model/finding.ts';
@@ -144,7 +146,7 @@ export async function createScene(section: object): Promise<Scene> {
     },
   };
   const log = createTestLog();
-  let autoCancel: AutoCancel;
+  let autoCancel: AccountAutoCancel;
   let serve: () => Promise<void>;
 
   const view = () => ({

@@ -1,11 +1,5 @@
-import {
-  orderApproval,
-  orderReset,
-  type PlacingDeps,
-  pauseAutoCancel,
-  resultOf,
-  resumeAutoCancel,
-} from '../../src/auto-cancel/index.ts';
+import { pauseAutoCancel, resumeAutoCancel } from '../../src/auto-cancel/brake.ts';
+import { orderApproval, orderReset, type PlacingDeps, resultOf } from '../../src/auto-cancel/orders.ts';
 import type { Clock } from '../../src/kit/clock.ts';
 import type { Breaker } from '../../src/model/journal.ts';
 import type { Store } from '../../src/store/store.ts';

@@ -1,6 +1,6 @@
 import { globSync, readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { mayBeThere } from '../../auto-cancel/index.ts';
+import { mayBeThere } from '../../auto-cancel/moments.ts';
 import type { Config } from '../../config/schema.ts';
 import { secretsOf, writtenSecrets } from '../../config/secrets.ts';
 import { readWebConfig } from '../../config/web-config.ts';

@@ -1,4 +1,4 @@
-import { STAGES } from './stages.ts';
+import { STAGES } from '../src/auto-cancel/stages.ts';
 
 const [BEGIN, END] = ['<!-- stages: generated from src/auto-cancel/stages.ts -->\n', '\n<!-- end of stages -->'];
 
