@@ -15,7 +15,7 @@ const [MANY, FEW] = [25, 15];
 
 /** The rule file of the recipe. */
 function documentedRule(): string {
-  const [, recipe = ''] = readFileSync('docs/beyond.md', 'utf8').split('### Try rules on the past');
+  const [, recipe = ''] = readFileSync('docs/backfill.md', 'utf8').split('## Try rules on the past');
   const [, rule = ''] = /```yaml\n([\s\S]*?)```/.exec(recipe) ?? [];
   return rule;
 }
