@@ -4,7 +4,7 @@ import { createMemoryStore } from '../../src/store/memory.ts';
 import { NO_ACCOUNT } from '../../src/store/store.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 
-it('of PostgreSQL is a row of no account, read every five minutes', async () => {
+it('account record in PostgreSQL: is an agent-wide row, re-read every five minutes', async () => {
   const [store, clock] = [createMemoryStore(), createManualClock()];
   const read = accountRecordOf({ kind: 'postgres', path: '' }, 'a', { store, clock });
   const write = (plan: string) =>

@@ -26,36 +26,36 @@ beforeEach(() => {
 const row = (key: string, value = 'v') => [{ key, value }];
 const inode = (file: string) => statSync(file).ino;
 
-async function openBeside() {
+async function openAttached() {
   const store = await attachStore({ kind: 'sqlite', path });
   onTestFinished(() => store.close());
   return store;
 }
 
-describe('a store beside the running agent', () => {
-  it('sees at once what the agent committed, and the agent what it did', async () => {
+describe('an attached store next to a running agent', () => {
+  it('reads commits of the agent immediately, and the agent reads its commits', async () => {
     const agent = startRemote();
     await agent.open(path);
     await agent.commit('', row('theirs'));
-    const beside = await openBeside();
-    expect([...(await beside.scan('', ''))]).toEqual([['theirs', 'v']]);
-    await beside.commit('', row('ours'));
+    const attached = await openAttached();
+    expect([...(await attached.scan('', ''))]).toEqual([['theirs', 'v']]);
+    await attached.commit('', row('ours'));
     expect(await agent.scan('', 'ours')).toEqual([['ours', 'v']]);
     await agent.commit('', [{ key: 'ours', value: null }, ...row('answer')]);
-    expect([...(await beside.scan('', '')).keys()].sort()).toEqual(['answer', 'theirs']);
+    expect([...(await attached.scan('', '')).keys()].sort()).toEqual(['answer', 'theirs']);
   });
 
-  it('leaves the agent its files, however often it comes and goes', async () => {
+  it('leaves the files of the agent unchanged when it is opened and closed repeatedly', async () => {
     const agent = startRemote();
     await agent.open(path);
     await agent.commit('a', row('k'));
     const before = [path, `${path}-wal`, `${path}-lock`].map(inode);
     const { mtimeMs, size } = statSync(path);
     for (let time = 0; time < 3; time += 1) {
-      const beside = await attachStore({ kind: 'sqlite', path });
-      // More than the pages after which SQLite would copy the WAL by itself.
-      await beside.commit('a', row(String(time), 'x'.repeat(5 * 2 ** 20)));
-      await beside.close();
+      const attached = await attachStore({ kind: 'sqlite', path });
+      // Exceeds the number of pages after which SQLite checkpoints the WAL automatically.
+      await attached.commit('a', row(String(time), 'x'.repeat(5 * 2 ** 20)));
+      await attached.close();
       expect(statSync(path)).toMatchObject({ mtimeMs, size });
     }
     expect([path, `${path}-wal`, `${path}-lock`].map(inode)).toEqual(before);
@@ -63,44 +63,44 @@ describe('a store beside the running agent', () => {
     expect((await agent.scan('a', '')).length).toBe(5);
   });
 
-  it('takes no lock of the process: an agent starts while it is open', async () => {
+  it('takes no process lock, so an agent can start while it is open', async () => {
     await makeStore(path);
-    const beside = await openBeside();
+    const attached = await openAttached();
     const agent = startRemote();
     await agent.open(path);
-    await beside.commit('', row('k'));
+    await attached.commit('', row('k'));
     expect(await agent.scan('', '')).toEqual([['k', 'v']]);
     await agent.commit('', row('l'));
-    // The WAL outlives an agent that ends first, and the next finds everything.
+    // The WAL outlives an agent that closes first, and the next agent reads all rows.
     await agent.close();
-    await beside.commit('', row('m'));
+    await attached.commit('', row('m'));
     const next = startRemote();
     await next.open(path);
     expect((await next.scan('', '')).map(([key]) => key).sort()).toEqual(['k', 'l', 'm']);
   });
 
-  it('waits while the agent writes, longer than the agent would', async () => {
+  it('waits for a write lock of the agent, longer than the agent itself would', async () => {
     await makeStore(path);
-    const [agent, beside] = [startRemote(), startRemote()];
-    await beside.openBeside(path);
-    await agent.hold(path);
+    const [agent, attached] = [startRemote(), startRemote()];
+    await attached.openAttached(path);
+    await agent.lock(path);
     let done = false;
-    const committed = beside.commit('', row('k')).then(() => {
+    const committed = attached.commit('', row('k')).then(() => {
       done = true;
     });
-    // The agent's own patience is 500 ms.
+    // The agent's own lock timeout is 500 ms.
     await new Promise(resolve => setTimeout(resolve, 800));
     expect(done).toBe(false);
-    await agent.letGo();
+    await agent.unlock();
     await committed;
-    expect(await beside.scan('', '')).toEqual([['k', 'v']]);
+    expect(await attached.scan('', '')).toEqual([['k', 'v']]);
   });
 
-  it('loses nothing where both write at the same time', async () => {
-    const [agent, beside] = [startRemote(), startRemote()];
+  it('loses no commit when both processes write concurrently', async () => {
+    const [agent, attached] = [startRemote(), startRemote()];
     await agent.open(path);
-    await beside.openBeside(path);
-    /** On a busy machine one may wait too long for the other: then nothing was written. */
+    await attached.openAttached(path);
+    /** Under load, one process may time out waiting for the lock. The commit then wrote nothing and is retried. */
     const commit = (remote: typeof agent, key: string): Promise<unknown> =>
       remote.commit('', row(key)).catch(error => {
         if (error.reason !== 'locked') throw error;
@@ -109,34 +109,34 @@ describe('a store beside the running agent', () => {
     const write = async (remote: typeof agent, name: string) => {
       for (let n = 0; n < 100; n += 1) await commit(remote, `${name}${n}`);
     };
-    await Promise.all([write(agent, 'agent'), write(beside, 'beside')]);
+    await Promise.all([write(agent, 'agent'), write(attached, 'attached')]);
     expect((await agent.scan('', '')).length).toBe(200);
   });
 
-  it('refuses to write what the agent would not find, because the file was replaced', async () => {
+  it('rejects a commit after the file was replaced, because the agent would not find the row', async () => {
     await makeStore(path);
-    const beside = await openBeside();
+    const attached = await openAttached();
     const other = join(newFolder(), 'rows.db');
     await makeStore(other);
     writeFileSync(`${path}.new`, readFileSync(other));
     renameSync(`${path}.new`, path);
-    await expect(beside.commit('', row('k'))).rejects.toMatchObject({ reason: 'replaced' });
+    await expect(attached.commit('', row('k'))).rejects.toMatchObject({ reason: 'replaced' });
   });
 });
 
-describe('killed with SIGKILL', () => {
-  it('beside: what it committed is there, and the agent goes on', async () => {
+describe('a process killed with SIGKILL', () => {
+  it('keeps commits of a killed attached process complete, and the agent continues', async () => {
     const agent = startRemote();
     await agent.open(path);
     for (let round = 0; round < 5; round += 1) {
-      const beside = startRemote();
-      await beside.openBeside(path);
-      await beside.commit('b', row(`${round}`));
-      const cut = beside.commit('b', [...row(`${round} large`, 'x'.repeat(8 * 2 ** 20)), ...row(`${round} end`)]);
+      const attached = startRemote();
+      await attached.openAttached(path);
+      await attached.commit('b', row(`${round}`));
+      const cut = attached.commit('b', [...row(`${round} large`, 'x'.repeat(8 * 2 ** 20)), ...row(`${round} end`)]);
       const ended = cut.catch(() => undefined);
       const during = agent.commit('a', row(`${round}`));
       await new Promise(resolve => setTimeout(resolve, round * 10));
-      await Promise.all([beside.kill(), ended, during]);
+      await Promise.all([attached.kill(), ended, during]);
       await agent.commit('a', row(`${round} after`));
     }
     const keys = (await agent.scan('b', '')).map(([key]) => key);
@@ -146,14 +146,14 @@ describe('killed with SIGKILL', () => {
     }
     expect((await agent.scan('a', '')).length).toBe(10);
     await agent.close();
-    expect((await (await openBeside()).scan('a', '')).size).toBe(10);
+    expect((await (await openAttached()).scan('a', '')).size).toBe(10);
   });
 
-  it('the agent: what it committed is read, more is written, and the next agent finds all', async () => {
+  it('keeps commits of a killed agent readable and writable for attached stores and the next agent', async () => {
     const agent = startRemote();
     await agent.open(path);
     await agent.commit('a', row('agent'));
-    const living = await openBeside();
+    const living = await openAttached();
     await agent.kill();
     await living.commit('a', row('living'));
     await living.close();
@@ -167,7 +167,7 @@ describe('killed with SIGKILL', () => {
   });
 });
 
-describe('beside, these are refused and left as they are:', () => {
+describe('attaching refuses and leaves unchanged:', () => {
   const contents = () => readdirSync(dirname(path)).map(name => [name, lstatSync(join(dirname(path), name)).size]);
 
   async function expectRefusal(reason: string, words: RegExp): Promise<void> {
@@ -176,7 +176,7 @@ describe('beside, these are refused and left as they are:', () => {
       reason,
       message: expect.stringMatching(words),
     });
-    // SQLite leaves these two where it may not write.
+    // SQLite leaves these two files behind if it cannot write.
     expect(contents().filter(([name]) => !/-(wal|shm)$/.test(String(name)))).toEqual(before);
   }
 
@@ -186,7 +186,7 @@ describe('beside, these are refused and left as they are:', () => {
     db.close();
   };
 
-  it('memory', async () => {
+  it('a store in memory', async () => {
     await expect(attachStore({ kind: 'memory', path })).rejects.toMatchObject({
       reason: 'unshared',
       message:
@@ -194,14 +194,14 @@ describe('beside, these are refused and left as they are:', () => {
     });
   });
 
-  it('a file that is not there, and a folder that is not', async () => {
+  it('a missing file and a missing folder', async () => {
     await expectRefusal('missing', /rows\.db does not exist: start the agent with it first/);
     path = join(dirname(path), 'new', 'rows.db');
     await expect(attachStore({ kind: 'sqlite', path })).rejects.toMatchObject({ reason: 'missing' });
     expect(existsSync(dirname(path))).toBe(false);
   });
 
-  it('a link to nothing, a folder, a text', async () => {
+  it('a dangling link, a folder and a text file', async () => {
     symlinkSync(join(dirname(path), 'nothing'), path);
     await expect(attachStore({ kind: 'sqlite', path })).rejects.toMatchObject({ reason: 'missing' });
     path = join(dirname(path), 'folder');
@@ -225,18 +225,18 @@ describe('beside, these are refused and left as they are:', () => {
   });
 });
 
-it('is the same file by a link', async () => {
+it('an attached store opens the same file through a symbolic link', async () => {
   const agent = await openSqliteStore({ path });
   onTestFinished(() => agent.close());
   const link = `${path}-link`;
   symlinkSync(path, link);
-  const beside = await attachStore({ kind: 'sqlite', path: link });
-  onTestFinished(() => beside.close());
-  await beside.commit('', row('k'));
+  const attached = await attachStore({ kind: 'sqlite', path: link });
+  onTestFinished(() => attached.close());
+  await attached.commit('', row('k'));
   expect((await agent.scan('', '')).size).toBe(1);
   expect(existsSync(`${link}-wal`)).toBe(false);
   renameSync(`${path}-wal`, `${path}-away`);
-  await expect(beside.commit('', row('l'))).rejects.toMatchObject({ reason: 'replaced' });
+  await expect(attached.commit('', row('l'))).rejects.toMatchObject({ reason: 'replaced' });
   renameSync(`${path}-away`, `${path}-wal`);
-  await beside.commit('', row('l'));
+  await attached.commit('', row('l'));
 });

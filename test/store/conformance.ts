@@ -2,13 +2,16 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
 
 export interface Conforming {
-  /** Makes place for rows, without any. The function opens a store there, which may write the accounts a, b and c and what is of none. */
+  /**
+   * Creates an empty location for rows. The returned function opens a store there, with write access to the accounts
+   * a, b, c and agent-wide rows.
+   */
   fresh(): Promise<() => Promise<Store>>;
-  /** Whether rows are there when it is opened again. */
+  /** Whether rows survive closing and reopening. */
   readonly isLasting: boolean;
 }
 
-/** What every store must do, whatever it keeps its rows in. */
+/** Defines the tests that every kind of store must pass. */
 export function conformanceOf({ fresh, isLasting }: Conforming): void {
   let open: () => Promise<Store>;
   let store: Store;
@@ -21,7 +24,7 @@ export function conformanceOf({ fresh, isLasting }: Conforming): void {
   const put = (...keys: string[]) => keys.map(key => ({ key, value: `value of ${key}` }));
   const found = async (prefix: string) => [...(await store.scan('a', prefix)).keys()].sort();
 
-  it('gives back what was committed, by account and prefix', async () => {
+  it('returns committed rows by account and prefix', async () => {
     await store.commit('a', [
       { key: 'dlq/1', value: 'one' },
       { key: 'dlq/2', value: '' },
@@ -40,7 +43,7 @@ export function conformanceOf({ fresh, isLasting }: Conforming): void {
     expect(await store.scan('', '')).toEqual(new Map());
   });
 
-  it('says how large rows are, in bytes', async () => {
+  it('returns the sizes of rows in bytes', async () => {
     await store.commit('a', [
       { key: 'history/1', value: 'é'.repeat(10_000) },
       { key: 'history/2', value: '' },
@@ -57,14 +60,14 @@ export function conformanceOf({ fresh, isLasting }: Conforming): void {
     expect(await store.sizes('c', '')).toEqual(new Map());
   });
 
-  it('replaces and deletes rows; the last change of a key counts', async () => {
+  it('replaces and deletes rows; the last change of a key wins', async () => {
     await store.commit('a', [
       { key: 'k', value: '1' },
-      { key: 'gone', value: '1' },
+      { key: 'removed', value: '1' },
     ]);
     await store.commit('a', [
       { key: 'k', value: '2' },
-      { key: 'gone', value: null },
+      { key: 'removed', value: null },
       { key: 'never', value: null },
       { key: 'k', value: '3' },
     ]);
@@ -85,7 +88,7 @@ export function conformanceOf({ fresh, isLasting }: Conforming): void {
     ['the last of sixteen bits', '\uffff', ['\uffff', '\uffffa'], ['\u{10000}', '\ufffe']],
     ['characters of two units', '😀', ['😀', '😀a'], ['😁', '\ud7ff', '\ue000']],
     ['NUL', 'a\0', ['a\0', 'a\0b'], ['a', 'a\x01']],
-  ])('takes a prefix as it is: %s', async (_what, prefix, inside, outside) => {
+  ])('matches a prefix literally: %s', async (_what, prefix, inside, outside) => {
     await store.commit('a', put(...inside, ...outside));
     expect(await found(prefix)).toEqual([...inside].sort());
     expect(await found('')).toEqual([...inside, ...outside].sort());
@@ -96,12 +99,12 @@ export function conformanceOf({ fresh, isLasting }: Conforming): void {
     ['NUL', 'a\0b'],
     ['a byte order mark', '\ufeffa'],
     ['JSON', JSON.stringify({ text: '\ud800 "quoted" \n' })],
-  ])('keeps a value as it is: %s', async (_what, value) => {
+  ])('stores a value unchanged: %s', async (_what, value) => {
     await store.commit('a', [{ key: 'k', value }]);
     expect((await store.scan('a', 'k')).get('k') === value).toBe(true);
   });
 
-  it('takes keys of 512 characters, and refuses longer ones with all that came with them', async () => {
+  it('accepts keys of 512 characters and rejects a commit that contains a longer key', async () => {
     const key = '\uffff'.repeat(512);
     await store.commit('a', [{ key, value: 'long' }]);
     await expect(store.commit('a', put('k', `${key}x`))).rejects.toMatchObject({ reason: 'invalid' });
@@ -112,7 +115,7 @@ export function conformanceOf({ fresh, isLasting }: Conforming): void {
     ['a', 'half \ud83d', 'v'],
     ['a', 'k', 'half \ude00'],
     ['\ud83d', 'k', 'v'],
-  ])('refuses what would come back as another text', async (account, key, value) => {
+  ])('rejects text that would not be read back unchanged', async (account, key, value) => {
     await expect(store.commit(account, [...put('fine'), { key, value }])).rejects.toMatchObject({ reason: 'invalid' });
     expect(await found('')).toEqual([]);
   });
@@ -121,7 +124,7 @@ export function conformanceOf({ fresh, isLasting }: Conforming): void {
     const guard = { account: '', key: 'guard', value: 'go' };
     const setGuard = (value: string | null) => store.commit('', [{ key: 'guard', value }]);
 
-    it('is written while the row of its guard has the required value', async () => {
+    it('is written while the guard row has the required value', async () => {
       await setGuard('go');
       await store.commit('a', put('1'), guard);
       await store.commit('b', put('1'), { account: 'a', key: '1', value: 'value of 1' });
@@ -133,7 +136,7 @@ export function conformanceOf({ fresh, isLasting }: Conforming): void {
       ]);
     });
 
-    it.each([null, 'stop', 'go '])('is rejected when the row of its guard is %j', async value => {
+    it.each([null, 'stop', 'go '])('is rejected when the guard row is %j', async value => {
       await setGuard(value);
       await expect(store.commit('a', put('1', '2'), guard)).rejects.toMatchObject({
         name: 'StoreError',
@@ -145,7 +148,7 @@ export function conformanceOf({ fresh, isLasting }: Conforming): void {
       expect(await found('')).toEqual(['3']);
     });
 
-    it('is rejected alone: commits of the same moment are written in their order', async () => {
+    it('is rejected alone: concurrent commits are written in order', async () => {
       await setGuard('go');
       const guarded = (key: string) =>
         store.commit('a', put(key, 'both'), guard).then(
@@ -166,7 +169,7 @@ export function conformanceOf({ fresh, isLasting }: Conforming): void {
       expect([...(await store.scan('b', '')).keys()].sort()).toEqual(['1', '2']);
     });
 
-    it('with a guard that no store can hold is refused as invalid', async () => {
+    it('is rejected as invalid when no store can contain the guard value', async () => {
       await expect(store.commit('a', put('1'), { ...guard, value: '\ud800' })).rejects.toMatchObject({
         reason: 'invalid',
       });
@@ -200,13 +203,13 @@ export function conformanceOf({ fresh, isLasting }: Conforming): void {
     );
   });
 
-  it('keeps the order of commits that were asked for at once', async () => {
+  it('keeps the order of concurrent commits', async () => {
     const numbers = Array.from({ length: 200 }, (_, n) => String(n));
     await Promise.all(numbers.map(value => store.commit('a', [{ key: 'k', value }])));
     expect(await store.scan('a', '')).toEqual(new Map([['k', '199']]));
   });
 
-  it('does not look at changes again once it has them', async () => {
+  it('ignores changes to the array after commit was called', async () => {
     const change = { key: 'k', value: 'before' };
     const changes = [change];
     const committed = store.commit('a', changes);
@@ -216,14 +219,14 @@ export function conformanceOf({ fresh, isLasting }: Conforming): void {
     expect(await store.scan('a', '')).toEqual(new Map([['k', 'before']]));
   });
 
-  it('gives rows that later commits do not change', async () => {
+  it('returns rows that later commits do not modify', async () => {
     await store.commit('a', [{ key: 'k', value: '1' }]);
     const rows = await store.scan('a', '');
     await store.commit('a', [{ key: 'k', value: '2' }]);
     expect(rows).toEqual(new Map([['k', '1']]));
   });
 
-  it('refuses work once closed; closing again does nothing', async () => {
+  it('rejects calls once closed; closing again does nothing', async () => {
     await store.close();
     await store.close();
     const closed = { name: 'StoreError', reason: 'closed', message: expect.stringContaining('is closed') };
@@ -231,7 +234,7 @@ export function conformanceOf({ fresh, isLasting }: Conforming): void {
     await expect(store.scan('a', '')).rejects.toMatchObject(closed);
   });
 
-  it('ends the commits that it accepted before it closes', async () => {
+  it('completes accepted commits before it closes', async () => {
     let done = 0;
     const commits = put('1', '2', '3').map(change => store.commit('a', [change]).then(() => (done += 1)));
     const closed = store.close();

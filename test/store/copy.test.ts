@@ -75,7 +75,7 @@ describe.skipIf(!postgresIsThere())('store copy', () => {
     await store.close();
   }
 
-  it('takes every row from SQLite to PostgreSQL and back, and refuses a store with something in it', async () => {
+  it('copies every row from SQLite to PostgreSQL and back, and refuses a store that is not empty', async () => {
     const { path, from, to, copy, inSqlite, inPostgres } = await scene();
     expect(await copy(from, to)).toMatchObject({ code: 1, stderr: expect.stringContaining('store.db') });
     await fill(path);
@@ -93,7 +93,7 @@ describe.skipIf(!postgresIsThere())('store copy', () => {
     await back.close();
   });
 
-  it('refuses while an agent has the store, and leaves nothing there', async () => {
+  it('refuses while an agent uses the source store, and creates nothing in the destination', async () => {
     const { path, from, to, copy, inPostgres } = await scene();
     await fill(path);
     const agent = await openSqliteStore({ path });
@@ -104,7 +104,7 @@ describe.skipIf(!postgresIsThere())('store copy', () => {
     await expect(inPostgres()).rejects.toThrow('schema');
   });
 
-  it('takes no account from replicas that run, and leaves no lease behind', async () => {
+  it('takes no account from running replicas and leaves no lease behind', async () => {
     const { path, from, to, copy, open } = await scene();
     await fill(path);
     const agent = await open();

@@ -14,9 +14,9 @@ beforeEach(() => {
   path = join(folder, 'rows.db');
 });
 
-describe('while it runs the store', () => {
+describe('an open sqlite store', () => {
   it.each(['rows.db', 'rows.db-wal', 'rows.db-lock'])(
-    'refuses commits that would be lost because %s is gone',
+    'rejects commits that would be lost because %s was removed',
     async name => {
       const store = await openSqliteStore({ path });
       onTestFinished(() => store.close());
@@ -32,7 +32,7 @@ describe('while it runs the store', () => {
     },
   );
 
-  it('says of damage that it meets what it is', async () => {
+  it('reports damage as corrupt when it reads a damaged page', async () => {
     await makeStore(path);
     const store = await openSqliteStore({ path });
     onTestFinished(() => store.close());
@@ -42,7 +42,7 @@ describe('while it runs the store', () => {
     await expect(store.commit('a', [{ key: '7', value: null }])).rejects.toMatchObject(corrupt);
   });
 
-  it('waits for no lock that another program holds for long, and goes on when it is free', async () => {
+  it('does not wait long for a lock of another program, and continues once it is free', async () => {
     const store = await openSqliteStore({ path });
     onTestFinished(() => store.close());
     const other = new DatabaseSync(path);
@@ -55,11 +55,11 @@ describe('while it runs the store', () => {
 });
 
 describe('StoreError', () => {
-  it.each(Object.keys(WORDS) as StoreReason[])('says for %s what is wrong and what to do', reason => {
+  it.each(Object.keys(WORDS) as StoreReason[])('names the problem and the remedy for %s', reason => {
     expect(new StoreError(reason, '/x/rows.db', 'why').message).toMatch(/^\/x\/rows\.db [^:]+.* \(why\): .{10,}$/);
   });
 
-  it('leaves errors that are bugs as they are', () => {
+  it('returns errors that are bugs unchanged', () => {
     const bug = new TypeError('undefined is not a function');
     expect(toStoreError(bug, 'x')).toBe(bug);
     expect(toStoreError('text', 'x')).toBe('text');

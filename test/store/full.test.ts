@@ -10,7 +10,7 @@ const row = (key: string, length: number) => [
 ];
 const MB = 2 ** 20;
 
-describe('the sqlite store, when the disk takes no more,', () => {
+describe('the sqlite store on a full disk', () => {
   let folder: string;
   let path: string;
   beforeEach(() => {
@@ -18,8 +18,8 @@ describe('the sqlite store, when the disk takes no more,', () => {
     path = join(folder, 'rows.db');
   });
 
-  it('refuses the commit that does not fit, and only that; the next that fits succeeds', async () => {
-    // Files of this process end at 4096 blocks: 2 or 4 MB, as the shell counts them.
+  it('rejects only the commit that does not fit; the next one that fits succeeds', async () => {
+    // Limits files of this process to 4096 blocks: 2 or 4 MB, depending on the shell's block size.
     const remote = startRemote('ulimit -S -f 4096');
     await remote.open(path);
     await remote.commit('a', row('before', 1000));
@@ -39,13 +39,13 @@ describe('the sqlite store, when the disk takes no more,', () => {
     await store.close();
   });
 
-  it('goes on where it stood once there is space again', async ({ skip }) => {
+  it('continues with all acknowledged rows once there is space again', async ({ skip }) => {
     const why = whyNoMounts(folder);
     if (why) skip(why);
     const remote = startRemote(`mount -t tmpfs -o size=6m tmpfs ${folder}`, UNSHARED);
     await remote.open(path);
     const filler = join(folder, 'filler');
-    // Room for some two megabytes of WAL now, and to copy them into the file later.
+    // Leaves space for about two megabytes of WAL, and for copying them into the database file later.
     await remote.fill(filler, 4 * MB);
     const keys: string[] = [];
     let refusal: unknown;
@@ -76,7 +76,7 @@ describe('the sqlite store, when the disk takes no more,', () => {
     expect((await remote.scan('a', '')).map(([key]) => key)).toEqual(keys);
   });
 
-  it('does not open, and does once there is space', async ({ skip }) => {
+  it('fails to open, and opens once there is space', async ({ skip }) => {
     const why = whyNoMounts(folder);
     if (why) skip(why);
     const remote = startRemote(`mount -t tmpfs -o size=1m tmpfs ${folder}`, UNSHARED);

@@ -10,7 +10,10 @@ import { newFolder } from '../support/folder.ts';
 
 const CHILD = fileURLToPath(new URL('./kill-child.ts', import.meta.url));
 
-/** Runs the committing process and kills it with SIGKILL when `isTime` says so of its lines; gives all that it said. */
+/**
+ * Runs the committing process, kills it with SIGKILL when `isTime` returns true for its output, and returns all
+ * lines.
+ */
 async function runAndKill(
   path: string,
   first: number,
@@ -32,7 +35,7 @@ async function runAndKill(
 }
 
 describe('a process killed with SIGKILL', () => {
-  it('leaves every commit that it acknowledged, and none half', async () => {
+  it('keeps every acknowledged commit, each one complete', async () => {
     const path = join(newFolder(), 'rows.db');
     const chance = createChance();
     let first = 0;
@@ -52,7 +55,7 @@ describe('a process killed with SIGKILL', () => {
         .sort((a, b) => a - b);
       const newest = numbers.at(-1) ?? -1;
       expect(newest).toBeGreaterThanOrEqual(acknowledged);
-      // Fifty and no more, without a gap: what a commit adds and what it removes came together.
+      // Exactly the newest fifty without a gap: each commit's additions and removals were written together.
       const oldest = Math.max(0, newest - 49);
       expect(numbers).toEqual(Array.from({ length: newest - oldest + 1 }, (_, n) => oldest + n));
       for (const number of numbers) {
@@ -69,7 +72,7 @@ describe('a process killed with SIGKILL', () => {
     }
   });
 
-  it('leaves a file that opens, also when it was being made', async () => {
+  it('leaves a file that opens, even if it was killed while creating the file', async () => {
     const folder = newFolder();
     for (let round = 0; round < 6; round += 1) {
       const path = join(folder, String(round), 'rows.db');

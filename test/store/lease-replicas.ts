@@ -8,39 +8,42 @@ import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { createTestLog } from '../support/silent.ts';
 
-/** Milliseconds. No test waits for it: see `pass`. Long, so that what a busy machine adds does not count. */
+/**
+ * Lease time (ms). Tests simulate it with `pass` instead of waiting. Long, so that delays of a busy machine do not
+ * matter.
+ */
 export const LEASE = 600_000;
 const SCHEMA = 'delivery_watch';
 
-/** What may happen to a statement of a renewal. */
-export type Mishap = 'never sent' | 'answer lost' | 'done later';
+/** Failure injected into a statement of a renewal. */
+export type Mishap = 'never sent' | 'response lost' | 'executed later';
 
-/** A replica as the runtime sees it. */
+/** A replica, opened and closed as in the runtime. */
 export interface TestReplica {
   readonly name: string;
   readonly store: Store;
   readonly replicas: Replicas;
   readonly log: ReturnType<typeof createTestLog>;
-  /** Happens to one of the next statements of the leases: the one after so many others. */
+  /** Failure injected into one of the next lease statements, after `after` others. */
   mishap: { kind: Mishap; after: number } | undefined;
   /** Accounts that were gained and not released. */
   readonly open: Set<string>;
-  /** As the runtime does it: opens what is gained, closes what is lost, and, unless `slow`, what is excess. */
+  /** Renews as the runtime does: opens gained accounts, closes lost ones and, unless `slow`, excess ones. */
   renew(accounts: readonly string[], slow?: boolean): Promise<void>;
   epochOf(account: string): string | undefined;
-  /** Time that passes for this process alone, milliseconds. */
+  /** Time by which the clock of this process is ahead (ms). */
   ahead: number;
 }
 
-/** Replicas that share a database. Time passes for them when they are told. */
+/** Replicas that share a database. Their time only advances with `pass`. */
 export interface TestReplicas {
   readonly database: PostgresDatabase;
   start(name: string, timeouts?: { connect: number; statement: number }): Promise<TestReplica>;
-  /** Lets milliseconds pass: for the processes by their monotonic clocks, for the database as if leases ended so much earlier. */
+  /** Advances time: in each process on the monotonic clock, in the database by moving lease ends earlier. */
   pass(ms: number): Promise<void>;
-  /** Does now what was to be done later. */
-  doLate(): Promise<void>;
-  /** Who holds what by the database alone: the holder is listed, whether it renewed in time or not. */
+  /** Executes the statements that were delayed as `executed later`. */
+  executeLate(): Promise<void>;
+  /** Holders as listed in the database, whether or not they renewed in time. */
   holders(): Promise<Map<string, { holder: string; epoch: bigint }>>;
   close(): Promise<void>;
 }
@@ -52,7 +55,7 @@ export function createTestReplicas(url: string): TestReplicas {
   let late: (() => Promise<unknown>)[] = [];
   let passed = 0;
 
-  /** The way to the database, on which mishaps happen to statements of leases. */
+  /** Wraps the database and injects failures into lease statements. */
   function fragile(replica: () => TestReplica, inner: PostgresDatabase): PostgresDatabase {
     return {
       ...inner,
@@ -65,8 +68,8 @@ export function createTestReplicas(url: string): TestReplicas {
           return send();
         }
         replica().mishap = undefined;
-        if (mishap.kind === 'answer lost') await send();
-        if (mishap.kind === 'done later') late.push(() => database.query(use, sql, values));
+        if (mishap.kind === 'response lost') await send();
+        if (mishap.kind === 'executed later') late.push(() => database.query(use, sql, values));
         throw new Error(mishap.kind);
       },
     };
@@ -128,10 +131,10 @@ export function createTestReplicas(url: string): TestReplicas {
         ms,
       ]);
     },
-    async doLate() {
+    async executeLate() {
       const all = late;
       late = [];
-      // What is late may not fit any more.
+      // A delayed statement may be outdated and fail.
       for (const send of all) await send().catch(() => undefined);
     },
     async holders() {
@@ -164,7 +167,7 @@ export async function untilOneWaits(database: PostgresDatabase): Promise<void> {
   });
 }
 
-/** Runs a statement in a transaction that stays open until the function it gives is called, or the test ends. */
+/** Runs a statement in a transaction that stays open until the returned function is called or the test ends. */
 export async function leaveOpenAt(url: string, sql: string, values: unknown[] = []): Promise<() => Promise<void>> {
   const client = new Client({ connectionString: url });
   client.on('error', () => undefined);

@@ -9,11 +9,11 @@ import { createTestReplicas, LEASE, type Mishap, type TestReplica, type TestRepl
 
 const POOL = [NO_ACCOUNT, ...Array.from({ length: 11 }, (_, n) => `account-${n}`)];
 const STEPS = 250;
-const MISHAPS: readonly Mishap[] = ['never sent', 'answer lost', 'done later'];
-/** A file of a course may be restarted so often: it takes a second. */
+const MISHAPS: readonly Mishap[] = ['never sent', 'response lost', 'executed later'];
+/** Maximum number of restarts per run: each takes a second. */
 const RESTARTS = 2;
 
-/** What happens to replicas, one thing after the other, with what must always hold between. */
+/** Random sequence of events on replicas. The invariants are checked between the steps. */
 class Course {
   private readonly alive: TestReplica[] = [];
   private accounts: readonly string[] = POOL;
@@ -39,7 +39,7 @@ class Course {
     else if (draw < 65) await this.commit();
     else if (draw < 80) await this.cluster.pass(chance.between(1, LEASE / 3));
     else if (draw < 81) await this.cluster.pass(2 * LEASE);
-    else if (draw < 85) await this.cluster.doLate();
+    else if (draw < 85) await this.cluster.executeLate();
     else if (draw < 89) await this.start();
     else if (draw < 92) await this.takeOver();
     else if (draw < 94) this.crash();
@@ -48,7 +48,7 @@ class Course {
     else if (this.seen.restarts < RESTARTS) await this.restart();
   }
 
-  /** One is paused for longer than a lease, while the others go on. */
+  /** Pauses one replica for longer than a lease while the others continue. */
   async takeOver(): Promise<void> {
     if (this.alive.length === 0) return;
     const paused = this.chance.pick(this.alive);
@@ -78,7 +78,7 @@ class Course {
     this.alive.push(await this.cluster.start(`replica-${this.started}`));
   }
 
-  /** Nothing more is heard of it. What it holds is not closed. */
+  /** Stops using a replica without releasing its accounts. */
   private crash(): void {
     if (this.alive.length > 0) this.alive.splice(this.chance.between(0, this.alive.length - 1), 1);
   }
@@ -95,7 +95,7 @@ class Course {
     await this.postgres.restart('immediate');
   }
 
-  /** Up to three at the same moment; things go wrong in the middle of some. */
+  /** Renews up to three replicas concurrently. Some renewals fail midway. */
   private async renewSome(): Promise<void> {
     const { chance } = this;
     const some = this.alive.filter(() => chance.chance(0.5)).slice(0, 3);
@@ -105,7 +105,7 @@ class Course {
     await Promise.all(some.map(replica => this.attempt(replica)));
   }
 
-  /** Of a replica that has the account open, whoever holds it. */
+  /** Commits through a replica that has the account open, whether or not it still holds the lease. */
   private async commit(): Promise<void> {
     const { chance, alive } = this;
     if (alive.length === 0) return;
@@ -129,7 +129,7 @@ class Course {
       expect(before).not.toEqual(own);
     } else {
       expect(outcome).toBeInstanceOf(StoreError);
-      // With a connection that broke it may have been written, or not.
+      // If the connection broke, the row may or may not have been written.
       this.written.delete(account);
     }
   }
@@ -145,7 +145,7 @@ class Course {
     const holders = await this.cluster.holders();
     for (const account of POOL) {
       const sure = this.alive.filter(({ replicas }) => replicas.remaining(account) > 0);
-      expect(sure.length, `hold ${account}`).toBeLessThan(2);
+      expect(sure.length, `number of holders of ${account}`).toBeLessThan(2);
       for (const replica of sure) {
         expect(holders.get(account)?.holder, `holder of ${account}`).toBe(replica.replicas.self.id);
         expect(String(holders.get(account)?.epoch)).toBe(replica.epochOf(account));
@@ -165,12 +165,12 @@ class Course {
     for (const [account, value] of this.written) expect(found.get(account)).toBe(value);
   }
 
-  /** With nothing more going wrong everything is held, fairly, and can be written. */
+  /** Once failures stop, every account is held, evenly shared and writable. */
   async finish(): Promise<void> {
     await this.start();
     this.accounts = POOL;
     for (const replica of this.alive) replica.mishap = undefined;
-    await this.cluster.doLate();
+    await this.cluster.executeLate();
     for (let n = 0; n < 14; n += 1) {
       await this.cluster.pass(LEASE / 3);
       await this.renewAll();
@@ -184,10 +184,10 @@ class Course {
   }
 }
 
-describe.skipIf(!postgresIsThere())('leases through any course of things', () => {
+describe.skipIf(!postgresIsThere())('leases after random sequences of events', () => {
   const postgres = postgresForTests({ settings: { max_connections: '250' } });
 
-  it('are held by one replica at a time, and by one in the end', async () => {
+  it('are held by at most one replica at any time, and by exactly one in the end', async () => {
     const cluster = createTestReplicas(await postgres().createDatabase());
     const first = await cluster.start('makes the tables');
     await first.replicas.leave();
@@ -209,7 +209,7 @@ describe.skipIf(!postgresIsThere())('leases through any course of things', () =>
     }
   });
 
-  it('know no wall clock', async () => {
+  it('do not depend on the wall clock', async () => {
     const cluster = createTestReplicas(await postgres().createDatabase());
     afterThisTest(() => cluster.close());
     const now = Date.now;
@@ -226,7 +226,7 @@ describe.skipIf(!postgresIsThere())('leases through any course of things', () =>
     expect(one.replicas.remaining([...one.open][0] ?? '?')).toBeGreaterThan(LEASE / 2);
   });
 
-  it('come out fair where fifty replicas renew at the same moment', async () => {
+  it('are shared evenly when fifty replicas renew at the same moment', async () => {
     const cluster = createTestReplicas(await postgres().createDatabase());
     afterThisTest(() => cluster.close());
     const accounts = Array.from({ length: 200 }, (_, n) => `account-${n}`);

@@ -13,7 +13,7 @@ import {
 } from './lease-replicas.ts';
 
 const SCHEMA = '"delivery_watch"';
-/** Between two renewals. */
+/** Time between two renewals (ms). */
 const INTERVAL = LEASE / 3;
 const ALL = [NO_ACCOUNT, 'a', 'b', 'c', 'd', 'e'];
 
@@ -32,7 +32,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
   const written = async (account: string) =>
     (await cluster.database.query('read', `SELECT value FROM ${SCHEMA}.rows WHERE account = $1`, [account]))[0]?.value;
 
-  /** Renewals of all, until accounts are at rest. */
+  /** Renews all replicas until no account moves any more. */
   async function settle(replicas: readonly TestReplica[], accounts = ALL): Promise<void> {
     for (let round = 0; round < 4; round += 1) for (const replica of replicas) await replica.renew(accounts);
   }
@@ -45,7 +45,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
 
   const leaveOpen = (sql: string, values?: unknown[]) => leaveOpenAt(url, sql, values);
 
-  it('shares accounts out among those that run, and says so', async () => {
+  it('shares accounts among running replicas and reports the holders', async () => {
     const [one, two] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
     expect([one.open.size, two.open.size]).toEqual([3, 3]);
     expect([...one.open, ...two.open].sort()).toEqual(ALL);
@@ -59,7 +59,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
     expect(one.replicas.remaining([...two.open][0] ?? '?')).toBe(0);
   });
 
-  it('lets the holder alone write, and every process what is of no account', async () => {
+  it('lets only the holder write account rows, and every process agent-wide rows', async () => {
     const [one, two] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
     for (const account of ALL.slice(1)) {
       const [holder, other] = one.open.has(account) ? [one, two] : [two, one];
@@ -75,7 +75,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
     );
   });
 
-  it('is taken over within the lease time and one renewal after its holder died', async () => {
+  it('is taken over within the lease time plus one renewal after its holder died', async () => {
     const [, two] = await startAll('dies', 'two');
     await cluster.pass(INTERVAL);
     await two?.renew(ALL);
@@ -88,9 +88,9 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
     expect(two?.replicas.sharing()?.replicas).toHaveLength(1);
   });
 
-  it('is taken up at the next renewal after it was given back', async () => {
+  it('is acquired at the next renewal after its release', async () => {
     const [ends, two] = (await startAll('ends', 'two')) as [TestReplica, TestReplica];
-    // Asks for nothing more, so that nobody keeps a share for it.
+    // Requests no accounts, so that no share is reserved for it.
     await ends.renew([]);
     expect(ends.open.size).toBe(0);
     await two.renew(ALL);
@@ -100,7 +100,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
     expect(two.replicas.sharing()?.replicas.map(({ url }) => url)).toEqual(['http://two']);
   });
 
-  it('is free at once where its holder left without giving it back', async () => {
+  it('is free immediately if its holder left without releasing it', async () => {
     const [ends, two] = (await startAll('ends', 'two')) as [TestReplica, TestReplica];
     await ends.replicas.leave();
     expect(ends.replicas.remaining([...ends.open][0] ?? '?')).toBe(0);
@@ -108,20 +108,20 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
     expect(two.open.size).toBe(ALL.length);
   });
 
-  it('is lost where it is not known whether it was given back', async () => {
+  it('is lost if the outcome of its release is unknown', async () => {
     const [one, two] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
     const [account = ''] = [...one.open].filter(Boolean);
-    one.mishap = { kind: 'done later', after: 0 };
-    await expect(one.replicas.release([account])).rejects.toThrow('done later');
+    one.mishap = { kind: 'executed later', after: 0 };
+    await expect(one.replicas.release([account])).rejects.toThrow('executed later');
     expect([one.replicas.remaining(account), one.epochOf(account)]).toEqual([0, undefined]);
-    await expect(put(one, account, 'after it')).rejects.toMatchObject({ reason: 'not_held' });
-    await cluster.doLate();
+    await expect(put(one, account, 'after the release')).rejects.toMatchObject({ reason: 'not_held' });
+    await cluster.executeLate();
     await one.renew(ALL);
     await settle([two, one]);
     expect([...one.open, ...two.open].sort()).toEqual(ALL);
   });
 
-  it('moves on only when it was closed, and until then is written by its holder', async () => {
+  it('moves only after its holder closed it, and is written by its holder until then', async () => {
     const one = await cluster.start('one');
     await one.renew(ALL);
     const two = await cluster.start('two');
@@ -137,7 +137,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
     expect([...two.open].sort()).toEqual([...excess].sort());
   });
 
-  it('gives up accounts that are no longer configured, which those take that have them', async () => {
+  it('is released when no longer configured, and taken by a replica that has it configured', async () => {
     const [one, two] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
     const fewer = ALL.slice(0, 2);
     for (let round = 0; round < 4; round += 1) {
@@ -154,12 +154,12 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
   });
 
   describe('a replica that was paused', () => {
-    it('holds nothing by its own clock, and keeps what nobody took', async () => {
+    it('holds nothing according to its own clock, and keeps accounts that no replica took', async () => {
       const [one] = await startAll('one');
       const [account = ''] = [...(one?.open ?? [])].filter(Boolean);
       await cluster.pass(LEASE + 1);
       expect(one?.replicas.remaining(account)).toBe(0);
-      // Nobody took it: its epoch still counts.
+      // No replica took the account, so its epoch is still valid.
       await put(one as TestReplica, account, 'after the end');
       const before = one?.epochOf(account);
       await one?.renew(ALL);
@@ -167,7 +167,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
       expect(one?.replicas.remaining(account)).toBeGreaterThan(0);
     });
 
-    it('can write nothing that another took, and learns that all is lost', async () => {
+    it('cannot write to accounts that another replica took, and detects that it lost all accounts', async () => {
       const [one, two] = (await startAll('paused', 'two')) as [TestReplica, TestReplica];
       const [account = ''] = [...one.open].filter(Boolean);
       await put(one, account, 'before');
@@ -186,11 +186,11 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
       expect(one.log.lines.map(({ message }) => message).join()).toContain('ended before they were renewed');
     });
 
-    it('learns that all is lost, though it can not join again at once', async () => {
+    it('detects that it lost all accounts even if it cannot join again immediately', async () => {
       const [one] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
       const had = [...one.open].sort();
       await cluster.database.query('write', `DELETE FROM ${SCHEMA}.replicas WHERE id = $1`, [one.replicas.self.id]);
-      // That it is not listed any more is answered, what it asks for after that is not.
+      // The statement that finds it unlisted succeeds; the next statement fails.
       one.mishap = { kind: 'never sent', after: 1 };
       const { gained, lost } = await one.replicas.renew(ALL);
       expect([[...lost].sort(), gained]).toEqual([had, []]);
@@ -199,7 +199,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
       await one.replicas.release(lost);
     });
 
-    it('gains nothing back before it has closed it', async () => {
+    it('regains no account before it has closed it', async () => {
       const [one, two] = (await startAll('paused', 'two')) as [TestReplica, TestReplica];
       for (let n = 0; n < 4; n += 1) {
         await cluster.pass(INTERVAL);
@@ -218,7 +218,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
     });
   });
 
-  it('is taken by nobody right after the database was away for longer than a lease', async () => {
+  it('is not taken over right after a database outage longer than a lease', async () => {
     const [one, two] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
     const before = [...one.open].sort();
     await cluster.pass(10 * LEASE);
@@ -228,7 +228,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
     expect(one.log.lines).toEqual([]);
   });
 
-  it('ends where its holder did not come back with the database', async () => {
+  it('ends if its holder does not return after a database outage', async () => {
     const [, two] = await startAll('dies', 'two');
     await cluster.pass(10 * LEASE);
     for (let n = 0; n < 3; n += 1) {
@@ -241,7 +241,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
   describe('the fence', () => {
     const take = leaseStatements(SCHEMA).take;
 
-    it('makes a commit wait for a takeover under way, and fail after it', async () => {
+    it('makes a commit wait for a takeover in flight, and fail after it', async () => {
       const [one] = (await startAll('one')) as [TestReplica];
       await put(one, 'a', 'before');
       await cluster.database.query('write', `DELETE FROM ${SCHEMA}.replicas`);
@@ -254,13 +254,13 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
       expect(await written('a')).toBe('before');
     });
 
-    it('makes a takeover pass by an account while its commit is under way', async () => {
+    it('makes a takeover skip an account while its commit is in flight', async () => {
       const [one] = (await startAll('one')) as [TestReplica];
       const { id } = one.replicas.self;
       const end = await leaveOpen(
         `WITH given AS (SELECT 'a' AS account, ${one.epochOf('a')}::bigint AS epoch) ${heldSql(SCHEMA, id)}`,
       );
-      // Neither waits for the commit, which goes on holding the account.
+      // Neither call waits for the commit, which keeps the account held.
       await one.replicas.release(['a']);
       await one.replicas.leave();
       const two = await cluster.start('two');
@@ -271,7 +271,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
       expect(two.open.has('a')).toBe(true);
     });
 
-    it('takes nothing that changed hands since it was looked at', async () => {
+    it('takes no account that moved since it was read', async () => {
       const [one] = (await startAll('one')) as [TestReplica];
       const epoch = BigInt(one.epochOf('a') ?? 0);
       await one.replicas.leave();
@@ -280,7 +280,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
       expect(await taken(epoch)).toEqual([{ account: 'a', epoch: String(epoch + 1n) }]);
     });
 
-    it('tells apart two holdings of one replica', async () => {
+    it('distinguishes two leases of the same replica', async () => {
       const [one] = (await startAll('one')) as [TestReplica];
       const held = (epoch: string | undefined) =>
         cluster.database.query(
@@ -290,7 +290,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
       const first = one.epochOf('a');
       await one.replicas.release(['a']);
       expect(one.epochOf('a')).toBeUndefined();
-      // A commit that is late may not write what nobody holds, either.
+      // A delayed commit must not write to an account without a holder either.
       expect(await held(first)).toEqual([]);
       one.open.delete('a');
       await one.renew(ALL);
@@ -301,10 +301,10 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
     });
   });
 
-  describe('a database that is slow', () => {
+  describe('a slow database', () => {
     const lock = `SELECT FROM ${SCHEMA}.replicas FOR UPDATE`;
 
-    it('fails a renewal in time, which changes nothing', async () => {
+    it('fails a renewal in time without changing leases', async () => {
       const one = await cluster.start('one', { connect: 5000, statement: 300 });
       await one.renew(ALL);
       const before = one.epochOf('a');
@@ -319,7 +319,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
       expect(one.epochOf('a')).toBe(before);
     });
 
-    it('gives no time to a renewal that took longer than a lease', async () => {
+    it('does not extend leases with a renewal that took longer than a lease', async () => {
       const [one] = (await startAll('one')) as [TestReplica];
       const end = await leaveOpen(lock);
       const renewal = one.renew(ALL);
@@ -332,7 +332,7 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
       expect(one.replicas.remaining('a')).toBeGreaterThan(0);
     });
 
-    it('makes a replica renew before it takes anything', async () => {
+    it('makes a replica renew before it takes over accounts', async () => {
       const [one, two] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
       await two.replicas.leave();
       const end = await leaveOpen(lock);
@@ -347,10 +347,10 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
       expect(one.open.size).toBe(ALL.length);
     });
 
-    it('is no reason to take anything over for one that could not renew itself', async () => {
+    it('does not let a replica take over accounts if it could not renew itself', async () => {
       const [one, two] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
       const had = [...one.open].sort();
-      // Ended by the database's clock, but two had not renewed for as long.
+      // Expired by the database's clock, but two had not renewed for as long.
       await cluster.pass(LEASE + 1);
       await two.renew(ALL);
       await cluster.pass(INTERVAL);
@@ -361,14 +361,14 @@ describe.skipIf(!postgresIsThere())('leases in PostgreSQL', () => {
     });
   });
 
-  it('has each account held by one replica again after an older state was restored', async () => {
+  it('assigns each account to one replica again after an older database state was restored', async () => {
     const [one, two] = (await startAll('one', 'two')) as [TestReplica, TestReplica];
     const copy = (from: string, to: string) => `CREATE TABLE ${to} AS SELECT * FROM ${from}`;
     const query = (sql: string) => cluster.database.query('write', sql);
     await query(copy(`${SCHEMA}.leases`, 'saved_leases'));
     await query(copy(`${SCHEMA}.replicas`, 'saved_replicas'));
     const [account = ''] = [...one.open].filter(Boolean);
-    // Since then it moved to the other one and back, which the database forgets.
+    // Moves the account to the other replica and back; the saved tables do not contain this.
     await one.replicas.release([account]);
     one.open.delete(account);
     await settle([one, two]);

@@ -8,7 +8,10 @@ import { openStore } from '../../src/store/open.ts';
 import { newFolder } from '../support/folder.ts';
 import { runs } from '../support/runs.ts';
 
-/** Few keys that share prefixes, made of the characters where orders and wildcards differ; some of any characters. */
+/**
+ * Few keys that share prefixes, made of characters that sort or match differently across engines, plus some random
+ * ones.
+ */
 const key = fc.oneof(
   { weight: 4, arbitrary: fc.string({ unit: fc.constantFrom('a', 'A', '%', '_', '\0', '/'), maxLength: 3 }) },
   {
@@ -35,7 +38,7 @@ const step = fc.oneof(
 );
 
 describe.each(['memory', 'sqlite'] as const)('%s store', kind => {
-  it('does what a plain map does', async () => {
+  it('behaves like a plain map', async () => {
     const folder = newFolder();
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 25 }), async steps => {
@@ -72,7 +75,7 @@ describe.each(['memory', 'sqlite'] as const)('%s store', kind => {
 describe('the end of a prefix', () => {
   const compare = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b));
 
-  it('parts the texts with the prefix from those above them, by bytes', () => {
+  it('separates texts with the prefix from greater ones, compared by bytes', () => {
     fc.assert(
       fc.property(key, key, (prefix, text) => {
         const end = endOfPrefix(prefix);

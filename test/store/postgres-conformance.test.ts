@@ -9,7 +9,7 @@ describe.skipIf(!postgresIsThere())('postgres store', () => {
   conformanceOf({
     isLasting: true,
     async fresh() {
-      // A schema takes less time to make than a database.
+      // Creating a schema is faster than creating a database.
       schemas += 1;
       const schema = `store_${schemas}`;
       return () => openHeld(postgres().url('postgres'), undefined, schema);

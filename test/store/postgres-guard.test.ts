@@ -32,7 +32,7 @@ describe.skipIf(!postgresIsThere())('a guarded commit in PostgreSQL', () => {
   it.each([
     ['COMMIT', 'guard_failed', 0],
     ['ROLLBACK', 'written', 1],
-  ])('waits for a change of its guard in another transaction and after its %s is %s', async (end, outcome, rows) => {
+  ])('waits for a transaction that changes its guard, and after %s is %s', async (end, outcome, rows) => {
     const { url, agent } = await setUp();
     const other = new Client(url);
     await other.connect();
@@ -40,7 +40,7 @@ describe.skipIf(!postgresIsThere())('a guarded commit in PostgreSQL', () => {
     await other.query('BEGIN');
     await other.query(`UPDATE delivery_watch.rows SET value = 'paused' WHERE account = '' AND key = 'brake'`);
     const guarded = outcomeOf(agent.commit('a', [{ key: 'intent', value: '1' }], GUARD));
-    // The other lane goes on: accounts a and b are in different ones.
+    // The other lane continues: accounts a and b are in different lanes.
     await agent.commit('b', [{ key: 'k', value: '1' }]);
     await eventually(async () => {
       const waiting = await other.query('SELECT 1 FROM pg_locks WHERE NOT granted');
@@ -51,7 +51,7 @@ describe.skipIf(!postgresIsThere())('a guarded commit in PostgreSQL', () => {
     expect((await agent.scan('a', 'intent')).size).toBe(rows);
   });
 
-  it('is never written after a change of its guard has returned, whatever runs at the same time', async () => {
+  it('is never written after a change of its guard has returned, regardless of concurrent commits', async () => {
     const { agent, operator } = await setUp();
     const chance = createChance();
     let [written, refused] = [0, 0];

@@ -10,7 +10,7 @@ export const settingsOf = (url: string, schema = 'delivery_watch'): PostgresSett
   schema,
 });
 
-/** A store of a replica of its own, which holds these accounts unless another one does. */
+/** Opens a store as a separate replica, which acquires these accounts unless another replica holds them. */
 export async function openHeld(
   url: string,
   accounts: readonly string[] = ['a', 'b', 'c'],

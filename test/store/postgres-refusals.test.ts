@@ -12,7 +12,7 @@ const certificate = (name: string) => join('test/support/certificates', name);
 const text = (name: string) => readFileSync(certificate(name), 'utf8');
 const CANARY = 'canary-of-the-database';
 
-describe.skipIf(!postgresIsThere())('a PostgreSQL that can’t be had', () => {
+describe.skipIf(!postgresIsThere())('an unavailable or unsuitable PostgreSQL', () => {
   const postgres = postgresForTests({
     settings: { ssl: 'on', ssl_cert_file: 'server.pem', ssl_key_file: 'server.key' },
     files: { 'server.pem': text('server.pem'), 'server.key': text('server.key') },
@@ -25,7 +25,7 @@ describe.skipIf(!postgresIsThere())('a PostgreSQL that can’t be had', () => {
     schema,
   });
 
-  /** The message of the refusal, with the port as PORT. */
+  /** Returns the message of the refusal with the port replaced by PORT. */
   async function refusal(url: string, { schema = 'delivery_watch', open = openStore } = {}): Promise<string> {
     try {
       const store = await open(settings(url, schema));
@@ -40,7 +40,7 @@ describe.skipIf(!postgresIsThere())('a PostgreSQL that can’t be had', () => {
     return 'none';
   }
 
-  it('says which server, and never who or with what', async () => {
+  it('names the server in the message, but no user or password', async () => {
     const server = postgres();
     const url = await server.createDatabase();
     const name = new URL(url).pathname.slice(1);
@@ -62,7 +62,7 @@ describe.skipIf(!postgresIsThere())('a PostgreSQL that can’t be had', () => {
     );
   });
 
-  it('looks at the certificate as sslmode says', async () => {
+  it('verifies the certificate according to sslmode', async () => {
     const url = await postgres().createDatabase();
     const authority = (name: string) => `sslrootcert=${encodeURIComponent(join(process.cwd(), certificate(name)))}`;
     const named = url.replace('127.0.0.1', 'localhost');
@@ -84,7 +84,7 @@ describe.skipIf(!postgresIsThere())('a PostgreSQL that can’t be had', () => {
     expect(row).toEqual({ ssl: 'on' });
   });
 
-  it('takes the URL from the environment and from a file', async () => {
+  it('reads the URL from the environment or from a file', async () => {
     const url = await postgres().createDatabase();
     const file = join(newFolder(), 'url');
     writeFileSync(file, `${url}\n`);
@@ -102,7 +102,7 @@ describe.skipIf(!postgresIsThere())('a PostgreSQL that can’t be had', () => {
     );
   });
 
-  it('leaves what is of others, newer or of another encoding as it is', async () => {
+  it('refuses schemas of other programs or versions and other encodings, and leaves them unchanged', async () => {
     const server = postgres();
     const url = await server.createDatabase();
     const name = new URL(url).pathname.slice(1);
@@ -129,7 +129,7 @@ describe.skipIf(!postgresIsThere())('a PostgreSQL that can’t be had', () => {
     expect(await refusal(server.url('latin'))).toMatch(/can't hold every text \(LATIN1\): create the database with/);
   });
 
-  it('needs few privileges: a schema of its own, or the right to create one', async () => {
+  it('needs few privileges: a dedicated schema, or the right to create one', async () => {
     const server = postgres();
     const url = await server.createDatabase();
     const name = new URL(url).pathname.slice(1);
@@ -143,7 +143,7 @@ describe.skipIf(!postgresIsThere())('a PostgreSQL that can’t be had', () => {
     expect(await refusal(own, { schema: 'other' })).toBe('none');
   });
 
-  it('says that it is a standby, and writes again once it is none', async () => {
+  it('rejects commits while the server is a standby, and writes again afterwards', async () => {
     const server = postgres();
     const url = await server.createDatabase();
     const name = new URL(url).pathname.slice(1);
@@ -169,7 +169,7 @@ describe.skipIf(!postgresIsThere())('a PostgreSQL that can’t be had', () => {
   });
 });
 
-it('the bundle refuses a URL of which the password is not escaped, as the sources do', async () => {
+it('the bundle rejects a URL with an unescaped password, as the sources do', async () => {
   const file = join(newFolder(), 'config.yaml');
   const accounts = [{ name: 'a', baseUrl: 'http://127.0.0.1:1', token: { env: 'TOKEN' } }];
   writeFileSync(file, JSON.stringify({ accounts, store: { kind: 'postgres', url: { env: 'URL' } } }));

@@ -29,8 +29,8 @@ describe.skipIf(!postgresIsThere())('a store in PostgreSQL', () => {
     return { url, name: new URL(url).pathname.slice(1), store };
   }
 
-  /** With timeouts of `ms`, which a busy machine keeps, too. */
-  async function openImpatient(ms: number) {
+  /** Opens a store with timeouts of `ms`, scaled by the load of the machine. */
+  async function openWithTimeouts(ms: number) {
     const url = await postgres().createDatabase();
     const timeouts = { connect: atThisLoad(ms), statement: atThisLoad(ms) };
     const replica = { url: 'http://replica.example', leaseTime: 60_000, clock: systemClock, log: createTestLog() };
@@ -51,7 +51,7 @@ describe.skipIf(!postgresIsThere())('a store in PostgreSQL', () => {
       )
     ).map(({ pid }) => Number(pid));
 
-  it('writes what many accounts commit at once in few statements', async () => {
+  it('writes concurrent commits of many accounts in few statements', async () => {
     const accounts = Array.from({ length: 1000 }, (_, n) => `account-${n}`);
     const { store, name } = await open(accounts);
     const before = await postgres().query('SELECT sum(sequence) AS n FROM delivery_watch.lanes', name);
@@ -61,7 +61,7 @@ describe.skipIf(!postgresIsThere())('a store in PostgreSQL', () => {
     expect(await store.scan('account-7', '')).toEqual(new Map([['k', 'account-7']]));
   });
 
-  it('keeps a value of 16 megabytes', async () => {
+  it('stores a value of 16 megabytes', async () => {
     const { store } = await open();
     const value = '"é\\'.repeat(4 * 2 ** 20);
     await store.commit('a', [{ key: 'k', value }]);
@@ -70,7 +70,7 @@ describe.skipIf(!postgresIsThere())('a store in PostgreSQL', () => {
   });
 
   it.each(['fast', 'immediate', 'kill'] as const)(
-    'loses nothing when the server ends (%s), and goes on',
+    'loses nothing when the server stops (%s), and continues',
     async mode => {
       const { store } = await open();
       let written = -1;
@@ -101,8 +101,8 @@ describe.skipIf(!postgresIsThere())('a store in PostgreSQL', () => {
     },
   );
 
-  it('says in bounded time that a server does not answer, also to a thousand who wait', async () => {
-    const { store } = await openImpatient(500);
+  it('fails in bounded time when the server does not respond, even with a thousand callers', async () => {
+    const { store } = await openWithTimeouts(500);
     await store.commit('a', row('k'));
     postgres().pause();
     try {
@@ -120,17 +120,17 @@ describe.skipIf(!postgresIsThere())('a store in PostgreSQL', () => {
     expect(await store.scan('a', '')).toEqual(new Map([['k', 'after']]));
   });
 
-  it('lets no commit come late that was given up', async () => {
-    const { store, url } = await openImpatient(500);
+  it('never executes a commit late after it timed out', async () => {
+    const { store, url } = await openWithTimeouts(500);
     const name = new URL(url).pathname.slice(1);
-    // At once, so that each has a connection.
+    // Concurrently, so that each commit uses its own connection.
     await Promise.all([store.commit('a', row('k', '1')), store.commit('', row('k', '1'))]);
     const paused = await backends(name);
     expect(paused.length).toBeGreaterThan(0);
     for (const pid of paused) process.kill(pid, 'SIGSTOP');
     const late = await Promise.all([store.commit('a', row('k', '2')), store.commit('', row('k', '2'))].map(reasonOf));
     expect(late).toEqual(['slow', 'slow']);
-    // Through new connections.
+    // Uses new connections.
     await eventually(() => store.commit('a', row('k', '3')));
     await eventually(() => store.commit('', row('k', '3')));
     for (const pid of paused) process.kill(pid, 'SIGCONT');
@@ -140,8 +140,8 @@ describe.skipIf(!postgresIsThere())('a store in PostgreSQL', () => {
     await store.commit('a', row('k', '4'));
   });
 
-  it('writes no commit that was given up after a scan has returned', async () => {
-    const { store, url } = await openImpatient(500);
+  it('does not write a timed-out commit after a later scan has returned', async () => {
+    const { store, url } = await openWithTimeouts(500);
     const name = new URL(url).pathname.slice(1);
     await Promise.all([store.commit('a', row('k', '1')), store.commit('', row('k', '1'))]);
     const paused = await backends(name);
@@ -149,7 +149,7 @@ describe.skipIf(!postgresIsThere())('a store in PostgreSQL', () => {
     const late = await Promise.all([store.commit('a', row('k', '2')), store.commit('', row('k', '2'))].map(reasonOf));
     expect(late).toEqual(['slow', 'slow']);
     const scanAll = () => Promise.all(['a', ''].map(account => store.scan(account, '')));
-    // Through new connections.
+    // Uses new connections.
     const before = await eventually(scanAll);
     for (const pid of paused) process.kill(pid, 'SIGCONT');
     await eventually(async () => expect((await backends(name)).filter(pid => paused.includes(pid))).toEqual([]));
@@ -157,7 +157,7 @@ describe.skipIf(!postgresIsThere())('a store in PostgreSQL', () => {
     expect(before[0]?.get('k')).toBe('1');
   });
 
-  it('commits under a new lane when its lane was removed', async () => {
+  it('commits in a new lane after its lane was removed', async () => {
     const { store, name } = await open();
     await store.commit('a', row('k', '1'));
     await postgres().query('DELETE FROM delivery_watch.lanes', name);
@@ -170,35 +170,35 @@ describe.skipIf(!postgresIsThere())('a store in PostgreSQL', () => {
     ]);
   });
 
-  it('writes nothing of an account that is another replica’s', async () => {
+  it('writes no row of an account that another replica holds', async () => {
     const { store, url } = await open(['a']);
     const other = await openHeld(url, ['a']);
     onTestFinished(() => other.close());
     await store.commit('a', row('k', 'ours'));
     expect(await reasonOf(other.commit('a', row('k', 'theirs')))).toBe('not_held');
-    // One that does not know yet that its lease was taken.
+    // A replica that has not yet detected the loss of its lease.
     await postgres().query('UPDATE delivery_watch.leases SET epoch = epoch + 1', new URL(url).pathname.slice(1));
-    const [of, none] = await Promise.all([
+    const [ofAccount, agentWide] = await Promise.all([
       reasonOf(store.commit('a', row('k', 'late'))),
       reasonOf(store.commit('', row('k'))),
     ]);
-    expect([of, none]).toEqual(['not_held', 'done']);
+    expect([ofAccount, agentWide]).toEqual(['not_held', 'done']);
     expect(await other.scan('a', '')).toEqual(new Map([['k', 'ours']]));
   });
 
-  it('is attached to by another process, which writes what is of no account alone', async () => {
+  it('lets an attached process write agent-wide rows only', async () => {
     const { store, url } = await open();
-    const beside = await attachPostgresStore(settingsOf(url), { env: {} });
-    onTestFinished(() => beside.close());
+    const attached = await attachPostgresStore(settingsOf(url), { env: {} });
+    onTestFinished(() => attached.close());
     await store.commit('a', row('k'));
-    expect(await beside.scan('a', '')).toEqual(new Map([['k', 'v']]));
-    expect(await reasonOf(beside.commit('a', row('k', 'other')))).toBe('not_held');
-    await beside.commit('', row('command'));
+    expect(await attached.scan('a', '')).toEqual(new Map([['k', 'v']]));
+    expect(await reasonOf(attached.commit('a', row('k', 'other')))).toBe('not_held');
+    await attached.commit('', row('command'));
     expect((await store.scan('', '')).size).toBe(1);
-    expect(beside.replicas).toBeUndefined();
+    expect(attached.replicas).toBeUndefined();
   });
 
-  it('is opened by ten replicas at once', async () => {
+  it('can be opened by ten replicas concurrently', async () => {
     const url = await postgres().createDatabase();
     const opened = await Promise.allSettled(Array.from({ length: 10 }, () => openHeld(url, [])));
     const stores = opened.flatMap(each => (each.status === 'fulfilled' ? [each.value] : []));

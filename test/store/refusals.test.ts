@@ -26,7 +26,7 @@ beforeEach(() => {
   path = join(folder, 'rows.db');
 });
 
-/** Every file in the folder that says something: not the lock, the shared memory or an empty WAL. */
+/** Hashes of every file in the folder with content: not the lock, the shared memory or an empty WAL. */
 const contents = () =>
   readdirSync(folder)
     .filter(name => !/-(lock|shm)$/.test(name) && !(name.endsWith('-wal') && statSync(join(folder, name)).size === 0))
@@ -38,7 +38,7 @@ const contents = () =>
         .digest('hex'),
     ]);
 
-/** Opening fails with this reason and words, names the file, and changes nothing. */
+/** Expects opening to fail with this reason and message, to name the file, and to change nothing. */
 async function expectRefusal(reason: string, words: RegExp): Promise<void> {
   const before = contents();
   const error = await openSqliteStore({ path }).then(
@@ -51,13 +51,13 @@ async function expectRefusal(reason: string, words: RegExp): Promise<void> {
   expect(contents()).toEqual(before);
 }
 
-describe('opening refuses, and leaves as it is,', () => {
-  it('a file that is no database', async () => {
+describe('opening refuses and leaves unchanged:', () => {
+  it('a file that does not contain a database', async () => {
     writeFileSync(path, 'these are not the rows you are looking for\n'.repeat(500));
     await expectRefusal('corrupt', /rows\.db is damaged or not a database \(SQLite 26.*put a copy in its place/);
   });
 
-  it.each([1, 100, 511, 512, 1000, 4095, 4096])('%i bytes that are no database', async length => {
+  it.each([1, 100, 511, 512, 1000, 4095, 4096])('%i bytes that do not form a database', async length => {
     writeFileSync(path, 'x'.repeat(length));
     await expectRefusal('corrupt', /damaged or not a database/);
   });
@@ -70,7 +70,7 @@ describe('opening refuses, and leaves as it is,', () => {
 
   it.each([
     ['truncated', () => truncateSync(path, 8192)],
-    ['spoilt', () => spoilPage(path, 10)],
+    ['damaged', () => spoilPage(path, 10)],
   ])('a %s file with rows in its WAL', async (_what, damage) => {
     await makeStore(path);
     const remote = startRemote();
@@ -82,19 +82,19 @@ describe('opening refuses, and leaves as it is,', () => {
     expect(statSync(`${path}-wal`).size).toBeGreaterThan(0);
   });
 
-  it.each([2, 10])('a file whose page %i is spoilt', async page => {
+  it.each([2, 10])('a file with a damaged page %i', async page => {
     await makeStore(path);
     spoilPage(path, page);
     await expectRefusal('corrupt', /damaged or not a database/);
   });
 
-  it('a file whose header is spoilt', async () => {
+  it('a file with a damaged header', async () => {
     await makeStore(path);
     spoilPage(path, 1);
     await expectRefusal('corrupt', /damaged or not a database/);
   });
 
-  it.each(['missing', 'empty'])('a WAL whose database is %s', async what => {
+  it.each(['missing', 'empty'])('a WAL without rows in its database: %s', async what => {
     const remote = startRemote();
     await remote.open(path);
     await remote.commit('a', [{ key: 'k', value: 'v' }]);
@@ -133,7 +133,7 @@ describe('opening refuses, and leaves as it is,', () => {
     await expectRefusal('foreign', /database of another program: set store\.path/);
   });
 
-  it('a database of ours without its table', async () => {
+  it('a database of this program without its table', async () => {
     await makeStore(path);
     const db = new DatabaseSync(path);
     db.exec('DROP TABLE rows');
@@ -162,7 +162,7 @@ describe('opening refuses, and leaves as it is,', () => {
     await expect(openSqliteStore({ path })).rejects.toMatchObject({ reason: 'path' });
   });
 
-  it('a folder that it may not write in, and a file that it may not write', async ({ skip }) => {
+  it('a read-only folder, and a read-only file', async ({ skip }) => {
     await makeStore(path);
     const remote = startRemote();
     for (const name of readdirSync(folder)) chmodSync(join(folder, name), 0o644);
@@ -178,14 +178,14 @@ describe('opening refuses, and leaves as it is,', () => {
     await expect(remote.open(path)).rejects.toMatchObject(readonly);
     await expect(remote.open(join(folder, 'other.db'))).rejects.toMatchObject(readonly);
     await expect(remote.open(join(folder, 'below', 'rows.db'))).rejects.toMatchObject(readonly);
-    // Also so that this folder can be removed.
+    // Also allows the folder to be removed after the test.
     chmodSync(folder, 0o777);
     chmodSync(`${path}-lock`, 0o666);
     chmodSync(path, 0o444);
     await expect(remote.open(path)).rejects.toMatchObject(readonly);
   });
 
-  it('a file system that can only be read', async ({ skip }) => {
+  it('a read-only file system', async ({ skip }) => {
     const why = whyNoMounts(folder);
     if (why) skip(why);
     await makeStore(path);

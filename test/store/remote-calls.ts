@@ -5,36 +5,36 @@ import { attachStore } from '../../src/store/open.ts';
 import { openSqliteStore } from '../../src/store/sqlite.ts';
 import type { Store } from '../../src/store/store.ts';
 
-/** What a test may ask of a process of its own. Everything goes over as JSON. */
+/** Calls that a test can make in a separate process. Arguments and results are sent as JSON. */
 export interface RemoteCalls {
   open(path: string): Promise<void>;
-  openBeside(path: string): Promise<void>;
+  openAttached(path: string): Promise<void>;
   scan(account: string, prefix: string): Promise<[key: string, value: string][]>;
   commit(account: string, changes: readonly Change[]): Promise<void>;
-  /** Commits all at once, without waiting in between; gives each one's reason for failing, or `done`. */
+  /** Commits all concurrently and returns `done` or the reason of the failure for each. */
   commitTogether(account: string, commits: readonly (readonly Change[])[]): Promise<string[]>;
   close(): Promise<void>;
-  /** Takes the lock of writers, until `letGo`. */
-  hold(path: string): Promise<void>;
-  letGo(): Promise<void>;
-  /** Rows of an account, counted through a connection that only reads. */
+  /** Takes the write lock until `unlock`. */
+  lock(path: string): Promise<void>;
+  unlock(): Promise<void>;
+  /** Counts rows of an account through a read-only connection. */
   count(path: string, account: string): Promise<number>;
-  /** Writes zeros until the disk is full, or `bytes` of them. */
+  /** Writes zeros until the disk is full or `bytes` were written. */
   fill(path: string, bytes: number): Promise<void>;
   remove(path: string): Promise<void>;
-  /** Gives up being root. */
+  /** Drops root privileges. */
   becomeNobody(): Promise<void>;
 }
 
 export function createRemoteCalls(): RemoteCalls {
   let store: Store | undefined;
-  let held: DatabaseSync | undefined;
+  let locked: DatabaseSync | undefined;
   const opened = () => store as Store;
   return {
     async open(path) {
       store = await openSqliteStore({ path });
     },
-    async openBeside(path) {
+    async openAttached(path) {
       store = await attachStore({ kind: 'sqlite', path });
     },
     scan: async (account, prefix) => [...(await opened().scan(account, prefix))],
@@ -44,11 +44,11 @@ export function createRemoteCalls(): RemoteCalls {
       return results.map(result => (result.status === 'fulfilled' ? 'done' : String(result.reason.reason)));
     },
     close: () => opened().close(),
-    async hold(path) {
-      held = new DatabaseSync(path);
-      held.exec('BEGIN IMMEDIATE');
+    async lock(path) {
+      locked = new DatabaseSync(path);
+      locked.exec('BEGIN IMMEDIATE');
     },
-    letGo: async () => held?.close(),
+    unlock: async () => locked?.close(),
     async count(path, account) {
       const db = new DatabaseSync(path, { readOnly: true });
       try {

@@ -1,4 +1,4 @@
-/** The other process of `remote.ts`: answers calls one after another until its parent is gone. */
+/** Child process of `remote.ts`: executes calls sequentially until its parent disconnects. */
 import { createRemoteCalls } from './remote-calls.ts';
 
 const calls = createRemoteCalls() as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>;

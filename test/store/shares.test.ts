@@ -6,7 +6,7 @@ const names = (count: number, prefix = 'a') => Array.from({ length: count }, (_,
 const member = (id: string, accounts: Iterable<string>): Member => ({ id, accounts: new Set(accounts) });
 
 describe('fair shares', () => {
-  it('gives everything to one that is alone', () => {
+  it('assigns everything to a single replica', () => {
     expect(shareOut([member('x', ['b', 'a', ''])], new Map())).toEqual(
       new Map([
         ['', 'x'],
@@ -16,7 +16,7 @@ describe('fair shares', () => {
     );
   });
 
-  it('moves what one that joins gets, and nothing else', () => {
+  it('moves only the accounts that a joining replica receives', () => {
     const all = ['1', '2', '3', '4', '5'];
     const holders = new Map([...all.slice(0, 3).map(a => [a, 'x'] as const), ['4', 'y'], ['5', 'y']]);
     const plan = shareOut(
@@ -26,25 +26,25 @@ describe('fair shares', () => {
     expect(Object.fromEntries(plan)).toEqual({ 1: 'x', 2: 'x', 3: 'z', 4: 'y', 5: 'y' });
   });
 
-  it('leaves what may be held by one that does not answer', () => {
+  it('does not assign accounts of a holder that is not a member', () => {
     const plan = shareOut([member('x', ['1', '2'])], new Map([['1', 'gone']]));
     expect(Object.fromEntries(plan)).toEqual({ 2: 'x' });
   });
 
-  it('gives an account only to those that have it configured', () => {
+  it('assigns an account only to replicas that have it configured', () => {
     const [old, next] = [member('old', ['1', '2']), member('next', ['1', '2', '3', '4', '5', '6'])];
     const plan = shareOut([old, next], new Map());
     expect([...plan].filter(([, id]) => id === 'old')).toHaveLength(2);
     expect(plan.size).toBe(6);
   });
 
-  it('gives nothing to one that wants nothing more', () => {
+  it('assigns nothing to a replica that requests no accounts', () => {
     const plan = shareOut([member('ends', []), member('stays', ['1', '2'])], new Map([['1', 'ends']]));
     expect(Object.fromEntries(plan)).toEqual({ 1: 'stays', 2: 'stays' });
   });
 });
 
-/** Replicas that see one database. What one is to give up is closed a while later. */
+/** Simulates replicas that share a database. Excess accounts are closed after a delay. */
 class Cluster {
   readonly configs = new Map<string, ReadonlySet<string>>();
   readonly holders = new Map<string, string>();
@@ -54,7 +54,7 @@ class Cluster {
     this.configs.set(id, new Set(accounts));
   }
 
-  /** Ended leases are free at once; before that nothing changes. */
+  /** Frees the leases immediately. */
   leave(id: string): void {
     this.configs.delete(id);
     for (const [account, holder] of this.holders) if (holder === id) this.holders.delete(account);
@@ -62,7 +62,10 @@ class Cluster {
 
   loadOf = (id: string) => [...this.holders.values()].filter(holder => holder === id).length;
 
-  /** One renewal: takes what is its own, and gives up of the excess what `closes` says. Gives whether anything changed. */
+  /**
+   * Simulates one renewal: takes planned accounts and closes excess ones selected by `closes`. Returns whether
+   * anything changed.
+   */
   renew(id: string, closes: (account: string) => boolean): boolean {
     const members = [...this.configs].map(([each, accounts]) => ({ id: each, accounts }));
     const plan = shareOut(members, this.holders);
@@ -82,17 +85,20 @@ class Cluster {
     return changed;
   }
 
-  /** Renewals, each round in another order, until nothing changes; throws when that does not come. */
+  /** Renews in random order until nothing changes. Throws if 100 rounds do not suffice. */
   settle(chance: () => number): void {
     for (let round = 0; round < 100; round += 1) {
       const order = [...this.configs.keys()].sort(() => chance() - 0.5);
       const closes = () => round > 20 || chance() < 0.5;
       if (!order.map(id => this.renew(id, closes)).includes(true)) return;
     }
-    throw new Error('accounts never come to rest');
+    throw new Error('accounts keep moving');
   }
 
-  /** The fewest moves that make it fair, where all have the same configured: those that have most keep one more. */
+  /**
+   * Minimum number of moves for an even distribution if all have the same configuration: the most loaded replicas
+   * keep one more.
+   */
   leastMoves(): number {
     const accounts = new Set([...this.configs.values()].flatMap(each => [...each]));
     const size = this.configs.size;
@@ -122,8 +128,8 @@ function apply(cluster: Cluster, next: { join?: string; leave?: string }, accoun
   if (next.leave !== undefined) cluster.leave(next.leave);
 }
 
-describe('any course of replicas that come and go', () => {
-  it('ends fair, and moves no more than needed where all have the same configured', () => {
+describe('random sequences of joining and leaving replicas', () => {
+  it('end in an even distribution with the fewest moves when all have the same configuration', () => {
     fc.assert(
       fc.property(fc.array(event, { maxLength: 12 }), fc.integer(), (events, seed) => {
         const cluster = new Cluster();
@@ -147,7 +153,7 @@ describe('any course of replicas that come and go', () => {
     );
   });
 
-  it('comes to rest with nothing free also where replicas have different accounts configured', () => {
+  it('end with no free account even when configurations differ', () => {
     const step = fc.record({ id: fc.constantFrom(...IDS), accounts: fc.option(fc.subarray(POOL)) });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 20 }), fc.integer(), (steps, seed) => {
@@ -156,7 +162,7 @@ describe('any course of replicas that come and go', () => {
         for (const { id, accounts } of steps) {
           if (accounts) cluster.join(id, accounts);
           else cluster.leave(id);
-          // Not always at rest when the next comes.
+          // The next event may occur before accounts have settled.
           if (chance() < 0.5) cluster.settle(chance);
         }
         cluster.settle(chance);

@@ -33,11 +33,11 @@ async function open(path: string): Promise<Store> {
 
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8);
 
-/** Copies through another process: closing a file here would free this process's locks on it. */
+/** Copies in another process: closing a file here would release this process's locks on it. */
 const copy = (from: string, to: string) => execFileSync('cp', [from, to]);
 
 describe('the file of the sqlite store', () => {
-  it('is for this user alone, as is its folder; a folder that was there stays as it is', async () => {
+  it('is created with access for its user only, as is its folder; existing folders stay unchanged', async () => {
     const folder = newFolder();
     chmodSync(folder, 0o755);
     const path = join(folder, 'one', 'two', 'rows.db');
@@ -50,7 +50,7 @@ describe('the file of the sqlite store', () => {
     expect(files.map(file => modeOf(join(folder, 'one', 'two', file)))).toEqual(['600', '600', '600', '600']);
   });
 
-  it('is whole and alone once closed, but for the empty lock file', async () => {
+  it('is complete without its WAL once closed', async () => {
     const path = join(newFolder(), 'rows.db');
     const store = await open(path);
     await store.commit('a', [{ key: 'k', value: 'v' }]);
@@ -62,7 +62,7 @@ describe('the file of the sqlite store', () => {
     db.close();
   });
 
-  it('is whole once closed even while another reads it', async () => {
+  it('is complete once closed, even while another process reads it', async () => {
     const folder = newFolder();
     const path = join(folder, 'rows.db');
     const store = await open(path);
@@ -94,7 +94,7 @@ describe('the file of the sqlite store', () => {
     expect(statSync(`${path}-wal`).size).toBeLessThan(17 * 2 ** 20);
   });
 
-  it('is walked by its primary key', async () => {
+  it('is scanned by its primary key', async () => {
     const path = join(newFolder(), 'rows.db');
     await open(path);
     const db = new DatabaseSync(path, { readOnly: true });
@@ -107,7 +107,7 @@ describe('the file of the sqlite store', () => {
     ['left empty', ''],
     ['left with a header alone', 'PRAGMA journal_mode = WAL'],
     ['left before its settings', 'PRAGMA application_id = 0; VACUUM'],
-  ])('is made to its end when that was cut short: %s', async (_what, sql) => {
+  ])('is completed if its creation was interrupted: %s', async (_what, sql) => {
     const path = join(newFolder(), 'rows.db');
     writeFileSync(path, '');
     const db = new DatabaseSync(path);
@@ -118,7 +118,7 @@ describe('the file of the sqlite store', () => {
     expect(await store.scan('a', '')).toEqual(new Map([['k', 'v']]));
   });
 
-  it('is the same behind a link', async () => {
+  it('is the same file through a link', async () => {
     const folder = newFolder();
     mkdirSync(join(folder, 'real'));
     symlinkSync(join(folder, 'real'), join(folder, 'linked'));
@@ -132,13 +132,13 @@ describe('the file of the sqlite store', () => {
     expect(await (await open(join(folder, 'link.db'))).scan('a', '')).toEqual(new Map([['k', 'v']]));
   });
 
-  it('holds a beginning of the commits, each whole, wherever its WAL breaks off', async () => {
+  it('contains a prefix of the commits, each complete, wherever its WAL is cut off', async () => {
     const folder = newFolder();
     const path = join(folder, 'rows.db');
     const store = await open(path);
     const commits = 12;
     for (let n = 1; n <= commits; n += 1) {
-      // Of many sizes, so that some take one page and some many.
+      // Values have many sizes, so that some take one page and some many.
       const value = `${n} ${'x'.repeat((n * 7919) % 30_000)}`;
       const keys = ['left', 'right', `own ${n}`];
       await store.commit(
@@ -164,7 +164,7 @@ describe('the file of the sqlite store', () => {
     );
   });
 
-  it('writes a large commit in slices that others get in between, and shows it when it is whole', async () => {
+  it('writes a large commit in slices, yields between them, and shows the rows only when complete', async () => {
     const path = join(newFolder(), 'rows.db');
     const store = await open(path);
     await store.commit('a', [{ key: 'total', value: '1' }]);
@@ -191,7 +191,7 @@ describe('the file of the sqlite store', () => {
     expect(await small).toBe(true);
   });
 
-  it('sees nothing of a commit that is written in part, and nothing is left of one that fails in part', async () => {
+  it('never exposes a partly written commit, and leaves no trace of one that fails', async () => {
     const folder = newFolder();
     const path = join(folder, 'rows.db');
     const store = await open(path);
