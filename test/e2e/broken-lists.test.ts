@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { FIELD } from '../hostile/answer-services.ts';
+import { HEALTHY, healthyResponse } from '../hostile/healthy-service.ts';
 import { LISTS, type List } from '../hostile/service.ts';
-import { WELL, wellAnswer } from '../hostile/well-service.ts';
 import { startAgent } from '../support/agent.ts';
 import { eventually } from '../support/eventually.ts';
 import { json, serve } from '../support/http-service.ts';
@@ -42,10 +42,10 @@ const above = (metric: string, labels: Readonly<Record<string, string>>, value: 
 });
 /** Each fires on a service that is well, and would be resolved by a list that is empty, or half of it. */
 const RULES = [
-  { name: 'Dead', when: above('delivery_dlq_messages', {}, WELL.deadLetters - 1) },
+  { name: 'Dead', when: above('delivery_dlq_messages', {}, HEALTHY.deadLetters - 1) },
   {
     name: 'Status',
-    when: above('delivery_dlq_messages_by_response_status', { response_status: '500' }, WELL.deadLetters - 1),
+    when: above('delivery_dlq_messages_by_response_status', { response_status: '500' }, HEALTHY.deadLetters - 1),
   },
   { name: 'Waiting', when: above('delivery_flow_control_waitlist_size', { flow_control_key: 'a\\b' }, 2) },
   { name: 'Failing', when: above('delivery_events_recent', { state: 'failed' }, 8) },
@@ -57,7 +57,7 @@ async function setUp() {
   const service = await serve((request, response) => {
     const { pathname, searchParams: query } = new URL(request.url ?? '', 'http://service');
     const list = PATHS[pathname];
-    if (list) json(response, spoil(wellAnswer({ list, query }) as Row, list));
+    if (list) json(response, spoil(healthyResponse({ list, query }) as Row, list));
     else json(response, { error: 'not found' }, 404);
   });
   const every = '200ms';
@@ -73,7 +73,7 @@ async function setUp() {
     collect: {
       dlq: { every, rescanEvery: '400ms' },
       flowControl: { every },
-      events: { every, window: `${WELL.window}s`, lateSweep: '2m' },
+      events: { every, window: `${HEALTHY.window}s`, lateSweep: '2m' },
     },
     // What is withdrawn would be gone, too.
     staleness: { withdrawAfter: 10_000, withdrawAtMost: '1h' },
@@ -102,7 +102,7 @@ type Values = Awaited<ReturnType<Awaited<ReturnType<typeof setUp>>['scrape']>>;
 
 /** What must be shown of a service that is, or was, well. */
 function expectWell(value: Values): void {
-  expect(value('delivery_dlq_messages')).toBe(WELL.deadLetters);
+  expect(value('delivery_dlq_messages')).toBe(HEALTHY.deadLetters);
   expect(value('delivery_dlq_left_total')).toBe(0);
   expect(value('delivery_dlq_entered_total')).toBe(0);
   expect(value('delivery_flow_control_keys')).toBe(3);

@@ -3,16 +3,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type CliProcess, startCli } from '../support/cli.ts';
 import type { FleetAccount } from './fleet.ts';
-import { WELL } from './well-service.ts';
+import { HEALTHY } from './healthy-service.ts';
 
-/** The real agent, in a process of its own. */
+/** The real agent in a separate process. */
 export interface AgentProcess extends CliProcess {
   readonly url: string;
-  /** Ends it at once if it has not ended, and removes its configuration. */
+  /** Kills the process if it still runs and deletes its configuration. */
   close(): Promise<void>;
 }
 
-/** Starts the agent with these accounts; it reads each list every so many seconds, and the whole queue in twice the time. */
+/** Starts the agent. It polls each list every `seconds` and scans the whole DLQ every `2 * seconds`. */
 export async function startAgentProcess(accounts: readonly FleetAccount[], seconds: number): Promise<AgentProcess> {
   const [every, rescanEvery] = [`${seconds}s`, `${2 * seconds}s`];
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-hostile-'));
@@ -20,11 +20,11 @@ export async function startAgentProcess(accounts: readonly FleetAccount[], secon
   const config = {
     server: { listen: '127.0.0.1:0' },
     store: { kind: 'memory' },
-    // What is well must answer within it, on a busy machine, too.
+    // Healthy services must respond within this timeout even on a busy machine.
     upstream: { connectTimeout: '2s', timeout: '8s' },
     accounts,
-    collect: { flowControl: { every }, dlq: { every, rescanEvery }, events: { every, window: `${WELL.window}s` } },
-    // Sharing two processors with the whole fleet may cost a well account some rounds.
+    collect: { flowControl: { every }, dlq: { every, rescanEvery }, events: { every, window: `${HEALTHY.window}s` } },
+    // A healthy account may miss rounds because the agent shares two processors with all services.
     staleness: { markAfter: 10 },
   };
   // JSON is YAML.

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** A certificate for loopback that nobody but itself vouches for, made by openssl. */
+/** Creates a self-signed certificate for loopback with openssl. */
 export function createCertificate(): { key: string; cert: string } {
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-certificate-'));
   try {

@@ -1,16 +1,16 @@
 import { createServer as createTlsServer } from 'node:tls';
+import { healthyResponse } from './healthy-service.ts';
 import { flood, listenHttp, listenHttps, listenRaw, listenTcp, packet } from './listen.ts';
 import { type HostileService, json } from './service.ts';
-import { wellAnswer } from './well-service.ts';
 
 const nothing = () => Promise.resolve();
 
-/** Faults below HTTP: names, ports, TLS, connections that break or stand still. */
+/** Errors below HTTP: host names, ports, TLS, broken or frozen connections. */
 export const connectionServices: readonly HostileService[] = [
   {
     name: 'refused-connection',
     outcome: 'network',
-    // A port that only the system could open, and that no service of a system uses any more.
+    // A privileged port without a listener.
     start: async () => ({ url: 'http://127.0.0.1:1', close: nothing }),
   },
   {
@@ -19,13 +19,13 @@ export const connectionServices: readonly HostileService[] = [
     start: async () => ({ url: 'http://no-such-host.invalid', close: nothing }),
   },
   {
-    name: 'tls-of-nobody',
+    name: 'untrusted-tls',
     outcome: 'network',
     tls: true,
     start: site =>
-      listenHttps(site, (asked, response) => {
-        site.complain('a request over TLS that nobody vouches for');
-        json(response, wellAnswer(asked));
+      listenHttps(site, (listRequest, response) => {
+        site.complain('a request over TLS with an untrusted certificate');
+        json(response, healthyResponse(listRequest));
       }),
   },
   {
@@ -61,16 +61,16 @@ export const connectionServices: readonly HostileService[] = [
     start: () => listenTcp(socket => void socket.end()),
   },
   {
-    name: 'reset-when-asked',
+    name: 'reset-on-request',
     outcome: 'network',
-    start: site => listenRaw(site, (_asked, socket) => void socket.resetAndDestroy()),
+    start: site => listenRaw(site, (_listRequest, socket) => void socket.resetAndDestroy()),
   },
   {
     name: 'reset-in-the-body',
     outcome: 'network',
     start: site =>
-      listenRaw(site, (asked, socket) => {
-        const whole = packet(JSON.stringify(wellAnswer(asked)));
+      listenRaw(site, (listRequest, socket) => {
+        const whole = packet(JSON.stringify(healthyResponse(listRequest)));
         socket.write(whole.subarray(0, whole.length / 2), () => socket.resetAndDestroy());
       }),
   },
@@ -78,7 +78,10 @@ export const connectionServices: readonly HostileService[] = [
     name: 'cut-short-of-its-length',
     outcome: 'network',
     start: site =>
-      listenRaw(site, (asked, socket) => void socket.end(packet(JSON.stringify(wellAnswer(asked))).subarray(0, -9))),
+      listenRaw(
+        site,
+        (listRequest, socket) => void socket.end(packet(JSON.stringify(healthyResponse(listRequest))).subarray(0, -9)),
+      ),
   },
   {
     name: 'cut-between-chunks',
@@ -86,7 +89,7 @@ export const connectionServices: readonly HostileService[] = [
     start: site =>
       listenRaw(
         site,
-        (_asked, socket) =>
+        (_listRequest, socket) =>
           void socket.end('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nd\r\n{"messages":[\r\n'),
       ),
   },
@@ -98,13 +101,13 @@ export const connectionServices: readonly HostileService[] = [
   {
     name: 'hangs-in-the-body',
     outcome: 'timeout',
-    start: site => listenHttp(site, (_asked, response) => void response.writeHead(200).write('{"messages":')),
+    start: site => listenHttp(site, (_listRequest, response) => void response.writeHead(200).write('{"messages":')),
   },
   {
     name: 'drips',
     outcome: 'timeout',
     start: site =>
-      listenHttp(site, (_asked, response) => {
+      listenHttp(site, (_listRequest, response) => {
         response.writeHead(200).write('[');
         const drops = setInterval(() => response.write(' '), 1000);
         response.once('close', () => clearInterval(drops));
@@ -114,14 +117,14 @@ export const connectionServices: readonly HostileService[] = [
     name: 'drips-headers',
     outcome: 'timeout',
     start: site =>
-      listenRaw(site, (_asked, socket) => {
+      listenRaw(site, (_listRequest, socket) => {
         socket.write('HTTP/1.1 200 OK\r\n');
         const drops = setInterval(() => socket.write('x: y\r\n'), 200);
         socket.once('close', () => clearInterval(drops));
       }),
   },
   {
-    name: 'floods-unasked',
+    name: 'floods-without-request',
     outcome: 'invalid_response',
     start: () => listenTcp(socket => flood(socket, Buffer.alloc(65_536, 'x'))),
   },

@@ -14,10 +14,10 @@ export interface FleetThread extends Pick<Fleet, 'accounts' | 'close'> {
   complaints(): Promise<readonly string[]>;
 }
 
-/** What the thread answers: first its accounts, then its complaints, as often as they are asked for. */
+/** Messages of the thread: the accounts first, then the complaints each time they are requested. */
 type Message = { readonly accounts: readonly FleetAccount[] } | { readonly complaints: readonly string[] };
 
-/** Starts services in a thread of their own, so that they never slow down who looks at the agent. */
+/** Starts the services in a worker thread, so that they do not slow down the checks of the agent. */
 export async function startFleetThread(services: readonly HostileService[], seed: number): Promise<FleetThread> {
   const order: Order = { names: services.map(({ name }) => name), seed };
   const worker = new Worker(new URL(import.meta.url), { workerData: order });

@@ -1,14 +1,14 @@
 import { createRandom } from '../../src/emulator/random.ts';
 import { requireProgram } from '../support/prometheus.ts';
 import { createCertificate } from './certificate.ts';
+import { startHealthyService } from './healthy-service.ts';
 import { listenTcp } from './listen.ts';
 import type { HostileService, Running, Site } from './service.ts';
-import { startWellService } from './well-service.ts';
 
-/** In every token, and in nothing that the agent may say. */
+/** Part of every token. It must not occur in any output of the agent. */
 export const CANARY = 'canary-4d2e';
 
-/** An account as the agent's configuration has it. */
+/** An account in the agent's configuration. */
 export interface FleetAccount {
   readonly name: string;
   readonly baseUrl: string;
@@ -19,16 +19,17 @@ export interface FleetAccount {
 
 export interface Fleet {
   readonly accounts: readonly FleetAccount[];
-  /** What the agent did that it must never do, each once. */
+  /** Forbidden actions of the agent, without duplicates. */
   complaints(): readonly string[];
   close(): Promise<void>;
 }
 
-/** Without limit, as far as these tests can tell. */
+/** Effectively unlimited for these tests. */
 const UNLIMITED = { requestsPerSecond: 1000, burst: 1000, requestsPerDay: 1_000_000_000 };
 
-/** Names of accounts whose service is well. */
-export const wellNames = (count: number): string[] => Array.from({ length: count }, (_, index) => `well-${index + 1}`);
+/** Names of `count` accounts with a healthy service. */
+export const healthyNames = (count: number): string[] =>
+  Array.from({ length: count }, (_, index) => `healthy-${index + 1}`);
 
 async function start(
   services: readonly Pick<HostileService, 'name' | 'budget' | 'timeout' | 'start'>[],
@@ -39,7 +40,7 @@ async function start(
   const complaints = new Set<string>();
   const open: Running[] = [];
   const trap = await listenTcp(socket => {
-    complaints.add('the trap: somebody came');
+    complaints.add('the trap received a connection');
     socket.destroy();
   });
   open.push(trap);
@@ -64,7 +65,7 @@ async function start(
   };
 }
 
-/** Those of `services` that need no program that is not here; the others are said to be skipped. */
+/** Omits services that require openssl if it is not installed; `requireProgram` reports that they are skipped. */
 export function startableServices(services: readonly HostileService[]): HostileService[] {
   const hasOpenssl = requireProgram('openssl');
   return services.filter(({ tls }) => hasOpenssl || !tls);
@@ -74,10 +75,10 @@ export function startFleet(services: readonly HostileService[], seed: number): P
   return start(services, seed, services.some(({ tls }) => tls) ? createCertificate() : { key: '', cert: '' });
 }
 
-/** Starts `count` services that are well. */
-export const startWellFleet = (count: number): Promise<Fleet> =>
+/** Starts `count` healthy services. */
+export const startHealthyFleet = (count: number): Promise<Fleet> =>
   start(
-    wellNames(count).map(name => ({ name, start: startWellService })),
+    healthyNames(count).map(name => ({ name, start: startHealthyService })),
     0,
     { key: '', cert: '' },
   );

@@ -1,13 +1,13 @@
 import { createServer, type Server as HttpServer } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net';
-import { type Answer, type Asked, type Running, type Site, toAsked } from './service.ts';
+import { type Answer, type ListRequest, parseRequest, type Running, type Site } from './service.ts';
 
-/** Opens a port on loopback, and closes it with every connection that is left. */
+/** Listens on a loopback port. `close` also destroys open connections. */
 async function open(server: Server, scheme: 'http' | 'https'): Promise<Running> {
   const sockets = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
-    // Being cut off is what happens to a hostile service.
+    // The agent may reset the connection at any time.
     socket.on('error', () => undefined);
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
@@ -29,24 +29,24 @@ function answering(site: Site, answer: Answer, server: HttpServer): HttpServer {
   server.keepAliveTimeout = 60_000;
   return server.on('request', (request, response) => {
     const { method, url, headers } = request;
-    answer(toAsked(site, method, url, headers.authorization), response, request);
+    answer(parseRequest(site, method, url, headers.authorization), response, request);
   });
 }
 
-/** Correct HTTP; what it answers is `answer`'s affair. */
+/** Serves valid HTTP; `answer` writes the response. */
 export const listenHttp = (site: Site, answer: Answer): Promise<Running> =>
   open(answering(site, answer, createServer()), 'http');
 
-/** The same behind TLS, with the certificate of the site. */
+/** Like `listenHttp`, with TLS and the certificate of the site. */
 export const listenHttps = (site: Site, answer: Answer): Promise<Running> =>
   open(answering(site, answer, createHttpsServer(site.certificate) as unknown as HttpServer), 'https');
 
-/** Bare connections. */
+/** Accepts raw TCP connections. */
 export const listenTcp = (connected: (socket: Socket) => void, scheme: 'http' | 'https' = 'http'): Promise<Running> =>
   open(createTcpServer(connected), scheme);
 
-/** Bytes as they are written, one call of `answer` for every request that has been received whole. */
-export function listenRaw(site: Site, answer: (asked: Asked, socket: Socket) => void): Promise<Running> {
+/** Parses requests from raw connections and calls `answer` for each complete one. */
+export function listenRaw(site: Site, answer: (listRequest: ListRequest, socket: Socket) => void): Promise<Running> {
   return listenTcp(socket => {
     let head = '';
     socket.setEncoding('latin1');
@@ -57,20 +57,19 @@ export function listenRaw(site: Site, answer: (asked: Asked, socket: Socket) => 
         head = head.slice(end + 4);
         const [method, target] = line.split(' ');
         const authorization = headers.find(header => /^authorization:/i.test(header));
-        answer(toAsked(site, method, target, authorization?.replace(/^\w+: */, '')), socket);
+        answer(parseRequest(site, method, target, authorization?.replace(/^\w+: */, '')), socket);
       }
     });
   });
 }
 
-/** A whole answer, as bytes on the wire. */
 export function packet(body: string, headers: readonly string[] = [], status = '200 OK'): Buffer {
   const bytes = Buffer.from(body);
   const lines = [`HTTP/1.1 ${status}`, ...headers, `content-length: ${bytes.length}`, '', ''];
   return Buffer.concat([Buffer.from(lines.join('\r\n'), 'latin1'), bytes]);
 }
 
-/** Writes `block` again and again, as fast as it is read, for as long as the connection lives. */
+/** Writes `block` repeatedly, as fast as the peer reads, until the connection closes. */
 export function flood(socket: Socket, block: Buffer): void {
   const more = () => {
     while (!socket.destroyed && socket.writable) if (!socket.write(block)) return;

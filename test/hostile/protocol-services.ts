@@ -1,22 +1,22 @@
+import { HEALTHY, healthyResponse } from './healthy-service.ts';
 import { listenRaw, listenTcp, packet } from './listen.ts';
-import { type Asked, type HostileService, LISTS, type List } from './service.ts';
-import { WELL, wellAnswer } from './well-service.ts';
+import { type HostileService, LISTS, type List, type ListRequest } from './service.ts';
 
-const well = (asked: Asked) => packet(JSON.stringify(wellAnswer(asked)));
+const healthy = (listRequest: ListRequest) => packet(JSON.stringify(healthyResponse(listRequest)));
 const head = (...headers: string[]) => ['HTTP/1.1 200 OK', ...headers, '', ''].join('\r\n');
 
-/** A service that answers every request with the same bytes and says no more. */
-const saying = (name: string, outcome: HostileService['outcome'], bytes: string | Buffer): HostileService => ({
+/** A service that responds to every request with `bytes` and closes the connection. */
+const responding = (name: string, outcome: HostileService['outcome'], bytes: string | Buffer): HostileService => ({
   name,
   outcome,
-  start: site => listenRaw(site, (_asked, socket) => void socket.end(bytes)),
+  start: site => listenRaw(site, (_listRequest, socket) => void socket.end(bytes)),
 });
 
-/** Faults of HTTP itself: framing, headers, statuses that are none, connections kept alive. */
+/** HTTP protocol errors: framing, headers, invalid statuses, persistent connections. */
 export const protocolServices: readonly HostileService[] = [
-  saying('not-http', 'invalid_response', 'SSH-2.0-OpenSSH_9.6\r\n'),
-  saying('one-huge-header', 'invalid_response', `${head(`x: ${'y'.repeat(200_000)}`)}[]`),
-  saying(
+  responding('not-http', 'invalid_response', 'SSH-2.0-OpenSSH_9.6\r\n'),
+  responding('one-huge-header', 'invalid_response', `${head(`x: ${'y'.repeat(200_000)}`)}[]`),
+  responding(
     'many-headers',
     'invalid_response',
     packet(
@@ -24,81 +24,86 @@ export const protocolServices: readonly HostileService[] = [
       Array.from({ length: 5000 }, (_, index) => `x-${index}: y`),
     ),
   ),
-  saying('header-with-nul', 'invalid_response', packet('[]', ['x: \0'])),
-  saying('two-lengths', 'network', packet('[]', ['content-length: 3'])),
-  saying('length-and-chunks', 'invalid_response', packet('2\r\n[]\r\n0\r\n\r\n', ['transfer-encoding: chunked'])),
-  saying('negative-length', 'invalid_response', `${head('content-length: -1')}[]`),
-  saying('length-beyond-numbers', 'network', `${head('content-length: 99999999999999999999999')}[]`),
-  saying('chunk-without-size', 'invalid_response', `${head('transfer-encoding: chunked')}zz\r\n[]\r\n0\r\n\r\n`),
-  saying(
+  responding('header-with-nul', 'invalid_response', packet('[]', ['x: \0'])),
+  responding('two-lengths', 'network', packet('[]', ['content-length: 3'])),
+  responding('length-and-chunks', 'invalid_response', packet('2\r\n[]\r\n0\r\n\r\n', ['transfer-encoding: chunked'])),
+  responding('negative-length', 'invalid_response', `${head('content-length: -1')}[]`),
+  responding('length-beyond-numbers', 'network', `${head('content-length: 99999999999999999999999')}[]`),
+  responding('chunk-without-size', 'invalid_response', `${head('transfer-encoding: chunked')}zz\r\n[]\r\n0\r\n\r\n`),
+  responding(
     'chunk-beyond-numbers',
     'invalid_response',
     `${head('transfer-encoding: chunked')}fffffffffffffffff\r\n[]\r\n0\r\n\r\n`,
   ),
-  saying('says-less-than-it-sends', 'invalid_response', `${head('content-length: 1')}[]`),
-  saying('switches-protocols', 'network', packet('', ['connection: upgrade', 'upgrade: x'], '101 Switching Protocols')),
-  saying('continues', 'network', 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(1000)),
+  responding('says-less-than-it-sends', 'invalid_response', `${head('content-length: 1')}[]`),
+  responding(
+    'switches-protocols',
+    'network',
+    packet('', ['connection: upgrade', 'upgrade: x'], '101 Switching Protocols'),
+  ),
+  responding('continues', 'network', 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(1000)),
   {
     name: 'thousands-of-hints',
     outcome: 'ok',
     start: site =>
-      listenRaw(site, (asked, socket) => {
+      listenRaw(site, (listRequest, socket) => {
         socket.write('HTTP/1.1 103 Early Hints\r\nlink: <x>\r\n\r\n'.repeat(2000));
-        socket.write(well(asked));
+        socket.write(healthy(listRequest));
       }),
   },
   {
-    name: 'hints-for-ever',
+    name: 'endless-hints',
     outcome: 'timeout',
     start: site =>
-      listenRaw(site, (_asked, socket) => {
+      listenRaw(site, (_listRequest, socket) => {
         const hints = setInterval(() => socket.write('HTTP/1.1 102 Processing\r\n\r\n'.repeat(50)), 50);
         socket.once('close', () => clearInterval(hints));
       }),
   },
   {
-    name: 'trailers-for-ever',
+    name: 'endless-trailers',
     outcome: 'invalid_response',
     start: site =>
-      listenRaw(site, (_asked, socket) => {
+      listenRaw(site, (_listRequest, socket) => {
         socket.write(`${head('transfer-encoding: chunked')}2\r\n[]\r\n0\r\n`);
         const trailers = setInterval(() => socket.write('x: y\r\n'.repeat(1000)), 50);
         socket.once('close', () => clearInterval(trailers));
       }),
   },
   {
-    name: 'extension-for-ever',
+    name: 'endless-chunk-extension',
     outcome: 'timeout',
     start: site =>
-      listenRaw(site, (_asked, socket) => {
+      listenRaw(site, (_listRequest, socket) => {
         socket.write(`${head('transfer-encoding: chunked')}2;x=`);
         const extension = setInterval(() => socket.write('y'.repeat(10_000)), 50);
         socket.once('close', () => clearInterval(extension));
       }),
   },
   {
-    // Closing is the only end that HTTP/1.0 knows.
+    // HTTP/1.0 without a length ends the response by closing the connection.
     name: 'http-1-0',
     outcome: 'ok',
     start: site =>
       listenRaw(
         site,
-        (asked, socket) => void socket.end(`HTTP/1.0 200 OK\r\n\r\n${JSON.stringify(wellAnswer(asked))}`),
+        (listRequest, socket) =>
+          void socket.end(`HTTP/1.0 200 OK\r\n\r\n${JSON.stringify(healthyResponse(listRequest))}`),
       ),
   },
   {
-    name: 'answers-twice',
+    name: 'responds-twice',
     outcome: 'ok',
-    shows: { delivery_dlq_messages: WELL.deadLetters },
+    shows: { delivery_dlq_messages: HEALTHY.deadLetters },
     start: site =>
-      listenRaw(site, (asked, socket) => {
-        socket.write(well(asked));
-        socket.write(well({ ...asked, list: other(asked.list) }));
+      listenRaw(site, (listRequest, socket) => {
+        socket.write(healthy(listRequest));
+        socket.write(healthy({ ...listRequest, list: other(listRequest.list) }));
       }),
   },
   {
-    // Nobody can tell that it came too early; the connection is good for one answer.
-    name: 'answers-before-it-is-asked',
+    // The client cannot detect that the response came before the request. The connection serves one response.
+    name: 'responds-before-the-request',
     outcome: 'ok',
     start: () => listenTcp(socket => void socket.write(packet('{"messages":[],"events":[],"flowControls":[]}'))),
   },
@@ -106,15 +111,15 @@ export const protocolServices: readonly HostileService[] = [
     name: 'closes-kept-connections-at-random',
     outcome: 'ok',
     start: site =>
-      listenRaw(site, (asked, socket) => {
+      listenRaw(site, (listRequest, socket) => {
         if (site.random() < 0.1) socket.destroy();
-        else if (site.random() < 0.3) socket.end(well(asked));
-        else socket.write(well(asked));
+        else if (site.random() < 0.3) socket.end(healthy(listRequest));
+        else socket.write(healthy(listRequest));
       }),
   },
 ];
 
-/** The list that is read after this one. */
+/** The list after this one in `LISTS`. */
 function other(list: List): List {
   return LISTS[(LISTS.indexOf(list) + 1) % LISTS.length] as List;
 }

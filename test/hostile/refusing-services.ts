@@ -1,6 +1,6 @@
+import { healthyResponse } from './healthy-service.ts';
 import { listenHttp } from './listen.ts';
 import { type Answer, every, type HostileService, json } from './service.ts';
-import { wellAnswer } from './well-service.ts';
 
 const refusing = (
   name: string,
@@ -13,17 +13,17 @@ const refusing = (
   outcome,
   ...more,
   start: site =>
-    listenHttp(site, (_asked, response) =>
+    listenHttp(site, (_listRequest, response) =>
       response.writeHead(status, headers()).end(`{"error":"no, ${site.token} may not"}`),
     ),
 });
 
-/** A service that sends its callers elsewhere, where nobody may ever come. */
+/** A service that redirects to the trap. */
 const redirecting = (status: number): HostileService => ({
   name: `redirect-${status}`,
   outcome: 'invalid_response',
   start: site =>
-    listenHttp(site, (_asked, response, request) =>
+    listenHttp(site, (_listRequest, response, request) =>
       response
         .writeHead(status, {
           location: site.trap + request.url,
@@ -38,16 +38,15 @@ const redirecting = (status: number): HostileService => ({
 const wait = (headers: () => Readonly<Record<string, string>>, name: string, more: Partial<HostileService> = {}) =>
   refusing(`limit-${name}`, 'rate_limited', 429, headers, more);
 
-/** Milliseconds since the Unix epoch. */
 const inASecond = () => Date.now() + 1000;
 
-/** Wrong for one list, right for the others. */
+/** Uses `answer` for the DLQ and correct responses for the other lists. */
 const onlyFor =
   (answer: Answer): Answer =>
-  (asked, response, request) =>
-    asked.list === 'dlq' ? answer(asked, response, request) : json(response, wellAnswer(asked));
+  (listRequest, response, request) =>
+    listRequest.list === 'dlq' ? answer(listRequest, response, request) : json(response, healthyResponse(listRequest));
 
-/** Services that say no: statuses, redirects, limits. */
+/** Refusals: error statuses, redirects and rate limits. */
 export const refusingServices: readonly HostileService[] = [
   ...[300, 301, 302, 303, 307, 308].map(redirecting),
   refusing('not-modified', 'invalid_response', 304),
@@ -57,12 +56,12 @@ export const refusingServices: readonly HostileService[] = [
   }),
   refusing('forbidden', 'forbidden', 403),
   refusing('not-found', 'not_found', 404),
-  refusing('wants-a-proxy-login', 'refused', 407, () => ({ 'proxy-authenticate': 'Basic' })),
+  refusing('proxy-login-required', 'refused', 407, () => ({ 'proxy-authenticate': 'Basic' })),
   refusing('request-timeout', 'timeout', 408),
   refusing('gone', 'refused', 410),
   refusing('server-error', 'server', 500),
   refusing('unavailable', 'server', 503, () => ({ 'retry-after': '1' })),
-  // Later rounds fail because of the long wait that was asked for.
+  // Later rounds fail because of the requested wait.
   refusing('unavailable-for-years', 'rate_limited', 503, () => ({ 'retry-after': '999999999999999999999' }), {
     counted: 'none',
   }),
@@ -73,7 +72,7 @@ export const refusingServices: readonly HostileService[] = [
     start: site =>
       listenHttp(
         site,
-        onlyFor((_asked, response) => response.writeHead(403).end()),
+        onlyFor((_listRequest, response) => response.writeHead(403).end()),
       ),
   },
   {
@@ -85,11 +84,11 @@ export const refusingServices: readonly HostileService[] = [
         onlyFor(() => undefined),
       ),
   },
-  wait(() => ({}), 'unsaid'),
+  wait(() => ({}), 'unspecified'),
   wait(() => ({ 'retry-after': '1' }), 'in-seconds'),
   wait(() => ({ 'retry-after': new Date(inASecond()).toUTCString() }), 'until-a-date'),
   wait(() => ({ 'retry-after': '86400' }), 'for-a-day', { counted: 'any' }),
-  wait(() => ({ 'retry-after': '-1, soon' }), 'in-riddles'),
+  wait(() => ({ 'retry-after': '-1, soon' }), 'unparsable'),
   wait(() => ({ 'burst-ratelimit-reset': String(Math.ceil(inASecond() / 1000)) }), 'reset-in-seconds'),
   wait(() => ({ 'burst-ratelimit-reset': String(inASecond()) }), 'reset-in-milliseconds'),
   wait(() => ({ 'burst-ratelimit-reset': '1e300' }), 'reset-never', { counted: 'any' }),

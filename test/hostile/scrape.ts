@@ -3,20 +3,19 @@ import { gunzipSync } from 'node:zlib';
 import { atThisLoad } from '../support/eventually.ts';
 import { type ParsedFamily, parseExposition } from '../support/parse-exposition.ts';
 
-/** One whole answer of an HTTP route. */
+/** A complete HTTP response. */
 export interface Reading {
   readonly status: number;
   readonly headers: string;
   readonly text: string;
-  /** Milliseconds from the request to the last byte. */
+  /** Time from the request to the last byte (ms). */
   readonly ms: number;
 }
 
-/** What one scrape showed. */
 export interface Scrape extends Reading {
-  /** The values of all series with these labels, among others; `undefined` for each that are fewer than `least`. */
+  /** Values of all series with at least these labels, padded with `undefined` to `least` entries. */
   values(name: string, labels?: Readonly<Record<string, string>>, least?: number): (number | undefined)[];
-  /** The first of them. */
+  /** The first of `values`. */
   value(name: string, labels?: Readonly<Record<string, string>>): number | undefined;
   readonly families: readonly ParsedFamily[];
 }
@@ -26,7 +25,7 @@ export interface ScrapeKind {
   readonly gzip: boolean;
 }
 
-/** The ways in which Prometheus and others ask. */
+/** Formats and encodings that scrapers request. */
 export const KINDS: readonly ScrapeKind[] = [
   { format: 'text', gzip: false },
   { format: 'openmetrics', gzip: true },
@@ -41,10 +40,10 @@ const ACCEPT = {
 
 const agent = new Agent({ keepAlive: true });
 
-/** Longest wait for an answer, milliseconds. */
+/** Response timeout (ms). */
 const LONGEST_ANSWER_MS = atThisLoad(120_000);
 
-/** GET `url`. Gzip is undone strictly: with its checksum and length. */
+/** Sends a GET request. Decompresses gzip strictly, including its checksum and length. */
 export function read(url: string, headers: Readonly<Record<string, string>> = {}): Promise<Reading> {
   const start = performance.now();
   return new Promise((resolve, reject) => {
@@ -70,14 +69,14 @@ export function read(url: string, headers: Readonly<Record<string, string>> = {}
     });
     request.on('timeout', () => request.destroy(new Error(`no answer within ${LONGEST_ANSWER_MS} ms`)));
     request.on('error', (error: NodeJS.ErrnoException) => {
-      // A kept connection may be closed just as it is used again; Prometheus, too, then asks once more.
+      // The server may close an idle connection just before its reuse. Prometheus also retries then.
       if (request.reusedSocket && error.code === 'ECONNRESET') resolve(read(url, headers));
       else reject(error);
     });
   });
 }
 
-/** Scrapes /metrics of the agent at `url`. Throws when what comes is not exactly what was asked for, or breaks its format anywhere. */
+/** Scrapes /metrics of the agent at `url`. Throws if the response has another encoding or violates its format. */
 export async function scrape(url: string, { format, gzip }: ScrapeKind): Promise<Scrape> {
   const reading = await read(`${url}/metrics`, {
     accept: ACCEPT[format],
@@ -85,7 +84,7 @@ export async function scrape(url: string, { format, gzip }: ScrapeKind): Promise
   });
   if (reading.status !== 200) throw new Error(`status ${reading.status}`);
   if (/"content-encoding","gzip"/i.test(reading.headers) !== gzip)
-    throw new Error('gzip, or not, against what was asked');
+    throw new Error('content encoding differs from the requested one');
   const families = parseExposition(reading.text, format);
   const byName = new Map(families.map(family => [family.name, family]));
   const values: Scrape['values'] = (name, labels = {}, least = 0) => {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Outcome } from '../../src/upstream/errors.ts';
 
-/** The lists that the agent reads, by the name it gives each in metrics. */
+/** Lists that the agent reads, by their names in metrics. */
 export const LISTS = ['dlq', 'events', 'flow_control'] as const;
 export type List = (typeof LISTS)[number];
 
@@ -12,71 +12,70 @@ const PATHS: Readonly<Record<string, List>> = {
   '/v2/flowControl': 'flow_control',
 };
 
-/** What a service gets when it is started. */
+/** Environment of one hostile service. */
 export interface Site {
-  /** The only token that it may ever see. */
+  /** The only token that the service may receive. */
   readonly token: string;
-  /** Where redirects lead: a host that must never be asked for anything. */
+  /** Target of redirects. It must never receive a connection. */
   readonly trap: string;
   readonly certificate: { readonly key: string; readonly cert: string };
-  /** A number from 0 up to 1, the same ones for the same seed. */
+  /** Returns a number in [0, 1); the sequence depends only on the seed. */
   readonly random: () => number;
-  /** Tells of something that the agent must never do. */
+  /** Records a forbidden action of the agent. */
   readonly complain: (what: string) => void;
 }
 
-/** A service that has been started. */
 export interface Running {
   readonly url: string;
   close(): Promise<void>;
 }
 
-/** One request as a service here sees it. */
-export interface Asked {
+/** A parsed request. */
+export interface ListRequest {
   readonly list: List;
   readonly query: URLSearchParams;
 }
 
-/** Answers one request. */
-export type Answer = (asked: Asked, response: ServerResponse, request: IncomingMessage) => void;
+/** Responds to one request. */
+export type Answer = (listRequest: ListRequest, response: ServerResponse, request: IncomingMessage) => void;
 
-/** How a round ends: `ok`, or the `reason` of its failure. `unending`: not within a test. */
+/** Result of a round: `ok` or the `reason` of its failure. `unending` rounds do not end during a test. */
 export type Ending = Outcome | 'unending';
 
-/** One way in which a service can be hostile, broken or strange. */
+/** One kind of hostile, broken or unusual service. */
 export interface HostileService {
-  /** Names its account too. */
+  /** Also the name of the account. */
   readonly name: string;
-  /** How the rounds end that read each list. */
+  /** Result of the rounds of each list. */
   readonly outcome: Ending | Readonly<Record<List, Ending>>;
   /**
-   * Whose requests are counted with that outcome. `each`, the default: those of each list. `any`: of one list at least,
-   * as the others are then not sent. `none`: the answers, or the connections, are sound one by one.
+   * Which lists have requests counted with that outcome. `each` (default): every list. `any`: at least one, because
+   * requests of the others are then not sent. `none`: the individual responses or connections may count as successful.
    */
   readonly counted?: 'each' | 'any' | 'none';
-  /** Values that /metrics shows for its account. */
+  /** Values in /metrics for the account. */
   readonly shows?: Readonly<Record<string, number>>;
-  /** What its account may cost, where it is not asked without limit. */
+  /** Request budget of the account; unlimited by default. */
   readonly budget?: { readonly requestsPerSecond: number; readonly burst: number };
-  /** How long the agent may take over one answer, where that is more than eight seconds. */
+  /** Response timeout if longer than the default of eight seconds. */
   readonly timeout?: string;
-  /** Speaks TLS, with a certificate of nobody's. */
+  /** Serves TLS with an untrusted certificate. */
   readonly tls?: true;
   start(site: Site): Promise<Running>;
 }
 
-/** The same for every list. */
+/** The same value for every list. */
 export const every = <T>(value: T): Readonly<Record<List, T>> => ({ dlq: value, events: value, flow_control: value });
 
-/** What comes in pages ends so; the list of keys, which does not, is well. */
+/** `ending` for the paged lists; the list of flow-control keys has no pages and ends with `ok`. */
 export const paged = <T>(ending: T) => ({ dlq: ending, events: ending, flow_control: 'ok' }) as const;
 
-/** How the rounds end that read each list. */
+/** Result of the rounds of each list. */
 export const endingsOf = ({ outcome }: Pick<HostileService, 'outcome'>): Readonly<Record<List, Ending>> =>
   typeof outcome === 'string' ? every(outcome) : outcome;
 
-/** What is asked; what must never be asked, or not in this way, is told of and answered all the same. */
-export function toAsked(site: Site, method = '', target = '', authorization = ''): Asked {
+/** Parses a request and records a complaint about anything forbidden in it. */
+export function parseRequest(site: Site, method = '', target = '', authorization = ''): ListRequest {
   const url = new URL(target, 'http://service.invalid');
   if (method !== 'GET') site.complain(`method ${method}`);
   if (!(url.pathname in PATHS)) site.complain(`path ${url.pathname}`);

@@ -5,12 +5,12 @@ import { refusingServices } from './refusing-services.ts';
 import type { HostileService } from './service.ts';
 import { sizeServices } from './size-services.ts';
 
-/** The hostile services, with how the agent must report each. */
+/** The hostile services and the expected reports. */
 export const hostileServices: readonly HostileService[] = [
   ...connectionServices,
   ...protocolServices,
   ...answerServices,
   ...refusingServices,
-  // They are about what an answer holds, not about how fast a busy machine takes it.
+  // These test the content of responses, not the speed of a busy machine.
   ...sizeServices.map(service => ({ ...service, timeout: '60s' })),
 ];

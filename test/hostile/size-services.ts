@@ -1,20 +1,20 @@
 import type { ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import { FIELD } from './answer-services.ts';
+import { healthyResponse } from './healthy-service.ts';
 import { listenHttp, listenRaw, packet } from './listen.ts';
 import { every, type HostileService, json, type List, paged } from './service.ts';
-import { wellAnswer } from './well-service.ts';
 
 const MIB = 1024 * 1024;
 const GZIP = { 'content-encoding': 'gzip' };
 
-/** Large answers are few: the account of such a service may cost little, after as much as it takes to read every list. */
+/** Budget of a service with large responses: a low rate, and a burst that can read every list once. */
 const RARE = { requestsPerSecond: 0.1, burst: 8 };
 
-/** What is wrong is what the answer means, so its request may be counted as good. */
+/** Only the meaning of the response is invalid, so its request may count as successful. */
 const ONLY_MEANT = { counted: 'none', budget: { requestsPerSecond: 0.1, burst: 5 } } as const;
 
-/** An answer of so many MiB. */
+/** Sends `mib` MiB of blanks. */
 function sendBlanks(response: ServerResponse, mib: number): void {
   const block = Buffer.alloc(MIB, ' ');
   response.writeHead(200, { 'content-length': String(mib * MIB) });
@@ -22,7 +22,9 @@ function sendBlanks(response: ServerResponse, mib: number): void {
   response.end();
 }
 
-/** A gzip body of `head`, `times` the text `unit`, and `tail`: members one after the other, so a bomb is quickly made. */
+/**
+ * Builds a gzip body of `head`, `unit` repeated `times`, and `tail`. Repeating a compressed member makes bombs fast.
+ */
 function packed(head: string, unit: string, times: number, tail: string): Buffer {
   const inMember = Math.max(1, Math.floor(MIB / unit.length));
   const member = gzipSync(unit.repeat(inMember));
@@ -35,7 +37,7 @@ function packed(head: string, unit: string, times: number, tail: string): Buffer
   ]);
 }
 
-/** A service whose answers are large, and the same for each list. */
+/** A service with one large response per list. */
 const bomb = (
   name: string,
   make: (list: List) => Buffer,
@@ -52,7 +54,7 @@ const bomb = (
   },
 });
 
-/** A service that has these flow-control keys, and else what is right. */
+/** A service with these flow-control keys and otherwise correct responses. */
 const withKeys = (name: string, keys: number, make: () => string): HostileService => ({
   name,
   outcome: 'ok',
@@ -60,8 +62,8 @@ const withKeys = (name: string, keys: number, make: () => string): HostileServic
   shows: { delivery_flow_control_keys: keys },
   start(site) {
     const body = Buffer.from(make());
-    return listenHttp(site, (asked, response) =>
-      asked.list === 'flow_control' ? response.end(body) : json(response, wellAnswer(asked)),
+    return listenHttp(site, (listRequest, response) =>
+      listRequest.list === 'flow_control' ? response.end(body) : json(response, healthyResponse(listRequest)),
     );
   },
 });
@@ -69,7 +71,7 @@ const withKeys = (name: string, keys: number, make: () => string): HostileServic
 const rowsOfKeys = (count: number, key: (index: number) => string) =>
   JSON.stringify(Array.from({ length: count }, (_, index) => ({ flowControlKey: key(index), waitListSize: index })));
 
-/** All that is awkward in a label value, a log line or a page. */
+/** Text that is hard to escape in label values, log lines or pages. */
 const AWKWARD = [
   '\n',
   '"',
@@ -88,22 +90,22 @@ const AWKWARD = [
   '%7B%7D',
   '__proto__',
   '# EOF\n',
-  ' 1\ndelivery_up{account="well-1"} 0\n',
+  ' 1\ndelivery_up{account="healthy-1"} 0\n',
 ];
 
-/** Cursors that never end, each of so many characters. */
+/** Endless pages with cursors of more than `length` characters. */
 const longCursors =
   (length: number): HostileService['start'] =>
   site => {
     let pages = 0;
     const tail = 'x'.repeat(length);
-    return listenRaw(site, (asked, socket) => {
+    return listenRaw(site, (listRequest, socket) => {
       pages += 1;
-      socket.write(packet(JSON.stringify({ [FIELD[asked.list]]: [], cursor: `${pages}-${tail}` })));
+      socket.write(packet(JSON.stringify({ [FIELD[listRequest.list]]: [], cursor: `${pages}-${tail}` })));
     });
   };
 
-/** More in number or size than anyone needs. */
+/** Excessive numbers or sizes of rows, pages and keys. */
 export const sizeServices: readonly HostileService[] = [
   {
     name: 'pages-of-33-mib',
@@ -112,17 +114,17 @@ export const sizeServices: readonly HostileService[] = [
       let inVain = 0;
       let pages = 0;
       const read = new Set<List>();
-      return listenHttp(site, (asked, response) => {
-        const { list, query } = asked;
-        if (list === 'flow_control') json(response, wellAnswer(asked));
+      return listenHttp(site, (listRequest, response) => {
+        const { list, query } = listRequest;
+        if (list === 'flow_control') json(response, healthyResponse(listRequest));
         else if (Number(query.get('count')) <= 12) {
           read.add(list);
           pages += 1;
           json(response, { [FIELD[list]]: [] });
         } else {
           inVain += Number(read.has(list));
-          // One may have been in flight, and the agent tries more rows after 16 pages.
-          if (inVain > 2 + pages / 16) site.complain('pages of a size that had been too large');
+          // One request may have been in flight, and the agent tries more rows after 16 pages.
+          if (inVain > 2 + pages / 16) site.complain('another request for a page size that was too large');
           sendBlanks(response, 33);
         }
       });
@@ -133,8 +135,8 @@ export const sizeServices: readonly HostileService[] = [
     outcome: { ...every('ok' as const), flow_control: 'invalid_response' },
     budget: { requestsPerSecond: 0.2, burst: 16 },
     start: site =>
-      listenHttp(site, (asked, response) =>
-        asked.list === 'flow_control' ? sendBlanks(response, 33) : json(response, wellAnswer(asked)),
+      listenHttp(site, (listRequest, response) =>
+        listRequest.list === 'flow_control' ? sendBlanks(response, 33) : json(response, healthyResponse(listRequest)),
       ),
   },
   {
@@ -143,8 +145,10 @@ export const sizeServices: readonly HostileService[] = [
     budget: RARE,
     start(site) {
       const body = packed('', ' ', 512 * MIB, '');
-      return listenHttp(site, (asked, response) =>
-        asked.list === 'flow_control' ? response.writeHead(200, GZIP).end(body) : json(response, wellAnswer(asked)),
+      return listenHttp(site, (listRequest, response) =>
+        listRequest.list === 'flow_control'
+          ? response.writeHead(200, GZIP).end(body)
+          : json(response, healthyResponse(listRequest)),
       );
     },
   },
@@ -159,10 +163,10 @@ export const sizeServices: readonly HostileService[] = [
     outcome: paged('invalid_response'),
     counted: 'none',
     start: site =>
-      listenHttp(site, (asked, response) => {
-        const count = asked.list === 'flow_control' ? 3 : Number(asked.query.get('count')) * 11;
+      listenHttp(site, (listRequest, response) => {
+        const count = listRequest.list === 'flow_control' ? 3 : Number(listRequest.query.get('count')) * 11;
         json(response, {
-          [FIELD[asked.list]]: Array.from({ length: count }, (_, index) => ({
+          [FIELD[listRequest.list]]: Array.from({ length: count }, (_, index) => ({
             dlqId: `${index}-0`,
             flowControlKey: `k${index}`,
           })),
@@ -177,7 +181,7 @@ export const sizeServices: readonly HostileService[] = [
     outcome: 'invalid_response',
     budget: RARE,
     start: site =>
-      listenRaw(site, (_asked, socket) => {
+      listenRaw(site, (_listRequest, socket) => {
         socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n');
         socket.write('1\r\n \r\n'.repeat(300_000));
         socket.write('0\r\n\r\n');
@@ -191,17 +195,17 @@ export const sizeServices: readonly HostileService[] = [
     start: longCursors(16_384),
   },
   {
-    // Each reading brings messages that nobody has heard of and that will never end.
-    name: 'lives-without-end',
+    // Each read adds new messages that never reach a final state.
+    name: 'endless-lifecycles',
     outcome: 'ok',
     budget: { requestsPerSecond: 5, burst: 20 },
     start(site) {
       let messages = 0;
-      return listenHttp(site, (asked, response) => {
-        if (asked.list !== 'events') return json(response, wellAnswer(asked));
-        const time = Number(asked.query.get('toDate'));
+      return listenHttp(site, (listRequest, response) => {
+        if (listRequest.list !== 'events') return json(response, healthyResponse(listRequest));
+        const time = Number(listRequest.query.get('toDate'));
         const events = Array.from({ length: 1000 }, () => ({ messageId: `msg_${messages++}`, state: 'CREATED', time }));
-        const pages = Number(asked.query.get('cursor') ?? 1);
+        const pages = Number(listRequest.query.get('cursor') ?? 1);
         json(response, { events, ...(pages < 10 ? { cursor: pages + 1 } : {}) });
       });
     },
@@ -227,17 +231,17 @@ export const sizeServices: readonly HostileService[] = [
     rowsOfKeys(100_000, index => `${AWKWARD[index % AWKWARD.length]}${index}`),
   ),
   withKeys(
-    'keys-that-become-one',
+    'colliding-keys',
     2,
-    // Lone surrogates are one and the same character once they are written as UTF-8.
+    // All lone surrogates become the same character in UTF-8.
     () => rowsOfKeys(2000, index => `k${String.fromCharCode(0xd800 + (index % 1024))}${index < 1024 ? '' : '!'}`),
   ),
-  withKeys('the-name-of-the-rest', 3, () => rowsOfKeys(3, index => ['__other__', '', 'constructor'][index] as string)),
+  withKeys('reserved-key-names', 3, () => rowsOfKeys(3, index => ['__other__', '', 'constructor'][index] as string)),
 ];
 
 /**
- * Small on the wire and within every bound on bytes, but each of these alone costs more than all others together:
- * seconds to minutes in which nothing else runs, and gigabytes. They are started only by name.
+ * Small on the wire and within every byte limit, but each of these costs more than all others together: seconds to
+ * minutes of blocking and gigabytes of memory. They only run if selected by name.
  */
 export const severeServices: readonly HostileService[] = [
   bomb(
@@ -253,7 +257,7 @@ export const severeServices: readonly HostileService[] = [
     start(site) {
       const names = Array.from({ length: 1_000_000 }, (_, index) => `"${index.toString(36)}":0`);
       const body = gzipSync(`{"messages":[],"events":[],"flowControls":[],${names}}`);
-      return listenHttp(site, (_asked, response) => response.writeHead(200, GZIP).end(body));
+      return listenHttp(site, (_listRequest, response) => response.writeHead(200, GZIP).end(body));
     },
   },
   {

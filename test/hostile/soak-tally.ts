@@ -3,25 +3,25 @@ import type { Scrape } from './scrape.ts';
 
 const MIB = 1024 * 1024;
 
-/** What one minute of the soak showed. Memory in bytes. */
+/** Measurements of one minute. Memory in bytes. */
 interface Minute {
   readonly rss: number[];
   readonly ms: number[];
-  /** The least heap in use: what is left after a collection, or near it. */
+  /** The lowest heap usage, approximately the heap after a collection. */
   heapFloor: number;
 }
 
 export interface Tally {
   scraped(scrape: Scrape, rss: number): void;
-  /** Counts one more of what must not be, and remembers when it was first seen. */
+  /** Counts a violation and stores when it was first detected. */
   violated(kind: string, what: string): void;
-  /** A line on the last whole minute, when another has ended since the last call. */
+  /** Returns a line about the last complete minute, or undefined if no minute ended since the previous call. */
   minute(): string | undefined;
   readonly violations: number;
   table(): string;
 }
 
-/** Resident memory of a process, in bytes. */
+/** Resident memory of a process (bytes). */
 export function rssOf(pid: number): number {
   return Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? Number.NaN) * 1024;
 }
@@ -29,18 +29,18 @@ export function rssOf(pid: number): number {
 const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
 const inMib = (bytes: number) => `${Math.round(bytes / MIB)} MiB`;
 
-/** The value that a share of all does not exceed (nearest rank). */
+/** Returns the percentile `share` of the values (nearest rank). */
 export function rank(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;
 }
 
-/** The later half of the minutes may use this share more than the earlier one. */
+/** Maximum growth of the second half of the minutes relative to the first half. */
 const TOLERATED_GROWTH = 0.15;
 
 /**
- * How much the mean of the later half of `values` exceeds that of the earlier. Their first third is left out, as what is
- * bounded takes its time to be full; undefined when too few are left.
+ * Growth of the mean from the first to the second half of `values`. Ignores the first third, while bounded caches fill
+ * up. Undefined if fewer than four values remain.
  */
 export function growth(values: readonly number[]): number | undefined {
   const settled = values.slice(Math.ceil(values.length / 3));
@@ -59,17 +59,20 @@ export function createTally(): Tally {
   const all = (pick: (minute: Minute) => readonly number[]) => minutes.flatMap(pick);
 
   function requests(): string[][] {
-    const sums = new Map<string, { well: number; hostile: number }>();
+    const sums = new Map<string, { healthy: number; hostile: number }>();
     for (const { labels, value } of last?.families.find(({ name }) => name.startsWith('delivery_watch_api_requests'))
       ?.samples ?? []) {
-      const sum = sums.get(labels.outcome ?? '') ?? { well: 0, hostile: 0 };
-      sum[labels.account?.startsWith('well-') ? 'well' : 'hostile'] += value;
+      const sum = sums.get(labels.outcome ?? '') ?? { healthy: 0, hostile: 0 };
+      sum[labels.account?.startsWith('healthy-') ? 'healthy' : 'hostile'] += value;
       sums.set(labels.outcome ?? '', sum);
     }
-    return [...sums].map(([outcome, { well, hostile }]) => [`requests ${outcome}`, `hostile ${hostile}, well ${well}`]);
+    return [...sums].map(([outcome, { healthy, hostile }]) => [
+      `requests ${outcome}`,
+      `hostile ${hostile}, healthy ${healthy}`,
+    ]);
   }
 
-  /** The last minute may be a few scrapes only. */
+  /** Excludes the last minute, which may be incomplete. */
   const risen = () => growth(minutes.slice(0, -1).map(({ rss }) => mean(rss)));
 
   function flatness(): string {
@@ -122,7 +125,7 @@ export function createTally(): Tally {
           `VIOLATED ${kind}`,
           `${count} times, first after ${at.toFixed(0)} s: ${first}`,
         ]),
-        ['verdict', this.violations === 0 ? 'nothing violated' : 'VIOLATED'],
+        ['verdict', this.violations === 0 ? 'no violations' : 'VIOLATED'],
       ];
       const width = Math.max(...rows.map(([name = '']) => name.length));
       return rows.map(([name = '', value = '']) => `${name.padEnd(width)}  ${value}\n`).join('');

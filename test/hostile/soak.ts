@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { type AgentProcess, startAgentProcess } from './agent.ts';
-import { CANARY, startableServices, startWellFleet, wellNames } from './fleet.ts';
+import { bugsOf, createHealthyWatch, missingOf, type Status } from './checks.ts';
+import { CANARY, healthyNames, startableServices, startHealthyFleet } from './fleet.ts';
 import { startFleetThread } from './fleet-thread.ts';
-import { bugsOf, createWellWatch, missingOf, type Status } from './judge.ts';
 import { KINDS, read, scrape } from './scrape.ts';
 import { hostileServices } from './services.ts';
 import { severeServices } from './size-services.ts';
@@ -12,21 +12,21 @@ import { createTally, rssOf, type Tally } from './soak-tally.ts';
 
 const USAGE = `node test/hostile/soak.ts [--minutes 10] [--seed 1] [--only NAME,NAME] [--list]
 
-Runs the real agent against every hostile service and some that are well, looks at it four times a second, and
-says what broke. Exit 0: nothing; 1: something; 2: bad usage.
+Runs the real agent against every hostile service and some healthy ones, checks it four times a second and prints
+the violations. Exit 0: none; 1: violations; 2: bad usage.
 `;
 
-const WELL = 5;
-/** Milliseconds between two looks. */
+const HEALTHY = 5;
+/** Interval between two checks (ms). */
 const EVERY = 250;
-/** Milliseconds in which every well account must have been read for the first time. */
+/** Time limit for the first complete read of every healthy account (ms). */
 const FIRST_READ = 30_000;
-/** Milliseconds in which the agent must end when it is told to. */
+/** Time limit for the shutdown of the agent (ms). */
 const END = 10_000;
 
-const say = (text: string) => void process.stdout.write(text);
+const print = (text: string) => void process.stdout.write(text);
 
-/** What a command line asks for. Throws with what is wrong with it. */
+/** Parses the command line. Throws an error that describes the first problem. */
 export function soakSettings(args: readonly string[]) {
   const { values } = parseArgs({
     args: [...args],
@@ -52,33 +52,33 @@ export function soakSettings(args: readonly string[]) {
   };
 }
 
-/** Looks at the agent until `deadline`, or until it is stopped or ends. */
+/** Checks the agent until `deadline`, or until the soak stops or the agent exits. */
 async function watch(agent: AgentProcess, tally: Tally, deadline: number, isStopped: () => boolean): Promise<void> {
   let ended = false;
   void agent.ended.then(() => {
     ended = true;
   });
-  const well = createWellWatch(wellNames(WELL), FIRST_READ);
-  for (let looks = 0; performance.now() < deadline && !isStopped(); looks += 1) {
+  const healthy = createHealthyWatch(healthyNames(HEALTHY), FIRST_READ);
+  for (let checks = 0; performance.now() < deadline && !isStopped(); checks += 1) {
     const next = performance.now() + EVERY;
     try {
-      const shown = await scrape(agent.url, KINDS[looks % KINDS.length] as (typeof KINDS)[number]);
+      const shown = await scrape(agent.url, KINDS[checks % KINDS.length] as (typeof KINDS)[number]);
       tally.scraped(shown, rssOf(agent.pid));
       if (shown.text.includes(CANARY)) tally.violated('secrecy', 'a token on /metrics');
       for (const bug of bugsOf(shown)) tally.violated('bug', bug);
-      for (const fault of well.faults(shown)) tally.violated(`well account: ${fault.replace(/ .*/, '')}`, fault);
+      for (const fault of healthy.faults(shown)) tally.violated(`healthy account: ${fault.replace(/ .*/, '')}`, fault);
     } catch (error) {
       if (isStopped()) return;
       if (ended) return tally.violated('agent', `ended with ${await agent.ended}: ${agent.stderr().slice(-2000)}`);
       tally.violated('scrape', String(error));
     }
     const line = tally.minute();
-    if (line !== undefined) say(`${line}\n`);
+    if (line !== undefined) print(`${line}\n`);
     await sleep(Math.max(0, next - performance.now()));
   }
 }
 
-/** The last look: every service reported as it must be, nothing said that is secret, an end in time. */
+/** Final check: every service is reported as specified, no secret is exposed, and the agent exits in time. */
 async function conclude(agent: AgentProcess, tally: Tally, services: typeof hostileServices): Promise<void> {
   const status = await read(`${agent.url}/api/v1/status`);
   const shown = await scrape(agent.url, { format: 'text', gzip: false });
@@ -90,9 +90,9 @@ async function conclude(agent: AgentProcess, tally: Tally, services: typeof host
   agent.kill('SIGTERM');
   const end = await Promise.race([agent.ended, sleep(END, `not ended within ${END} ms`, { ref: false })]);
   if (end !== 0) tally.violated('end', String(end));
-  const said = agent.stdout() + agent.stderr();
-  if (said.includes(CANARY)) tally.violated('secrecy', 'a token in the log');
-  const bug = said.split('\n').find(line => line.includes('"msg":"bug"'));
+  const output = agent.stdout() + agent.stderr();
+  if (output.includes(CANARY)) tally.violated('secrecy', 'a token in the log');
+  const bug = output.split('\n').find(line => line.includes('"msg":"bug"'));
   if (bug !== undefined) tally.violated('bug', bug);
 }
 
@@ -103,23 +103,24 @@ async function soak({ minutes, seed, services }: ReturnType<typeof soakSettings>
   };
   process.once('SIGINT', stop).once('SIGTERM', stop);
   const hostile = await startFleetThread(services, seed);
-  const well = await startWellFleet(WELL);
-  const agent = await startAgentProcess([...hostile.accounts, ...well.accounts], 5);
-  say(
-    `${hostile.accounts.length} hostile services, ${WELL} well; ${minutes} minutes, seed ${seed}, agent ${agent.pid}\n`,
+  const healthy = await startHealthyFleet(HEALTHY);
+  const agent = await startAgentProcess([...hostile.accounts, ...healthy.accounts], 5);
+  print(
+    `${hostile.accounts.length} hostile services, ${HEALTHY} healthy; ${minutes} minutes, seed ${seed}, agent ${agent.pid}\n`,
   );
   const tally = createTally();
   try {
     await watch(agent, tally, performance.now() + minutes * 60_000, () => stopped);
-    // What stops this from a terminal stops the agent, too.
-    if (!stopped) await conclude(agent, tally, services).catch(error => tally.violated('last look', String(error)));
-    for (const complaint of [...(await hostile.complaints()), ...well.complaints()]) tally.violated('asked', complaint);
+    // A SIGINT from the terminal also stops the agent.
+    if (!stopped) await conclude(agent, tally, services).catch(error => tally.violated('last check', String(error)));
+    for (const complaint of [...(await hostile.complaints()), ...healthy.complaints()])
+      tally.violated('request', complaint);
   } finally {
     await agent.close();
     await hostile.close();
-    await well.close();
+    await healthy.close();
   }
-  say(`${stopped ? 'stopped early\n' : ''}${tally.table()}`);
+  print(`${stopped ? 'stopped early\n' : ''}${tally.table()}`);
   return tally.violations === 0 ? 0 : 1;
 }
 
@@ -132,7 +133,7 @@ if (import.meta.main) {
     process.stderr.write(`${(error as Error).message}\n\n${USAGE}`);
     process.exitCode = 2;
   }
-  if (chosen?.list) say(chosen.services.map(({ name }) => `${name}\n`).join(''));
+  if (chosen?.list) print(chosen.services.map(({ name }) => `${name}\n`).join(''));
   else if (chosen) process.exitCode = await soak(chosen);
   if (process.stdout.writableNeedDrain) await once(process.stdout, 'drain');
 }

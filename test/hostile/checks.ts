@@ -1,8 +1,8 @@
+import { HEALTHY } from './healthy-service.ts';
 import type { Scrape } from './scrape.ts';
 import { endingsOf, type HostileService, LISTS } from './service.ts';
-import { WELL } from './well-service.ts';
 
-/** The part of GET /api/v1/status that is looked at. */
+/** The checked part of GET /api/v1/status. */
 export interface Status {
   readonly accounts: readonly {
     readonly account: string;
@@ -13,8 +13,8 @@ export interface Status {
   }[];
 }
 
-/** What is wrong with an account whose service is well; empty when nothing is. */
-export function faultsOfWell(scrape: Scrape, account: string): string[] {
+/** Returns the errors in the metrics of a healthy account. */
+export function errorsOfHealthy(scrape: Scrape, account: string): string[] {
   const faults: string[] = [];
   const expect = (name: string, wanted: readonly number[], labels: Readonly<Record<string, string>> = {}) => {
     for (const value of scrape.values(name, { account, ...labels }, 1)) {
@@ -28,37 +28,37 @@ export function faultsOfWell(scrape: Scrape, account: string): string[] {
   expect('delivery_token_rejected', [0]);
   for (const collector of LISTS) expect('delivery_collector_data_stale', [0], { collector });
   for (const collector of LISTS) expect('delivery_rows_rejected_total', [0], { collector });
-  expect('delivery_dlq_messages', [WELL.deadLetters]);
-  expect('delivery_dlq_oldest_message_timestamp_seconds', [WELL.oldest]);
-  expect('delivery_dlq_newest_message_timestamp_seconds', [WELL.newest]);
-  expect('delivery_flow_control_keys', [Object.keys(WELL.waiting).length]);
-  for (const [key, size] of Object.entries(WELL.waiting)) {
+  expect('delivery_dlq_messages', [HEALTHY.deadLetters]);
+  expect('delivery_dlq_oldest_message_timestamp_seconds', [HEALTHY.oldest]);
+  expect('delivery_dlq_newest_message_timestamp_seconds', [HEALTHY.newest]);
+  expect('delivery_flow_control_keys', [Object.keys(HEALTHY.waiting).length]);
+  for (const [key, size] of Object.entries(HEALTHY.waiting)) {
     expect('delivery_flow_control_waitlist_size', [size], { flow_control_key: key });
   }
-  // Both ends of the window may fall on an event.
-  for (const [state, count] of Object.entries(WELL.events))
+  // Both limits of the window may coincide with an event.
+  for (const [state, count] of Object.entries(HEALTHY.events))
     expect('delivery_events_recent', [count, count + 1], { state });
   for (const what of ['gaps', 'late', 'duplicates']) expect(`delivery_event_log_${what}_total`, [0]);
   return faults;
 }
 
-/** Events counted so far less the time of the newest, both in seconds: as there is one a second, it never changes. */
+/** Counted events minus the time of the newest event (s). Constant, because one event is added per second. */
 function eventsAhead(scrape: Scrape, account: string): number {
   const counted = scrape.values('delivery_events_total', { account });
   const newest = scrape.value('delivery_event_log_newest_timestamp_seconds', { account }) ?? Number.NaN;
   return counted.reduce<number>((sum, value) => sum + (value ?? Number.NaN), 0) - newest;
 }
 
-export interface WellWatch {
-  /** Accounts that have not been right yet. */
+export interface HealthyWatch {
+  /** Accounts that were never correct so far. */
   readonly awaited: ReadonlySet<string>;
-  /** What is wrong with accounts that have been right before, or have had `patience` to become so. */
+  /** Returns errors of accounts that were correct before, and of the others once `timeout` has passed. */
   faults(scrape: Scrape): string[];
 }
 
-/** Looks at the same accounts scrape by scrape. `patience` in milliseconds, from now on. */
-export function createWellWatch(accounts: readonly string[], patience: number): WellWatch {
-  const deadline = performance.now() + patience;
+/** Checks the accounts in each scrape. `timeout` (ms) starts at this call. */
+export function createHealthyWatch(accounts: readonly string[], timeout: number): HealthyWatch {
+  const deadline = performance.now() + timeout;
   const awaited = new Set(accounts);
   const ahead = new Map<string, number>();
   return {
@@ -66,7 +66,7 @@ export function createWellWatch(accounts: readonly string[], patience: number): 
     faults(scrape) {
       const found: string[] = [];
       for (const account of accounts) {
-        const faults = faultsOfWell(scrape, account);
+        const faults = errorsOfHealthy(scrape, account);
         if (awaited.has(account) && faults.length > 0 && performance.now() < deadline) continue;
         if (faults.length === 0) awaited.delete(account);
         found.push(...faults);
@@ -80,7 +80,7 @@ export function createWellWatch(accounts: readonly string[], patience: number): 
   };
 }
 
-/** Requests that ended as a bug of the agent. */
+/** Requests with the outcome `bug`. */
 export function bugsOf(scrape: Scrape): string[] {
   const counted = scrape.families.filter(({ name }) => /^delivery_watch_api_requests(_total)?$/.test(name));
   return counted
@@ -89,7 +89,7 @@ export function bugsOf(scrape: Scrape): string[] {
     .map(({ labels }) => `${labels.account}: a bug at ${labels.endpoint}`);
 }
 
-/** What of a hostile service has not been reported yet as it must be; empty when all has. */
+/** Returns the expected reports of a hostile service that are still missing. */
 export function missingOf(service: HostileService, scrape: Scrape, status: Status): string[] {
   const { name: account, counted = 'each', shows = {} } = service;
   const missing: string[] = [];
@@ -102,7 +102,7 @@ export function missingOf(service: HostileService, scrape: Scrape, status: Statu
       .find(each => each.account === account)
       ?.collectors.find(({ collector }) => collector === list)?.rounds;
     const ends = rounds?.map(({ success, failure }) => failure?.reason ?? (success ? 'ok' : 'unending')) ?? [];
-    // What takes for ever is given up at last.
+    // The agent eventually aborts an unending read as invalid.
     const isEnd = ends.includes(ending) || (ending === 'unending' && ends.includes('invalid_response'));
     if (!isEnd) missing.push(`${list} ends with ${ends}, not ${ending}`);
     if (counted === 'each' && requests(list, ending) === 0)

@@ -1,15 +1,18 @@
 import { listenHttp } from './listen.ts';
-import { type Asked, json, type Running, type Site } from './service.ts';
+import { json, type ListRequest, type Running, type Site } from './service.ts';
 
-/** Creation times of the dead letters, milliseconds since the Unix epoch: one each second. */
+/** Creation time of the first dead letter (ms). The others follow at intervals of one second. */
 const FIRST = Date.UTC(2025, 5, 15);
 const DEAD_LETTERS = 250;
 
-/** One event a second, for ever: any whole minute holds the same numbers, whoever asks and when. A message is three of them. */
+/**
+ * States of consecutive events, one per second, so that every complete minute has the same counts. Each message has
+ * three.
+ */
 const STATES = ['CREATED', 'ACTIVE', 'DELIVERED', 'CREATED', 'ACTIVE', 'FAILED'];
 
-/** What the agent shall show of a service that answers as these functions do. */
-export const WELL = {
+/** Expected metrics of a service that responds as these functions do. */
+export const HEALTHY = {
   window: 60,
   deadLetters: DEAD_LETTERS,
   oldest: FIRST / 1000,
@@ -20,30 +23,30 @@ export const WELL = {
 
 const LONGEST_PAGE = 100;
 
-/** One page of `total` rows, by number from `cursor` on. */
-function page(list: string, { query }: Asked, total: number, row: (index: number) => object): object {
+/** Returns the page of `total` rows that starts at `cursor`. */
+function page(list: string, { query }: ListRequest, total: number, row: (index: number) => object): object {
   const start = Number(query.get('cursor') ?? 0);
   const end = Math.min(total, start + Math.min(LONGEST_PAGE, Number(query.get('count') ?? LONGEST_PAGE)));
   const rows = Array.from({ length: Math.max(0, end - start) }, (_, index) => row(start + index));
   return { [list]: rows, ...(end < total ? { cursor: String(end) } : {}) };
 }
 
-/** The right answer to anything that is asked. */
-export function wellAnswer(asked: Asked): object {
-  const from = Number(asked.query.get('fromDate') ?? 0);
-  const to = Number(asked.query.get('toDate') ?? Date.now());
-  if (asked.list === 'flow_control') {
+/** Returns the correct response to any request. */
+export function healthyResponse(listRequest: ListRequest): object {
+  const from = Number(listRequest.query.get('fromDate') ?? 0);
+  const to = Number(listRequest.query.get('toDate') ?? Date.now());
+  if (listRequest.list === 'flow_control') {
     return {
-      flowControls: Object.entries(WELL.waiting).map(([flowControlKey, waitListSize]) => ({
+      flowControls: Object.entries(HEALTHY.waiting).map(([flowControlKey, waitListSize]) => ({
         flowControlKey,
         waitListSize,
         parallelismMax: 10,
       })),
     };
   }
-  if (asked.list === 'events') {
+  if (listRequest.list === 'events') {
     const first = Math.ceil(from / 1000);
-    return page('events', asked, Math.max(0, Math.floor(to / 1000) - first + 1), index => ({
+    return page('events', listRequest, Math.max(0, Math.floor(to / 1000) - first + 1), index => ({
       messageId: `msg_${Math.floor((first + index) / 3)}`,
       state: STATES[(first + index) % STATES.length],
       time: (first + index) * 1000,
@@ -53,7 +56,7 @@ export function wellAnswer(asked: Asked): object {
   const letters = Array.from({ length: DEAD_LETTERS }, (_, index) => FIRST + index * 1000).filter(
     time => time >= from && time <= to,
   );
-  return page('messages', asked, letters.length, index => ({
+  return page('messages', listRequest, letters.length, index => ({
     dlqId: `${letters[index]}-0`,
     messageId: `msg_${letters[index]}`,
     createdAt: letters[index],
@@ -63,6 +66,6 @@ export function wellAnswer(asked: Asked): object {
   }));
 }
 
-/** A service with nothing wrong. */
-export const startWellService = (site: Site): Promise<Running> =>
-  listenHttp(site, (asked, response) => json(response, wellAnswer(asked)));
+/** Starts a service without errors. */
+export const startHealthyService = (site: Site): Promise<Running> =>
+  listenHttp(site, (listRequest, response) => json(response, healthyResponse(listRequest)));
