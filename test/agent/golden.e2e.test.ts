@@ -6,7 +6,7 @@ import { newFolder } from '../support/folder.ts';
 import { requireProgram } from '../support/prometheus.ts';
 
 /** The golden file is what `alerting.test.ts` finds to be written. */
-const RULES = 'test/agent/golden/alert-rules.yaml';
+const RULES = 'test/rules/golden/alert-rules.yaml';
 
 describe.skipIf(!requireProgram('promtool'))('the rules that the agent prints', () => {
   it('are good ones, of every kind', () => {
