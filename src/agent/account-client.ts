@@ -7,14 +7,13 @@ import type { Log } from '../kit/log.ts';
 import type { Tracer } from '../kit/tracer.ts';
 import { type AccountMeter, createAccountMeter, knownRequests } from '../metrics/own.ts';
 import type { Holding } from '../replicas/holding.ts';
-import type { Priority, Reader, Writer } from '../upstream/api.ts';
 import { type Budget, createBudget } from '../upstream/budget.ts';
 import { ENDPOINTS } from '../upstream/call.ts';
 import { createClient } from '../upstream/client.ts';
 import type { Dispatchers } from '../upstream/dispatchers.ts';
 import { OUTCOMES, UpstreamError } from '../upstream/errors.ts';
 import { addressesOf } from '../upstream/options.ts';
-import { createServiceClock, type ServiceClock } from '../upstream/service-clock.ts';
+import { createServiceClock } from '../upstream/service-clock.ts';
 import { tokenSource } from '../upstream/token.ts';
 import { createWriter } from '../upstream/writer.ts';
 import type { LastKnown } from './account-rows.ts';
@@ -33,31 +32,16 @@ export interface ClientDeps {
   readonly tracer: Tracer;
   /** Secrets that error texts of the service must not show. */
   readonly secrets: Pick<SecretValues, 'of'>;
-  /** Undefined where no other process may have the account. */
+  /** Undefined if no other process may hold the account. */
   readonly holding?: Pick<Holding, 'remaining' | 'confirm'> | undefined;
 }
 
-/** What an account's requests are sent through, paid from and counted by. */
-export interface AccountClient extends Pick<AccountMeter, 'spent'> {
-  readonly budget: Budget;
-  readonly meter: AccountMeter;
-  /** Names the service's hosts in each line. */
-  readonly log: Log;
-  /** Reads, on the account's budget. */
-  at(priority: Priority): Reader;
-  /** Cancels, on the same budget, with the token for acting. Only for auto-cancel, which keeps a journal. */
-  createWriter(): Writer;
-  /** The service's last conclusive answer, also to an earlier process; undefined before the first. */
-  isTokenRejected(): boolean | undefined;
-  /** Whether the service has taken or refused the token since this process began. */
-  isTokenKnown(): boolean;
-  /** Difference between the wall clock and the service's clock (ms), or undefined if it is unknown. */
-  readonly clockSkew: ServiceClock['skew'];
-}
+/** Sends the requests of an account, within its budget, and counts them. */
+export type AccountClient = ReturnType<typeof createAccountClient>;
 
 /**
- * Nothing is sent for an account while another replica may have it: after a pause of this process, or while it can't reach the
- * database, each request first asks whose the account is. It is the last thing before a request, which may wait long for its turn.
+ * Sends nothing for an account that another replica may hold: after a pause of this process, or while the database is unavailable,
+ * each request verifies the lease first. This is the last step before a request, after its wait for the budget.
  */
 function whileHeld(budget: Budget, account: string, holding: ClientDeps['holding']): Budget {
   if (!holding) return budget;
@@ -74,13 +58,13 @@ function whileHeld(budget: Budget, account: string, holding: ClientDeps['holding
   };
 }
 
-/** `before`: what an earlier process left; `counted`: what this one has counted of the account, under other settings. */
+/** `before`: stored by an earlier process; `counted`: counters of the same account under other settings. */
 export function createAccountClient(
   settings: AccountSettings,
   before: LastKnown,
   counted: AccountMeter | undefined,
   { env, dispatchers, requestSeconds, clock, random, log: agentLog, tracer, secrets, holding }: ClientDeps,
-): AccountClient {
+) {
   const { name, token, actionToken, paths, upstream, collect } = settings;
   const collectors = [...enabledRounds(collect).keys()];
   const meter = createAccountMeter({ ...KNOWN, collectors }, clock.now, counted);
@@ -121,11 +105,17 @@ export function createAccountClient(
   return {
     budget,
     meter,
+    /** Names the service's hosts in each line. */
     log,
+    /** Returns a reader on the account's budget. */
     at: client.at,
+    /** Creates a writer on the same budget, with the token for acting. Only for auto-cancel, which keeps a journal. */
     createWriter: () => createWriter({ ...common, token: tokenSource(actionToken ?? token, env), meter: timed }),
+    /** The service's last conclusive answer, also to an earlier process; undefined before the first. */
     isTokenRejected: () => tokenRejected,
+    /** Whether the service has accepted or rejected the token since this process began. */
     isTokenKnown: () => isTokenKnown,
+    /** Difference between the wall clock and the service's clock (ms), or undefined if it is unknown. */
     clockSkew: serviceClock.skew,
     spent: meter.spent,
   };

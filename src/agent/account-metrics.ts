@@ -9,18 +9,16 @@ import type { AccountClient, AccountSettings } from './account-client.ts';
 
 const one = (value: number | undefined): readonly Sample[] => (value === undefined ? [] : [{ labels: {}, value }]);
 
-/** The agent's own numbers of an account: freshness of its data, and what reading it costs. */
-export function createAccountSource({
-  settings,
-  client: { budget, meter, isTokenRejected },
-  status,
-  plan,
-}: {
+interface SourceDeps {
   readonly settings: AccountSettings;
   readonly client: Pick<AccountClient, 'budget' | 'meter' | 'isTokenRejected'>;
   readonly status: () => AccountStatus;
   readonly plan: () => PlanFacts | undefined;
-}): Source {
+}
+
+/** The agent's own numbers of an account: freshness of its data, and the cost of reading it. */
+export function createAccountSource({ settings, client, status, plan }: SourceDeps): Source {
+  const { budget, meter, isTokenRejected } = client;
   const { name, objectives, budget: limits } = settings;
   return {
     account: name,

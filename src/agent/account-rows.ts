@@ -8,22 +8,14 @@ import type { StoredProblems } from '../status/problem-log.ts';
 import type { Store } from '../store/store.ts';
 import type { Spent } from '../upstream/budget.ts';
 
-/** What an account leaves to the next process, beside the rows of its collectors. */
+/** Stored state of an account, except the rows of its collectors. */
 export interface LastKnown {
-  /** Of the day's budget. */
   readonly spent?: Spent | undefined;
   /** By collector. */
   readonly freshness?: Readonly<Record<string, StoredRounds>> | undefined;
-  /** By the service's last conclusive answer. */
+  /** The service's last conclusive answer. */
   readonly tokenRejected?: boolean | undefined;
-  /** Since when what is wrong is. */
   readonly problems?: StoredProblems | undefined;
-}
-
-export interface AccountRows {
-  readonly before: LastKnown;
-  /** Commits what differs from what is stored, and `more` rows with it. Rejects with StoreError. */
-  save(known: LastKnown, more?: readonly Change[]): Promise<void>;
 }
 
 const KEYS: Readonly<Record<keyof LastKnown, string>> = {
@@ -34,21 +26,17 @@ const KEYS: Readonly<Record<keyof LastKnown, string>> = {
 };
 
 /** Rejects with StoreError. */
-export async function openAccountRows(store: Store, account: string): Promise<AccountRows> {
+export async function openAccountRows(store: Store, account: string) {
   const stored = new Map([...(await store.scan(account, 'budget/')), ...(await store.scan(account, 'account-state/'))]);
   const names = Object.keys(KEYS) as (keyof LastKnown)[];
-  const read = (name: keyof LastKnown) => {
+  const values = names.map(name => {
     const text = stored.get(KEYS[name]);
-    return text === undefined ? undefined : JSON.parse(text);
-  };
+    return [name, text === undefined ? undefined : JSON.parse(text)];
+  });
   return {
-    before: {
-      spent: read('spent'),
-      freshness: read('freshness'),
-      tokenRejected: read('tokenRejected'),
-      problems: read('problems'),
-    },
-    async save(known, more = []) {
+    before: Object.fromEntries(values) as LastKnown,
+    /** Commits what differs from the stored state, and `more` rows with it. Rejects with StoreError. */
+    async save(known: LastKnown, more: readonly Change[]): Promise<void> {
       const changes = names.flatMap(name => {
         const value = JSON.stringify(known[name]);
         return value === undefined || value === stored.get(KEYS[name]) ? [] : [{ key: KEYS[name], value }];
@@ -60,24 +48,19 @@ export async function openAccountRows(store: Store, account: string): Promise<Ac
   };
 }
 
-export interface UpkeepDeps {
+interface UpkeepDeps {
   readonly account: string;
   readonly states: readonly CollectorState[];
-  readonly rows: AccountRows;
+  readonly rows: Pick<Awaited<ReturnType<typeof openAccountRows>>, 'save'>;
   readonly history: Pick<Recorder, 'unsaved' | 'saved'>;
-  /** What is known beside the freshness of the data. */
+  /** Current state, except the freshness of the data. */
   known(): Omit<LastKnown, 'freshness'>;
   readonly clock: Pick<Clock, 'now'>;
   readonly log: Log;
 }
 
-/** Saves what an account knows, and logs what becomes too old to be shown. */
-export function createUpkeep({ account, states, rows, history, known, clock, log }: UpkeepDeps): {
-  /** `more`: rows of others that are committed with it. */
-  save(more?: readonly Change[]): Promise<void>;
-  /** Never throws. */
-  afterRound(): Promise<void>;
-} {
+/** Saves the state of an account, and logs when its data is withdrawn. */
+export function createUpkeep({ account, states, rows, history, known, clock, log }: UpkeepDeps) {
   const withdrawn = new Set<CollectorState>();
   let savedTurn: string | undefined;
 
@@ -96,28 +79,29 @@ export function createUpkeep({ account, states, rows, history, known, clock, log
     }
   }
 
-  /** What must not wait for the next regular save: a process that crashes again and again would never come to it. */
+  /** State that must not wait for the next regular save, which a process in a crash loop never reaches. */
   function turn(): string {
     const rounds = states.flatMap(state => Object.values(state.freshness()));
     return JSON.stringify([known().tokenRejected, rounds.map(({ tryingFor }) => tryingFor === undefined)]);
   }
 
+  /** `more`: other rows that are committed with it. Rejects with StoreError. */
   async function save(more: readonly Change[] = []): Promise<void> {
     logWithdrawals();
     savedTurn = turn();
     const freshness = states.map(state => [state.collector, toStored(state.freshness(), clock.now())] as const);
-    // With what is committed anyway: one transaction for all accounts, one fsync.
+    // In the same commit: one transaction for all accounts, one fsync.
     const recorded = history.unsaved();
-    const last = { ...known(), freshness: Object.fromEntries(freshness) };
-    await rows.save(last, [...recorded, ...more]);
+    await rows.save({ ...known(), freshness: Object.fromEntries(freshness) }, [...recorded, ...more]);
     history.saved(recorded);
   }
 
   return {
     save,
-    async afterRound() {
+    /** Never throws. */
+    async afterRound(): Promise<void> {
       logWithdrawals();
-      // What the store does not take now is in the next regular save, which reports it.
+      // The next regular save repeats a failed one, and reports it.
       if (turn() !== savedTurn) await save().catch(() => undefined);
     },
   };

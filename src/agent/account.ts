@@ -1,5 +1,4 @@
 import { callbackOptions, rulesOf } from '../auto-cancel/callbacks.ts';
-import type { DlqFacts, PlanFacts } from '../collectors/index.ts';
 import {
   type AccountRound,
   type CollectorsDeps,
@@ -7,102 +6,72 @@ import {
   type ShownFacts,
 } from '../collectors/open-for-account.ts';
 import type { Config } from '../config/schema.ts';
-import { openRecorder, type Recorder } from '../history/recorder.ts';
-import type { Source } from '../metrics/family.ts';
+import { openRecorder } from '../history/recorder.ts';
+import type { AccountMeter } from '../metrics/own.ts';
 import type { AccountLimits } from '../model/account.ts';
-import type { Change } from '../model/change.ts';
 import type { AccountStatus } from '../model/status.ts';
 import { accountStatus, type CollectorState, continued } from '../scheduler/board.ts';
-import { createLoops } from '../scheduler/loop.ts';
-import { createProblemLog, type ProblemLog } from '../status/problem-log.ts';
-import { type AccountClient, type AccountSettings, type ClientDeps, createAccountClient } from './account-client.ts';
+import { createLoops, type Loops } from '../scheduler/loop.ts';
+import { createProblemLog } from '../status/problem-log.ts';
+import { type AccountSettings, type ClientDeps, createAccountClient } from './account-client.ts';
 import { createAccountSource, createSuspectedSource } from './account-metrics.ts';
-import { createUpkeep, type LastKnown, openAccountRows } from './account-rows.ts';
+import { createUpkeep, openAccountRows } from './account-rows.ts';
 
 export interface AccountDeps extends ClientDeps, CollectorsDeps {
   readonly config: Config;
   readonly holding?: ClientDeps['holding'] & CollectorsDeps['holding'];
 }
 
-/** One account: its rounds, and what it shows. Of two with one name, the second may be opened when the first is closed. */
-export interface Account
-  extends Pick<AccountClient, 'at' | 'clockSkew' | 'createWriter' | 'isTokenKnown' | 'isTokenRejected' | 'spent'> {
-  readonly name: string;
-  /** Its rounds, for running them one by one, instead of `start`. */
-  readonly rounds: readonly AccountRound[];
-  /** What the service said. */
-  readonly facts: readonly Source[];
-  /** That, and what the agent says of the account. */
-  readonly sources: readonly Source[];
-  /** Of its rounds. */
-  status(): AccountStatus;
-  /** The same as it is shown: of a round that was not tried yet, what it was under other settings. */
-  shownStatus(): AccountStatus;
-  /** How many of its rounds have ended, well or not, since it was opened. */
-  roundsEnded(): number;
-  /** The facts that /metrics, the page and the API show. */
+/** One account: its rounds, and what it shows. A second one with the same name may be opened after the first is closed. */
+export type Account = Awaited<ReturnType<typeof openAccount>>;
+
+/** What an account continues from an earlier one with the same name. Must not keep that one reachable. */
+interface Predecessor {
+  readonly meter: AccountMeter;
   shown(): ShownFacts;
-  readonly meter: AccountClient['meter'];
-  /** Requests left in the configured budget of this UTC day. */
-  budgetRemaining(): number;
-  /** How true the data of a collector is; undefined while it is not enabled. */
-  state(collector: string): CollectorState | undefined;
-  /** What is shown of the dead-letter queue; undefined before the first complete walk, and when it has become too old. */
-  dlqFacts(): DlqFacts | undefined;
-  /** What it showed, minute by minute; `use` says how much of it is kept. */
-  readonly history: Recorder;
-  /** Since when what is wrong with it is. */
-  readonly problems: ProblemLog;
-  /** The account's plan; undefined before its record was read. */
-  plan(): PlanFacts | undefined;
-  /** What is known of its plan's limits. */
-  limits(): AccountLimits;
-  /** Runs its rounds again and again. Resolves when each was run once. To be called once. */
-  start(): Promise<void>;
-  /**
-   * Puts what was spent of the day's budget, how fresh the data is, and the history into the store, and `more` rows with it.
-   * Rejects with StoreError.
-   */
-  save(more?: readonly Change[]): Promise<void>;
-  /** Ends its rounds and aborts requests in flight. None starts afterwards. */
-  stop(): Promise<void>;
-  /** Stops, and saves. Nothing is asked afterwards. Rejects with StoreError. */
-  close(): Promise<void>;
+  shownStatus(): AccountStatus;
 }
 
-/** `shownBefore`: facts and not the account before, which would keep the one before that reachable. */
-function openFor(
-  settings: AccountSettings,
-  deps: AccountDeps,
-  { at, log }: AccountClient,
-  before: LastKnown,
-  shownBefore: ShownFacts | undefined,
-) {
-  const callbacks = callbackOptions(rulesOf(deps.config, settings.name), settings.collect.dlq.rescanEvery, deps.clock);
-  return openCollectors(settings, { ...deps, log, at, before, callbacks, shownBefore });
+async function startLoops(rounds: readonly AccountRound[], loops: Loops): Promise<void> {
+  const starting = rounds.map(({ every, run }) => {
+    const first = Promise.withResolvers<void>();
+    const running = loops.start(every, 0, signal => run(signal).finally(first.resolve));
+    return Promise.race([first.promise, running]);
+  });
+  await Promise.all(starting);
 }
 
 /**
- * Reads what is stored of the account, and asks the service nothing. `last`: the same account under other settings, stopped
- * and saved; its counters go on, and its gauges stay until they are read. Rejects with StoreError.
+ * Reads the stored rows of the account and sends no request. `last`: the same account under other settings, stopped and saved; its
+ * counters continue, and its gauges stay until they are read. Rejects with StoreError.
  */
-export async function openAccount(settings: AccountSettings, deps: AccountDeps, last?: Account): Promise<Account> {
-  const { name } = settings;
-  const { store, clock } = deps;
+export async function openAccount(settings: AccountSettings, deps: AccountDeps, last?: Predecessor) {
+  const { name, collect } = settings;
+  const { config, store, clock } = deps;
   const rows = await openAccountRows(store, name);
-  const client = createAccountClient(settings, rows.before, last?.meter, deps);
-  const { log } = client;
-  const collectors = await openFor(settings, deps, client, rows.before, last?.shown());
-  const states = collectors.all.map(({ state }) => state);
-  const problems = createProblemLog(clock.now(), rows.before.problems);
+  const { before } = rows;
+  const client = createAccountClient(settings, before, last?.meter, deps);
+  const { log, at, budget } = client;
+  const callbacks = callbackOptions(rulesOf(config, name), collect.dlq.rescanEvery, clock);
+  const collectors = await openCollectors(settings, {
+    ...deps,
+    log,
+    at,
+    before,
+    callbacks,
+    shownBefore: last?.shown(),
+  });
+  const { plan } = collectors;
+  const states: readonly CollectorState[] = collectors.all.map(({ state }) => state);
+  const problems = createProblemLog(clock.now(), before.problems);
   const known = () => ({
-    spent: client.budget.spent(),
+    spent: budget.spent(),
     tokenRejected: client.isTokenRejected(),
     problems: problems.stored(),
   });
   const history = await openRecorder({ account: name, store, clock, log });
   const upkeep = createUpkeep({ account: name, states, rows, history, known, clock, log });
-  // From now on it is tried, whatever becomes of this process.
+  // Records the attempt, even if this process ends soon.
   await upkeep.afterRound();
 
   let ended = 0;
@@ -119,53 +88,46 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
     ),
   );
   const loops = createLoops(deps);
-  let isStarted = false;
   const status = () => accountStatus(name, states);
-  const before = last?.shownStatus();
-  const shownStatus = () => continued(status(), before);
+  const statusBefore = last?.shownStatus();
+  /** The status; a round that was not tried yet has its status under earlier settings. */
+  const shownStatus = () => continued(status(), statusBefore);
   const suspected = createSuspectedSource(name, () => collectors.shown().dlq?.now);
-  const facts = [...collectors.all.map(({ source }) => source), ...(settings.collect.dlq.enabled ? [suspected] : [])];
-  const parts = { settings, client, status: shownStatus, plan: collectors.plan };
-  async function run(): Promise<void> {
-    await Promise.all(
-      rounds.map(({ every, run }) => {
-        const first = Promise.withResolvers<void>();
-        const running = loops.start(every, 0, signal => run(signal).finally(first.resolve));
-        return Promise.race([first.promise, running]);
-      }),
-    );
-  }
+  const facts = [...collectors.all.map(({ source }) => source), ...(collect.dlq.enabled ? [suspected] : [])];
   return {
+    ...client,
     name,
+    /** For running rounds one by one, instead of `start`. */
     rounds,
+    /** Sources of the service's data. */
     facts,
-    sources: [...facts, createAccountSource(parts)],
+    /** `facts`, and the agent's own numbers of the account. */
+    sources: [...facts, createAccountSource({ settings, client, status: shownStatus, plan })],
+    /** Number of rounds that have ended since the account was opened. */
     roundsEnded: () => ended,
+    /** The facts that /metrics, the page and the API show. */
     shown: collectors.shown,
     status,
     shownStatus,
-    meter: client.meter,
-    budgetRemaining: client.budget.remaining,
-    state: collector => states.find(each => each.collector === collector),
+    /** Requests left in the configured budget of this UTC day. */
+    budgetRemaining: budget.remaining,
+    /** State of a collector's data; undefined if the collector is not enabled. */
+    state: (collector: string) => states.find(each => each.collector === collector),
+    /** The shown dead-letter queue; undefined before the first complete walk, and after it was withdrawn. */
     dlqFacts: collectors.dlqFacts,
     history,
     problems,
-    plan: collectors.plan,
-    limits: () => collectors.plan()?.limits ?? {},
-    at: client.at,
-    createWriter: client.createWriter,
-    isTokenKnown: client.isTokenKnown,
-    clockSkew: client.clockSkew,
-    isTokenRejected: client.isTokenRejected,
-    spent: client.spent,
-    async start() {
-      if (isStarted) return;
-      isStarted = true;
-      await run();
-    },
+    /** Undefined before the account's record was read. */
+    plan,
+    limits: (): AccountLimits => plan()?.limits ?? {},
+    /** Starts the loops of all rounds. Resolves when each has run once. To be called once. */
+    start: () => startLoops(rounds, loops),
+    /** Saves budget use, freshness of the data and history, and other rows with them. Rejects with StoreError. */
     save: upkeep.save,
+    /** Ends the rounds and aborts requests in flight. No round starts afterwards. */
     stop: () => loops.close(),
-    async close() {
+    /** Stops and saves. Rejects with StoreError. */
+    async close(): Promise<void> {
       await loops.close();
       await upkeep.save();
     },

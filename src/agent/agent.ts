@@ -8,14 +8,13 @@ import type { ReloadAnswer } from '../http/served.ts';
 import type { ServerSettings } from '../http/server.ts';
 import { createClosing } from '../kit/closing.ts';
 import { version } from '../kit/version.ts';
-import type { AccountStatus } from '../model/status.ts';
 import { createLoops } from '../scheduler/loop.ts';
 import type { Served } from '../status/served.ts';
 import { startHttpServer } from '../status/server.ts';
 import { openBase, type PartsDeps } from './parts.ts';
 import { writeAgentUrl } from './peer-key.ts';
 import { createReloading, type Reloading } from './reload.ts';
-import { createServing, type Serving } from './served.ts';
+import { createServing } from './served.ts';
 import { Supervisor } from './supervisor.ts';
 import { createWatch, readState } from './watch.ts';
 
@@ -24,30 +23,13 @@ export interface AgentDeps extends PartsDeps {
   readonly watchEvery?: number;
 }
 
-export interface Agent {
-  /** `http://host:port` of the status page. */
-  readonly url: string;
-  status(): readonly AccountStatus[];
-  /** Loads the configuration file again, or reports why it cannot be used and keeps the current one. Never rejects. */
-  reload(): Promise<ReloadAnswer>;
-  /** Ends the loops, aborting requests in flight, and closes everything in reverse order. */
-  close(): Promise<void>;
-}
+export type Agent = Awaited<ReturnType<typeof startAgent>>;
 
 /** All parts except the port. */
-export interface Core extends Serving {
-  readonly supervisor: Supervisor;
-  readonly base: Awaited<ReturnType<typeof openBase>>;
-  /** Starts all loops. */
-  start(): void;
-  /** Ends all loops and aborts requests in flight. What was read is still served. */
-  stop(): Promise<void>;
-  /** Stops, saves and closes everything in reverse order. */
-  close(): Promise<void>;
-}
+export type Core = Awaited<ReturnType<typeof openCore>>;
 
 /** Opens all parts and accounts; nothing runs before `start`. Throws with nothing left open if a part is missing. */
-export async function openCore(loaded: LoadedConfig, deps: PartsDeps): Promise<Core> {
+export async function openCore(loaded: LoadedConfig, deps: PartsDeps) {
   const closing = createClosing();
   try {
     const base = await openBase(loaded, deps, closing);
@@ -62,11 +44,14 @@ export async function openCore(loaded: LoadedConfig, deps: PartsDeps): Promise<C
       ...serving,
       supervisor,
       base,
-      start() {
+      /** Starts all loops. */
+      start(): void {
         supervisor.start(serving.statusRows);
         void loops.start(SAMPLE_EVERY, SAMPLE_EVERY, serving.logProblems);
       },
+      /** Ends all loops and aborts requests in flight. What was read is still served. */
       stop,
+      /** Stops, saves and closes everything in reverse order. */
       close: closing.close,
     };
   } catch (error) {
@@ -80,15 +65,8 @@ function serverSettings({ server }: Config): ServerSettings {
   return { ...rest, ...parseListen(listen), probes: probesListen === null ? null : parseListen(probesListen) };
 }
 
-/** Adds members to an object and keeps its getters. */
-const extended = <T extends object, M extends object>(base: T, more: M): T & M =>
-  Object.defineProperties(
-    {},
-    { ...Object.getOwnPropertyDescriptors(base), ...Object.getOwnPropertyDescriptors(more) },
-  ) as T & M;
-
 /** Builds every part, opens the port and starts the loops. Throws with nothing left open if a part is missing. */
-export async function startAgent(loaded: LoadedConfig, deps: AgentDeps): Promise<Agent> {
+export async function startAgent(loaded: LoadedConfig, deps: AgentDeps) {
   const { watchEvery, clock, random, env, bounds } = deps;
   // Before the parts are opened, so that later changes of the files are detected.
   const tried = watchEvery === undefined ? undefined : { ...(await readState(loaded)), hash: loaded.hash };
@@ -99,6 +77,7 @@ export async function startAgent(loaded: LoadedConfig, deps: AgentDeps): Promise
   closing.add('core', core.close);
   const settingsOf = ({ config }: LoadedConfig) => ({ ...serverSettings(config), ...bounds });
   let reloading: Reloading | undefined;
+  /** Loads the configuration file again, or reports why it cannot be used and keeps the current one. Never rejects. */
   async function reload(): Promise<ReloadAnswer> {
     if (!reloading) return { faults: [{ file: loaded.file, message: 'the agent is starting' }] };
     const answer = await reloading.reload();
@@ -113,7 +92,7 @@ export async function startAgent(loaded: LoadedConfig, deps: AgentDeps): Promise
     );
   }
   const read: ReadWebConfig = file => readWebConfig(file).config;
-  const served: Served = extended(core.served, { reload, reloadFaults: () => reloads.last?.faults ?? [] });
+  const served: Served = Object.assign(core.served, { reload, reloadFaults: () => reloads.last?.faults ?? [] });
   // The port first: an agent that cannot be scraped must not query the service either.
   const server = await startHttpServer(settingsOf(loaded), served, log, read).catch(async (error: unknown) => {
     await closing.close();
@@ -138,12 +117,14 @@ export async function startAgent(loaded: LoadedConfig, deps: AgentDeps): Promise
   }
   log.info({ version, url: server.url, accounts: served.accounts.length }, 'delivery-watch is listening');
   return {
-    get url() {
+    /** `http://host:port` of the status page. */
+    get url(): string {
       return server.url;
     },
-    status: served.status,
+    status: () => served.status(),
     reload,
-    async close() {
+    /** Ends the loops, aborting requests in flight, and closes everything in reverse order. */
+    async close(): Promise<void> {
       log.info({}, 'stopping');
       // Before the reload in progress is waited for: with a database that does not answer, it is given up after a few seconds.
       base.holding?.drain();

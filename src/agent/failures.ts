@@ -1,6 +1,5 @@
 import { type Backoff, backoffDelay } from '../kit/backoff.ts';
-import type { Clock } from '../kit/clock.ts';
-import type { Log } from '../kit/log.ts';
+import type { Base } from './parts.ts';
 
 export interface Failure {
   readonly error: unknown;
@@ -16,10 +15,10 @@ const RETRY: Backoff = { first: 30_000, longest: 600_000 };
 
 /** Accounts that could not be opened, configured or saved, and when each is tried again. */
 export class Failures {
-  readonly #deps: { readonly clock: Clock; readonly random: () => number; readonly log: Log };
+  readonly #deps: Pick<Base, 'clock' | 'random' | 'log'>;
   readonly #failures = new Map<string, Failure>();
 
-  constructor(deps: { readonly clock: Clock; readonly random: () => number; readonly log: Log }) {
+  constructor(deps: Pick<Base, 'clock' | 'random' | 'log'>) {
     this.#deps = deps;
   }
 

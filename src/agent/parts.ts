@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import type { LoadedConfig } from '../config/load.ts';
-import { createSecretValues, type SecretValues } from '../config/secrets.ts';
+import { createSecretValues } from '../config/secrets.ts';
 import { SAMPLE_EVERY } from '../history/recorder.ts';
 import type { Bounds } from '../http/bounds.ts';
 import type { PeerKey } from '../http/peer.ts';
@@ -9,38 +9,34 @@ import type { Closing } from '../kit/closing.ts';
 import type { Log } from '../kit/log.ts';
 import { version } from '../kit/version.ts';
 import { accountInfoFamily } from '../metrics/own.ts';
-import { createProcessMetrics, type ProcessMetrics } from '../metrics/process.ts';
-import type { LeaseMeter } from '../metrics/replicas.ts';
-import type { Leases } from '../replicas/holding.ts';
+import { createProcessMetrics } from '../metrics/process.ts';
 import { withLeaseMetrics } from '../replicas/lease-metrics.ts';
 import type { LastReload } from '../status/agent.ts';
-import { type AgentLog, createAgentLog } from '../status/agent-log.ts';
+import { createAgentLog } from '../status/agent-log.ts';
 import { openStore } from '../store/open.ts';
 import { isNotHeld, type Store } from '../store/store.ts';
-import { createLog, type ProcessLog } from '../telemetry/log.ts';
-import { createTracer, type ProcessTracer } from '../telemetry/tracing.ts';
+import { createLog } from '../telemetry/log.ts';
+import { createTracer } from '../telemetry/tracing.ts';
 import { ENDPOINTS } from '../upstream/call.ts';
-import { createDispatchers, type Dispatchers } from '../upstream/dispatchers.ts';
+import { createDispatchers } from '../upstream/dispatchers.ts';
 import { type Account, openAccount } from './account.ts';
 import { createInfoSource } from './account-metrics.ts';
 import { createStoredKey } from './peer-key.ts';
 import { replicaUrlOf } from './replica-url.ts';
 
 /** Milliseconds between two runs. */
-export interface Intervals {
+const INTERVALS = {
   /** Budget use, freshness and histories are saved. */
-  readonly save: number;
+  save: 15_000,
   /** Auto-cancel of an account checks for due work. */
-  readonly act: number;
+  act: 1000,
   /** Operators' orders and the brake are read. */
-  readonly orders: number;
+  orders: 1000,
   /** Each account adds a sample to its history. */
-  readonly sample: number;
+  sample: SAMPLE_EVERY,
   /** Accounts that could not be opened are checked for a retry. */
-  readonly retry: number;
-}
-
-const INTERVALS: Intervals = { save: 15_000, act: 1000, orders: 1000, sample: SAMPLE_EVERY, retry: 1000 };
+  retry: 1000,
+};
 
 export interface PartsDeps {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -49,37 +45,20 @@ export interface PartsDeps {
   readonly random: () => number;
   /** Milliseconds of the event log's past to read at an account's very first start. */
   readonly backfill?: number;
-  /** Other bounds of what clients may take than usual. */
+  /** Overrides of the limits of HTTP clients. */
   readonly bounds?: Partial<Bounds>;
   /** Opens another store than the configuration's. */
   readonly openStore?: typeof openStore;
-  /** Opens accounts in another way, in tests. */
+  /** For tests. */
   readonly openAccount?: typeof openAccount;
-  /** Other intervals than usual, in tests. */
-  readonly intervals?: Partial<Intervals>;
+  /** Overrides of the intervals, for tests. */
+  readonly intervals?: Partial<typeof INTERVALS>;
 }
 
-/** What every configuration of this process uses. */
-export interface Base extends Pick<PartsDeps, 'env' | 'clock' | 'random' | 'backfill' | 'openAccount'> {
-  readonly intervals: Intervals;
-  readonly log: ProcessLog;
-  readonly process: ProcessMetrics;
-  readonly store: Store;
-  /** Which accounts this replica holds; undefined where the agent is alone, and all are its own. */
-  readonly holding: Leases | undefined;
-  /** Undefined where the store belongs to this process alone. */
-  readonly leases: LeaseMeter | undefined;
-  /** For requests between agents of the store; undefined if the store could not be written at the start. */
-  readonly peerKey: PeerKey | undefined;
-  readonly tracer: ProcessTracer;
-  readonly secrets: SecretValues;
-  readonly dispatchers: Dispatchers;
-  /** Undefined before the first. */
-  readonly reloads: { last: LastReload | undefined };
-  readonly agentLog: AgentLog;
-}
+/** Parts that do not change with the configuration. */
+export type Base = Awaited<ReturnType<typeof openBase>>;
 
-/** The store, and which accounts this process holds where replicas share it. */
+/** Returns the store, and with replicas the leases that this process holds. */
 async function hold(store: Store, { accounts }: LoadedConfig['config'], log: Log, deps: PartsDeps) {
   const { replicas } = store;
   if (!replicas) return { store, holding: undefined };
@@ -97,10 +76,10 @@ async function openPeerKey(store: Store, log: Log): Promise<PeerKey | undefined>
   }
 }
 
-/** `closing` learns how to close it. */
-export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, closing: Closing): Promise<Base> {
+/** Opens the parts that do not change with the configuration. `closing` closes them. */
+export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, closing: Closing) {
   const log = createLog(config.log);
-  const { env, clock } = deps;
+  const { env, clock, random, backfill, openAccount } = deps;
   const isShared = config.store.kind === 'postgres';
   const replica = isShared ? { url: replicaUrlOf(config.server, env, hostname()), clock, log } : undefined;
   const stored = await (deps.openStore ?? openStore)(config.store, { env, ...(replica ? { replica } : {}) });
@@ -108,29 +87,40 @@ export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, 
   closing.add('store', () => opened.close());
   const { store, holding } = await hold(opened, config, log, deps);
   if (holding) closing.add('leases', holding.close);
-  const dispatchers = createDispatchers(deps.env);
+  const dispatchers = createDispatchers(env);
   closing.add('connections', () => dispatchers.destroy());
-  const configLoadedAt = deps.clock.now();
-  const process = createProcessMetrics({ version, configHash: hash, configLoadedAt, endpoints: ENDPOINTS });
-  const tracer = createTracer(version, config.tracing.propagate);
+  const process = createProcessMetrics({
+    version,
+    configHash: hash,
+    configLoadedAt: clock.now(),
+    endpoints: ENDPOINTS,
+  });
+  const reloads: { last: LastReload | undefined } = { last: undefined };
   return {
-    ...deps,
+    env,
+    clock,
+    random,
+    backfill,
+    openAccount,
     intervals: { ...INTERVALS, ...deps.intervals },
     log,
     process,
     store,
+    /** Undefined without replicas: all accounts belong to this process. */
     holding,
+    /** Undefined without replicas. */
     leases,
+    /** For requests between agents of the store; undefined if the store could not be written at the start. */
     peerKey: await openPeerKey(store, log),
-    tracer,
-    secrets: createSecretValues(config, deps.env),
+    tracer: createTracer(version, config.tracing.propagate),
+    secrets: createSecretValues(config, env),
     dispatchers,
-    reloads: { last: undefined },
+    reloads,
     agentLog: createAgentLog(),
   };
 }
 
-/** Waits for accounts that save what they leave to the next process. Never throws. */
+/** Waits until accounts are saved. Logs failures. Never throws. */
 export async function settle(
   saving: readonly Promise<void>[],
   { log, holding }: Pick<Base, 'log' | 'holding'>,
@@ -155,23 +145,14 @@ export async function openAccounts(
   for (const { message, ...place } of loaded.warnings) base.log.warn(place, message);
   const info = accountInfoFamily(config.accounts.map(({ labels }) => labels));
   const { requestSeconds } = base.process;
+  const accountDeps = { ...base, config, requestSeconds, traceQueue: () => undefined };
   const accounts = await Promise.all(
     config.accounts.map(async settings => {
-      const account = await openAccount(settings, {
-        ...base,
-        config,
-        requestSeconds,
-        backfill: base.backfill,
-        traceQueue: () => undefined,
-      });
+      const account = await openAccount(settings, accountDeps);
       return { ...account, sources: [...account.sources, createInfoSource(settings, info, account.plan)] };
     }),
   );
-  closing.add('accounts', () =>
-    settle(
-      accounts.map(account => account.close()),
-      base,
-    ),
-  );
+  const close = () => accounts.map(account => account.close());
+  closing.add('accounts', () => settle(close(), base));
   return accounts;
 }

@@ -1,7 +1,12 @@
+import { breakdownFamilies, families as dlq, filterFamilies } from '../collectors/dlq/families.ts';
+import { events } from '../collectors/events/events.ts';
+import { flowControl } from '../collectors/flow-control/flow-control.ts';
 import type { Config } from '../config/schema.ts';
-import { sampleOf } from '../history/sampling.ts';
+import { type Recorded, sampleOf } from '../history/sampling.ts';
 import type { Log } from '../kit/log.ts';
+import { autoCancelFamilies } from '../metrics/auto-cancel.ts';
 import type { Source } from '../metrics/family.ts';
+import { ownFamilies } from '../metrics/own.ts';
 import type { AutoCancelNumbers } from '../model/journal.ts';
 import { windowsOf } from '../rules/evidence.ts';
 import { createAlertFacts } from '../rules/facts.ts';
@@ -10,9 +15,46 @@ import { createSelection } from '../rules/past.ts';
 import { judgedAccount } from '../status/account.ts';
 import type { Account } from './account.ts';
 import type { AccountSettings } from './account-client.ts';
-import { recorded } from './recorded.ts';
 
-export interface SamplingDeps {
+/** Families in the history, and which of their series. Listed in docs/operate.md, too. */
+export const recorded: readonly Recorded[] = [
+  { family: dlq.messages },
+  { family: dlq.entered },
+  { family: dlq.left },
+  { family: dlq.oldestEntered },
+  { family: filterFamilies.filterMessages, largest: 20 },
+  { family: breakdownFamilies.urlHost, largest: 10 },
+  { family: breakdownFamilies.responseStatus, largest: 10 },
+  { family: dlq.callbacks },
+  { family: dlq.suspected },
+  { family: events.families.total },
+  { family: events.families.finished },
+  { family: events.families.overdue },
+  { family: events.families.inFlight },
+  { family: events.families.oldestInFlight },
+  { family: events.families.newest },
+  { family: events.families.answers },
+  { family: events.families.timeToDeliver },
+  { family: events.families.gaps },
+  { family: events.families.scheduleMissed },
+  { family: events.families.scheduleLate },
+  {
+    family: flowControl.families.waitlistSize,
+    sum: true,
+    largest: 20,
+    along: [flowControl.families.parallelismInUse],
+  },
+  { family: ownFamilies.requests, without: ['endpoint'] },
+  { family: ownFamilies.rowsRejected },
+  { family: ownFamilies.listsMissing },
+  { family: ownFamilies.budgetRemaining },
+  { family: ownFamilies.up },
+  { family: ownFamilies.tokenRejected },
+  { family: autoCancelFamilies.candidates },
+  { family: autoCancelFamilies.actions },
+];
+
+interface SamplingDeps {
   readonly config: Config;
   readonly settings: AccountSettings;
   /** Sources of the account, auto-cancel and alerts included. */

@@ -1,20 +1,13 @@
 import { ConfigError, type Fault, type LoadedConfig, loadConfig } from '../config/load.ts';
-import type { ReloadAnswer } from '../http/served.ts';
+import type { ReloadAnswer, ReloadFault } from '../http/served.ts';
 import { identityOf } from '../kit/identity.ts';
 import type { Log } from '../kit/log.ts';
 import type { Env } from '../kit/secret.ts';
 import type { Supervisor } from './supervisor.ts';
 import { type FilesState, isSameState, readState } from './watch.ts';
 
-/** Brings the configuration into use that its files hold now. */
-export interface Reloading {
-  /** One at a time; calls while one is under way share the next. Never rejects. */
-  reload(): Promise<ReloadAnswer>;
-  /** What the files were like at the last attempt; undefined where that failed for another reason than what is in them. */
-  tried(): FilesState | undefined;
-  /** Waits for the one that is under way, which may be refused now; so is every further one. */
-  close(): Promise<void>;
-}
+/** Applies the configuration that its files contain now. */
+export type Reloading = ReturnType<typeof createReloading>;
 
 export interface ReloadDeps {
   readonly supervisor: Pick<Supervisor, 'loaded' | 'reload'>;
@@ -22,9 +15,9 @@ export interface ReloadDeps {
   /** Reports whether the last attempt to load the configuration succeeded. */
   configRead(isValid: boolean): void;
   readonly env: Env;
-  /** How the files were when the configuration in use was loaded. */
+  /** State of the files when the configuration in use was loaded. */
   readonly tried: FilesState | undefined;
-  /** Lets the port go over to the configuration. Rejects, with nothing changed, when that can't be. */
+  /** Applies the configuration to the port. Rejects with nothing changed if that fails. */
   openPort(next: LoadedConfig): Promise<void>;
 }
 
@@ -37,7 +30,7 @@ const FIXED: readonly (readonly [path: string[], of: (config: LoadedConfig['conf
   [['server', 'replicaUrl'], ({ server }) => server.replicaUrl],
 ];
 
-/** What can't change while the process runs, as faults. */
+/** Returns changes that need a restart, as faults. */
 function refusals(before: LoadedConfig, next: LoadedConfig): Fault[] {
   const { file } = next;
   return FIXED.flatMap(([path, of]): Fault[] => {
@@ -47,12 +40,16 @@ function refusals(before: LoadedConfig, next: LoadedConfig): Fault[] {
   });
 }
 
-/** A failure that is not a fault of the configuration's text. */
-function faultOf(error: unknown, file: string) {
-  return { file, message: error instanceof Error ? error.message : String(error) };
+/** A fault of the configuration's text, or another failure of the reload. */
+type Refusal = Fault | { readonly file: string; readonly message: string };
+
+function toReloadFault(fault: Refusal): ReloadFault {
+  if (!('line' in fault)) return fault;
+  const { path, message, ...place } = fault;
+  return { ...place, message: [path, message].filter(Boolean).join(': ') };
 }
 
-export function createReloading({ supervisor, log, env, openPort, ...deps }: ReloadDeps): Reloading {
+export function createReloading({ supervisor, log, env, openPort, configRead, ...deps }: ReloadDeps) {
   let tried = deps.tried;
   let isClosed = false;
   let running: Promise<ReloadAnswer> | undefined;
@@ -74,26 +71,15 @@ export function createReloading({ supervisor, log, env, openPort, ...deps }: Rel
     return { changed };
   }
 
-  function refuse(faults: readonly (ReturnType<typeof faultOf> | Fault)[]): ReloadAnswer {
+  function refuse(faults: readonly Refusal[]): ReloadAnswer {
     for (const { message, ...place } of faults) log.error(place, message);
     const { file, hash } = supervisor.loaded;
     log.error({ file, hash }, 'the configuration is not reloaded; the agent goes on with the one in use');
-    deps.configRead(false);
-    return {
-      faults: faults.map(fault =>
-        'line' in fault
-          ? {
-              file: fault.file,
-              line: fault.line,
-              column: fault.column,
-              message: [fault.path, fault.message].filter(Boolean).join(': '),
-            }
-          : fault,
-      ),
-    };
+    configRead(false);
+    return { faults: faults.map(toReloadFault) };
   }
 
-  /** Loads the files; once more where they were being written. */
+  /** Loads the files; again if they changed while they were read. */
   async function load(): Promise<LoadedConfig> {
     for (;;) {
       tried = await readState(supervisor.loaded);
@@ -116,31 +102,31 @@ export function createReloading({ supervisor, log, env, openPort, ...deps }: Rel
     } catch (error) {
       if (error instanceof ConfigError) return refuse(error.faults);
       tried = undefined;
-      return refuse([faultOf(error, file)]);
+      return refuse([{ file, message: error instanceof Error ? error.message : String(error) }]);
+    } finally {
+      running = undefined;
     }
   }
 
   function begin(): Promise<ReloadAnswer> {
-    const answer = attempt().finally(() => {
-      running = undefined;
-    });
-    running = answer;
-    return answer;
+    following = undefined;
+    running = attempt();
+    return running;
   }
 
   return {
-    reload() {
-      // First: when the one that ran has ended, the next does not run at once.
+    /** Runs one reload at a time; calls during a run share the next. Never rejects. */
+    reload(): Promise<ReloadAnswer> {
+      // First: when a run has ended, the next one does not start at once.
       if (following) return following;
       if (!running) return begin();
-      following = running.then(() => {
-        following = undefined;
-        return begin();
-      });
+      following = running.then(begin);
       return following;
     },
-    tried: () => tried,
-    async close() {
+    /** State of the files at the last attempt; undefined if it failed for another reason than their content. */
+    tried: (): FilesState | undefined => tried,
+    /** Waits for the current run, which may be refused now; so is every further one. */
+    async close(): Promise<void> {
       isClosed = true;
       await (following ?? running);
     },

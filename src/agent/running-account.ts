@@ -31,12 +31,12 @@ export class RunningAccount {
   readonly #deps: RunningDeps;
   readonly #sampling: LoopSlot;
   #autoCancel: OpenAutoCancel | undefined;
-  /** Whose counts and journal the next one continues with. */
+  /** The next one continues with its counts and journal. */
   #lastAutoCancel: OpenAutoCancel | undefined;
   #sources: readonly Source[] = [];
   #sample: () => Promise<void> = async () => undefined;
   #isStarted = false;
-  /** It continues only after it is opened again. */
+  /** Whether auto-cancel must be opened again to continue. */
   #isAutoCancelStopped = false;
   #configured: Prepared | undefined;
 
@@ -57,13 +57,13 @@ export class RunningAccount {
     last?: RunningAccount,
   ): Promise<RunningAccount> {
     const { base, exporting } = deps;
-    const traceQueue = exporting.queue;
     const { account: name, store, holding } = session;
     const desired = accounts.get(name);
     if (!desired) throw new Error(`the account ${name} is not configured`);
     const { requestSeconds } = base.process;
     const dispatchers = { for: () => desired.dispatcher };
-    const own = { ...base, store, holding, config, dispatchers, requestSeconds, traceQueue, backfill: base.backfill };
+    const traceQueue = (account: string) => exporting.current.traces.queue(account);
+    const own = { ...base, store, holding, config, dispatchers, requestSeconds, traceQueue };
     const account = await (base.openAccount ?? openAccount)(desired.settings, own, last?.account);
     return new RunningAccount(account, session, desired, deps, last);
   }
@@ -81,7 +81,6 @@ export class RunningAccount {
     return this.#sources;
   }
 
-  /** Connections that it uses. */
   get dispatcher(): DesiredAccount['dispatcher'] {
     return this.#desired.dispatcher;
   }
@@ -129,7 +128,7 @@ export class RunningAccount {
         // Alerts may pause auto-cancel, so their states must be loaded before it starts.
         await alerting.open(this.name);
         this.#autoCancel = await autoCancel.open(account, this.#lastAutoCancel);
-        // It would keep all earlier ones reachable.
+        // Each would keep all earlier ones reachable.
         if (this.#autoCancel) this.#lastAutoCancel = undefined;
         this.#isAutoCancelStopped = false;
         if (this.#isStarted) this.#autoCancel?.start();
@@ -141,13 +140,8 @@ export class RunningAccount {
     await alerting.evaluate(account, this.#sources);
     const alerts = alerting.sourceOf(this.name);
     const sources = alerts ? [...this.#sources, alerts] : this.#sources;
-    this.#sample = createSampling(account, {
-      ...base,
-      config,
-      settings,
-      sources,
-      autoCancel: this.#autoCancel?.own.numbers,
-    });
+    const numbers = this.#autoCancel?.own.numbers;
+    this.#sample = createSampling(account, { ...base, config, settings, sources, autoCancel: numbers });
     if (failure !== undefined) throw failure;
     this.#configured = prepared;
   }
@@ -159,7 +153,7 @@ export class RunningAccount {
     const { random, intervals } = this.#deps.base;
     const spread = Math.min(intervals.sample, APART * (this.#configured?.desired.size ?? 1));
     const firstDelay = FIRST_SAMPLE + spread * random();
-    void this.#sampling.run(this, { every: intervals.sample, firstDelay, body: () => this.#sample() });
+    void this.#sampling.run(this, { every: intervals.sample, firstDelay, body: () => this.sample() });
     await this.account.start();
   }
 

@@ -19,15 +19,6 @@ import type { Supervisor } from './supervisor.ts';
 
 type OwnServed = Omit<Served, 'reload' | 'reloadFaults'>;
 
-/** What the port serves, always of the current state. */
-export interface Serving {
-  readonly served: OwnServed;
-  /** Returns the status rows of all accounts, for other replicas; undefined if the store is not shared. */
-  statusRows(): Promise<ReadonlyMap<string, readonly Change[]> | undefined>;
-  /** Logs the problems of the agent itself. To be called once a minute; never rejects. */
-  logProblems(): Promise<void>;
-}
-
 /** Maximum number of journal lines in one response: about 10 MB of JSON. */
 const MAX_LINES = 10_000;
 
@@ -38,8 +29,9 @@ async function createSharedViews(base: Base): Promise<Shared | undefined> {
   return createShared(base, holding, store.replicas);
 }
 
-export async function createServing(supervisor: Supervisor, base: Base): Promise<Serving> {
-  const { process, holding, log } = base;
+/** Creates everything that the port serves, always of the current state. */
+export async function createServing(supervisor: Supervisor, base: Base) {
+  const { process, holding, log, clock, peerKey } = base;
   const shared = await createSharedViews(base);
   const kept: KeptRows = new WeakMap();
   // One bug must not cost every account's scrape.
@@ -50,47 +42,24 @@ export async function createServing(supervisor: Supervisor, base: Base): Promise
     ({ account }, error) => onBug(account, error),
     account => holding?.isCurrent(account) ?? true,
   );
-  let last: { readonly state: AgentState; readonly views: ReturnType<typeof create> } | undefined;
+  let last: { readonly state: AgentState; readonly views: ReturnType<typeof createStateViews> } | undefined;
 
-  function create(state: AgentState) {
-    return createStateViews(state, { base, supervisor, shared, kept });
-  }
-
-  /** Views are made again when the state has changed. */
+  /** Views are created again when the state has changed. */
   function current() {
     const state = supervisor.state();
-    if (last?.state !== state) last = { state, views: create(state) };
+    if (last?.state !== state) last = { state, views: createStateViews(state, { base, supervisor, shared, kept }) };
     return last.views;
   }
 
-  const served: OwnServed = {
+  const own: Pick<OwnServed, 'version' | 'clock' | 'peerKey' | 'exposition' | 'watch'> = {
     version,
-    clock: base.clock,
-    peerKey: base.peerKey,
-    get externalUrl() {
-      return supervisor.loaded.config.server.externalUrl;
-    },
-    get accounts() {
-      return supervisor.loaded.config.accounts.map(({ name }) => name);
-    },
-    get replicas() {
-      return current().served.replicas;
-    },
+    clock,
+    peerKey,
     async exposition(scope, format, gzip) {
       if (typeof scope === 'string') await process.refresh();
       exposition.use(supervisor.state().shown);
       return { contentType: CONTENT_TYPES[format], body: await exposition.renderInSlices({ scope, format, gzip }) };
     },
-    status: () => current().served.status(),
-    explain: (...which) => current().served.explain(...which),
-    journal: since => current().served.journal(since),
-    alerts: () => current().served.alerts(),
-    overview: query => current().served.overview(query),
-    account: name => current().served.account(name),
-    history: (...which) => current().served.history(...which),
-    autoCancel: account => current().served.autoCancel(account),
-    agent: () => current().served.agent(),
-    command: (...which) => current().served.command(...which),
     watch() {
       let [watched, hasChanged] = [current(), current().served.watch()];
       return () => {
@@ -101,19 +70,19 @@ export async function createServing(supervisor: Supervisor, base: Base): Promise
     },
   };
   return {
-    served,
-    logProblems: () => current().agentProblems.look(),
-    async statusRows() {
+    /** Members of the views are looked up at each use: never store one. */
+    served: new Proxy<OwnServed>(own as OwnServed, {
+      get: (target, key) => Reflect.get(key in target ? target : current().served, key),
+    }),
+    /** Logs the problems of the agent itself. To be called once a minute; never rejects. */
+    logProblems: (): Promise<void> => current().agentProblems.look(),
+    /** Returns the status rows of all accounts, for other replicas; undefined if the store is not shared. */
+    async statusRows(): Promise<ReadonlyMap<string, readonly Change[]> | undefined> {
       const { elsewhere, rows } = current();
       const { accounts, autoCancel } = supervisor.state();
       elsewhere?.use();
-      return elsewhere?.changes({
-        accounts,
-        rows,
-        alerts: () => supervisor.alerting.alerts(),
-        autoCancel,
-        failed: onBug,
-      });
+      const alerts = () => supervisor.alerting.alerts();
+      return elsewhere?.changes({ accounts, rows, alerts, autoCancel, failed: onBug });
     },
   };
 }
@@ -139,7 +108,7 @@ function createStateViews(state: AgentState, { base, supervisor, shared, kept }:
     accounts,
     notifications: () => alerting.notifications(),
     databaseAway: base.holding?.awaySince,
-    pushTrouble: exporting.trouble,
+    pushTrouble: () => exporting.current.push.trouble(),
   });
   const ownJournal: AutoCancel['journal'] = async (...which) => autoCancel?.journal(...which) ?? [];
   const journal = autoCancel && elsewhere ? elsewhere.journal(autoCancel.journal) : ownJournal;

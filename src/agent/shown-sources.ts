@@ -1,34 +1,33 @@
-import type { Config } from '../config/schema.ts';
 import { createGlob } from '../kit/glob.ts';
 import { onlyFamilies, type Source } from '../metrics/family.ts';
 
-type Collect = Pick<Config['accounts'][number]['collect'], 'families'>;
-
-/** Whether the account exposes the family of this name. */
-export function exposes({ families }: Collect): (family: string) => boolean {
-  const excluded = families.exclude.map(createGlob);
-  return name => !excluded.some(matches => matches(name));
+/** Returns whether a text matches any of these patterns. */
+export function createGlobs(patterns: readonly string[]): (text: string) => boolean {
+  const globs = patterns.map(createGlob);
+  return text => globs.some(matches => matches(text));
 }
 
-/** The sources without the families that their accounts exclude. */
-export type ShownSources = (
-  sources: readonly Source[],
-  accounts: readonly { readonly name: string; readonly collect: Collect }[],
-) => readonly Source[];
+interface Account {
+  readonly name: string;
+  readonly collect: { readonly families: { readonly exclude: readonly string[] } };
+}
 
-/** A source stays the same object as long as neither it nor what is excluded of it changes, so that what is rendered of it is kept. */
-export function createShownSources(): ShownSources {
+/**
+ * Returns a function that removes the families that accounts exclude. A source stays the same object until it or its excluded families
+ * change, so that its rendered text is kept.
+ */
+export function createShownSources(): (sources: readonly Source[], accounts: readonly Account[]) => readonly Source[] {
   const known = new WeakMap<Source, { readonly excluded: string; readonly shown: Source }>();
   return (sources, accounts) => {
-    const byName = new Map(accounts.map(({ name, collect }) => [name, collect]));
+    const excludedBy = new Map(accounts.map(({ name, collect }) => [name, collect.families.exclude]));
     return sources.map(source => {
-      const collect = source.account === undefined ? undefined : byName.get(source.account);
-      if (!collect || collect.families.exclude.length === 0) return source;
-      const excluded = JSON.stringify(collect.families.exclude);
+      const patterns = excludedBy.get(source.account ?? '') ?? [];
+      if (patterns.length === 0) return source;
+      const excluded = JSON.stringify(patterns);
       const before = known.get(source);
       if (before?.excluded === excluded) return before.shown;
-      const isExposed = exposes(collect);
-      const shown = onlyFamilies(source, ({ name }) => isExposed(name));
+      const isExcluded = createGlobs(patterns);
+      const shown = onlyFamilies(source, ({ name }) => !isExcluded(name));
       known.set(source, { excluded, shown });
       return shown;
     });

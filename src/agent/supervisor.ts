@@ -93,7 +93,7 @@ export class Supervisor {
       closed: this.#closed,
       failureOf: name => this.#failures.of(name),
       alertsOf: name => this.alerting.sourceOf(name),
-      others: [...this.alerting.sources, ...this.exporting.sources],
+      others: [...this.alerting.sources, ...this.exporting.current.push.sources],
       selectShown: this.#shownSources,
       autoCancel: this.#autoCancel.view(),
     });

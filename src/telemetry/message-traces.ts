@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from '../kit/clock.ts';
+import { type Clock, unlessAborted, withDeadline } from '../kit/clock.ts';
 import type { Counter } from '../kit/counter.ts';
 import { identityOf } from '../kit/identity.ts';
 import type { Log } from '../kit/log.ts';
@@ -10,28 +10,21 @@ import type { TracingOptions } from './options.ts';
 import type { CountedQueue } from './trace-queue.ts';
 import { disableTracing, type ProcessTracer } from './tracing.ts';
 
-type Body = (signal: AbortSignal) => Promise<void>;
-
-/** Spans of the agent and of messages, as one configuration asks for them. */
+/** Spans of the agent and of messages under one configuration. */
 export interface Traces {
-  /** What waits of an account's traces; undefined where messages are not traced. */
-  queue(account: string): TraceQueue | undefined;
-  /** Body of the loop that exports message traces; undefined where they are not exported. Rejects with StoreError; then it is tried again. */
-  readonly exportMessages: Body | undefined;
-  /** Spans that begin from now on go where this configuration says. */
-  take(): void;
-  /** Sends what waits, as far as the receiver takes it in time. Message traces first. */
-  close(): Promise<void>;
-  /** What the next one goes on with. */
-  readonly kept: Kept;
-}
-
-interface Kept {
+  /** Equal for equal settings. */
   readonly id: string;
-  readonly queues: Map<string, CountedQueue>;
+  /** Pending traces of an account; undefined if messages are not traced. */
+  queue(account: string): TraceQueue | undefined;
+  /** Body of the loop that exports message traces; undefined if they are not exported. Never rejects. */
+  readonly exportMessages: ((signal: AbortSignal) => Promise<void>) | undefined;
+  /** Sends spans that begin from now on as configured. */
+  activate(): void;
+  /** Sends pending spans as far as the receiver accepts them in time. Message traces first. */
+  close(): Promise<void>;
 }
 
-export interface TracesSettings {
+interface TracesSettings {
   readonly tracing: TracingOptions;
 }
 
@@ -45,28 +38,26 @@ export interface TracesDeps {
   /** A number from 0 up to 1. */
   readonly random: () => number;
   readonly log: Log;
-  /** Names of those that there are now, whose message traces are exported. */
+  /** Names of the current accounts, whose message traces are exported. */
   accounts(): readonly string[];
   /** Leases of accounts; undefined without replicas. */
   readonly holding?: { held(account: string): boolean; isAway(): boolean } | undefined;
+  /** Counts of pending message traces by account. They outlive a reload. */
+  readonly queues: Map<string, CountedQueue>;
 }
 
 /** Where the collector of events leaves the traces of messages. */
 const TRACE_OUTBOX = 'events/outbox/';
 
-/** Milliseconds in which pending spans are sent at shutdown; after that they are dropped. */
+/** Time in which pending spans are sent at shutdown (ms), in real time like the receiver's. The rest is dropped. */
 const LONGEST_FLUSH = 3000;
 
-async function flush(work: () => Promise<void>): Promise<void> {
-  const ended = new AbortController();
-  // In real time, like the receiver's.
-  const deadline = systemClock.sleep(LONGEST_FLUSH, ended.signal).catch(() => undefined);
-  await Promise.race([work(), deadline]);
-  // A timer would keep the process from ending.
-  ended.abort();
-}
+const flush = (work: Promise<void>) =>
+  withDeadline(LONGEST_FLUSH, new AbortController().signal, deadline => unlessAborted(work, deadline)).catch(
+    () => undefined,
+  );
 
-/** Whether spans are to be made: asked for, and not forbidden by OpenTelemetry's own switch. */
+/** Whether spans are made: enabled, and not switched off by OpenTelemetry's variable. */
 export const isTraced = ({ tracing }: TracesSettings, env: TracesDeps['env']) =>
   tracing.enabled && env.OTEL_SDK_DISABLED?.toLowerCase() !== 'true';
 
@@ -74,12 +65,9 @@ export const isTraced = ({ tracing }: TracesSettings, env: TracesDeps['env']) =>
 export const hasLifecycles = (config: TracesSettings, env: TracesDeps['env']) =>
   isTraced(config, env) && config.tracing.lifecycle.enabled;
 
-/** The same goes on. */
-function goOn(): void {}
-
-async function openLifecycles(deps: TracesDeps, queues: Kept['queues']): Promise<LifecycleExport> {
-  const { config, store, holding } = deps;
-  // One that has changed hands since the names were asked for: the replica that has it exports what is left.
+async function openLifecycles(deps: TracesDeps): Promise<LifecycleExport> {
+  const { config, store, holding, queues } = deps;
+  // Names may be outdated: the replica that now holds an account exports its pending traces.
   const isHeld = (account: string) => holding?.held(account) ?? true;
   const { createLifecycleExport } = await import('./lifecycle.ts');
   return createLifecycleExport({
@@ -102,24 +90,20 @@ async function openLifecycles(deps: TracesDeps, queues: Kept['queues']): Promise
   });
 }
 
-/**
- * Nothing is changed before `take`. `before`: what is in use until then, and the same where the section has not changed. Rejects
- * with an Error where the environment asks for a protocol that is not there.
- */
+/** Has no effect before `activate`. Returns `before` if its settings are equal. Rejects with an Error for an unsupported protocol. */
 export async function openTraces(deps: TracesDeps, before?: Traces): Promise<Traces> {
-  const { config, env, spans, tracer, log, holding } = deps;
+  const { config, env, spans, tracer, log, holding, queues } = deps;
   const isOn = isTraced(config, env);
   const id = identityOf([isOn, config.tracing]);
-  if (before?.kept.id === id) return { ...before, take: goOn };
-  const isFirst = before === undefined;
-  const queues = before?.kept.queues ?? new Map<string, CountedQueue>();
+  if (before?.id === id) return before;
   const tracesMessages = hasLifecycles(config, env);
   const makeQueue = tracesMessages && (await import('./trace-queue.ts')).createTraceQueue;
   const sdk = isOn
     ? await (await import('./sdk.ts')).prepareSdk({ options: config.tracing, env, version, spans, log })
     : undefined;
-  const lifecycles = tracesMessages ? await openLifecycles(deps, queues) : undefined;
+  const lifecycles = tracesMessages ? await openLifecycles(deps) : undefined;
   return {
+    id,
     queue(account) {
       if (!makeQueue) return undefined;
       const queue = queues.get(account) ?? makeQueue(account, { spans, log });
@@ -132,15 +116,14 @@ export async function openTraces(deps: TracesDeps, before?: Traces): Promise<Tra
         lifecycles.run(signal).catch(error => {
           if (!holding?.isAway()) log.warn({ error: String(error) }, 'message traces wait for the store');
         })),
-    take() {
+    activate() {
       if (sdk) sdk.start();
-      else if (!isFirst) disableTracing();
+      else if (before) disableTracing();
       tracer.use(config.tracing.propagate);
     },
     async close() {
-      if (lifecycles) await flush(lifecycles.close);
-      if (sdk) await flush(sdk.shutdown);
+      if (lifecycles) await flush(lifecycles.close());
+      if (sdk) await flush(sdk.shutdown());
     },
-    kept: { id, queues },
   };
 }

@@ -236,7 +236,11 @@ async function createHost(config: Config, id: string, life: ProcessLife, machine
       ?.status()
       .rounds.find(each => each.round === round);
 
-  async function open(settings: AccountSettings, deps: AccountDeps, last?: Account): Promise<Account> {
+  async function open(
+    settings: AccountSettings,
+    deps: AccountDeps,
+    last?: Parameters<typeof openAccount>[2],
+  ): Promise<Account> {
     const next = createProcess(host, machine, hooks, clock, () => supervisor?.loaded.config ?? config);
     if (last) next.before = closed;
     process = next;
@@ -303,6 +307,7 @@ async function createHost(config: Config, id: string, life: ProcessLife, machine
     },
     reloads: { last: undefined },
     agentLog: createAgentLog(),
+    backfill: undefined,
     openAccount: open,
     intervals: INTERVALS,
   };

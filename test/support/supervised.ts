@@ -1,7 +1,7 @@
 /** A supervisor with a manual clock and a service in memory. */
 import { Dispatcher } from 'undici';
 import { openAccount } from '../../src/agent/account.ts';
-import { type Base, type Intervals, openBase } from '../../src/agent/parts.ts';
+import { type Base, openBase, type PartsDeps } from '../../src/agent/parts.ts';
 import { Supervisor } from '../../src/agent/supervisor.ts';
 import type { LoadedConfig } from '../../src/config/load.ts';
 import { createClosing } from '../../src/kit/closing.ts';
@@ -27,7 +27,7 @@ export interface SupervisedOptions {
   readonly config: LoadedConfig;
   /** Milliseconds that the service needs for a response. */
   readonly latency?: number;
-  readonly intervals?: Partial<Intervals>;
+  readonly intervals?: PartsDeps['intervals'];
   /** Runs around each opening: `open` opens the account, with other parts if they are given. */
   open?(opening: Opening, open: (other?: Partial<Deps>) => Promise<Account>): Promise<Account>;
   /** Runs around each request. */

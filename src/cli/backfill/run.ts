@@ -1,7 +1,7 @@
 import type { Account } from '../../agent/account.ts';
 import type { AccountSettings } from '../../agent/account-client.ts';
 import { openAccounts, type PartsDeps } from '../../agent/parts.ts';
-import { exposes } from '../../agent/shown-sources.ts';
+import { createGlobs } from '../../agent/shown-sources.ts';
 import { type EventsFacts, events } from '../../collectors/events/events.ts';
 import { createReplay } from '../../collectors/events/replay.ts';
 import { restoreMemory } from '../../collectors/events/rows.ts';
@@ -86,7 +86,7 @@ function reading({ name, collect, objectives }: AccountSettings, { config }: Loa
     routes: createRoutes(collect.routes),
     schedules: schedulesOf(config.schedules, name),
   };
-  return { options: collect.events, services, isExposed: exposes(collect) };
+  return { options: collect.events, services, isExcluded: createGlobs(collect.families.exclude) };
 }
 
 type Reading = ReturnType<typeof reading>;
@@ -122,8 +122,8 @@ function partOf(
 }
 
 /** Returns a function that writes a point in time (milliseconds since the Unix epoch) of one account to the file. */
-function pointWriter(file: SeriesFile, account: string, isExposed: (family: string) => boolean) {
-  const families = [...WRITTEN].filter(([, { name }]) => isExposed(name));
+function pointWriter(file: SeriesFile, account: string, isExcluded: (family: string) => boolean) {
+  const families = [...WRITTEN].filter(([, { name }]) => !isExcluded(name));
   const started = new Set<number>();
   return (at: number, facts: EventsFacts) => {
     file.begin(at);
@@ -143,13 +143,13 @@ function pointWriter(file: SeriesFile, account: string, isExposed: (family: stri
 async function fill(
   { from, to, isKept, notes }: Part,
   account: Account,
-  { options, services, isExposed }: Reading,
+  { options, services, isExcluded }: Reading,
   file: SeriesFile,
   { signal, onProgress }: BackfillDeps,
 ): Promise<Backfilled> {
   const { name } = account;
   const requests = account.spent().requests;
-  const write = pointWriter(file, name, isExposed);
+  const write = pointWriter(file, name, isExcluded);
   let written: Backfilled['written'];
   const { steps, found } = createReplay(account.at('background'), options, services, { from, to }, signal);
   for await (const { at, facts } of steps) {
