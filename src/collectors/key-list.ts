@@ -53,7 +53,6 @@ export function createKeyList(selection: Selection, before: Before) {
   // A key with the name of the rest (__other__) is part of the rest: they would be indistinguishable.
   const isRanked = (key: string) => key !== OTHER && !watched.has(key) && isShown(key);
   const cap = Math.max(0, selection.maxSeries - watched.size);
-  const ranking = createRanking(cap);
   /** Their rows are held wherever they rank. */
   const needed = new Set([OTHER, ...watched, ...before.members.keys(), ...before.shown.map(({ key }) => key)]);
   /** These, and those that rank within the margin, in the order of the list. */
@@ -62,13 +61,12 @@ export function createKeyList(selection: Selection, before: Before) {
   /** Of the keys that are ranked and not held. */
   let [dropped, droppedWaiting] = [0, 0];
 
-  function rank({ key, waitlistSize }: FlowControlEntry): void {
-    const out = ranking.add(key, waitlistSize);
-    if (out === undefined || needed.has(out)) return;
+  const ranking = createRanking(cap, key => {
+    if (needed.has(key)) return;
     dropped += 1;
-    droppedWaiting += held.get(out)?.waitlistSize ?? 0;
-    held.delete(out);
-  }
+    droppedWaiting += held.get(key)?.waitlistSize ?? 0;
+    held.delete(key);
+  });
 
   /** The row of a key that is missing may be one of those that could not be read: as many stay as they were, and all that are watched, for of those a missing one has nothing waiting. */
   function stayingKeys(rejected: number): readonly FlowControlEntry[] {
@@ -91,7 +89,7 @@ export function createKeyList(selection: Selection, before: Before) {
       } else if (isRanked(key)) {
         if (sizeBefore !== undefined) [dropped, droppedWaiting] = [dropped - 1, droppedWaiting - sizeBefore];
         held.set(key, entry);
-        rank(entry);
+        ranking.add(key, waitlistSize);
       } else if (needed.has(key)) held.set(key, entry);
     },
     /** `rejected`: rows that could not be read. */
@@ -100,7 +98,7 @@ export function createKeyList(selection: Selection, before: Before) {
       const staying = stayingKeys(rejected);
       for (const entry of staying) {
         held.set(entry.key, entry);
-        if (isRanked(entry.key)) rank(entry);
+        if (isRanked(entry.key)) ranking.add(entry.key, entry.waitlistSize);
       }
       const sizeOf = (key: string) => (isRanked(key) ? held.get(key)?.waitlistSize : undefined);
       const members = chooseRanked(ranking, sizeOf, before.members, cap);
