@@ -7,7 +7,6 @@ import { type Collector, type CollectorKind, Implausible, type Rounds } from './
 export interface PlanFacts {
   /** Undefined when no record was ever seen. */
   readonly record: RecordedAccount | undefined;
-  /** As recorded, else as configured. */
   readonly limits: AccountLimits;
 }
 

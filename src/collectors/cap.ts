@@ -3,7 +3,6 @@ import { gauge } from '../metrics/family.ts';
 /** Label value that stands for everything beyond a cap. */
 export const OTHER = '__other__';
 
-/** Owned by every collector that caps. */
 export const seriesDropped = gauge(
   'delivery_series_dropped',
   'Distinct label values of the family beyond its cap, at the last complete read in the background. Their sum is shown as __other__.',
@@ -20,7 +19,6 @@ export type Members = ReadonlyMap<string, number>;
 
 type Sized = readonly [name: string, size: number];
 
-/** Equal sizes rank by name. */
 const byRank = ([a, sizeOfA]: Sized, [b, sizeOfB]: Sized) => sizeOfB - sizeOfA || (a < b ? -1 : 1);
 
 /** Finds the values that rank within the margin, of any number of values. */
@@ -50,7 +48,11 @@ export function createRanking(cap: number, onDropped: (name: string) => void = (
     ranked,
     /** Adds a value that is not ranked. */
     add(name: string, size: number): void {
-      if (last && (size < last[1] || (size === last[1] && name > last[0]))) return drop(name);
+      const isBehind = last && (size < last[1] || (size === last[1] && name > last[0]));
+      if (isBehind) {
+        drop(name);
+        return;
+      }
       sizes.set(name, size);
       // Sorting only now and then costs little for each value, and memory stays small.
       if (sizes.size > 2 * most) ranked();

@@ -43,16 +43,13 @@ export interface Folded<Facts, Memory> {
   readonly facts: Facts | undefined;
   /** Rows to commit before the counters and histograms among the facts are shown. The runner puts the collector's name before keys. */
   readonly changes: readonly Change[];
-  /** Warnings to log once the rows are committed. */
   readonly log?: LogBatch | undefined;
 }
 
 export interface Cadence {
-  /** Milliseconds between two starts. */
   readonly every: number;
   /** Requests of a round that finds nothing new: what it costs at least. */
   readonly requests: number;
-  /** Who goes first when the account's budget is short. */
   readonly priority: Priority;
   /** Missed intervals after which the data counts as stale, where `staleness.markAfter` is too patient. */
   readonly markAfter?: number;
@@ -82,11 +79,9 @@ export interface CollectorKind<Facts = unknown, F extends Families = Families> {
 /** A collector that has a section of its own in the configuration. */
 export interface ConfiguredKind<Options = unknown, Facts = unknown, F extends Families = Families, Services = unknown>
   extends CollectorKind<Facts, F> {
-  /** Its key under `collect`. */
   readonly configKey: string;
   readonly options: z.ZodType<Options & { readonly enabled: boolean }>;
   rounds(options: Options): Rounds;
-  /** For one account. `services`: what it is given of the account beside its options. */
   create(options: Options, services: Services): Collector<Facts>;
 }
 

@@ -10,7 +10,6 @@ import { RESULTS, STATUS_CLASSES, UNTRACKED } from './events/tally.ts';
 import { type FlowControlServices, flowControl } from './flow-control/flow-control.ts';
 import { createRoutes, routesOption } from './routes.ts';
 
-/** The table: every collector there is. A collector that is not in it does not exist. */
 export const collectors: readonly ConfiguredKind[] = [flowControl, dlq, events];
 
 const familiesOptions = z.strictObject({
@@ -45,7 +44,6 @@ function enabledKinds({ flowControl, dlq, events }: CollectOptions) {
   });
 }
 
-/** What collectors are given of their account beside their options. */
 type Services = Omit<DlqServices & EventsServices & FlowControlServices, 'routes' | 'isAudited'>;
 
 /** The collectors that these sections enable, in the order of the table. */

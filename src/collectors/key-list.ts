@@ -14,7 +14,6 @@ export interface KeyFacts {
 /** A list of keys, read to its end. */
 export interface ReadList {
   readonly facts: KeyFacts;
-  /** The keys within the cap. */
   readonly members: Members;
   /** Keys that it does not list and that stay as they were, and in how many lists, one after the other. */
   readonly kept: ReadonlyMap<string, number>;
@@ -92,7 +91,6 @@ export function createKeyList(selection: Selection, before: Before) {
         ranking.add(key, waitlistSize);
       } else if (needed.has(key)) held.set(key, entry);
     },
-    /** `rejected`: rows that could not be read. */
     end(rejected: number): ReadList {
       const keys = sizes.size + rejected;
       const staying = stayingKeys(rejected);

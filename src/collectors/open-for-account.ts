@@ -29,13 +29,10 @@ import {
   withReader,
 } from './index.ts';
 
-/** One cadence of one collector of an account. */
 export interface AccountRound {
   readonly collector: string;
   readonly round: string;
-  /** Milliseconds between two starts. */
   readonly every: number;
-  /** Requests of a round that finds nothing new. */
   readonly leastRequests: number;
   /** What it costs in a day, where rounds differ. */
   readonly perDay: Cadence['perDay'];
@@ -43,7 +40,6 @@ export interface AccountRound {
   run(signal: AbortSignal): Promise<void>;
 }
 
-/** A collector of an account, with its facts. */
 interface OpenCollector<Facts = unknown> {
   readonly state: CollectorState<Facts>;
   /** The facts that /metrics, the page and the API show. */
@@ -58,7 +54,6 @@ export interface CollectedAccount extends Pick<AccountOptions, 'name' | 'retenti
   readonly objectives: Pick<Objectives, 'onTimeWithin'>;
 }
 
-/** The sections of the configuration that all collectors depend on. */
 export interface CollectorsSettings {
   readonly staleness: StalenessOptions;
   readonly schedules: Parameters<typeof schedulesOf>[0];
@@ -185,7 +180,6 @@ const isOfEvents = (each: OpenCollector): each is OpenCollector<EventsFacts> => 
 const withdrawnAfter = (every: number, { withdrawAfter, withdrawAtMost }: StalenessOptions) =>
   Math.max(2 * every, Math.min(withdrawAfter * every, withdrawAtMost));
 
-/** What an account's configuration enables, and its plan. */
 export async function openCollectors({ name, collect, retention, objectives, limits }: CollectedAccount, deps: Deps) {
   const { config, clock, backfill, callbacks } = deps;
   const queue = deps.traceQueue(name);

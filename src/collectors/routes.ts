@@ -5,7 +5,6 @@ import { memoize } from '../kit/memo.ts';
 /** Stands for a path that no pattern matches. No pattern is written so: they begin with `/`. */
 export const UNMATCHED = '__unmatched__';
 
-/** A pattern is a label's value. */
 const LONGEST_ROUTE = 200;
 const MOST_ROUTES = 100;
 /** Longer paths are matched by no pattern: nothing on the way of a request takes such an address. */

@@ -21,7 +21,6 @@ export interface EmulatedAccount {
   readonly readOnlyToken: string;
   readonly credentials: Credentials;
   readonly state: EmulatorState;
-  /** How the service answers; may be changed at any time. */
   readonly dialect: Dialect;
   readonly faults: Faults;
 }

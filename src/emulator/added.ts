@@ -3,9 +3,8 @@ import { type DlqEntry, deadLetter, type Fields, type LoggedEvent, type Message 
 
 type MessageSeed = Partial<Omit<Message, 'fields'>> & Partial<Fields>;
 
-/** A dead letter to add: fields of its row; those left out get a plain value. */
+/** A dead letter to add: fields of its row, with defaults. Times: milliseconds since the Unix epoch. */
 export interface DlqSeed extends MessageSeed {
-  /** When it entered the queue, milliseconds since the Unix epoch. */
   readonly enteredAt?: number;
   readonly responseStatus?: number;
   /** What the destination answered; left out: the words of the status. */
@@ -15,20 +14,16 @@ export interface DlqSeed extends MessageSeed {
 export interface FailedRunSeed extends DlqSeed {
   readonly workflowRunId?: string;
   readonly workflowUrl?: string;
-  /** Milliseconds since the Unix epoch. */
   readonly workflowCreatedAt?: number;
   /** CALLBACK_INPROGRESS when left out; null when the workflow has no failure function. */
   readonly callbackState?: CallbackState | null;
   readonly callbackRetries?: number;
   /** What the last attempt of the callback was answered. */
   readonly callbackStatus?: number;
-  /** When the next attempt of the callback is due, milliseconds since the Unix epoch. */
   readonly nextDeliveryTime?: number;
 }
 
-/** An event to add: fields of its row; those left out get a plain value. */
 export interface EventSeed extends MessageSeed, Partial<Omit<LoggedEvent, 'message'>> {
-  /** Milliseconds since the Unix epoch. */
   readonly time?: number;
 }
 
@@ -43,7 +38,6 @@ const PLAIN: Fields = {
 /** Fields of messages that are alike, so that a million of them need not hold a million copies. */
 export type SharedFields = Map<string, Fields>;
 
-/** The message of an added row: created at `time`, with this id, unless the row says otherwise. */
 export function messageFrom(row: MessageSeed, id: string, time: number, shared?: SharedFields): Message {
   const { messageId = id, createdAt = time, notBefore = createdAt, callerIP = '192.0.2.1', body, ...given } = row;
   const key = shared && JSON.stringify(given);
@@ -58,7 +52,6 @@ function fieldsFrom(given: Partial<Fields>): Fields {
   return { ...PLAIN, ...given, ...(label === undefined ? {} : { label, labels }) };
 }
 
-/** An added event and its time: `now`, and CREATED, unless the row says otherwise. */
 export function eventFrom(
   row: EventSeed,
   id: string,
@@ -69,7 +62,6 @@ export function eventFrom(
   return [time, { message: messageFrom(rest, id, time, shared), state, responseStatus, error, nextDeliveryTime }];
 }
 
-/** The dead letter of an added workflow run that failed at `time`. */
 export function failedRunFrom(
   seed: FailedRunSeed,
   ids: { readonly messageId: string; readonly callbackId: string },

@@ -44,7 +44,6 @@ export class Agenda {
     this.#now = Math.max(this.#now, now);
   }
 
-  /** Forgets every plan and goes on at `now`. */
   restart(now: number): void {
     this.#heap = [];
     this.#now = now;

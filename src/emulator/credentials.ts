@@ -10,7 +10,6 @@ export class Credentials {
   readOnlyToken: string;
   /** As the reset's answer shows it; not that of `login`. */
   password = secret();
-  /** With which receivers check signatures. */
   signingKeys = { current: `sig_${secret()}`, next: `sig_${secret()}` };
   resets = 0;
   keyRotations = 0;

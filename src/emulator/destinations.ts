@@ -5,15 +5,12 @@ export interface Destination {
   readonly fields: Fields;
   /** Mean time between arrivals; exact for a schedule. */
   readonly everyMs: number;
-  /** How many messages arrive together; one when absent. */
   readonly burst?: readonly [least: number, most: number];
-  /** Mean duration of an attempt. */
   readonly takesMs: number;
   /** Share of attempts that fail though the next may do better. */
   readonly flaky: number;
   /** Share of messages that fail at every attempt. */
   readonly doomed: number;
-  /** Delay before each retry; default: that of the service. */
   readonly retryMs?: number;
   /** What a failing attempt is answered; 0 is no answer, 489 says that it is no use to retry. */
   readonly statuses: readonly number[];
@@ -162,11 +159,8 @@ export interface Workflow {
   readonly fields: Fields;
   /** What the failing step was answered, and a failing callback is; 0 is no answer. */
   readonly statuses: readonly number[];
-  /** Undefined when the workflow has no failure function. */
   readonly callback?: { readonly url: string; readonly maxRetries: number };
-  /** Mean milliseconds of an attempt of the callback. */
   readonly callbackTakesMs: number;
-  /** Share (0 to 1) of attempts of the callback that fail. */
   readonly callbackFails: number;
 }
 

@@ -14,7 +14,6 @@ interface Amount {
 const choice = <const V extends string>(help: string, ...values: [V, ...V[]]): Choice<V> => ({ help, values });
 const amount = (help: string, usual: number, least: number, most: number): Amount => ({ help, usual, least, most });
 
-/** How the lists apply a parameter that selects rows by text. */
 const filtering = (parameter: string) =>
   choice(`how the lists apply the parameter ${parameter}`, 'exact', 'ignored', 'any-case', 'prefix');
 const dateFiltering = (parameter: string) =>

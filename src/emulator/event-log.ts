@@ -10,7 +10,6 @@ export type StateCounts = Record<EventState, number>;
 export interface CountRange {
   readonly from?: number;
   readonly to?: number;
-  /** Only those whose time is one of these. */
   readonly within?: ((time: number) => boolean) | undefined;
 }
 
@@ -47,7 +46,6 @@ export class EventLog extends Timeline<LoggedEvent> {
 
 type EventTest = (event: LoggedEvent, time: number) => boolean;
 
-/** Which events are listed late, and by how much. */
 interface LateRule {
   readonly share: number;
   readonly mostMs: number;
@@ -115,12 +113,10 @@ export class LogView {
     return this.#gaps.at(-1)?.to !== Number.POSITIVE_INFINITY;
   }
 
-  /** From this time on, events are lost. */
   stop(now: number): void {
     if (this.on) this.#gaps.push({ from: now, to: Number.POSITIVE_INFINITY });
   }
 
-  /** From this time on, events are written again. */
   resume(now: number): void {
     const last = this.#gaps.at(-1);
     if (last && !this.on) last.to = now;

@@ -1,4 +1,3 @@
-/** States of a failure callback, as rows spell them. */
 export const CALLBACK_STATES = [
   'CALLBACK_INPROGRESS',
   'CALLBACK_SUCCESS',
@@ -22,11 +21,9 @@ export class FailureCallback {
   readonly maxRetries: number;
   /** Of the message under way; a retry by hand sends another one. */
   messageId: string;
-  /** Attempts of that message so far that failed. */
   retried = 0;
   /** Of the last attempt; undefined before the first answer, 0 when there was none. */
   responseStatus: number | undefined;
-  /** While it waits for its next attempt. */
   nextDeliveryTime: number | undefined;
   #state: CallbackState;
 
@@ -57,8 +54,6 @@ export class FailureCallback {
 export interface FailedRun {
   readonly workflowRunId: string;
   readonly workflowUrl: string;
-  /** Milliseconds since the Unix epoch. */
   readonly workflowCreatedAt: number;
-  /** Undefined when the workflow has no failure function. */
   readonly callback: FailureCallback | undefined;
 }

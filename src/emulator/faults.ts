@@ -79,7 +79,6 @@ export function createFaults(seed: number, ofScenario: () => FaultSeed | undefin
   const checked = (fault: FaultSeed): ActiveFault => ({ fault: readFaults(fault)[0] as FaultSeed, struck: 0 });
 
   return {
-    /** Adds a fault; gives a function that removes it. */
     add(fault: FaultSeed): () => void {
       const added = checked(fault);
       all.push(added);

@@ -17,9 +17,7 @@ interface Key {
   starved: boolean;
   /** What an operator set in place of what messages say. */
   pinned: Limits;
-  /** The rate lets nothing start before this time. */
   nextStart: number;
-  /** A start at `nextStart` is planned. */
   planned: boolean;
   usedAt: number;
   /** Starts in the period of the rate that began at `periodStart`. */
@@ -27,23 +25,18 @@ interface Key {
   periodStart: number;
 }
 
-/** Limits of a key, as messages have them. */
 export type Limits = Pick<Fields, 'parallelism' | 'rate' | 'period'>;
 
 export interface KeyDetail {
   readonly waiting: number;
   /** Deliveries under way, messages that keep their slots until their retry, and slots that are taken though nothing has them. */
   readonly running: number;
-  /** The slots among them that nothing runs in. */
   readonly ghosts: number;
   readonly paused: boolean;
   readonly parallelism: number | undefined;
   readonly rate: number | undefined;
-  /** Seconds. */
   readonly period: number | undefined;
-  /** Starts in the current period of the rate. */
   readonly started: number;
-  /** Milliseconds since the Unix epoch. */
   readonly periodStart: number;
 }
 
@@ -74,7 +67,6 @@ export class FlowControl {
     this.#enter(fields, start, 'waiting');
   }
 
-  /** The same for a delivery that did not leave. */
   enterAgain(fields: Fields, start: () => void): void {
     this.#enter(fields, start, 'again');
   }
@@ -94,7 +86,6 @@ export class FlowControl {
     this.#admit(key);
   }
 
-  /** A delivery that was let in has ended. */
   leave(fields: Fields): void {
     const key = fields.flowControlKey === undefined ? undefined : this.#keys.get(fields.flowControlKey);
     if (!key) return;
@@ -137,7 +128,6 @@ export class FlowControl {
     this.#keys.clear();
   }
 
-  /** The keys in the order of their names. */
   keys(): Map<string, KeyDetail> {
     for (const [name, key] of this.#keys) {
       const isIdle = key.running === 0 && key.waiting.length === 0 && key.ghosts === 0 && !key.paused;

@@ -2,7 +2,6 @@ import type { FailedRun } from './failure-callback.ts';
 import { messageId } from './random.ts';
 import type { Position } from './timeline.ts';
 
-/** States of the event log, as its rows spell them. */
 export const STATES = [
   'created',
   'active',
@@ -29,17 +28,15 @@ export interface Fields {
   readonly queueName?: string;
   readonly scheduleId?: string;
   readonly api?: string;
-  /** The first of `labels`. */
   readonly label?: string;
   readonly labels?: readonly string[];
   readonly callback?: string;
   readonly failureCallback?: string;
   readonly workflowUrl?: string;
   readonly flowControlKey?: string;
-  /** Maximum concurrent deliveries of the key. */
   readonly parallelism?: number;
-  /** Maximum deliveries of the key per `period` seconds. */
   readonly rate?: number;
+  /** Seconds. */
   readonly period?: number;
 }
 
@@ -54,13 +51,12 @@ export interface Message {
   readonly body?: string | undefined;
 }
 
-/** One line of the event log; its time is its place in the timeline. */
+/** One line of the event log; its time is its place in the timeline. Times: milliseconds since the Unix epoch. */
 export interface LoggedEvent {
   readonly message: Message;
   readonly state: EventState;
   readonly responseStatus?: number | undefined;
   readonly error?: string | undefined;
-  /** Milliseconds since the Unix epoch. */
   readonly nextDeliveryTime?: number | undefined;
 }
 
@@ -68,7 +64,7 @@ export interface LoggedEvent {
 export interface DlqEntry {
   readonly fields: Fields;
   readonly callerIP: string;
-  /** Of the last attempt; 0 when the destination did not answer. */
+  /** Status of the last attempt; 0 if the destination did not answer. */
   readonly responseStatus: number;
   /** Absent: the words of the status. */
   readonly responseBody?: string | undefined;

@@ -17,7 +17,6 @@ export { scenarios } from './scenarios.ts';
 export interface EmulatorOptions {
   /** 0, the default, takes any free port. */
   readonly port?: number;
-  /** Default 127.0.0.1. */
   readonly host?: string;
   /** Decides every draw of the workload; default 1. */
   readonly seed?: number;

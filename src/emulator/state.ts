@@ -11,7 +11,6 @@ import { Tally, type Verdict } from './tally.ts';
 import type { Position, Timeline } from './timeline.ts';
 import { createWorld, type World, type WorldOptions } from './world.ts';
 
-/** A key that a test listed. */
 const SET_KEY = {
   running: 0,
   ghosts: 0,
@@ -43,7 +42,6 @@ export class EmulatorState {
     this.logView = this.#world.logView;
   }
 
-  /** Lets everything happen until this emulated time; an earlier time does nothing. */
   advanceTo(now: number): void {
     this.#world.advanceTo(now);
   }
@@ -97,7 +95,6 @@ export class EmulatorState {
     return counts;
   }
 
-  /** How many events there are by state, listed or not. */
   countEvents(range?: CountRange): StateCounts {
     return this.current().log.count(range);
   }
@@ -148,7 +145,6 @@ export class EmulatorState {
     callback.become(state);
   }
 
-  /** Adds an event, CREATED and of now unless said otherwise. */
   addEvent(row: EventSeed = {}): void {
     const { now, log } = this.current();
     log.add(...eventFrom(row, this.#nextId(), now));
@@ -197,7 +193,6 @@ export class EmulatorState {
     return this.#world.workload.flow.pause(key, paused);
   }
 
-  /** The dead letter of this dlqId and its place. */
   findDlqEntry(dlqId: string): Place | undefined {
     const position = positionOf(dlqId);
     const { dlq, workflows } = this.current();
@@ -205,7 +200,6 @@ export class EmulatorState {
     return entry && [entry, position];
   }
 
-  /** Removes a dead letter; false when there is none of this dlqId. */
   removeDlqEntry(dlqId: string): boolean {
     const position = positionOf(dlqId);
     const { dlq, workflows } = this.current();

@@ -11,11 +11,9 @@ export interface Range {
   readonly from: number;
   readonly to: number;
   readonly order: Order;
-  /** Starts behind this place, in `order`. */
   readonly after?: Position | undefined;
 }
 
-/** Sees a row; `false` ends the walk. */
 export type Visit<T> = (value: T, time: number, seq: number) => boolean | undefined;
 
 /** Fewer dead rows than this are not worth a compaction. */
@@ -78,7 +76,6 @@ export class Timeline<T extends object> {
     return this.#times[index] === time && this.#seqs[index] === seq ? this.#values[index] : undefined;
   }
 
-  /** Removes the row at exactly this place; false when there is none. */
   remove({ time, seq }: Position): boolean {
     const index = this.#indexOf(time, seq);
     if (this.#times[index] !== time || this.#seqs[index] !== seq || this.#values[index] === undefined) return false;
@@ -117,7 +114,6 @@ export class Timeline<T extends object> {
     return value && { value, time: this.#times[index] as number, seq: this.#seqs[index] as number };
   }
 
-  /** Visits the rows of a range, in its order. */
   walk({ from, to, order, after }: Range, visit: Visit<T>): void {
     let low = this.#indexOf(from, 0);
     let high = this.#indexOf(to, Number.POSITIVE_INFINITY);
@@ -142,7 +138,6 @@ export class Timeline<T extends object> {
     return value === undefined || visit(value, this.#times[index] as number, this.#seqs[index] as number);
   }
 
-  /** The first index that is not before (time, seq). */
   #indexOf(time: number, seq: number): number {
     let low = this.#head;
     let high = this.#times.length;

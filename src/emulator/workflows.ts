@@ -7,10 +7,8 @@ import { type Position, Timeline } from './timeline.ts';
 import { retryDelay } from './workload.ts';
 
 export interface WorkflowParts {
-  /** When runs begin to fail, milliseconds since the Unix epoch. */
   readonly start: number;
   readonly seed: number;
-  /** Mean milliseconds between failed runs. */
   readonly everyMs: number;
   /** Share of failure callbacks that never end, at this time. */
   readonly stuck: (now: number) => number;
@@ -24,7 +22,6 @@ export interface WorkflowParts {
 /** Dead letters of workflow runs are numbered from here, so that no other dead letter has the identifier of one. */
 const FIRST_SEQ = 1_000_000_000;
 
-/** Mean milliseconds until an operator looks at a failed run. */
 const LOOKED_AT_AFTER_MS = 10 * 3_600_000;
 const TIDY_AFTER_MS = 2 * 3_600_000;
 
@@ -70,7 +67,6 @@ export class Workflows {
     return true;
   }
 
-  /** Runs a failed callback again; false when it has not failed. */
   retry(callback: FailureCallback | undefined): boolean {
     if (callback?.state !== 'CALLBACK_FAIL') return false;
     callback.become('CALLBACK_INPROGRESS');

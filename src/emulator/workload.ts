@@ -8,7 +8,6 @@ import type { Scenario } from './scenarios.ts';
 import type { Timeline } from './timeline.ts';
 
 export interface WorkloadParts {
-  /** Milliseconds since the Unix epoch at which the workload begins. */
   readonly start: number;
   readonly seed: number;
   readonly scenario: Scenario;
@@ -133,7 +132,6 @@ function createDelivery(
   random: Random,
   agenda: Agenda,
   flow: FlowControl,
-  /** Mean duration in milliseconds of an attempt that begins now, from the usual one. */
   takesMs: (usual: number) => number,
 ) {
   let published = 0;
@@ -173,7 +171,6 @@ function createDelivery(
     else flow.enter(message.fields, enter);
   }
 
-  /** Whether the message keeps its slot until its next attempt. */
   function afterError(message: Message, destination: Destination, doomed: boolean, retried: number): boolean {
     const responseStatus = random.pick(destination.statuses);
     const error = errorOf(responseStatus);

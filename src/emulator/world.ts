@@ -15,15 +15,11 @@ export interface WorldOptions {
   readonly scenario: string;
   /** Milliseconds of workload that have happened at the start; at most what the event log keeps. None means no past at all. */
   readonly history: number;
-  /** How many dead letters are older than the workload. */
   readonly dlqEntries: number;
-  /** Whether anything happens by itself; default true. */
   readonly workload?: boolean;
   /** How many events are kept, the latest; a million when left out. */
   readonly mostEvents?: number | undefined;
-  /** Milliseconds for which they are kept; default: LOG_RETENTION_MS. */
   readonly logRetention?: number | undefined;
-  /** Milliseconds for which dead letters are kept; default: DLQ_RETENTION_MS. */
   readonly dlqRetention?: number | undefined;
   readonly destinations?: readonly Destination[] | undefined;
   readonly dialect?: Dialect;
@@ -86,7 +82,6 @@ export function createWorld(options: WorldOptions) {
     isTidy: scenario.isTidy ?? false,
     retentionMs: dlqRetention,
   });
-  /** Lets everything happen until this emulated time; an earlier time does nothing. */
   const advanceTo = (time: number) => {
     workload.advanceTo(time);
     workflows.advanceTo(time);

@@ -7,7 +7,6 @@ export type Step = (typeof STEPS)[number];
 /** The samples of an hour, or of a part of it. */
 export interface Chunk {
   readonly step: Step;
-  /** Milliseconds since the Unix epoch, ascending. */
   readonly times: readonly number[];
   /** Values by series, one for each time; NaN: no value. */
   readonly series: ReadonlyMap<string, readonly number[]>;
@@ -65,17 +64,14 @@ function pick(
   return { step, times: picked(times), series: new Map(kept) };
 }
 
-/** Keeps the first sample of each `step` minutes. */
 export function thin(chunk: Chunk, step: Step): Chunk {
   const slot = (at: number) => Math.floor(at / (step * MINUTE));
   const kept = pick(chunk, (at, previous) => previous === undefined || slot(at) > slot(previous));
   return { ...(kept ?? chunk), step };
 }
 
-/** The samples before `end`. */
 export const before = (chunk: Chunk, end: number): Chunk | undefined => pick(chunk, at => at < end);
 
-/** The samples from `start` on. */
 export const after = (chunk: Chunk, start: number): Chunk | undefined => pick(chunk, at => at >= start);
 
 /** The current hour. */

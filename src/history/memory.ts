@@ -9,7 +9,6 @@ export interface Memory {
   whole(hour: number): Chunk | undefined;
   /** An hour, or its last samples. */
   get(hour: number): Chunk | undefined;
-  /** Ascending; the first may have its last samples alone. */
   all(): readonly Chunk[];
   hours(): readonly number[];
   /** Adds an hour from the store, before the first sample. */
@@ -21,7 +20,6 @@ export const hourOf = (at: number) => Math.floor(at / HOUR);
 
 /** `span`: milliseconds that it holds at least. */
 export function createMemory(rows: Rows, span: number): Memory {
-  /** Hours before the current one. */
   const past = new Map<number, Chunk>();
   /** Those of which the first samples are gone. */
   const cut = new Set<number>();

@@ -8,11 +8,9 @@ import { createMemory, hourOf, type Memory } from './memory.ts';
 import { createRows, type Rows, type RowsDeps } from './rows.ts';
 import { isOfFamily, metricOf } from './series-name.ts';
 
-/** How much is kept of one account. */
 export interface HistoryLimits {
   /** Milliseconds; 0: nothing in the store. */
   readonly keep: number;
-  /** Bytes of its rows. */
   readonly maxBytes: number;
 }
 
@@ -21,7 +19,6 @@ export interface RecordedHour {
   /** Milliseconds between two samples. */
   readonly step: number;
   readonly times: readonly number[];
-  /** By name; NaN: none. */
   readonly series: ReadonlyMap<string, readonly number[]>;
 }
 
@@ -32,11 +29,8 @@ export interface Recorder extends AccountHistory {
    * `unsaved`. Never rejects.
    */
   sample(values: ReadonlyMap<string, number>): Promise<void>;
-  /** Rows that the store does not have yet. */
   unsaved(): readonly Change[];
-  /** These are committed. */
   saved(changes: readonly Change[]): void;
-  /** From now on. */
   use(limits: HistoryLimits): void;
   /** Hour by hour, ascending, series whose name is wanted. Rejects with StoreError. */
   hours(from: number, to: number, isWanted: (series: string) => boolean): AsyncIterable<RecordedHour>;
@@ -74,7 +68,6 @@ function createClockWatch(clock: Pick<Clock, 'monotonic'>) {
       offset = at - clock.monotonic();
       if (last !== undefined && Math.abs(offset - last) > STEP) isStepped = true;
     },
-    /** As asked by a sample that is taken. */
     take(): boolean {
       const was = isStepped;
       isStepped = false;
@@ -125,7 +118,6 @@ async function* recordedHours(
   }
 }
 
-/** All values of a series in chunks that follow each other. */
 function pointsOf(chunks: readonly Chunk[], name: string): readonly Point[] {
   const points: Point[] = [];
   for (const { times, series } of chunks) {
@@ -226,7 +218,6 @@ async function join(hours: AsyncIterable<RecordedHour>): Promise<RecordedSeries>
   };
   let last: { readonly at: number; readonly step: number } | undefined;
   for await (const { step, times: some, series: columns } of hours) {
-    /** Where each sample of this hour stands. */
     const places = some.map(at => {
       if (last && at - last.at > GAP * Math.max(step, last.step)) times.push(last.at + last.step);
       last = { at, step };

@@ -7,7 +7,6 @@ import { type Chunk, decodeChunk } from './chunk.ts';
 export interface Rows {
   /** The samples of an hour; undefined if there is no row or it is damaged, which is logged once. Rejects with StoreError. */
   load(hour: number): Promise<Chunk | undefined>;
-  /** Bytes of each row, its key included. */
   sizes(): Promise<Map<number, number>>;
   /** Puts a row into the next commit; null deletes it. */
   set(hour: number, text: string | null): void;

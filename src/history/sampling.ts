@@ -1,14 +1,12 @@
 import type { Family, Sample, Source } from '../metrics/family.ts';
 import { seriesName } from './series-name.ts';
 
-/** What is recorded of a family. Always summed over the label `destination`. */
 export interface Recorded {
   readonly family: Family;
   /** Labels that are left out, too: their series are summed. */
   readonly without?: readonly string[];
   /** Of the series, so many with the largest values. */
   readonly largest?: number;
-  /** The sum of all, beside them. */
   readonly sum?: boolean;
   /** Of these families, the series with the same labels as those that are recorded. */
   readonly along?: readonly Family[];
@@ -45,7 +43,6 @@ function largestOf(values: readonly Value[], count: number): readonly Value[] {
 
 const textOf = (labels: Sample['labels']) => JSON.stringify(Object.values(labels));
 
-/** Samples of all sources by family. */
 function samplesBy(sources: readonly Source[]): (family: Family) => readonly Sample[] {
   const found = new Map<string, readonly Sample[]>();
   for (const source of sources) {
@@ -59,7 +56,6 @@ function samplesBy(sources: readonly Source[]): (family: Family) => readonly Sam
   return ({ name }) => found.get(name) ?? [];
 }
 
-/** Values to record, by series. */
 export function sampleOf(recorded: readonly Recorded[], sources: readonly Source[]): Map<string, number> {
   const samplesOf = samplesBy(sources);
   const values = new Map<string, number>();

@@ -18,7 +18,6 @@ export function seriesName(name: string, labels: Labels): string {
   return pairs === '' ? name : `${name}{${pairs}}`;
 }
 
-/** What is before the labels. */
 export const metricOf = (series: string): string => series.split('{', 1)[0] as string;
 
 /** The family of a series: that of a histogram's lines, too. */
@@ -27,7 +26,6 @@ export const isOfFamily = (metric: string, families: ReadonlySet<string>): boole
 
 const PAIR = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\[\\"n])*)"/g;
 
-/** The labels of a series, in their order. */
 export const labelsOf = (series: string): Readonly<Record<string, string>> =>
   Object.fromEntries(
     [...series.slice(metricOf(series).length).matchAll(PAIR)].map(([, label = '', text = '']) => [

@@ -14,7 +14,6 @@ const notifications = counter(
   ['notifier', 'outcome'],
 );
 
-/** Every family about the agent's own alerts. The first carries `account`. */
 export const alertingFamilies = { alerts, notifications } as const;
 
 const STATES = ['pending', 'firing', 'silenced', 'beyond_cap'] as const;
@@ -26,14 +25,11 @@ interface CountedAlert {
   readonly silencedBy?: string | undefined;
 }
 
-/** What the last evaluation came to, as far as it is counted. */
 interface Evaluated {
   readonly alerts: ReadonlyMap<string, CountedAlert>;
-  /** Series without an alert of their own, by rule. */
   readonly beyondCap: ReadonlyMap<string, number>;
 }
 
-/** Undefined: it is over. */
 function stateOf({ state: { phase }, silencedBy }: CountedAlert): State | undefined {
   if (phase === 'pending') return 'pending';
   if (phase !== 'firing') return undefined;
@@ -67,7 +63,6 @@ export function alertsSource(
   };
 }
 
-/** Notifications with one outcome since the process began. */
 export interface NotificationCount {
   readonly notifier: string;
   readonly outcome: string;
@@ -80,7 +75,6 @@ export interface NotificationsCounter extends Counter<'notifier' | 'outcome'> {
   sourceOf(notifiers: readonly string[]): Source;
 }
 
-/** `now`: milliseconds since the Unix epoch. */
 export function createNotificationsCounter(outcomes: readonly string[], now: () => number): NotificationsCounter {
   let revision = 0;
   const changed = () => {

@@ -64,7 +64,6 @@ export function fillFragment(fragment: Fragment, content: Content, version: numb
   return true;
 }
 
-/** The texts of `fragments`, runs of short ones joined. */
 function contents(fragments: readonly Fragment[]): (string | GzipBlock)[] {
   const joined: (string | GzipBlock)[] = [];
   let run = '';

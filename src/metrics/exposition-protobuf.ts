@@ -26,7 +26,6 @@ const zigzag = (value: number) => varint(value < 0 ? -2 * value - 1 : 2 * value)
 
 const WIRE = { varint: 0, double: 1, bytes: 2 } as const;
 
-/** What stands before each value of a field. */
 const tag = (field: number, wire: keyof typeof WIRE) => varint(field * 8 + WIRE[wire]);
 
 const sized = (bytes: string) => varint(bytes.length) + bytes;
@@ -50,7 +49,6 @@ const TYPE: Readonly<Record<FamilyType, number>> = { counter: 0, gauge: 1, info:
 const LABEL = { pair: tag(1, 'bytes'), name: tag(1, 'bytes'), value: tag(2, 'bytes') };
 const EXEMPLAR = { label: tag(1, 'bytes'), value: tag(2, 'double'), timestamp: tag(3, 'bytes') };
 const METRIC = { gauge: tag(2, 'bytes'), counter: tag(3, 'bytes'), histogram: tag(7, 'bytes') };
-/** Of a gauge and of a counter. */
 const VALUE = tag(1, 'double');
 const COUNTER_CREATED = tag(3, 'bytes');
 const BUCKET = { count: tag(1, 'varint'), bound: tag(2, 'double'), exemplar: tag(3, 'bytes') };
@@ -127,7 +125,6 @@ function nativeBytes(native: NativeHistogram): string {
   return head + zero + spans + (deltas === '' ? '' : HISTOGRAM.deltas + sized(deltas));
 }
 
-/** Native buckets as far as they can be shown. */
 function nativeOf({ value: count, whole }: Sample): NativeHistogram | undefined {
   const native = whole?.state.native;
   return native && isComplete(native, count) ? native : undefined;
@@ -143,7 +140,6 @@ function nativeSeries(last: Sample, buckets: readonly Sample[], sum: number): st
   return native && histogramBytes(last, sum, buckets.map(bucketBytes).join('') + nativeBytes(native));
 }
 
-/** A series of the message for the others. */
 const classicSeries = (last: Sample, buckets: readonly Sample[], sum: number): string | undefined =>
   nativeOf(last) ? undefined : histogramBytes(last, sum, buckets.map(bucketBytes).join(''));
 
@@ -199,7 +195,6 @@ function header(family: Family): string {
   return lead + FAMILY.type + varint(TYPE[family.type]) + (unit === undefined ? '' : UNIT + sized(unit));
 }
 
-/** Each family with its length before it. */
 export const PROTOBUF: Encoding = {
   charset: 'latin1',
   parts,

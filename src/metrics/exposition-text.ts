@@ -18,7 +18,6 @@ export function familyName(family: Family, format: Format): string {
   return family.name;
 }
 
-/** The unit that the name ends in. */
 export const unitOf = (family: Family): string | undefined =>
   /_(seconds|bytes)$/.exec(familyName(family, 'openmetrics'))?.[1];
 
@@ -68,7 +67,6 @@ export function createLines(
   };
 }
 
-/** Both text formats: their lines are the same but for exemplars. */
 export const LINES: Encoding = {
   charset: 'utf8',
   parts: family => [{ key: family.name, family }],

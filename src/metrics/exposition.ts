@@ -43,7 +43,6 @@ interface RenderOptions {
   readonly gzip: boolean;
 }
 
-/** A source and what was last rendered of it. */
 interface Shown {
   readonly source: Source;
   readonly fragments: ReadonlyMap<string, Fragment>;
@@ -54,7 +53,6 @@ interface Shown {
   /** How often it was asked, and which of these times was shown last: one that began earlier may end later. */
   times: number;
   shownTime: number;
-  /** Of the fragment that changed last. */
   version: number;
 }
 
@@ -63,7 +61,6 @@ interface View {
   readonly shown: readonly Shown[];
   readonly groups: readonly {
     readonly header: Fragment;
-    /** Of the family. */
     readonly bare: string;
     readonly samples: readonly Fragment[];
   }[];
@@ -111,10 +108,8 @@ export function createExposition(
 }
 
 type IsShown = (account: string) => boolean;
-/** Revision of a source whose samples are omitted. */
 const OMITTED = Symbol('omitted');
 
-/** The exposition in the formats of one encoding. */
 interface Rendering {
   use(sources: readonly Source[]): void;
   work(options: RenderOptions): Generator<void, Buffer, void>;
@@ -153,7 +148,6 @@ function createRendering(
   let everything: readonly Shown[] = [];
   let families: ReturnType<typeof checkFamilies> = [];
   let byAccount: ReadonlyMap<string | undefined, readonly Shown[]> = new Map();
-  /** Views of the current sources, by scope and format. */
   let views = new Map<readonly Shown[], Map<Format, View>>();
   let latestVersion = 0;
 

@@ -1,5 +1,3 @@
-/** The door of this room: what a metric family is, and what its samples are. */
-
 import { createNative, type NativeHistogram, observeNative } from './native-histogram.ts';
 
 export type { NativeHistogram } from './native-histogram.ts';
@@ -10,7 +8,6 @@ export interface Family<L extends string = string> {
   /** Full name as in the text format: counters end in `_total`, infos in `_info`. */
   readonly name: string;
   readonly type: FamilyType;
-  /** One line that says how the number is obtained. */
   readonly help: string;
   /**
    * Exposes a counter as `unknown` in OpenMetrics, under its full name: a gauge has the name without `_total`, which
@@ -23,7 +20,6 @@ export interface Family<L extends string = string> {
 
 /** One series' value. Histograms give one sample a line, with `suffix` and, for buckets, the label `le`; the count comes last. */
 export interface Sample<L extends string = string> {
-  /** A label that is undefined is left out. */
   readonly labels: Readonly<Record<L, string | undefined>>;
   readonly value: number;
   readonly suffix?: '_bucket' | '_sum' | '_count';
@@ -41,10 +37,8 @@ export interface WholeHistogram {
 }
 
 export interface Exemplar {
-  /** 32 hexadecimal digits. */
   readonly traceId: string;
   readonly value: number;
-  /** When the value was observed, milliseconds since the Unix epoch. */
   readonly time: number;
 }
 
@@ -71,7 +65,6 @@ export const info = define('info');
 
 /** A source of samples. Sources that share a family must differ in account or labels, which is not checked. */
 export interface Source {
-  /** Written as the first label of each sample when present. */
   readonly account?: string;
   readonly families: readonly Family[];
   /** Identity of what `samples()` would say now, compared by `===`: samples are asked for again only when it changes. */
@@ -98,7 +91,6 @@ export interface HistogramState {
   sum: number;
   /** The latest trace of each bucket, where there is one. */
   exemplars?: (Exemplar | null)[];
-  /** The same values in finer buckets. */
   readonly native?: NativeHistogram;
 }
 

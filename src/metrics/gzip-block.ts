@@ -4,7 +4,6 @@ import { constants, crc32, deflateRawSync, inflateRawSync } from 'node:zlib';
 export interface GzipBlock {
   /** Raw deflate blocks that end on a byte boundary and are not marked as the last ones. */
   readonly deflated: Uint8Array;
-  /** Length of the text, in bytes. */
   readonly length: number;
   readonly crc: number;
   /** What `appendCrc` multiplies the checksum of all that comes before with. */

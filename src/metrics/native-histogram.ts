@@ -2,13 +2,11 @@
 export interface NativeHistogram {
   /** Bounds grow by the factor 2^(2^-schema): 1.09 at 3. */
   schema: number;
-  /** Values of at most ZERO_THRESHOLD. */
   zero: number;
   /** Index of the first of `counts`. The bucket of index i holds values above factor^(i-1) and up to factor^i. */
   first: number;
   /** From the lowest bucket that has a value to the highest. Not cumulative. */
   readonly counts: number[];
-  /** Buckets that have a value. */
   populated: number;
 }
 

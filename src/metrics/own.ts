@@ -163,7 +163,6 @@ export interface AccountMeter {
   /** Of it, and of those that it shares series with. */
   readonly changes: { count: number };
   revision(): number;
-  /** Requests counted, however they ended, and the bytes of their answers. */
   spent(): { readonly requests: number; readonly bytes: number };
   samples(): readonly [Family, readonly Sample[]][];
 }
@@ -185,7 +184,6 @@ export function knownRequests(endpoints: readonly string[], outcomes: readonly s
   };
 }
 
-/** `now`: milliseconds since the Unix epoch. `before`: the counters of the same account, which go on in both. */
 export function createAccountMeter(
   known: KnownRequests & { readonly collectors: readonly string[] },
   now: () => number,
@@ -231,7 +229,6 @@ export function createAccountMeter(
 
 const truth = (value: boolean | undefined) => (value === undefined ? undefined : Number(value));
 
-/** Samples of `delivery_up` and `delivery_collector_*`. */
 export function statusSamples({ up, collectors }: AccountStatus): readonly [Family, readonly Sample[]][] {
   const rounds = collectors.flatMap(({ collector, rounds }) =>
     rounds.map(status => ({ labels: { collector, round: status.round }, status })),

@@ -12,7 +12,6 @@ import { type FamilyType, formatLe, type Sample, type Source } from './family.ts
 export interface ProcessMetrics {
   readonly requestSeconds: Histogram<'endpoint'>;
   readonly spans: Counter<'about' | 'outcome'>;
-  /** Whether the last attempt to load the configuration succeeded. */
   configRead(isValid: boolean): void;
   /** Another configuration is in use. `at`: milliseconds since the Unix epoch. */
   configLoaded(hash: string, at: number): void;
@@ -29,7 +28,6 @@ export interface ProcessInfo {
   readonly version: string;
   /** A digest of the configuration in use, so that a fleet's drift shows. */
   readonly configHash: string;
-  /** Milliseconds since the Unix epoch. */
   readonly configLoadedAt: number;
   /** Known values of the label `endpoint`: their series exist from the start. */
   readonly endpoints: readonly string[];

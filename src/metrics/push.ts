@@ -20,7 +20,6 @@ const ITEM_OUTCOMES = ['exported', 'rejected', 'dropped'];
 
 export type PushMeter = ReturnType<typeof createPushMeter>;
 
-/** `now`: milliseconds since the Unix epoch. */
 export function createPushMeter(now: () => number) {
   let revision = 0;
   const changed = () => {

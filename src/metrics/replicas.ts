@@ -45,7 +45,6 @@ const BOUNDS = [0.005, 0.025, 0.1, 0.5, 1, 2.5, 5, 15];
 const OUTCOMES = ['ok', 'failed'] as const;
 const REASONS = ['gained', 'released', 'lost'] as const;
 
-/** As far as it is shown. `at`: milliseconds since the Unix epoch. */
 interface Shared {
   readonly at: number;
   readonly replicas: readonly unknown[];
@@ -53,7 +52,6 @@ interface Shared {
 
 export type LeaseMeter = ReturnType<typeof createLeaseMeter>;
 
-/** `now`: milliseconds since the Unix epoch. */
 export function createLeaseMeter(sharing: () => Shared | undefined, now: () => number) {
   const { leader, replicas, lastRenewal, renewals, renewalSeconds, handOvers } = replicaFamilies;
   let revision = 0;

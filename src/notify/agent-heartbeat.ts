@@ -20,19 +20,14 @@ export interface HeartbeatAccount {
 export interface AgentHeartbeatDeps extends Omit<HeartbeatDeps, 'url' | 'health'> {
   readonly config: { readonly heartbeat: HeartbeatOptions | null };
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Those that are open here now. */
   accounts(): readonly HeartbeatAccount[];
-  /** Names of all, whichever replica holds them. */
   configured(): readonly string[];
   readonly store: Pick<Store, 'commit' | 'replicas' | 'valuesOf'>;
-  /** Where replicas share the store. */
   readonly holding?: Pick<Holding, 'held' | 'remaining' | 'sharing'> | undefined;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
 }
 
-/** Where the store keeps when it was last tried. */
 const KEY = 'heartbeat';
-/** Faults that a log line names. */
 const MOST_NAMED = 5;
 
 /** What is wrong with an account; `unread` while its data was not read yet, which is no fault. */

@@ -6,7 +6,6 @@ type Labels = Readonly<Record<string, string>>;
 export interface Grouping {
   /** Label names; `...` means all. */
   readonly by: readonly string[];
-  /** How long a change waits for others of its group. */
   readonly wait: number;
   readonly repeatEvery: number;
 }
@@ -16,7 +15,6 @@ export interface Group {
   readonly labels: Labels;
   /** The same for the same notification, however often it is tried. */
   readonly key: string;
-  /** Alerts of the group that did not fit. */
   readonly left: number;
 }
 
@@ -35,7 +33,6 @@ export function groupKey(labels: Labels): string {
     .join(', ')}}`;
 }
 
-/** The first notices that fit, one at least. */
 function fitting(notices: readonly Notice[]): readonly Notice[] {
   let bytes = 0;
   const end = notices.findIndex((notice, index) => {

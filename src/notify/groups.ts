@@ -8,7 +8,6 @@ type Labels = Readonly<Record<string, string>>;
 export interface Waiting {
   readonly account: string;
   readonly key: string;
-  /** When it was put there, milliseconds since the Unix epoch. */
   readonly at: number;
   readonly notice: Notice;
 }
@@ -40,7 +39,6 @@ export interface Groups<W extends Waiting = Waiting> {
   forgettable(isUnderWay: (id: string) => boolean): readonly (readonly [id: string, account: string])[];
   /** Another replica goes on with the account: what waits of it, and when its groups were told, is no longer known. */
   letGo(account: string): void;
-  /** All changes that wait, and when each group was told. */
   all(): { readonly waiting: readonly W[]; readonly told: ReadonlyMap<string, Told> };
 }
 
@@ -49,14 +47,12 @@ export interface GroupsDeps {
   /** All that fires and was sent, or waits to be. */
   readonly firing: () => readonly Notice[];
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
-  /** Changes that may wait. */
   readonly most: number;
 }
 
 interface Gathering<W> {
   readonly labels: Labels;
   readonly waiting: W[];
-  /** On the monotonic clock. */
   readonly dueAt: number;
 }
 
@@ -66,7 +62,6 @@ const LOOK_EVERY = 10_000;
 const MOST_AT_ONCE = 250;
 const MOST_CHANGES = 1000;
 
-/** As many of the groups as one pass takes, the first in any case. */
 function forOnePass<W>(groups: readonly [string, Gathering<W>][]): readonly [string, Gathering<W>][] {
   let changes = 0;
   const end = groups.findIndex(([, { waiting }], index) => {

@@ -7,11 +7,9 @@ import { HEARTBEAT } from './options.ts';
 export type Health = { readonly isWell: true } | { readonly isWell: false; readonly why: string };
 
 export interface HeartbeatDeps {
-  /** The address, a credential. Rejects when it can't be had now. */
   readonly url: () => Promise<Secret>;
   /** What the other side shall hear; undefined: nothing. Rejects where the agent is unwell. */
   readonly health: () => Promise<Health | undefined>;
-  /** Gives the status of the answer. Rejects where there is none in time. */
   readonly get: (url: string, signal: AbortSignal) => Promise<{ readonly status: number }>;
   readonly notifications: Counter<'notifier' | 'outcome'>;
   readonly log: Log;
@@ -36,7 +34,6 @@ export function createHeartbeat(deps: HeartbeatDeps): (signal: AbortSignal) => P
     said = what;
   }
 
-  /** Undefined: nothing is to be said. */
   async function judge(): Promise<Health | undefined> {
     try {
       return await health();

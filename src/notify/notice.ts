@@ -31,7 +31,6 @@ export function fingerprintOf(labels: Labels): string {
   return [high, low].map(half => half.toString(16).padStart(8, '0')).join('');
 }
 
-/** By name, in the order of UTF-8 bytes. */
 export function sorted(labels: Labels): [string, string][] {
   return Object.entries(labels).sort(([a], [b]) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
 }

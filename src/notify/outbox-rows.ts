@@ -9,7 +9,6 @@ import type { RowKey } from './receiver-queue.ts';
 export interface Row {
   readonly notifier: string;
   readonly member: number;
-  /** When it was put there, milliseconds since the Unix epoch. */
   readonly at: number;
   readonly notice: Notice;
 }
@@ -29,7 +28,6 @@ export interface Left {
   readonly changes: readonly { readonly key: string; readonly number: number; readonly row: Row }[];
   /** Keys and values of when groups were told. */
   readonly told: readonly (readonly [key: string, value: string])[];
-  /** No key of it has a higher one. */
   readonly lastNumber: number;
 }
 
@@ -40,7 +38,6 @@ const TOLD = 'alerts/told/';
 export const toldKey = ({ notifier, member }: Pick<Receiver, 'notifier' | 'member'>, id: string) =>
   `${TOLD}${notifier}/${member}/${id}`;
 
-/** Which group was told to whom, and when. */
 export function toldOf(key: string, value: string) {
   const [notifier = '', member, id = ''] = key.slice(TOLD.length).split('/');
   const { at } = JSON.parse(value) as Pick<Told, 'at'>;
@@ -49,7 +46,6 @@ export function toldOf(key: string, value: string) {
 
 const numberOf = (key: string) => Number(key.slice(key.lastIndexOf('/') + 1));
 
-/** Rejects with StoreError. */
 export async function readLeft(store: Pick<Store, 'scan'>, account: string): Promise<Left> {
   async function numbered<T>(prefix: string) {
     const rows = [...(await store.scan(account, prefix))].map(([key, value]) => {

@@ -37,14 +37,12 @@ export interface Outbox {
   use(receivers: readonly Receiver[]): Promise<void>;
   /** Releases an account whose rows another replica continues with. Resolves when its requests in flight have ended. */
   letGo(account: string): Promise<void>;
-  /** Of an account, to every receiver that `isFor` says. */
   post(account: string, notices: readonly Notice[], isFor: (receiver: Receiver) => boolean): Posting;
   /** Bodies of loops, one a receiver; none rejects. */
   readonly senders: readonly ((signal: AbortSignal) => Promise<void>)[];
 }
 
 export interface OutboxDeps extends Omit<QueueDeps, 'notifier' | 'receiver' | 'onSent'> {
-  /** Those to begin with. */
   readonly receivers: readonly Receiver[];
   /** All that fires and is sent: what is told of a group says the whole of it. */
   readonly firing: () => readonly Notice[];
@@ -89,7 +87,6 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     const grouping = asked && replicas ? ofOneAccount(asked) : asked;
     return grouping && createGroups<Posted>({ grouping, firing, clock, most: MOST_WAITING });
   };
-  /** Where the rows of a group stand. */
   const accountOf = ({ labels }: Group) => (replicas && labels.account) || NO_ACCOUNT;
 
   function createLine(receiver: Receiver): Line {
@@ -182,7 +179,6 @@ export function createOutbox(deps: OutboxDeps): Outbox {
 
   /** Keys of all rows that what an earlier process queued stands for. */
   const taken = new Set<string>();
-  /** Accounts of which the rows were read. */
   const opened = new Set<string>();
 
   /** What was queued and when groups were told. Gives what is for receivers that are not there. */

@@ -7,7 +7,6 @@ import type { Receiver } from './notifiers/receiver.ts';
 
 export interface RepeatingDeps {
   readonly receiver: Receiver;
-  /** What fires now, and what was resolved lately. */
   readonly notices: () => readonly Notice[] | Promise<readonly Notice[]>;
   readonly notifications: Counter<'notifier' | 'outcome'>;
   readonly clock: Clock;
@@ -17,13 +16,11 @@ export interface RepeatingDeps {
 
 /** Milliseconds after which an alert is sent again, changed or not. */
 export const REPEAT_EVERY = 60_000;
-/** Alerts in one request, as many as Prometheus sends. */
 const BATCH = 64;
 const BACKOFF = { first: 1000, longest: REPEAT_EVERY };
 
 interface LastSent {
   readonly version: string;
-  /** On the monotonic clock. */
   readonly at: number;
   readonly isRefused: boolean;
 }

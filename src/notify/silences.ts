@@ -9,7 +9,6 @@ export type Silences = ReturnType<typeof createSilences>;
 const matches = ({ match }: SilenceOptions, labels: Labels) =>
   Object.entries(match).every(([name, values]) => values.includes(labels[name] ?? ''));
 
-/** Whether a silence holds at `at`, milliseconds since the Unix epoch. */
 export function isInForce({ from, until, windows }: SilenceOptions, at: number): boolean {
   if ((from !== null && at < from) || (until !== null && at >= until)) return false;
   return windows.length === 0 || windows.some(window => isOpen(window, at));

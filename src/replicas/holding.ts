@@ -34,7 +34,6 @@ export interface Holding {
   isAway(): boolean;
   /** Since when that is so, milliseconds since the Unix epoch by this process's clock; undefined while it is not. */
   awaySince(): number | undefined;
-  /** Throws why the last renewal failed, where it did. */
   assertThere(): void;
   /** Aborted when this process ends and has waited long enough for the database. */
   readonly patience: AbortSignal;
@@ -51,7 +50,6 @@ export interface Holding {
 export interface Leases extends Holding {
   /** Renews from now on, at once and again and again. */
   start(on: LeaseEvents): void;
-  /** These are configured from now on. */
   use(accounts: readonly string[]): void;
   /** Accounts that are to be closed and given back, and whether another replica may have them already. */
   leaving(): ReadonlyMap<string, 'lost' | 'excess'>;
@@ -68,21 +66,17 @@ export interface Leases extends Holding {
 export interface LeaseEvents {
   /** Called before anything else goes on: another replica may have them. */
   lost(accounts: readonly string[]): void;
-  /** A renewal has succeeded. */
   renewed(): void;
 }
 
 export interface HoldingDeps {
   readonly replicas: Replicas;
-  /** Those that are configured. */
   readonly accounts: readonly string[];
   readonly clock: Clock;
-  /** A number from 0 up to 1. */
   readonly random: () => number;
   readonly log: Log;
 }
 
-/** Renewals in a lease time. */
 const RENEWALS = 5;
 
 /** Milliseconds for which a process that ends waits for a database that hangs: to save, then to give its accounts back. */

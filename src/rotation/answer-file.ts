@@ -7,7 +7,6 @@ import { codeOf, RotationError } from './rotation-error.ts';
 /** Bytes of disk that are taken before anything is sent. An answer has some 1,000. */
 const RESERVED = 64 * 1024;
 
-/** Proves that the answer can be stored. */
 export function probe(record: string): void {
   try {
     reserveFile(record, RESERVED).discard();
@@ -21,7 +20,6 @@ export function probe(record: string): void {
   }
 }
 
-/** Stores an answer's bytes as they come. */
 export type Keeper = ReturnType<typeof createKeeper>;
 
 /** Takes the room for the answer; throws when it can't. */

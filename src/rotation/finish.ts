@@ -39,7 +39,6 @@ function place(
   }
 }
 
-/** The limits and the plan, for the agent. Says what became of them. */
 async function leaveRecord(
   { record, token }: AccountAnswer,
   resetAt: number,

@@ -8,7 +8,6 @@ import { codeOf, RotationError } from './rotation-error.ts';
 import { prepareReset, type ResetAccount, type RotationDeps, type RotationSetup } from './setup.ts';
 import { explain, settle } from './unfinished.ts';
 
-/** The door of this room: an account token's reset, step by step. */
 export { checkToken, type TokenReport } from './check.ts';
 export { RotationError } from './rotation-error.ts';
 export type { CheckedAccount, ResetAccount, RotationDeps } from './setup.ts';

@@ -4,10 +4,8 @@ import { codeOf, RotationError } from './rotation-error.ts';
 
 /** What is written down before a reset is asked for. It is there for as long as a reset is unfinished. */
 export interface Intent {
-  /** ISO 8601. */
   readonly startedAt: string;
   readonly account: string;
-  /** Fingerprint of the token that is to be reset. */
   readonly token: string;
   /** Whether the service was known to take that token before. */
   readonly worked: boolean;

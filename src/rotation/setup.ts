@@ -17,11 +17,9 @@ import { findSecret, nameOf, notReplaceable, type SecretPlace } from './secret-p
 
 /** Where the agent finds the account's plan as a reset reported it. */
 export interface PlanFile {
-  /** For messages. */
   readonly path: string;
   /** What is in it, unchecked; undefined when there is none. Rejects when it can't be read. */
   read(): Promise<unknown>;
-  /** Rejects when it can't be written. */
   write(record: RecordedAccount): Promise<void>;
 }
 
@@ -90,7 +88,6 @@ function intentFileOf({ file }: SecretPlace, account: string, out: string | unde
   return resetMark(join(out === undefined ? process.cwd() : dirname(resolve(out)), account));
 }
 
-/** Throws RotationError where the configuration is not enough. */
 export function prepareCheck(account: CheckedAccount, { env, clock, random, out }: RotationDeps): TokenSetup {
   const { name, addresses, planFile } = account;
   const token = findSecret(account.token, env, `the token of ${name}`);

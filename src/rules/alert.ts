@@ -8,7 +8,6 @@ export interface Alert {
   /** Its identity, `alertname` and `account` included. */
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
-  /** By which it was last judged true. */
   readonly value: number;
   readonly state: AlertState;
   /** It was silenced from its start on: nothing was sent. */
@@ -18,7 +17,6 @@ export interface Alert {
 }
 
 export interface Evaluated {
-  /** By fingerprint. */
   readonly alerts: ReadonlyMap<string, Alert>;
   /** Rules with series that could not be judged. */
   readonly unknown: ReadonlySet<string>;
@@ -29,7 +27,6 @@ export interface Evaluated {
 export const wasSent = (alert: Alert | undefined) =>
   alert !== undefined && alert.state.phase !== 'pending' && !alert.isHeldBack;
 
-/** Undefined: it is pending. */
 export function toNotice({ labels, annotations, state }: Alert): Notice | undefined {
   if (state.phase === 'pending') return undefined;
   const { startsAt } = state;

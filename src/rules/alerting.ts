@@ -59,7 +59,6 @@ export interface AlertingSettings extends ReceiversSettings {
   readonly heartbeat: HeartbeatOptions | null;
 }
 
-/** An alert, as JSON. */
 export interface ShownAlert {
   readonly state: 'pending' | 'firing' | 'resolved';
   readonly labels: Readonly<Record<string, string>>;
@@ -251,7 +250,6 @@ export class Alerting {
     return this.#config.alerts.enabled ? this.#entries.get(account)?.source : undefined;
   }
 
-  /** Metrics of notifications. */
   get sources(): readonly Source[] {
     return this.#countedNotifiers().length > 0 ? [this.#notificationsSource] : [];
   }
@@ -328,7 +326,6 @@ export class Alerting {
     return [...this.#entries.values()].flatMap(({ alerts }) => alerts.notices());
   }
 
-  /** The same, only of accounts whose lease this process holds. */
   async #heldNotices(): Promise<readonly Notice[]> {
     if (!this.#deps.holding) return this.#notices();
     const notices: Notice[] = [];

@@ -51,7 +51,6 @@ export interface EvaluationDeps {
   readonly log: Log;
 }
 
-/** An alert whose rule is gone ends at once. */
 const REMOVED = { for: 0, keepFiringFor: 0 };
 
 /** What a judgement lists, and whether it holds of what it does not list. */
@@ -86,7 +85,6 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
     }
   }
 
-  /** The alert that stands for all series beyond the cap. */
   function overflow({ name, labels }: AlertRule, value: number): Candidate {
     const summary = `${name} has ${value} more series than the ${MAX_ALERTS} that get individual alerts.`;
     const identity = withoutEmpty({ ...labels, alertname: name, account, overflow: 'true' });

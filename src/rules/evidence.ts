@@ -18,7 +18,6 @@ export interface AlertFacts {
  */
 export type Past = (selector: Selector, over: number) => Promise<readonly Known[]>;
 
-/** Whether a selector matches a series with these labels. */
 export const isSelected = ({ labels }: Selector, own: Readonly<Record<string, string>>): boolean =>
   Object.entries(labels).every(([label, values]) => label === 'account' || values.includes(own[label] ?? ''));
 
@@ -48,7 +47,6 @@ export function createHistories() {
       fresh = [];
       for (const { selector, over, history } of all) history.restore(await past(selector, over));
     },
-    /** Forgets those that none of the conditions needs. */
     keep(conditions: readonly AlertCondition[]): void {
       const needed = new Set(conditions.flatMap(windowsOf).map(({ selector, over }) => windowId(selector, over)));
       for (const id of known.keys()) if (!needed.has(id)) known.delete(id);

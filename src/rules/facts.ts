@@ -7,7 +7,6 @@ import type { AlertFacts } from './evidence.ts';
 import { alertFamilies } from './families.ts';
 import type { Series } from './judge.ts';
 
-/** What facts are taken from. */
 export interface RuledAccount {
   readonly name: string;
   /** Undefined for a collector that is not enabled. */
@@ -17,7 +16,6 @@ export interface RuledAccount {
   isTokenKnown(): boolean;
 }
 
-/** Families about rounds. */
 const ROUND_FAMILIES = new Set(
   Object.values(ownFamilies).flatMap(({ name, labels }) =>
     (labels as readonly string[]).includes('round') ? [name] : [],
@@ -40,7 +38,6 @@ function toSeries({ labels, value }: Sample): Series {
 /** What the board and the agent's own numbers say of one account. `sources`: those that may show something of it. */
 export function createAlertFacts(account: RuledAccount, sources: readonly Source[]): AlertFacts {
   const own = sources.filter(source => source.account === account.name);
-  /** Samples are rebuilt only when they change. */
   const made = new Map<Source, { readonly revision: unknown; readonly samples: ReturnType<Source['samples']> }>();
 
   function samplesOf(source: Source): ReturnType<Source['samples']> {

@@ -1,8 +1,6 @@
 import type { FirstValue } from './judge.ts';
 
-/** Values of some series at one time. */
 export interface Known {
-  /** Milliseconds. */
   readonly at: number;
   /** By key; undefined: nothing is known of this time. */
   readonly values: ReadonlyMap<string, number> | undefined;

@@ -14,8 +14,8 @@ export interface FirstValue {
   readonly isAtStart: boolean;
 }
 
+/** Data that conditions are evaluated on. Times: milliseconds since the Unix epoch. */
 export interface AlertEvidence {
-  /** Milliseconds since the Unix epoch. */
   readonly now: number;
   /** Undefined while the data is stale, withdrawn, or not read yet. */
   series(selector: Selector): readonly Series[] | undefined;

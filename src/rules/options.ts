@@ -58,7 +58,6 @@ const kinds = {
 
 type Kind = keyof typeof kinds;
 
-/** One condition. Times: milliseconds. */
 export type AlertCondition = { [K in Kind]: { readonly kind: K } & z.output<(typeof kinds)[K]> }[Kind];
 
 export const alertCondition = z

@@ -52,7 +52,6 @@ export const onAccount = (labels: readonly string[] = []) => `on (${[...ACCOUNT,
 /** The highest of the replicas, of a vector with labels of its own: a sum over replicas would count everything twice. */
 export const highestOf = (expr: string, labels: readonly string[] = []) => `max ${by(labels)} (${expr})`;
 
-/** The lowest of the replicas, of a vector with labels of its own. */
 export const lowestOf = (expr: string, labels: readonly string[] = []) => `min ${by(labels)} (${expr})`;
 
 export const accountsOf = (expr: string) => `group ${by([])} (${expr})`;
@@ -69,7 +68,6 @@ export const lowest = <L extends string>(family: Family<L>, of: VectorOf = lates
 
 export interface SumOptions<L extends string> {
   readonly where?: Matchers<L>;
-  /** Names of labels that the sum is not over. */
   readonly keep?: readonly L[];
   readonly suffix?: Suffix;
 }
@@ -141,10 +139,8 @@ export function heldExpression(held: Held): string {
 }
 
 export interface Metrics {
-  /** `delivery_up`. */
   readonly up: Family;
   family(metric: string): Family;
-  /** Collectors whose data a condition judges. */
   collectorsOf(condition: AlertCondition): readonly string[];
 }
 
@@ -181,7 +177,6 @@ function expressionOf(condition: AlertCondition, { up, family }: Metrics): strin
   }
 }
 
-/** Labels that a condition's alerts have of their own. */
 const labelsOf = (condition: AlertCondition, { family }: Metrics): readonly string[] =>
   condition.kind === 'ratio' || condition.kind === 'absent' ? [] : family(selectorOf(condition).metric).labels;
 

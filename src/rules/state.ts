@@ -22,19 +22,16 @@ export type AlertState =
 
 /** How long a condition must hold or be clear, milliseconds. */
 export interface Durations {
-  /** It fires when its condition has held this long. */
   readonly for: number;
-  /** It keeps firing this long after its condition stops holding. */
   readonly keepFiringFor: number;
 }
 
+/** Result of a condition. `now`: milliseconds since the Unix epoch; `monotonic`: milliseconds on a clock that never goes back. */
 export interface Evaluation {
   readonly holds: boolean | 'unknown';
   /** For how many milliseconds it is known to have held, where evaluations are not all that tells. */
   readonly heldFor?: number | undefined;
-  /** Milliseconds since the Unix epoch. */
   readonly now: number;
-  /** Milliseconds on a clock that never goes back. */
   readonly monotonic: number;
 }
 

@@ -25,7 +25,6 @@ export interface CollectorState<Facts = unknown> {
   ): void;
   /** What is committed now: found before this process, or by a step of a round. */
   committed(facts: Facts | undefined): void;
-  /** A round ended well. `partial`: there were rows that it could not read. */
   succeeded(round: string, end: { durationSeconds: number; partial?: boolean }): void;
   failed(round: string, end: { durationSeconds: number; complete: boolean; reason: string; message: string }): void;
   /** A round asked nothing: that is neither a success nor a failure, and no news of what is shown. */
@@ -40,9 +39,7 @@ export interface CollectorState<Facts = unknown> {
   freshness(): Readonly<Record<string, Freshness>>;
 }
 
-/** What the board needs to know of a round. */
 export interface RoundOptions {
-  /** Milliseconds between two starts. */
   readonly every: number;
   /** Missed intervals after which the data counts as stale, where that is fewer than usual. */
   readonly markAfter?: number | undefined;
@@ -189,7 +186,6 @@ export function createCollectorState<Facts = unknown>(
   };
 }
 
-/** What an account's collectors say together. */
 export function accountStatus(account: string, states: readonly CollectorState[]): AccountStatus {
   return statusOf(
     account,

@@ -10,15 +10,12 @@ export class CommitError extends Error {
 
 /** Rows of one collector on their way to the store, the latest of each key: what it refuses goes with the next commit. */
 export interface CommitQueue {
-  /** The last commit was refused. */
   isRefused(): boolean;
-  /** Keys are the collector's own. */
   add(changes: readonly Change[]): void;
   /** Commits all that waits, one commit at a time. Rejects with CommitError. */
   commit(): Promise<void>;
   /** Does nothing while more rows may wait; else commits first. Rejects with CommitError. */
   makeRoom(): Promise<void>;
-  /** Forgets what waits. */
   clear(): void;
   /** Rows that are committed, by the collector's own keys. Rejects with StoreError. */
   committed(): Promise<ReadonlyMap<string, string>>;

@@ -15,13 +15,11 @@ interface StoredFreshness {
   readonly took?: number | undefined;
 }
 
-/** By round. */
 export type StoredRounds = Readonly<Record<string, StoredFreshness>>;
 
 const mapValues = <A, B>(of: Readonly<Record<string, A>>, map: (value: A) => B): Record<string, B> =>
   Object.fromEntries(Object.entries(of).map(([key, value]) => [key, map(value)]));
 
-/** `now`: wall time. */
 export const toStored = (rounds: Readonly<Record<string, Freshness>>, now: number): StoredRounds =>
   mapValues(rounds, ({ age, tryingFor, took }) => ({
     completeAt: Math.round(now - age),

@@ -9,7 +9,6 @@ export interface LoopSlot {
    * continues undisturbed. One call at a time.
    */
   run(key: unknown, spec: Spec | undefined): Promise<void>;
-  /** Ends the loop. None starts afterwards. */
   close(): Promise<void>;
 }
 

@@ -1,9 +1,7 @@
 import type { Clock } from '../kit/clock.ts';
 
 export interface LoopOptions {
-  /** Milliseconds from one start to the next. */
   readonly every: number;
-  /** Milliseconds before the first start. */
   readonly firstDelay: number;
   readonly clock: Clock;
   readonly random: () => number;
@@ -35,7 +33,6 @@ export async function runLoop({ every, firstDelay, clock, random, signal, body }
 export interface Loops {
   /** Begins one, as `runLoop` does; resolves when it has ended. After `close` none begins. */
   start(every: number, firstDelay: number, body: LoopOptions['body']): Promise<void>;
-  /** Aborts them, and waits until they have ended. */
   close(): Promise<void>;
 }
 

@@ -7,7 +7,6 @@ export interface RoundLog {
   succeeded(round: string, seconds: number): void;
   /** `age`: milliseconds since the last complete round. */
   failed(round: string, why: { readonly reason: string; readonly error: string }, age: number): void;
-  /** All filters that fail now. */
   filters(failed: readonly FailedFilter[]): void;
 }
 

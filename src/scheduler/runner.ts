@@ -34,7 +34,6 @@ interface Observed<Facts, Memory, Walk> {
   more: Walk | undefined;
   /** Of a round's first step: it asked nothing, and the round is over. */
   idle?: Idle | undefined;
-  /** Rows were met that could not be read. */
   isPartial?: boolean;
   /** Filters that failed alone; the round succeeds without them and is incomplete. */
   failedFilters?: readonly FailedFilter[] | undefined;
@@ -54,9 +53,7 @@ export interface RunnerDeps<Facts, Memory, Walk> {
 /** One round of one collector for one account. Never throws. */
 export type RunRound = (round: string, signal: AbortSignal) => Promise<void>;
 
-/** One step on its way to the store. */
 interface Folding<Facts, Memory, Walk> extends Pick<Observed<Facts, Memory, Walk>, 'fold'> {
-  /** The memory that it was read against. */
   readonly readIn: number;
   readonly isToWait: boolean;
 }

@@ -1,7 +1,6 @@
 import type { Clock } from '../kit/clock.ts';
 
 export interface StartOptions<T> {
-  /** How many are starting at the same time. */
   readonly concurrency: number;
   /**
    * Milliseconds after which one that is still starting is no longer waited for: it goes on, and the next begins. They are counted
@@ -10,13 +9,11 @@ export interface StartOptions<T> {
    */
   readonly timeout: number;
   readonly clock: Pick<Clock, 'monotonic' | 'sleep'>;
-  /** Aborted: no other begins. */
   readonly signal: AbortSignal;
   /** Begins one; resolves when it has started. Must not throw. */
   readonly start: (item: T) => Promise<unknown>;
 }
 
-/** Milliseconds of one such sleep. */
 const SHORT = 50;
 /** A late one counts for this part of what it took. */
 const LATE = 1 / 3;

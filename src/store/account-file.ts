@@ -28,7 +28,6 @@ export function writeAccountFile(file: string, record: RecordedAccount): void {
   replaceFile(file, `${JSON.stringify(record)}\n`, 0o644);
 }
 
-/** It can't be read; the message says which file. */
 class AccountFileError extends Error {
   override readonly name = 'AccountFileError';
   readonly reason = 'store';
@@ -51,11 +50,8 @@ async function readRow(store: Pick<Store, 'scan'>, account: string): Promise<unk
   return text === undefined ? undefined : JSON.parse(text);
 }
 
-/** What a token reset leaves, and looks at. */
 interface AccountRecord {
-  /** For messages. */
   readonly path: string;
-  /** Unchecked; undefined when there is none. */
   read(): Promise<unknown>;
   write(record: RecordedAccount): Promise<void>;
 }

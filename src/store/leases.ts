@@ -19,7 +19,6 @@ export interface LeasesDeps {
   readonly log: Log;
 }
 
-/** A replica in the table, which has not left. */
 interface Listed extends Member, Replica {
   /** It did not renew in time: its leases last until another replica ends them. */
   readonly ended: boolean;
@@ -31,7 +30,6 @@ interface Lease {
 }
 
 interface Renewal {
-  /** Milliseconds of this process's clock, just before it was sent. */
   readonly asked: number;
   /** Milliseconds since the Unix epoch by the database's clock. */
   readonly at: number;
@@ -158,7 +156,6 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
     for (const [account, { epoch }] of stray) leases.set(account, { holder: null, epoch });
   }
 
-  /** Makes accounts known to the database that it never heard of. */
   async function add(accounts: readonly string[], leases: Map<string, Lease>): Promise<void> {
     const added = accounts.filter(account => !leases.has(account));
     if (added.length === 0) return;

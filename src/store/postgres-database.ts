@@ -46,7 +46,6 @@ export interface PostgresDeps {
 
 const ignore = () => undefined;
 
-/** Connections at a time, by use. */
 const CONNECTIONS: Readonly<Record<Use, number>> = { read: 2, write: 2, lease: 1 };
 const TIMEOUTS = { connect: 5000, statement: 10_000 };
 /** Time for each statement that creates the schema; replicas that start together wait for each other (ms). */

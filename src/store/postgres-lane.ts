@@ -19,7 +19,6 @@ export interface Fence {
 /** Changes of one account, under the epoch that it had when they were asked for. */
 export interface Commit {
   readonly account: string;
-  /** Undefined for what is of no account. */
   readonly epoch: string | undefined;
   readonly changes: readonly Change[];
   /** A commit with a guard is the only one of its statement. */
@@ -165,7 +164,6 @@ export function createLane(database: PostgresDatabase, fence: Fence | undefined)
     write,
     /** Whether a write failed with an unknown outcome, and may be done until the next write returns. */
     isUnsettled: (): boolean => id === undefined && tried.length > 0,
-    /** Removes what the database has of it. Rejects with StoreError. */
     async close(): Promise<void> {
       if (tried.length === 0) return;
       await database.query('write', `DELETE FROM ${schema}.lanes WHERE id = ANY ($1::text[])`, [tried]);

@@ -11,7 +11,6 @@ export const escapeText = (text: string): string =>
 export const unescapeText = (text: string): string =>
   text.includes('\x01') ? text.replace(ESCAPED, found => (found === '\x01\x01' ? '\0' : '\x01')) : text;
 
-/** OID of the type text. */
 const TEXT = 25;
 /** Bytes before the elements: dimensions, whether there are nulls, element type, length, lower bound. */
 const HEADER = 20;

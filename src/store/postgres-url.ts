@@ -3,7 +3,6 @@ import type { ConnectionOptions } from 'node:tls';
 import type { Env, SecretSetting } from '../kit/secret.ts';
 import { StoreError } from './errors.ts';
 
-/** Where a PostgreSQL is, and how to get in, as its URL says. */
 export interface Address {
   readonly host: string;
   readonly port: number;
@@ -74,7 +73,6 @@ function tlsOf(parameters: URLSearchParams): false | ConnectionOptions {
   };
 }
 
-/** What an environment or a file has of it now. Throws StoreError. */
 export function readUrl(setting: SecretSetting, env: Env): string {
   if ('literal' in setting) return setting.literal.reveal();
   if ('env' in setting) {

@@ -15,7 +15,6 @@ import { createSchema, requireSchema } from './postgres-schema.ts';
 import { escapeText, unescapeText } from './postgres-text.ts';
 import { NO_ACCOUNT, type Replicas, type Store } from './store.ts';
 
-/** Characters that one statement may gather. */
 const LARGEST_GROUP = 2 ** 20;
 /** Commits that are under way at a time. An account has one of them, so that its commits keep their order. */
 const LANES = 2;

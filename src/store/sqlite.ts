@@ -35,7 +35,6 @@ interface Commit {
   readonly account: string;
   readonly changes: readonly Change[];
   readonly guard?: Guard | undefined;
-  /** Rows that exist are not written. */
   readonly isCreation?: boolean;
 }
 

@@ -2,8 +2,6 @@ import type { Change } from '../model/change.ts';
 
 export { isGuardFailed, isNotHeld, isUndone } from './errors.ts';
 
-/** The door of this room: what survives a restart. */
-
 /** Rows of text, by account and key. Every method rejects with StoreError; its `reason` is from a closed list. */
 export interface Store {
   /** Every row of the account whose key starts with `prefix`, by key, in no set order. Sees every commit that has returned. */
@@ -40,7 +38,6 @@ export interface Guard {
 /** The account of rows that are of none. It is never held: every process may write them. */
 export const NO_ACCOUNT = '';
 
-/** A process that shares a store with others. */
 export interface Replica {
   /** Of this run of the process: another one has another. */
   readonly id: string;
@@ -79,7 +76,6 @@ export interface Turn {
  */
 export interface Replicas {
   readonly self: Replica;
-  /** Milliseconds. */
   readonly leaseTime: number;
   /**
    * Renews what is held, takes what is free up to this replica's fair share of `accounts`, and says what is above it. One
@@ -96,6 +92,5 @@ export interface Replicas {
   leave(): Promise<void>;
   /** Milliseconds for which the account is surely held, by this process's own clock; 0 where it may be another's. */
   remaining(account: string): number;
-  /** Undefined before the first renewal. */
   sharing(): Sharing | undefined;
 }

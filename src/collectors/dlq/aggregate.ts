@@ -7,7 +7,6 @@ import { addToGroups, createGroups, type Groups, NONE, type Place } from './grou
 
 type ValueOf = (entry: DlqEntry, place: Place) => string | undefined;
 
-/** What the queue can be broken down by, and what an entry has of it. */
 export const DIMENSIONS = {
   urlHost: (_, { address }) => address?.host,
   route: ({ url }, { address, routes }) => (url === undefined ? undefined : routes.ofPath(address?.pathname ?? '')),
@@ -44,9 +43,7 @@ export interface Aggregate {
   /** When the last of them entered, as far as they tell, the earliest first. */
   readonly lastEntered: number[];
   readonly values: ReadonlyMap<Dimension, Map<string, number>>;
-  /** Undefined where kinds are not told apart. */
   readonly groups: Groups | undefined;
-  /** Undefined where no entries are shown. */
   readonly ends: Ends | undefined;
   readonly routes: Routes;
   readonly callbacks: Map<CallbackState, number>;

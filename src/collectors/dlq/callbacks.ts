@@ -27,7 +27,6 @@ export const MOST_SIGHTINGS = 10_000;
 const MOST_TEXT = 16 * 1024 * 1024;
 /** A longer text, or labels that are longer together, counts as not reported. */
 const LONGEST_TEXT = 2048;
-/** An entry with a longer id is not tracked. */
 const LONGEST_ID = 512;
 
 /** Key of the row with the last complete walk, and the beginning of the keys of the sightings. There is none without sightings. */
@@ -163,7 +162,6 @@ export function createTracker(
       take(rows: readonly DlqEntry[]): void {
         for (const row of rows) takeOne(row);
       },
-      /** Whether the walk has seen a state of this entry's callback. */
       hasState: (id: string): boolean => stated.has(hash64(id)),
       /** Ends a complete walk: missing entries have left. `at`: its start (ms since the Unix epoch). */
       end,

@@ -12,12 +12,11 @@ export interface DeadLetter {
   /** Without query, fragment, user and password. */
   readonly url: string | undefined;
   readonly method: string | undefined;
-  /** Of the last attempt; 0 when there was no answer. */
+  /** Status of the last attempt; 0 if there was no response. */
   readonly responseStatus: number | undefined;
   readonly queue: string | undefined;
   readonly topic: string | undefined;
   readonly schedule: string | undefined;
-  /** The first of its labels. */
   readonly label: string | undefined;
   readonly callbackState: string | undefined;
 }
@@ -25,7 +24,6 @@ export interface DeadLetter {
 /** Both ends of a queue: of however many entries, those that entered last and those that have been there longest. */
 export type Ends = ReturnType<typeof createEnds>;
 
-/** Entries at each end. */
 const MOST = 10;
 /** A longer id is none: cut, it would be another's. */
 const LONGEST_ID = 512;
@@ -61,7 +59,6 @@ interface Place {
 /** In the order of entry. Of the same time, by id: every walk shows the same, however its pages come. */
 const isBefore = (a: Place, b: Place) => a.enteredAt < b.enteredAt || (a.enteredAt === b.enteredAt && a.id < b.id);
 
-/** Puts a place where it belongs among the first of all. */
 function insert(first: Place[], place: Place, comesBefore: (a: Place, b: Place) => boolean): void {
   let at = first.length;
   while (at > 0 && comesBefore(place, first[at - 1] as Place)) at -= 1;
@@ -97,9 +94,7 @@ export function createEnds() {
     release(): void {
       for (const place of [...newest, ...longest]) letterOf(place);
     },
-    /** Those that entered last, the last first. */
     newest: (): readonly DeadLetter[] => newest.flatMap(letterOf),
-    /** Those that have been there longest, the longest first. */
     longest: (): readonly DeadLetter[] => longest.flatMap(letterOf),
   };
 }

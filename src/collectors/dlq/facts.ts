@@ -10,7 +10,6 @@ import { type LeftReason, type Selection, sizeOf } from './selection.ts';
 
 /** Times: milliseconds since the Unix epoch, undefined where there is none. */
 export interface SelectionFacts {
-  /** Undefined until it was read completely by this process. */
   readonly messages: number | undefined;
   readonly oldest: number | undefined;
   readonly newest: number | undefined;
@@ -47,7 +46,6 @@ export interface DlqFacts {
   readonly groups: GroupFacts;
   /** The entries that came last, the last first. Empty until the queue was read completely by this process. */
   readonly newest: readonly DeadLetter[];
-  /** Those that have been there longest, the longest first. */
   readonly longest: readonly DeadLetter[];
   readonly foundByRescan: number;
   /** Undefined before the first complete walk of this process. */

@@ -91,7 +91,6 @@ export const filterFamilies = {
   ),
 } as const;
 
-/** What is shown of the queue. The whole has no label: a total is no value of a label. */
 export const families = {
   messages: gauge('delivery_dlq_messages', `Messages in the whole dead-letter queue, ${WALKED}.`),
   oldest: gauge(

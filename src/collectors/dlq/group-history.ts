@@ -26,7 +26,6 @@ interface StoredCounts {
   readonly rule: string;
 }
 
-/** Of a kind that is there. */
 const THERE = 0;
 
 /** `routes`: what routes are named by; `stored`: the rows of `takeChanges` as they were last committed. */

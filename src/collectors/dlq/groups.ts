@@ -8,7 +8,6 @@ export const NONE = '__none__';
 
 /** Dead letters of one kind: the same host and route, status and class of error. */
 export interface Group {
-  /** The same in every process. */
   readonly id: string;
   readonly urlHost: string;
   /** The pattern that the path matches; of a path that no pattern matches, its shape. */
@@ -19,12 +18,10 @@ export interface Group {
   readonly sample: string | undefined;
 }
 
-/** The kinds of dead letters among some. */
 export interface Groups {
   readonly byKey: Map<string, Group>;
   /** Entries that are of none of them: of kinds beyond the bound, or not readable. */
   ungrouped: number;
-  /** There are kinds beyond the bound. */
   isFull: boolean;
 }
 

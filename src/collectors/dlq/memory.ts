@@ -31,9 +31,7 @@ export interface Memory {
   tooMuchNew: Implausible | undefined;
   members: ReadonlyMap<Dimension, Members>;
   groupMembers: Members;
-  /** The queue's own row is to be written with the next commit. */
   isTouched: boolean;
-  /** Rows of selections that are no longer configured. */
   orphans: readonly string[];
 }
 

@@ -10,7 +10,6 @@ import { Implausible } from '../collector.ts';
 import { isFilter, type Selection } from './selection.ts';
 import { type Meaning, splitTask, type Task } from './windows.ts';
 
-/** A page of one part of a selection. */
 export interface Read {
   readonly selection: Selection;
   readonly rows: readonly DlqEntry[];
@@ -212,7 +211,6 @@ export function startReading(
     },
     /** Filters whose read failed so far, or that their rows contradict: these fail alone. */
     failed,
-    /** Whether every row read of a filter carries all fields of its `match`, and matches. */
     isProven: (filter: Selection): boolean => proofs.get(filter)?.isProven() ?? true,
   };
 }

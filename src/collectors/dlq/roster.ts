@@ -22,12 +22,9 @@ const halves = new Uint32Array(scratch.buffer);
 export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
   const chunks = new Map<number, Chunk>();
   const touched = new Set<number>();
-  /** Number of the chunk that takes new entries. */
   let open = 0;
-  /** Entries, newcomers among them. */
   let size = 0;
   let newcomers = 0;
-  /** Chunks with newcomers. */
   const fresh = new Set<number>();
   /** Places: chunk number × CHUNK + index + 1, or 0. Linear probing from the low half of the hash. */
   let table = new Uint32Array(SMALLEST);
@@ -131,7 +128,6 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
   touched.clear();
 
   return {
-    /** Without newcomers. */
     get size(): number {
       return size - newcomers;
     },
@@ -228,7 +224,6 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
       );
       return spared;
     },
-    /** Numbers of the chunks that changed since the last call. */
     takeTouched(): number[] {
       const numbers = [...touched];
       touched.clear();

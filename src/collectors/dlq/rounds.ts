@@ -31,10 +31,8 @@ import { type Meaning, planWalk, type Task, timeOf } from './windows.ts';
 export interface RoundContext {
   readonly api: Reader;
   readonly memory: Memory;
-  /** When the round began, milliseconds since the Unix epoch. */
   readonly now: number;
   readonly meaning: Meaning;
-  /** Milliseconds that the queue keeps entries, where that is known. */
   readonly retention: number | undefined;
   readonly signal: AbortSignal;
 }
@@ -225,7 +223,6 @@ const LONGEST_RETRIES = 31 * 3_600_000;
 /** Pages that a quiet round may cost where `fromDate` means creation. */
 const FEW_PAGES = 5;
 
-/** From when on new entries are sought. */
 export function since({ all }: Memory, now: number, meaning: Meaning): number {
   if (meaning === 'entry') {
     const last = all.shown?.lastEntered ?? [];

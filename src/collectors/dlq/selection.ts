@@ -44,7 +44,6 @@ export interface Selection {
   isContradicted: boolean;
   /** Whether every row of a filter carries all fields of its `match`, and matches. */
   isProven: boolean;
-  /** Its state is to be written with the next commit. */
   isTouched: boolean;
 }
 
@@ -76,7 +75,6 @@ export function withdrawFilters(filters: readonly Selection[], now: number, limi
 
 /** Rows of a complete read that could not be read, and entries that it did not list: any of them may be any of these. */
 export interface Doubt {
-  /** When it began, milliseconds since the Unix epoch. */
   readonly at: number;
   rows: number;
   readonly entries: number;

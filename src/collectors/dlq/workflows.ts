@@ -19,7 +19,6 @@ export interface WorkflowRead {
   readonly rows: readonly DlqEntry[];
   readonly isLast: boolean;
   readonly rejected: number;
-  /** The service does not know the question. */
   readonly isUnknown?: boolean;
   /** It could not be read to the end: the walk says nothing of failure callbacks, and what is known of them stays. */
   readonly isCutOff?: boolean;

@@ -7,7 +7,6 @@ import { createDestinationTally, type DestinationTally } from './tally.ts';
 export const DESTINATIONS = ['none', 'host', 'route', 'workflowUrl', 'topic', 'queue', 'label', 'schedule'] as const;
 export type DestinationOption = (typeof DESTINATIONS)[number];
 
-/** What stands for a destination that an event does not name. */
 export const NONE = '';
 
 const LONGEST = 200;
@@ -146,7 +145,6 @@ export function createDestinations(
     get beyond(): number {
       return beyond.size;
     },
-    /** Where a destination is counted now. It is given a place when one is free at `time`, milliseconds. */
     of(destination: string, time: number): Counted {
       const counted = find(destination, time);
       // The caller is about to count.
@@ -160,7 +158,6 @@ export function createDestinations(
       for (const [name] of old) all.delete(name);
       return old.map(([, { row }]) => row);
     },
-    /** The row of a name, with a place or without. */
     stored(name: string): StoredTally | undefined {
       const counted = all.get(name);
       return counted && { ...counted.tally, heard: counted.heard, since: counted.since };

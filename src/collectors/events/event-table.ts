@@ -17,7 +17,6 @@ export interface EventTable {
   readonly schedules: ReadonlyMap<number, readonly string[]> | undefined;
 }
 
-/** More than there are states. */
 const STATES = 16;
 
 export function createEventTable(events: readonly KeptEvent[]): EventTable {
@@ -70,12 +69,10 @@ export function eventAt({ hashes, times, marks, destinations, schedules }: Event
   };
 }
 
-/** Where the message of an event is in `hashes`. */
 export const messagePlace = (index: number) => index * 2 + 1;
 export const stateAt = ({ marks }: EventTable, index: number) => (marks[index] as number) % STATES;
 export const timeAt = ({ times }: EventTable, index: number) => times[index * 2] as number;
 
-/** Gives the indices of the events from one time until another, both included. */
 export function eachWithin(table: EventTable, from: number, to: number, take: (index: number) => void): void {
   if (table.last < from || table.first > to) return;
   for (let index = 0; index < table.size; index += 1) {

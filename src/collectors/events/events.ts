@@ -25,7 +25,6 @@ export interface EventsServices {
   readonly onTimeWithin?: number | undefined;
   readonly schedules?: readonly Schedule[] | undefined;
   readonly routes?: Routes | undefined;
-  /** Undefined where messages are not traced. */
   readonly traces?: TraceOptions | undefined;
   /** Whether attempts are followed by flow-control key, for its audit. */
   readonly isAudited?: boolean | undefined;
@@ -43,7 +42,6 @@ export interface EventsFacts {
   readonly log: LogTally;
   readonly destinations: ReadonlyMap<string, ShownTally>;
   readonly schedules: ReadonlyMap<string, ScheduleFacts>;
-  /** Destinations that were met beyond the cap. */
   readonly beyondCap: number;
   /** By flow-control key: what is known now, and no copy. Undefined where that is not audited. */
   readonly attempts: Attempts | undefined;
@@ -275,7 +273,7 @@ export function factsOf(memory: Memory, { window, destination, destinationHistog
     destinations: destinations.copies(),
     schedules: schedules.facts(),
     beyondCap: destinations.beyond,
-    attempts: attempts?.view,
+    attempts,
     labelled: { counters, histograms: counters && destinationHistograms },
   };
 }

@@ -12,9 +12,7 @@ interface Expectation {
   /** A message that is created from then on, and until `until`, fulfils it. */
   readonly at: number;
   readonly until: number;
-  /** When the first such message was created. */
   startedAt?: number;
-  /** When the first of those messages was delivered. */
   deliveredAt?: number;
   /** What of the log was not read whole while it mattered. */
   unread?: Span;
@@ -151,7 +149,6 @@ export function createTimetable(
       state.open = state.open.filter(open => !isOver(open, time));
       return state.open.length !== length;
     },
-    /** When the next start is expected that was not yet. */
     next: (): number | undefined => due()?.at,
   };
 }

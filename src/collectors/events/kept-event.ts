@@ -6,7 +6,6 @@ export interface KeptEvent {
   /** What makes it the same event: its message, state and time. */
   readonly identity: bigint;
   readonly message: bigint;
-  /** Index in EVENT_STATES. */
   readonly state: number;
   readonly time: number;
   /** When the message is due, as far as the event says; 0 when it does not. */

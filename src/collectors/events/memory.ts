@@ -85,9 +85,7 @@ export interface Memory {
   checkpoint: Checkpoint | undefined;
   readonly log: LogTally;
   readonly destinations: Destinations;
-  /** What destinations are made from. */
   readonly destinationOption: string;
-  /** Name of the destination of an event, as the configuration says. */
   readonly destinationOf: (event: DeliveryEvent) => string;
   readonly schedules: Schedules;
   readonly open: Map<bigint, OpenMessage>;
@@ -101,9 +99,7 @@ export interface Memory {
   readonly minutes: Map<number, BigUint64Array>;
   /** Where the last range that was read began, and how many of its rows could not be read. */
   unreadable: { readonly from: number; readonly rows: number } | undefined;
-  /** Undefined until the first read of this process. */
   recent: Recent | undefined;
-  /** Undefined until the first complete read of this process. */
   gauges: Gauges | undefined;
   /**
    * Open messages from the oldest on, while some are given up: a live view of `open`, so that the oldest is found at once.
@@ -112,14 +108,11 @@ export interface Memory {
   oldestFirst: MapIterator<[bigint, OpenMessage]> | undefined;
   /** Milliseconds of the log that one range holds, as the last read taught. */
   span: number;
-  /** Undefined where messages are not traced. */
   readonly traces: Traces | undefined;
   /** Attempts by flow-control key; undefined where flow control is not audited. */
   readonly attempts: AttemptLedger | undefined;
   savedAt: number;
-  /** Keys of rows to write with the next commit. */
   readonly touched: Set<string>;
-  /** Open messages whose rows are to be written with it. */
   readonly touchedOpen: Set<bigint>;
 }
 
@@ -145,7 +138,6 @@ export function noteGap({ log, traces, touched }: Memory): void {
   touched.add('log');
 }
 
-/** Adds to what the sweep compares with. */
 export function addToMinutes({ minutes, touched }: Memory, events: readonly KeptEvent[]): void {
   for (const [minute, added] of Map.groupBy(events, ({ time }) => Math.floor(time / MINUTE))) {
     const before = minutes.get(minute) ?? new BigUint64Array();

@@ -11,14 +11,12 @@ import { statusClassOf } from './tally.ts';
 export const MOST_PAGES = 20;
 /** Events of one range that are held at a time: only a service that ignores the range sends more. */
 const MOST_EVENTS = 1_000_000;
-/** Rows of one range that are held for traces. */
 const MOST_ROWS = 100_000;
 
 /** What one range of the log holds. Times: milliseconds since the Unix epoch, both ends included. */
 export interface RangeRead {
   readonly from: number;
   readonly to: number;
-  /** By identity. */
   readonly events: Map<bigint, KeptEvent>;
   /** The rows of the events, where traces need them. */
   readonly rows: Map<bigint, DeliveryEvent> | undefined;
@@ -39,7 +37,6 @@ export function startRange(api: Reader, from: number, to: number, isDetailed: bo
 
 const INDEX = recordOf(EVENT_STATES, (_, index) => index);
 
-/** How what an event is counted for is found. */
 export interface Reading {
   readonly destinationOf: (event: DeliveryEvent) => string;
   readonly schedules: Pick<Schedules, 'of'>;

@@ -1,5 +1,5 @@
 import type { Change } from '../../model/change.ts';
-import { createAttemptLedger } from '../flow-control/attempts.ts';
+import { AttemptLedger } from '../flow-control/attempts.ts';
 import type { Routes } from '../routes.ts';
 import {
   createDestinations,
@@ -133,7 +133,7 @@ export function restoreMemory(
     recent: undefined,
     gauges: undefined,
     span: Number.POSITIVE_INFINITY,
-    attempts: isAudited ? createAttemptLedger(rows.get('attempts')) : undefined,
+    attempts: isAudited ? new AttemptLedger(rows.get('attempts')) : undefined,
     savedAt: Number.NEGATIVE_INFINITY,
     traces: traces && createTraces(traces, openTraces),
     touched,
@@ -141,7 +141,6 @@ export function restoreMemory(
   };
 }
 
-/** The row of a key as it is now; null for what is gone. */
 function rowOf(memory: Memory, key: string): string | null {
   const [, kind = '', name = ''] = /^(\w+)\/?(.*)$/s.exec(key) ?? [];
   if (kind === 'checkpoint') return memory.checkpoint ? writeCheckpoint(memory.checkpoint) : null;

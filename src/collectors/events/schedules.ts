@@ -135,7 +135,6 @@ export function createSchedules({ configured, stored, routes, touch }: Schedules
         change(one, timetable.expectUntil(span.from - 1, allowance), timetable.markUnread(span));
       }
     },
-    /** Everything until `time` was followed. */
     advanceTo(time: number): void {
       const allowance: Allowance = { left: MOST_AT_ONCE };
       for (const one of all) {
@@ -149,7 +148,6 @@ export function createSchedules({ configured, stored, routes, touch }: Schedules
           { ...state, next: timetable.next() },
         ]),
       ),
-    /** The row of a schedule as it is now; null for one that is not configured. */
     row(name: string): string | null {
       const one = byName.get(name);
       return one ? JSON.stringify({ id: one.id, ...one.state }) : null;

@@ -28,7 +28,6 @@ export function nextRange(
   return to >= from ? { from, to } : undefined;
 }
 
-/** Counts what came into the log after the tail had passed. */
 export function foldSweep(memory: Memory, range: RangeRead, limits: Limits): void {
   const { checkpoint, log, minutes, touched } = memory;
   if (!checkpoint) return;

@@ -21,7 +21,6 @@ import { MOST_PAGES, type RangeRead, type Reading, readOn, shorterSpan, startRan
 import { noteLateness, planReadBack, type ReadBack } from './read-back.ts';
 import { createRecent, type Recent } from './recent.ts';
 
-/** Times: milliseconds. */
 export interface TailOptions {
   readonly window: number;
   /** Span that is read again, because the log is late. */
@@ -30,7 +29,6 @@ export interface TailOptions {
   readonly most: number;
   /** Milliseconds after its due time at which a message that has not ended is late. */
   readonly onTimeWithin: number;
-  /** Whether a sweep looks for what is later than the overlap. */
   readonly isSwept: boolean;
 }
 

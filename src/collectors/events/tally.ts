@@ -19,7 +19,6 @@ export function statusClassOf(status: number | undefined): number {
 /** How an attempt ended, by the event that says so; undefined for an event that ends none. */
 const RESULT_OF: Readonly<Partial<Record<EventState, Result>>> = { delivered: 'success', error: 'error' };
 
-/** Why a message's life could not be followed. */
 export const UNTRACKED = ['unknown_start', 'evicted'] as const;
 
 /** Upper bounds, seconds. The long ones lie between the times at which the service's default retries come. */
@@ -27,7 +26,6 @@ export const BOUNDS = {
   timeToDeliver: [0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180, 300, 900, 2400, 7200, 28_800, 86_400, 129_600],
   queueWait: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 7200],
   attempt: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900],
-  /** A number of attempts. */
   attempts: [1, 2, 3, 4, 5, 6, 8],
 } as const;
 
@@ -88,7 +86,6 @@ export function createLogTally(): LogTally {
   };
 }
 
-/** Stored waits, with native buckets. */
 export const waitsWithNative = ({ timeToDeliver, queueWait }: Waits): Waits => ({
   timeToDeliver: withNative(timeToDeliver, BOUNDS.timeToDeliver),
   queueWait: withNative(queueWait, BOUNDS.queueWait),

@@ -118,7 +118,6 @@ export function createTraces(
       const [oldest] = open.size > MOST_OPEN ? open.keys() : [];
       if (oldest !== undefined) giveUp(oldest, 'evicted');
     },
-    /** Ends a message. Returns the trace's id if it is exported. `isCounted`: after the floor; `isSlow`: among the slowest. */
     end(
       message: bigint,
       outcome: Outcome,
@@ -128,7 +127,6 @@ export function createTraces(
       if (!trace) return undefined;
       return finish(message, trace, isCounted && (outcome !== 'delivered' || isSlow || isChosen(trace)));
     },
-    /** Nothing more will be heard of a message. */
     giveUp,
     /** Events were lost: what is open may lack some. */
     markGap(): void {

@@ -4,8 +4,8 @@ import type { Attempts } from './attempts.ts';
 import { addSample, clear, compare, createWatched, forget, type Watched } from './evidence.ts';
 import { judge, type Moment, type Verdict } from './judge.ts';
 
+/** Times: milliseconds since the Unix epoch. */
 export interface AuditedKey extends Verdict {
-  /** When the state began, milliseconds since the Unix epoch. */
   readonly since: number;
 }
 

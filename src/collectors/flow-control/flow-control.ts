@@ -56,7 +56,6 @@ export interface FlowControlFacts extends KeyFacts {
 }
 
 interface Memory {
-  /** The keys within the cap in the last rounds. */
   readonly members: Members;
   readonly list: FlowControlFacts | undefined;
   /** Keys that it did not list and that stayed as they were, and in how many lists, one after the other. */
@@ -229,7 +228,6 @@ export function createFlowControl(
   };
 }
 
-/** What is known of each key that is shown, whichever read of it is newer. */
 const newest = ({ list = NO_LIST, alone }: Memory) => [
   ...list.shown.filter(({ key }) => !alone.has(key)),
   ...alone.values(),

@@ -8,12 +8,12 @@ export interface Verdict {
   readonly reason: FlowReason;
   /** Slots in use that nothing runs in; undefined where that can't be told. */
   readonly ghosts: number | undefined;
-  /** Milliseconds; undefined unless it drains. */
+  /** Time until the waitlist is empty (ms); undefined unless it drains. */
   readonly drainsIn: number | undefined;
 }
 
+/** Inputs of one evaluation. Times: milliseconds since the Unix epoch. */
 export interface Moment {
-  /** Milliseconds since the Unix epoch. */
   readonly now: number;
   /** Undefined where the log is not read, or what was read is too old to be shown. */
   readonly attempts: Attempts | undefined;

@@ -1,145 +1,140 @@
-/** Milliseconds of the finest span that is told. */
+/** Resolution (ms). */
 export const BUCKET = 5000;
-/** As many spans are remembered: twenty minutes. */
+/** Number of buckets: twenty minutes. */
 const KEPT = 240;
 
 export const bucketOf = (time: number) => Math.floor(time / BUCKET);
 
-/** How many attempts of a key ran when. Times: milliseconds since the Unix epoch. */
-export interface Timeline {
-  /** One more runs from then on, or one fewer. What is listed late raises what was known, and never lowers it. */
-  step(time: number, by: 1 | -1): void;
-  /** One more ran from one time until another: it was listed late. */
-  span(from: number, to: number): void;
-  /** Everything until then is known. */
-  settle(time: number): void;
-  running(from: number, to: number): { readonly most: number; readonly fewest: number };
-  begun(from: number, to: number): number;
-  markUnseen(): void;
-  unseen(): number;
-  /** Nothing runs, and nothing did for as long as is remembered. */
-  isIdle(): boolean;
-  /** Another that goes on from the same past. */
-  copy(): Timeline;
-}
+const placeOf = (bucket: number) => ((bucket % KEPT) + KEPT) % KEPT;
 
-/** What is told of the past, by span in turn: the most and the fewest that ran, and how many began. */
-interface Past {
-  readonly most: Uint16Array;
-  readonly fewest: Uint16Array;
-  readonly starts: Uint16Array;
-  readonly steps: number[];
-  readonly now: number;
-}
-
-const noPast = (): Past => ({
-  most: new Uint16Array(KEPT),
-  fewest: new Uint16Array(KEPT),
-  starts: new Uint16Array(KEPT),
-  steps: [],
-  now: 0,
-});
-
-export function createTimeline(from: number, past: Past = noPast()): Timeline {
-  const { most, fewest, starts } = past;
+/** Number of running attempts of a key over time. Times: milliseconds since the Unix epoch. */
+export class Timeline {
+  /** Per bucket, as a ring: maximum and minimum of running attempts, and number of starts. */
+  #most = new Uint16Array(KEPT);
+  #fewest = new Uint16Array(KEPT);
+  #starts = new Uint16Array(KEPT);
   /** Unsettled steps: twice the time, plus one for a start. Sorted, an end precedes a start of the same millisecond. */
-  let { steps, now } = past;
-  let settledTo = from;
-  let unseen = 0;
-  let busyAt = from;
-  const at = (bucket: number) => ((bucket % KEPT) + KEPT) % KEPT;
+  #steps: number[] = [];
+  #now = 0;
+  #settledTo: number;
+  #busyAt: number;
+  /** Attempts that ended and were never seen to begin. */
+  unseen = 0;
 
-  /** Spans within what is remembered, of what is settled. */
-  function* buckets(from: number, to: number): Generator<number> {
-    const last = bucketOf(settledTo);
-    const first = Math.max(bucketOf(from), last - KEPT + 1);
-    for (let bucket = first; bucket <= Math.min(bucketOf(to), last); bucket += 1) yield at(bucket);
+  constructor(from: number) {
+    this.#settledTo = from;
+    this.#busyAt = from;
   }
 
-  function goTo(time: number): void {
-    // Not before: what begins and ends at the same millisecond ends first here.
-    if (time > settledTo) now = Math.max(0, now);
-    const last = bucketOf(time);
-    for (let bucket = Math.max(bucketOf(settledTo) + 1, last - KEPT + 1); bucket <= last; bucket += 1) {
-      most[at(bucket)] = now;
-      fewest[at(bucket)] = now;
-      starts[at(bucket)] = 0;
+  /** Adds or removes one running attempt from `time` on. A step before the settled time only raises the maximum. */
+  step(time: number, by: 1 | -1): void {
+    this.#busyAt = Math.max(this.#busyAt, time);
+    if (time > this.#settledTo) {
+      this.#steps.push(2 * time + (by > 0 ? 1 : 0));
+      return;
     }
-    settledTo = Math.max(settledTo, time);
+    this.#now = Math.max(0, this.#now + by);
+    if (by > 0) this.#raise(time, this.#settledTo);
+    else {
+      // The end may be earlier than the settled time; counting the attempt a little longer does no harm.
+      const place = placeOf(bucketOf(this.#settledTo));
+      this.#fewest[place] = Math.min(this.#fewest[place] as number, this.#now);
+    }
   }
 
-  function take(by: 1 | -1): void {
-    const place = at(bucketOf(settledTo));
-    now += by;
-    most[place] = Math.max(most[place] as number, now);
-    fewest[place] = Math.max(0, Math.min(fewest[place] as number, now));
-    if (by > 0) starts[place] = (starts[place] as number) + 1;
+  /** Adds an attempt that was listed with a delay and has ended. */
+  span(from: number, to: number): void {
+    if (to > this.#settledTo) {
+      this.step(from, 1);
+      this.step(to, -1);
+    } else this.#raise(from, to);
   }
 
-  return {
-    step(time, by) {
-      busyAt = Math.max(busyAt, time);
-      if (time > settledTo) {
-        steps.push(2 * time + (by > 0 ? 1 : 0));
-        return;
+  /** Settles all steps until `time`: all earlier events are listed. */
+  settle(time: number): void {
+    if (this.#steps.length > 0) {
+      const sorted = Float64Array.from(this.#steps).sort();
+      let count = 0;
+      for (; count < sorted.length && (sorted[count] as number) < 2 * (time + 1); count += 1) {
+        const step = sorted[count] as number;
+        this.#advance(Math.floor(step / 2));
+        this.#count(step % 2 === 1 ? 1 : -1);
       }
-      now = Math.max(0, now + by);
-      if (by < 0) {
-        // Since when it was over is known, too, but a little more that ran is no harm.
-        fewest[at(bucketOf(settledTo))] = Math.min(fewest[at(bucketOf(settledTo))] as number, now);
-        return;
+      if (count > 0) this.#steps = [...sorted.subarray(count)];
+    }
+    this.#advance(time);
+  }
+
+  /** Maximum and minimum of running attempts within a span. */
+  running(from: number, to: number): { readonly most: number; readonly fewest: number } {
+    let [highest, lowest] = [0, Number.POSITIVE_INFINITY];
+    for (const place of this.#places(from, to)) {
+      highest = Math.max(highest, this.#most[place] as number);
+      lowest = Math.min(lowest, this.#fewest[place] as number);
+    }
+    if (to > this.#settledTo || lowest === Number.POSITIVE_INFINITY) {
+      let running = this.#now;
+      [highest, lowest] = [Math.max(highest, running), Math.min(lowest, running)];
+      for (const step of Float64Array.from(this.#steps).sort()) {
+        running += step % 2 === 1 ? 1 : -1;
+        [highest, lowest] = [Math.max(highest, running), Math.min(lowest, running)];
       }
-      for (const place of buckets(time, settledTo)) most[place] = (most[place] as number) + 1;
-    },
-    span(from, to) {
-      if (to > settledTo) {
-        this.step(from, 1);
-        this.step(to, -1);
-      } else for (const place of buckets(from, to)) most[place] = (most[place] as number) + 1;
-    },
-    settle(time) {
-      if (steps.length > 0) {
-        const sorted = Float64Array.from(steps).sort();
-        let taken = 0;
-        while (taken < sorted.length && (sorted[taken] as number) < 2 * (time + 1)) {
-          const step = sorted[taken] as number;
-          goTo(Math.floor(step / 2));
-          take(step % 2 === 1 ? 1 : -1);
-          taken += 1;
-        }
-        if (taken > 0) steps = [...sorted.subarray(taken)];
-      }
-      goTo(time);
-    },
-    running(from, to) {
-      let [highest, lowest] = [0, Number.POSITIVE_INFINITY];
-      for (const place of buckets(from, to)) {
-        highest = Math.max(highest, most[place] as number);
-        lowest = Math.min(lowest, fewest[place] as number);
-      }
-      if (to > settledTo || lowest === Number.POSITIVE_INFINITY) {
-        let running = now;
-        [highest, lowest] = [Math.max(highest, now), Math.min(lowest, now)];
-        for (const step of Float64Array.from(steps).sort()) {
-          running += step % 2 === 1 ? 1 : -1;
-          [highest, lowest] = [Math.max(highest, running), Math.min(lowest, running)];
-        }
-      }
-      return { most: highest, fewest: Math.max(0, lowest) };
-    },
-    begun(from, to) {
-      let all = 0;
-      for (const place of buckets(from, to)) all += starts[place] as number;
-      return all;
-    },
-    markUnseen() {
-      unseen += 1;
-    },
-    unseen: () => unseen,
-    isIdle: () => now === 0 && steps.length === 0 && settledTo - busyAt > KEPT * BUCKET,
-    copy() {
-      const spans = { most: most.slice(), fewest: fewest.slice(), starts: starts.slice() };
-      return createTimeline(settledTo, { ...spans, steps: [...steps], now });
-    },
-  };
+    }
+    return { most: highest, fewest: Math.max(0, lowest) };
+  }
+
+  /** Number of attempts that began within a span. */
+  begun(from: number, to: number): number {
+    let all = 0;
+    for (const place of this.#places(from, to)) all += this.#starts[place] as number;
+    return all;
+  }
+
+  /** Whether nothing runs and nothing ran in any bucket. */
+  isIdle(): boolean {
+    return this.#now === 0 && this.#steps.length === 0 && this.#settledTo - this.#busyAt > KEPT * BUCKET;
+  }
+
+  /** Returns a timeline with the same past. */
+  copy(): Timeline {
+    const copy = new Timeline(this.#settledTo);
+    copy.#most = this.#most.slice();
+    copy.#fewest = this.#fewest.slice();
+    copy.#starts = this.#starts.slice();
+    copy.#steps = [...this.#steps];
+    copy.#now = this.#now;
+    return copy;
+  }
+
+  /** Places of the settled buckets of a span. */
+  *#places(from: number, to: number): Generator<number> {
+    const last = bucketOf(this.#settledTo);
+    const first = Math.max(bucketOf(from), last - KEPT + 1);
+    for (let bucket = first; bucket <= Math.min(bucketOf(to), last); bucket += 1) yield placeOf(bucket);
+  }
+
+  #raise(from: number, to: number): void {
+    for (const place of this.#places(from, to)) this.#most[place] = (this.#most[place] as number) + 1;
+  }
+
+  #advance(time: number): void {
+    // Not before: the end of an attempt that begins and ends within a millisecond comes first here.
+    if (time > this.#settledTo) this.#now = Math.max(0, this.#now);
+    const last = bucketOf(time);
+    for (let bucket = Math.max(bucketOf(this.#settledTo) + 1, last - KEPT + 1); bucket <= last; bucket += 1) {
+      const place = placeOf(bucket);
+      this.#most[place] = this.#now;
+      this.#fewest[place] = this.#now;
+      this.#starts[place] = 0;
+    }
+    this.#settledTo = Math.max(this.#settledTo, time);
+  }
+
+  #count(by: 1 | -1): void {
+    const place = placeOf(bucketOf(this.#settledTo));
+    this.#now += by;
+    this.#most[place] = Math.max(this.#most[place] as number, this.#now);
+    this.#fewest[place] = Math.max(0, Math.min(this.#fewest[place] as number, this.#now));
+    if (by > 0) this.#starts[place] = (this.#starts[place] as number) + 1;
+  }
 }

@@ -8,7 +8,6 @@ interface Wait {
 
 /** Maximum number of waiting messages, and of cached final events. */
 const MOST_WAITING = 20_000;
-/** How long final events are remembered, milliseconds. */
 const KEPT = 1_200_000;
 const DAY = 86_400_000;
 /** Longest retry delay that accounts of the service allow, milliseconds, and a day in which a due message must begin. */
@@ -51,7 +50,6 @@ export function createWaits() {
       const wait = waiting.get(message);
       if (wait && time >= wait.from) waiting.delete(message);
     },
-    /** Undefined if the message does not wait. */
     keyOf: (message: bigint): string | undefined => waiting.get(message)?.key,
     /** All events until `time` are listed. Returns the keys of messages that are given up. */
     settle(time: number): readonly string[] {
@@ -68,7 +66,6 @@ export function createWaits() {
       waiting.clear();
       finals.clear();
     },
-    /** Message, key, start and due time of each wait. */
     get all(): readonly (readonly [message: bigint, key: string, from: number, due: number])[] {
       return [...waiting].map(([message, { key, from, due }]) => [message, key, from, due] as const);
     },

@@ -30,7 +30,6 @@ function elsewhere({ hostname, socket }: Request): string {
   return `http://${hostname === 'localhost' ? '127.0.0.1' : 'localhost'}:${socket.localPort}`;
 }
 
-/** Where the answer to a cancel sends a client; undefined for nowhere. */
 function locationOf(state: EmulatorState, request: Request, dlqId: string): string | undefined {
   const { cancelAnswer } = state.dialect;
   if (cancelAnswer === '302-location') return trapOf(state, dlqId);

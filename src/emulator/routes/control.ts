@@ -22,14 +22,12 @@ interface ControlParts {
   readonly about: About;
 }
 
-/** A setting of the emulator that can be read and changed while it runs. */
 interface Setting {
   readonly path: string;
   readonly help: string;
   show(): object;
   /** Changes it as the body of a request says. Throws a RangeError that says what is wrong. */
   change(body: unknown): void;
-  /** Undoes what was changed. */
   clear?(): void;
 }
 

@@ -86,7 +86,6 @@ export const retryEntry: Answer = (state, _request, response, dlqId) => {
   else response.status(404).json(NOT_FOUND);
 };
 
-/** Publishes the page of dead letters that the filters give again. */
 export const retryEntries: Answer = (state, request, response) => {
   const { rows, cursor = '' } = deadLettersOf(state, request, 'messages');
   const responses = rows.map(row => ({

@@ -27,7 +27,6 @@ export function keyRow(
   return Object.fromEntries(Object.entries(row).filter(([name, value]) => name === 'flowControlKey' || value));
 }
 
-/** All flow-control keys; the service has no pages here. */
 export const listFlowControl: Answer = (state, _request, response) => {
   const { flowControlList, flowControlListSize } = state.dialect;
   const rows = [...state.keys()].map(([name, key]) => keyRow(state, name, key, flowControlListSize));

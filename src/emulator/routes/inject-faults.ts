@@ -69,7 +69,6 @@ function truncate(response: Response): void {
   });
 }
 
-/** The body byte by byte, with a wait before each. */
 function drip(response: Response, wait: () => Promise<void>): void {
   replaceEnd(response, async body => {
     response.flushHeaders();

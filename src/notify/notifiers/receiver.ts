@@ -17,7 +17,6 @@ export type Answer =
   /** Later perhaps, after `retryAfter` milliseconds at least. `isDown`: so would anything else that is sent now. */
   | { readonly kind: 'failed'; readonly why: string; readonly isDown: boolean; readonly retryAfter?: number };
 
-/** One address that alerts are sent to. */
 export interface Receiver {
   readonly notifier: string;
   /** Which of the notifier's addresses it is: the first is 0. */
@@ -33,7 +32,6 @@ export interface Receiver {
 export interface NotifierDeps {
   readonly notifier: string;
   readonly post: Post;
-  /** Milliseconds since the Unix epoch. */
   readonly now: () => number;
   /** Address of the agent for people; empty for none. */
   readonly externalUrl: string;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Attempts, createAttemptLedger } from '../../../src/collectors/flow-control/attempts.ts';
+import { AttemptLedger, type Attempts } from '../../../src/collectors/flow-control/attempts.ts';
 import { createAudit } from '../../../src/collectors/flow-control/audit.ts';
 import { addSample, compare, createWatched, ghostSlots, PROOF } from '../../../src/collectors/flow-control/evidence.ts';
 import { EVENT_STATES, type EventState } from '../../../src/model/message.ts';
@@ -32,7 +32,7 @@ describe('slots are ghosts', () => {
   });
 
   it('not where an attempt ran up to five seconds before the read: clocks differ', () => {
-    const ledger = createAttemptLedger();
+    const ledger = new AttemptLedger();
     const add = (message: bigint, state: EventState, time: number) =>
       ledger.add({ message, state: EVENT_STATES.indexOf(state), time, flowKey: 'key' });
     ledger.open(0, 0);
@@ -43,7 +43,7 @@ describe('slots are ghosts', () => {
     const excessAt = (at: number) => {
       const watched = createWatched(0, true);
       addSample(watched, { key: 'key', waitlistSize: 1, parallelismInUse: 1 }, { from: at, now: at });
-      compare(watched, ledger.view, 145 * SECOND);
+      compare(watched, ledger, 145 * SECOND);
       return watched.samples[0]?.excess;
     };
     expect(excessAt(101 * SECOND)).toBe(0);
@@ -56,7 +56,7 @@ describe('slots are ghosts', () => {
 it('slots from before the log was followed are in excess after eight days, unless the key is paused', () => {
   const DAY = 86_400 * SECOND;
   const excessAfter = (days: number, paused = false) => {
-    const ledger = createAttemptLedger();
+    const ledger = new AttemptLedger();
     ledger.open(0, 0);
     ledger.add({ message: 1n, state: EVENT_STATES.indexOf('active'), time: days * DAY, flowKey: 'other' });
     const time = (days + 1) * DAY;
@@ -64,7 +64,7 @@ it('slots from before the log was followed are in excess after eight days, unles
     const watched = createWatched(0, false);
     const entry = { key: 'key', waitlistSize: 1, parallelismInUse: 2, parallelismLimit: 2, paused };
     addSample(watched, entry, { from: days * DAY, now: days * DAY });
-    compare(watched, ledger.view, time);
+    compare(watched, ledger, time);
     return watched.samples[0]?.excess;
   };
   expect([excessAfter(7.9), excessAfter(8.1), excessAfter(8.1, true)]).toEqual([0, 2, 0]);
@@ -72,7 +72,7 @@ it('slots from before the log was followed are in excess after eight days, unles
 
 describe('what a key runs is not known any more', () => {
   const ledgerOf = (...events: readonly [message: bigint, state: EventState, time: number][]) => {
-    const ledger = createAttemptLedger();
+    const ledger = new AttemptLedger();
     ledger.open(0, 0);
     for (const [message, state, time] of events) {
       ledger.add({ message, state: EVENT_STATES.indexOf(state), time, flowKey: 'key' });
@@ -80,10 +80,10 @@ describe('what a key runs is not known any more', () => {
     ledger.settle({ newest: 60 * SECOND, settledTo: 60 * SECOND, readTo: 60 * SECOND });
     return ledger;
   };
-  const knownFrom = ({ view }: ReturnType<typeof ledgerOf>) => {
+  const knownFrom = (ledger: ReturnType<typeof ledgerOf>) => {
     const watched = createWatched(0, true);
     addSample(watched, { key: 'key', waitlistSize: 1, parallelismInUse: 1 }, { from: 10_000, now: 10_000 });
-    compare(watched, view, 60 * SECOND);
+    compare(watched, ledger, 60 * SECOND);
     return [watched.knownFrom, watched.unseen];
   };
 
@@ -101,7 +101,8 @@ describe('what a key runs is not known any more', () => {
   it('when the log was silent for minutes in which something moved', () => {
     const stateAfter = (silence: Attempts['silence']) => {
       const audit = createAudit(true);
-      const { view } = createAttemptLedger();
+      const none = () => ({ most: 0, fewest: 0 });
+      const log = { running: none, claimed: none, isTooMuchWaiting: false, begun: () => 0, unseen: () => 0 };
       let shown: ReturnType<typeof audit.judge>;
       for (let now = 1000; now <= 600 * SECOND; now += 15 * SECOND) {
         const seen = { newest: now - SECOND, settledTo: now - 60 * SECOND, readTo: now, isKeyed: true, since: 0 };
@@ -109,9 +110,7 @@ describe('what a key runs is not known any more', () => {
         const busy = { key: 'busy', waitlistSize: 0, parallelismInUse: 1, rateUsed: now };
         const stuck = { key: 'key', waitlistSize: 1, parallelismInUse: 1, parallelismLimit: 1 };
         const entries = now > 20 * SECOND ? [busy, stuck] : [busy];
-        const { running, claimed, isTooMuchWaiting, begun, unseen } = view;
-        const log = { running, claimed, isTooMuchWaiting, begun, unseen };
-        const attempts = { ...seen, ...known, ...log };
+        const attempts: Attempts = { ...seen, ...known, ...log };
         shown = audit.judge({ from: now, now, entries, isWhole: true, attempts });
       }
       return shown?.get('key')?.state;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type AttemptEvent, createAttemptLedger } from '../../../src/collectors/flow-control/attempts.ts';
+import { type AttemptEvent, AttemptLedger } from '../../../src/collectors/flow-control/attempts.ts';
 import { addSample, compare, createWatched } from '../../../src/collectors/flow-control/evidence.ts';
 import { EVENT_STATES, type EventState } from '../../../src/model/message.ts';
 import { createAuditedService, keyed } from '../../support/audited-service.ts';
@@ -19,7 +19,7 @@ const eventOf = ([message, state, at, dueAt = 0]: Told): AttemptEvent => ({
 
 /** A ledger with these events, settled until so many seconds. Times: seconds. */
 function ledgerOf(events: readonly Told[], { settledTo = 600, stored }: { settledTo?: number; stored?: string } = {}) {
-  const ledger = createAttemptLedger(stored);
+  const ledger = new AttemptLedger(stored);
   ledger.open(0, 0);
   for (const event of events) ledger.add(eventOf(event));
   const time = settledTo * SECOND;
@@ -28,7 +28,7 @@ function ledgerOf(events: readonly Told[], { settledTo = 600, stored }: { settle
 }
 
 it('slots of waiting retries are not in excess, slots beyond them are', () => {
-  const { view } = ledgerOf([
+  const ledger = ledgerOf([
     [1n, 'active', 50],
     [2n, 'active', 60],
     [2n, 'error', 100, 500],
@@ -37,7 +37,7 @@ it('slots of waiting retries are not in excess, slots beyond them are', () => {
     const watched = createWatched(0, true);
     const entry = { key: 'key', waitlistSize: 1, parallelismInUse: inUse, parallelismLimit: 4 };
     addSample(watched, entry, { from: 200 * SECOND, now: 200 * SECOND });
-    compare(watched, view, 600 * SECOND);
+    compare(watched, ledger, 600 * SECOND);
     return watched.samples[0];
   };
   expect(sampleOf(2)).toMatchObject({ excess: 0, waiting: 1 });
@@ -49,8 +49,7 @@ describe('messages that wait', () => {
     [1n, 'active', 95],
     [1n, 'error', 100, 5000],
   ];
-  const waitingIn = (ledger: ReturnType<typeof ledgerOf>) =>
-    ledger.view.claimed('key', 200 * SECOND, 210 * SECOND).most;
+  const waitingIn = (ledger: ReturnType<typeof ledgerOf>) => ledger.claimed('key', 200 * SECOND, 210 * SECOND).most;
 
   it('are known after a restart', () => {
     const row = ledgerOf(events, { settledTo: 120 }).row();
@@ -84,7 +83,7 @@ describe('messages that wait', () => {
       ledger.add(eventOf([9n, 'created', seconds]));
       const time = seconds * SECOND;
       ledger.settle({ newest: time, settledTo: time, readTo: time });
-      return ledger.view.claimed('key', time, time).most;
+      return ledger.claimed('key', time, time).most;
     };
     expect(mostAt(5000 + DAY / SECOND - 60)).toBe(1);
     mostAt(5000 + DAY / SECOND + 60);

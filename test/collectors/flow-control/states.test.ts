@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createAttemptLedger } from '../../../src/collectors/flow-control/attempts.ts';
+import { AttemptLedger } from '../../../src/collectors/flow-control/attempts.ts';
 import { createAudit } from '../../../src/collectors/flow-control/audit.ts';
 import type { FlowReason } from '../../../src/model/flow-state.ts';
 import { EVENT_STATES, type EventState } from '../../../src/model/message.ts';
@@ -105,15 +105,15 @@ describe('what cannot be told is unknown', () => {
   });
 
   test('where the log names the key of a message when it is created, and not of its attempts', () => {
-    const ledger = createAttemptLedger();
+    const ledger = new AttemptLedger();
     const add = (state: EventState, flowKey?: string) =>
       ledger.add({ message: 1n, state: EVENT_STATES.indexOf(state), time: 1000, flowKey });
     ledger.open(0, 0);
     add('created', 'key');
     add('active');
-    expect(ledger.view.isKeyed).toBe(false);
+    expect(ledger.isKeyed).toBe(false);
     add('active', 'key');
-    expect(ledger.view.isKeyed).toBe(true);
+    expect(ledger.isKeyed).toBe(true);
   });
 
   test('how many ghosts an idle key has whose slots are not reported', () => {
