@@ -12,7 +12,7 @@ import { accountInfoFamily } from '../metrics/own.ts';
 import { createProcessMetrics } from '../metrics/process.ts';
 import { withLeaseMetrics } from '../replicas/lease-metrics.ts';
 import type { LastReload } from '../status/agent.ts';
-import { createAgentLog } from '../status/agent-log.ts';
+import { createAgentLog } from '../status/problem-log.ts';
 import { openStore } from '../store/open.ts';
 import { isNotHeld, type Store } from '../store/store.ts';
 import { createLog } from '../telemetry/log.ts';

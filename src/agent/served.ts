@@ -3,7 +3,6 @@ import { version } from '../kit/version.ts';
 import { CONTENT_TYPES, createExposition } from '../metrics/exposition.ts';
 import type { Change } from '../model/change.ts';
 import { createAgentView } from '../status/agent.ts';
-import { createAgentProblems } from '../status/agent-problems.ts';
 import { NOT_SHARED } from '../status/api/parts.ts';
 import { createAutoCancelView } from '../status/auto-cancel.ts';
 import { createHistoryView } from '../status/history.ts';
@@ -75,7 +74,7 @@ export async function createServing(supervisor: Supervisor, base: Base) {
       get: (target, key) => Reflect.get(key in target ? target : current().served, key),
     }),
     /** Logs the problems of the agent itself. To be called once a minute; never rejects. */
-    logProblems: (): Promise<void> => current().agentProblems.look(),
+    logProblems: (): Promise<void> => current().agent.logProblems(),
     /** Returns the status rows of all accounts, for other replicas; undefined if the store is not shared. */
     async statusRows(): Promise<ReadonlyMap<string, readonly Change[]> | undefined> {
       const { elsewhere, rows } = current();
@@ -98,65 +97,52 @@ interface StateViewsDeps {
 function createStateViews(state: AgentState, { base, supervisor, shared, kept }: StateViewsDeps) {
   const { loaded, accounts, sources, autoCancel } = state;
   const { config } = loaded;
-  const { clock, process, reloads, log } = base;
+  const { clock, log } = base;
   const { alerting, exporting } = supervisor;
   const alerts = (account?: string) => alerting.alerts(account);
   const byName = new Map(accounts.map(account => [account.name, account]));
   const elsewhere = shared?.over(config.accounts, publicReplicaUrlOf(config.server, base.env), [...byName.keys()]);
-  const agentProblems = createAgentProblems({
+  const agent = createAgentView({
     ...base,
+    loaded,
     accounts,
+    printConfig: async () => (await import('../config/redacted.ts')).redactedYaml(config),
     notifications: () => alerting.notifications(),
     databaseAway: base.holding?.awaySince,
     pushTrouble: () => exporting.current.push.trouble(),
   });
   const ownJournal: AutoCancel['journal'] = async (...which) => autoCancel?.journal(...which) ?? [];
   const journal = autoCancel && elsewhere ? elsewhere.journal(autoCancel.journal) : ownJournal;
-  const views = createViews(
-    {
-      version,
-      clock,
-      accounts,
-      settings: config.accounts,
-      autoCancel,
-      sources,
-      alerts,
-      history: name => byName.get(name)?.history ?? { recent: () => [] },
-      problemLog: name => byName.get(name)?.problems ?? { firstSeen: () => undefined },
-      agentProblems: agentProblems.now,
-      elsewhere,
-      kept,
-      log,
-    },
-    {
-      history: createHistoryView(
-        name => byName.get(name)?.history ?? elsewhere?.history(name),
-        config.store.history,
-        clock,
-      ),
-      autoCancel: createAutoCancelView({
-        config,
-        autoCancel,
-        others: elsewhere?.others.autoCancel ?? (() => []),
-        self: elsewhere?.self ?? NOT_SHARED,
-        journal: autoCancel && elsewhere ? elsewhere.ifThere(journal) : journal,
-        clock,
-      }),
-      agent: createAgentView({
-        version,
-        clock,
-        loaded,
-        printConfig: async () => (await import('../config/redacted.ts')).redactedYaml(config),
-        process,
-        lastReload: () => reloads.last,
-        statuses: () => accounts.map(account => account.shownStatus()),
-        notifications: () => alerting.notifications(),
-        problems: agentProblems.now,
-      }),
-    },
-  );
+  const views = createViews({
+    clock,
+    accounts,
+    settings: config.accounts,
+    autoCancel,
+    sources,
+    alerts,
+    history: name => byName.get(name)?.history ?? { recent: () => [] },
+    problemLog: name => byName.get(name)?.problems ?? { firstSeen: () => undefined },
+    agentProblems: agent.problems,
+    elsewhere,
+    kept,
+    log,
+  });
   const own: StateServed = {
     ...views,
+    history: createHistoryView(
+      name => byName.get(name)?.history ?? elsewhere?.history(name),
+      config.store.history,
+      clock,
+    ),
+    autoCancel: createAutoCancelView({
+      config,
+      autoCancel,
+      others: elsewhere?.others.autoCancel ?? (() => []),
+      self: elsewhere?.self ?? NOT_SHARED,
+      journal: autoCancel && elsewhere ? elsewhere.ifThere(journal) : journal,
+      clock,
+    }),
+    agent: agent.view,
     externalUrl: config.server.externalUrl,
     accounts: config.accounts.map(({ name }) => name),
     status: () => accounts.map(account => account.shownStatus()),
@@ -167,5 +153,5 @@ function createStateViews(state: AgentState, { base, supervisor, shared, kept }:
     alerts: () => alerting.alerts(),
     watch: () => watchRounds(accounts),
   };
-  return { served: elsewhere ? elsewhere.serve(own) : own, agentProblems, rows: views.rows, elsewhere };
+  return { served: elsewhere ? elsewhere.serve(own) : own, agent, rows: views.rows, elsewhere };
 }

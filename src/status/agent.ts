@@ -1,22 +1,24 @@
 import { stat } from 'node:fs/promises';
 import type { ReloadFault } from '../http/served.ts';
 import type { Clock } from '../kit/clock.ts';
+import { version } from '../kit/version.ts';
 import type { NotificationCount } from '../metrics/alerting.ts';
 import type { ProcessMetrics } from '../metrics/process.ts';
 import type { AccountStatus } from '../model/status.ts';
 import { HEARTBEAT, type NotifierOptions } from '../notify/options.ts';
 import type { StoreOptions } from '../store/options.ts';
 import type { AgentView } from './api/agent.ts';
-import type { Problem } from './api/parts.ts';
-import type { Views } from './served.ts';
-import { iso } from './values.ts';
+import type { AgentLog } from './problem-log.ts';
+import type { AgentMoment } from './problems/agent.ts';
+import { agentProblemsOf } from './problems.ts';
+import { iso, sum } from './values.ts';
 
-/** What came of the last reload. `at`: milliseconds since the Unix epoch. */
+/** Result of the last reload. `at`: milliseconds since the Unix epoch. */
 export interface LastReload {
   readonly at: number;
-  /** By the words of the configuration; empty where it was refused. */
+  /** One line for each changed section; empty if it was refused. */
   readonly changed: readonly string[];
-  /** Why it was refused; empty where it was not. */
+  /** Why it was refused; empty if it was accepted. */
   readonly faults: readonly ReloadFault[];
 }
 
@@ -28,25 +30,26 @@ interface AgentSettings {
   readonly server: { readonly lifecycle: boolean };
 }
 
-export interface AgentViewDeps {
-  readonly version: string;
+interface AgentDeps {
   readonly clock: Pick<Clock, 'now'>;
   readonly loaded: { readonly file: string; readonly hash: string; readonly config: AgentSettings };
   /** Prints the configuration as YAML, without secrets. */
   readonly printConfig: () => Promise<string>;
   readonly process: Pick<ProcessMetrics, 'startedAt' | 'configLoadedAt'>;
-  readonly lastReload: () => LastReload | undefined;
-  readonly statuses: () => readonly AccountStatus[];
-  /** Notifications since the process began. */
+  readonly reloads: { readonly last: LastReload | undefined };
+  readonly agentLog: AgentLog;
+  readonly accounts: readonly { shownStatus(): AccountStatus }[];
+  /** Notifications since the process started. */
   readonly notifications: () => readonly NotificationCount[];
-  /** Of the agent itself. */
-  readonly problems: () => readonly Problem[];
+  /** Start of an outage of the shared database, milliseconds since the Unix epoch. */
+  readonly databaseAway: (() => number | undefined) | undefined;
+  readonly pushTrouble: () => AgentMoment['pushTrouble'];
 }
 
-/** Bytes of a store's files: of the database, and of what SQLite keeps beside it. */
+/** Size of a store's files: of the database, and of SQLite's files next to it. */
 async function bytesOf(path: string): Promise<number> {
-  const files = ['', '-wal', '-shm'].map(end => stat(path + end).catch(() => undefined));
-  return (await Promise.all(files)).reduce((sum, file) => sum + (file?.size ?? 0), 0);
+  const files = await Promise.all(['', '-wal', '-shm'].map(end => stat(path + end).catch(() => undefined)));
+  return sum(files.map(file => file?.size ?? 0));
 }
 
 async function storeOf({ store }: AgentSettings): Promise<AgentView['store']> {
@@ -84,34 +87,47 @@ function roundsOf(statuses: readonly AccountStatus[]): AgentView['rounds'] {
   };
 }
 
-/** What is shown of the agent itself. The configuration is printed when it is asked for the first time. */
-export function createAgentView(deps: AgentViewDeps): Views['agent'] {
-  const { version, clock, loaded, process: own, lastReload, statuses, notifications, problems } = deps;
+/** The view and the problems of the agent itself. */
+export function createAgentView(deps: AgentDeps) {
+  const { clock, loaded, process: own, reloads, agentLog, accounts, notifications } = deps;
   const { file, hash, config } = loaded;
+  const statuses = () => accounts.map(account => account.shownStatus());
   let yaml: Promise<string> | undefined;
-  return async () => {
-    yaml ??= deps.printConfig();
-    const [text, store] = await Promise.all([yaml, storeOf(config)]);
-    const last = lastReload();
-    return {
-      now: iso(clock.now()),
-      version,
-      node: process.version,
-      startedAt: iso(own.startedAt),
-      residentBytes: process.memoryUsage.rss(),
-      problems: [...problems()],
-      config: {
-        file,
-        hash,
-        loadedAt: iso(own.configLoadedAt()),
-        yaml: text,
-      },
-      lastReload: last ? { at: iso(last.at), changed: [...last.changed], faults: [...last.faults] } : null,
-      store,
-      replicas: null,
-      notifiers: notifiersOf(config, notifications()),
-      rounds: roundsOf(statuses()),
-      lifecycle: config.server.lifecycle,
-    };
+
+  const problems = () =>
+    agentProblemsOf({
+      now: clock.now(),
+      statuses: statuses(),
+      notifications: agentLog.lately(notifications(), clock.now()),
+      lastReload: reloads.last,
+      databaseAway: deps.databaseAway?.(),
+      pushTrouble: deps.pushTrouble(),
+      firstSeen: agentLog.firstSeen,
+    });
+
+  return {
+    problems,
+    /** To be called once a minute. Never rejects. */
+    logProblems: async () => agentLog.saw(problems(), notifications(), clock.now()),
+    async view(): Promise<AgentView> {
+      yaml ??= deps.printConfig();
+      const [text, store] = await Promise.all([yaml, storeOf(config)]);
+      const { last } = reloads;
+      return {
+        now: iso(clock.now()),
+        version,
+        node: process.version,
+        startedAt: iso(own.startedAt),
+        residentBytes: process.memoryUsage.rss(),
+        problems: problems(),
+        config: { file, hash, loadedAt: iso(own.configLoadedAt()), yaml: text },
+        lastReload: last ? { at: iso(last.at), changed: [...last.changed], faults: [...last.faults] } : null,
+        store,
+        replicas: null,
+        notifiers: notifiersOf(config, notifications()),
+        rounds: roundsOf(statuses()),
+        lifecycle: config.server.lifecycle,
+      };
+    },
   };
 }

@@ -1,17 +1,17 @@
+import type { NotificationCount } from '../metrics/alerting.ts';
 import type { Problem } from './api/parts.ts';
 
 type Named = Pick<Problem, 'kind' | 'subject'>;
 
-/** Since when problems are there, in a form that can be stored: times in milliseconds since the Unix epoch, by kind and subject. */
+/** Starts of problems for the store, by kind and subject (ms since the Unix epoch). */
 export interface StoredProblems {
   readonly at: number;
   readonly since: Readonly<Record<string, number>>;
 }
 
 /**
- * Since when an account's problems are there, as far as the agents that ran have seen. It is told once a minute what is wrong. A
- * problem that is gone for up to five minutes and comes back is the same; so is one from before a restart that took no longer. After
- * a longer time in which no agent looked, nothing is known of what was before: all problems are then there since at least now.
+ * Start of each problem, by checks once a minute. A problem that returns within five minutes, also after a restart, is the same.
+ * After a longer time without a check, all problems start again.
  */
 export type ProblemLog = ReturnType<typeof createProblemLog>;
 
@@ -20,7 +20,7 @@ const LONGEST_GAP = 5 * 60_000;
 /** Subjects may be hostile; JSON keeps them apart. */
 const keyOf = ({ kind, subject }: Named) => JSON.stringify([kind, subject]);
 
-/** The clocks of two replicas differ a little, so what is from a time to come may be from the one before. */
+/** Clocks of replicas differ a little: a previous replica may have written a time in the future. */
 const isOver = (last: number, now: number) => Math.abs(now - last) > LONGEST_GAP;
 
 /** `stored`: by an earlier process; `now`: milliseconds since the Unix epoch. */
@@ -44,6 +44,33 @@ export function createProblemLog(now: number, stored?: StoredProblems) {
     stored(): StoredProblems | undefined {
       if (lookedAt === undefined) return undefined;
       return { at: lookedAt, since: Object.fromEntries([...seen].map(([key, { since }]) => [key, since])) };
+    },
+  };
+}
+
+const WINDOW = 15 * 60_000;
+
+const seriesOf = ({ notifier, outcome }: NotificationCount) => JSON.stringify([notifier, outcome]);
+
+/** The agent's own problems and notifications, recorded once a minute. */
+export type AgentLog = ReturnType<typeof createAgentLog>;
+
+export function createAgentLog() {
+  const log = createProblemLog(0);
+  const before: { readonly at: number; readonly values: ReadonlyMap<string, number> }[] = [];
+  return {
+    firstSeen: log.firstSeen,
+    /** `notifications`: since the process started. `at`: milliseconds since the Unix epoch. */
+    saw(problems: readonly Named[], notifications: readonly NotificationCount[], at: number): void {
+      log.saw(problems, at);
+      before.push({ at, values: new Map(notifications.map(each => [seriesOf(each), each.count])) });
+      // Keeps one point that is not younger than the window.
+      while ((before[1]?.at ?? at) <= at - WINDOW) before.shift();
+    },
+    /** Notifications of the last 15 minutes, or since the process started. */
+    lately(notifications: readonly NotificationCount[], at: number): readonly NotificationCount[] {
+      const first = before.findLast(point => point.at <= at - WINDOW)?.values;
+      return notifications.map(each => ({ ...each, count: each.count - (first?.get(seriesOf(each)) ?? 0) }));
     },
   };
 }

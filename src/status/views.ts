@@ -1,6 +1,7 @@
 import type { AutoCancel } from '../auto-cancel/accounts.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
+import { version } from '../kit/version.ts';
 import type { Source } from '../metrics/family.ts';
 import type { AccountHistory } from '../model/history.ts';
 import { accountView, type ShownSource, type StatusSettings, type Viewed } from './account.ts';
@@ -12,7 +13,6 @@ import type { ShownAlert, Views } from './served.ts';
 import type { SharedViews } from './shared.ts';
 
 export interface ViewsDeps {
-  readonly version: string;
   readonly clock: Pick<Clock, 'now'>;
   readonly accounts: readonly ShownSource[];
   /** Of these accounts. */
@@ -58,18 +58,16 @@ function viewedOf({
   );
 }
 
-/** What the page and the API show of a generation. */
+/** Views of the accounts of one state. */
 export function createViews(
   deps: ViewsDeps,
-  more: Pick<Views, 'history' | 'autoCancel' | 'agent'>,
-): Views & { readonly rows: () => Promise<readonly Row[]> } {
-  const { version, clock, alerts, agentProblems, kept, elsewhere, log } = deps;
+): Pick<Views, 'overview' | 'account'> & { readonly rows: () => Promise<readonly Row[]> } {
+  const { clock, alerts, agentProblems, kept, elsewhere, log } = deps;
   const viewed = viewedOf(deps);
   const rows = createRows([...viewed.values()], kept, clock.now, (account, error) =>
     log.error({ account, stack: error instanceof Error ? error.stack : String(error) }, 'bug'),
   );
   return {
-    ...more,
     rows,
     async overview(query) {
       const own = await rows();

@@ -11,7 +11,7 @@ import type { Tracer } from '../../src/kit/tracer.ts';
 import { createExposition } from '../../src/metrics/exposition.ts';
 import type { ProcessMetrics } from '../../src/metrics/process.ts';
 import { createHolding, telling } from '../../src/replicas/holding.ts';
-import { createAgentLog } from '../../src/status/agent-log.ts';
+import { createAgentLog } from '../../src/status/problem-log.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { AgentClient } from './disk.ts';
 import {

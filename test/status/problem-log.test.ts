@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createAgentLog } from '../../src/status/agent-log.ts';
-import { createProblemLog } from '../../src/status/problem-log.ts';
+import { createAgentLog, createProblemLog } from '../../src/status/problem-log.ts';
 
 const MINUTE = 60_000;
 const OLD = { kind: 'dlq_old', subject: null } as const;
