@@ -10,7 +10,6 @@ import type { KeptRows } from '../status/overview-rows.ts';
 import type { Served } from '../status/served.ts';
 import type { Shared, StateServed } from '../status/shared.ts';
 import { createViews } from '../status/views.ts';
-import { watchRounds } from '../status/watch.ts';
 import type { AgentState } from './agent-state.ts';
 import type { Base } from './parts.ts';
 import { publicReplicaUrlOf } from './replica-url.ts';
@@ -151,7 +150,6 @@ function createStateViews(state: AgentState, { base, supervisor, shared, kept }:
       autoCancel?.command(command, signal) ?? Promise.resolve({ ok: false, why: 'auto-cancel is off' }),
     journal: since => journal(since, MAX_LINES),
     alerts: () => alerting.alerts(),
-    watch: () => watchRounds(accounts),
   };
   return { served: elsewhere ? elsewhere.serve(own) : own, agent, rows: views.rows, elsewhere };
 }

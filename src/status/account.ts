@@ -62,14 +62,12 @@ export const calls = (
   tokenRejected: orNull(isTokenRejected()),
 });
 
-/** Settings of an account that its views depend on. */
 export interface StatusSettings
   extends Pick<AccountOptions, 'name' | 'baseUrl' | 'region' | 'labels' | 'budget' | 'retention'> {
   readonly objectives: Objectives;
   readonly collect: CollectOptions;
 }
 
-/** What views show of an account that this process runs. */
 export interface ShownSource {
   readonly name: string;
   readonly shown: () => ShownFacts;
@@ -80,7 +78,6 @@ export interface ShownSource {
   readonly budgetRemaining: () => number | undefined;
 }
 
-/** An account with everything that its view is built from. */
 export interface Viewed extends Pick<AccountHistory, 'recent'>, Pick<ProblemLog, 'firstSeen'> {
   readonly account: ShownSource;
   readonly settings: StatusSettings;
@@ -93,13 +90,6 @@ export interface Viewed extends Pick<AccountHistory, 'recent'>, Pick<ProblemLog,
 /** Facts of a disabled collector. */
 const NOTHING = { now: undefined, committed: undefined };
 
-/** Quality of the data of each section. */
-export interface Truths {
-  readonly deadLetters: Truth;
-  readonly events: Truth;
-  readonly flowControl: Truth;
-}
-
 /** The state of an account. Problems of severity `info` do not change it. */
 export function stateOf(problems: readonly Pick<Problem, 'severity'>[], data: readonly DataState[]): State {
   if (problems.some(({ severity }) => severity === 'critical')) return 'critical';
@@ -110,18 +100,21 @@ export function stateOf(problems: readonly Pick<Problem, 'severity'>[], data: re
 /** `whole`: with quantiles for the account's page. No problem depends on them. */
 type Detail = 'whole' | 'brief';
 
-/** The view without problems and alerts. */
-function shownAccount({ account, settings, recent: recorded }: Viewed, now: number, detail: Detail) {
-  const { baseUrl, region, labels, budget } = settings;
+/** Evaluates an account at `now` (ms since the Unix epoch), and how current each part of it is. */
+export function judgedAccount(viewed: Viewed, now: number, detail: Detail = 'whole') {
+  const { account, settings, autoCancel, firstSeen } = viewed;
+  const { baseUrl, region, labels, budget, objectives } = settings;
+  const recent = rememberedAt(viewed.recent, now);
+  const changes = createRecent({ recent }, now);
   const status = account.shownStatus();
   const facts = account.shown();
   const plan = facts.account?.now;
-  const recent = createRecent({ recent: recorded }, now);
-  const truths: Truths = {
+  const truths = {
     deadLetters: truthOf(status, 'dlq'),
     events: truthOf(status, 'events'),
     flowControl: truthOf(status, 'flow_control'),
   };
+  const limits = { most: plan?.limits.dlq_size, retention: retentionOf(settings, plan) };
   const view: ShownAccount = {
     now: isoTime(now) ?? '',
     account: account.name,
@@ -131,34 +124,15 @@ function shownAccount({ account, settings, recent: recorded }: Viewed, now: numb
     plan: wellFormed(plan?.record?.plan),
     labels: Object.fromEntries(Object.entries(labels).map(([name, value]) => [name, value.toWellFormed()])),
     rounds: roundsOf(status),
-    deadLetters: deadLetters(
-      truths.deadLetters,
-      facts.dlq ?? NOTHING,
-      { most: plan?.limits.dlq_size, retention: retentionOf(settings, plan) },
-      recent,
-    ),
-    events: events(truths.events, facts.events ?? NOTHING, settings.objectives, recent, detail === 'whole'),
-    flowControl: flowControl(truths.flowControl, facts.flow_control?.now, recent),
+    deadLetters: deadLetters(truths.deadLetters, facts.dlq ?? NOTHING, limits, changes),
+    events: events(truths.events, facts.events ?? NOTHING, objectives, changes, detail === 'whole'),
+    flowControl: flowControl(truths.flowControl, facts.flow_control?.now, changes),
     schedules: schedules(facts.events ?? NOTHING),
     calls: calls(account, budget.requestsPerDay),
   };
-  return { view, truths };
-}
-
-/** Evaluates an account at `now` (ms since the Unix epoch), and how current each part of it is. */
-export function judgedAccount(viewed: Viewed, now: number, detail: Detail = 'whole') {
-  const { account, settings, autoCancel, firstSeen } = viewed;
-  const recent = rememberedAt(viewed.recent, now);
-  const { view, truths } = shownAccount({ ...viewed, recent }, now, detail);
-  const { objectives } = settings;
-  const problems = problemsOf(view, {
-    objectives,
-    meter: account.meter,
-    autoCancel: autoCancel?.(),
-    recent,
-    firstSeen,
-  });
-  const data = Object.values<Truth>({ ...truths }).flatMap(({ enabled, data }) => (enabled ? [data] : []));
+  const { meter } = account;
+  const problems = problemsOf(view, { objectives, meter, autoCancel: autoCancel?.(), recent, firstSeen });
+  const data = Object.values<Truth>(truths).flatMap(({ enabled, data }) => (enabled ? [data] : []));
   return { view, truths, problems, data, state: stateOf(problems, data) };
 }
 

@@ -1,7 +1,7 @@
 import { hash64 } from '../kit/hash.ts';
 import { createTurns } from '../kit/turns.ts';
 import type { Source } from '../metrics/family.ts';
-import { judgedAccount, stateOf, type Truths, type Viewed } from './account.ts';
+import { judgedAccount, stateOf, type Viewed } from './account.ts';
 import type { AccountRow } from './api/overview.ts';
 import { DATA_STATES, NOT_SHARED, type Problem } from './api/parts.ts';
 import { isoTime } from './values.ts';
@@ -28,11 +28,9 @@ export const NO_NUMBERS = {
   inFlight: null,
 } as const;
 
-/** Revisions of sources. */
-type Stamp = readonly unknown[];
-
 interface Kept extends Row {
-  readonly stamp: Stamp;
+  /** Of the revisions of its sources. */
+  readonly stamps: readonly unknown[];
   readonly at: number;
 }
 
@@ -49,18 +47,10 @@ function stampOf(revision: unknown): unknown {
 }
 
 const isOf = (stamp: unknown, revision: unknown) =>
-  stamp instanceof WeakRef
-    ? stamp.deref() === revision
-    : stamp === (typeof revision === 'string' ? hash64(revision) : revision);
+  stamp instanceof WeakRef ? stamp.deref() === revision : stamp === stampOf(revision);
 
-const isCurrent = (stamp: Stamp, sources: readonly Source[]) =>
-  stamp.length === sources.length && sources.every((source, index) => isOf(stamp[index], source.revision()));
-
-/** Time of the oldest shown data. */
-function currentAt(truths: Truths): number | undefined {
-  const times = [truths.deadLetters, truths.events, truths.flowControl].flatMap(({ at }) => at ?? []);
-  return times.length === 0 ? undefined : Math.min(...times);
-}
+const isCurrent = (stamps: readonly unknown[], sources: readonly Source[]) =>
+  stamps.length === sources.length && sources.every((source, index) => isOf(stamps[index], source.revision()));
 
 /** Builds the row of an account at `now`, milliseconds since the Unix epoch. */
 export function makeRow(viewed: Viewed, now: number): Row {
@@ -68,6 +58,7 @@ export function makeRow(viewed: Viewed, now: number): Row {
   const { account, up, labels, deadLetters, events, flowControl } = view;
   const { lastHour } = events;
   const worstData = DATA_STATES[Math.max(0, ...data.map(each => DATA_STATES.indexOf(each)))] ?? 'fresh';
+  const times = Object.values(truths).flatMap(({ at }) => at ?? []);
   return {
     up,
     problems,
@@ -75,7 +66,7 @@ export function makeRow(viewed: Viewed, now: number): Row {
       account,
       state,
       data: worstData,
-      dataAt: isoTime(currentAt(truths)),
+      dataAt: times.length === 0 ? null : isoTime(Math.min(...times)),
       problems: problems.length,
       worst: problems[0] ?? null,
       deadLetters: deadLetters.messages,
@@ -121,15 +112,12 @@ function bugRow({ account: { name }, settings: { labels } }: Viewed, now: number
   };
 }
 
-/** Reports an account that cannot be shown. */
-type OnBug = (account: string, error: unknown) => void;
-
 /** Returns the current rows. Yields to other work; concurrent calls share one result. */
 export function createRows(
   accounts: readonly Viewed[],
   kept: KeptRows,
   now: () => number,
-  onBug: OnBug,
+  onBug: (account: string, error: unknown) => void,
 ): () => Promise<readonly Row[]> {
   let making: Promise<readonly Row[]> | undefined;
   /** Start of the failures of accounts that cannot be shown. */
@@ -137,10 +125,10 @@ export function createRows(
 
   function rowOf(viewed: Viewed): Row {
     const [at, known] = [now(), kept.get(viewed.account)];
-    if (known && Math.abs(at - known.at) < RENEW && isCurrent(known.stamp, viewed.sources)) return known;
+    if (known && Math.abs(at - known.at) < RENEW && isCurrent(known.stamps, viewed.sources)) return known;
     // Before the samples: a change in between is detected next time.
-    const stamp = viewed.sources.map(source => stampOf(source.revision()));
-    const made = { ...makeRow(viewed, at), stamp, at };
+    const stamps = viewed.sources.map(source => stampOf(source.revision()));
+    const made = { ...makeRow(viewed, at), stamps, at };
     kept.set(viewed.account, made);
     return made;
   }
@@ -164,8 +152,7 @@ export function createRows(
     const rows: Row[] = [];
     for (const viewed of accounts) {
       rows.push(shownRow(viewed));
-      const pause = turns.pass();
-      if (pause) await pause;
+      await turns.pass();
     }
     return rows;
   }

@@ -1,7 +1,7 @@
 import { recordOf } from '../kit/record.ts';
 import { stateOf } from './account.ts';
 import type { Overview, OverviewQuery } from './api/overview.ts';
-import { type Problem, STATES, type State } from './api/parts.ts';
+import { type Problem, STATES } from './api/parts.ts';
 import type { Row } from './overview-rows.ts';
 import { byWeight } from './problems.ts';
 import type { ShownAlert } from './served.ts';
@@ -9,8 +9,6 @@ import { isoTime, orNull, sum } from './values.ts';
 
 /** Maximum of listed problems, and of listed alerts. */
 const MOST_LISTED = 100;
-
-const worstOf = (states: readonly State[]): State => STATES.find(state => states.includes(state)) ?? 'ok';
 
 type Order = (a: Row, b: Row) => number;
 
@@ -43,7 +41,6 @@ const ORDERS: Readonly<Record<OverviewQuery['sort'], Order>> = {
   waiting: by(({ waiting }) => waiting, true),
 };
 
-/** Returns whether a row matches the query. */
 function matcherOf({ q, state }: OverviewQuery): (row: Row) => boolean {
   const part = q.toLowerCase();
   const has = (text: string) => text.toLowerCase().includes(part);
@@ -51,12 +48,9 @@ function matcherOf({ q, state }: OverviewQuery): (row: Row) => boolean {
     (state === 'any' || row.state === state) && (has(row.account) || Object.values(row.labels).some(has));
 }
 
-/** Input of the overview. */
 export interface All {
   readonly rows: readonly Row[];
-  /** Of all accounts. */
   readonly alerts: readonly ShownAlert[];
-  /** Of the agent itself. */
   readonly agentProblems: readonly Problem[];
   readonly version: string;
   /** Number of running replicas; undefined if the store is not shared. */
@@ -75,13 +69,11 @@ export function overview({ rows, alerts, agentProblems, version, replicas, now }
   const matching = rows.filter(matcherOf(query)).sort((a, b) => order(a, b) || byName(a, b));
   const pages = Math.max(1, Math.ceil(matching.length / query.per));
   const page = Math.min(query.page, pages);
+  const states = new Set([...rows.map(({ row }) => row.state), stateOf(agentProblems, ['fresh'])]);
   return {
     now: isoTime(now) ?? '',
     version,
-    state: worstOf([
-      ...rows.map(({ row }) => row.state),
-      ...(agentProblems.length > 0 ? [stateOf(agentProblems, ['fresh'])] : []),
-    ]),
+    state: STATES.find(state => states.has(state)) ?? 'ok',
     replicas: orNull(replicas),
     accounts: {
       total: rows.length,

@@ -9,42 +9,35 @@ import type { Problem } from './api/parts.ts';
 import { overview } from './overview.ts';
 import { createRows, type KeptRows, type Row } from './overview-rows.ts';
 import type { ProblemLog } from './problem-log.ts';
-import type { ShownAlert, Views } from './served.ts';
+import type { Served, ShownAlert } from './served.ts';
 import type { SharedViews } from './shared.ts';
+import { sum } from './values.ts';
 
 export interface ViewsDeps {
   readonly clock: Pick<Clock, 'now'>;
-  readonly accounts: readonly ShownSource[];
-  /** Of these accounts. */
+  readonly accounts: readonly (ShownSource & { roundsEnded(): number })[];
   readonly settings: readonly StatusSettings[];
   /** Undefined while auto-cancel is off. */
   readonly autoCancel: Pick<AutoCancel, 'accounts'> | undefined;
   /** Everything in the exposition. */
   readonly sources: readonly Source[];
-  /** Of these accounts, and what is left out; `account`: of this one alone. */
+  /** Of all accounts, with the remainder over the limit, or of one. */
   readonly alerts: (account?: string) => readonly ShownAlert[];
   readonly history: (account: string) => Pick<AccountHistory, 'recent'>;
   readonly problemLog: (account: string) => Pick<ProblemLog, 'firstSeen'>;
   readonly agentProblems: () => readonly Problem[];
   /** Accounts of other replicas; undefined if the store is not shared. */
   readonly elsewhere?: Pick<SharedViews, 'others' | 'holders' | 'placeOf'> | undefined;
-  /** What is known of accounts that are also in the generation before. */
+  /** Rows of the previous state. */
   readonly kept: KeptRows;
   readonly log: Pick<Log, 'error'>;
 }
 
-/** The accounts with all that is known of each. */
-function viewedOf({
-  accounts,
-  settings,
-  autoCancel,
-  sources,
-  history,
-  problemLog,
-}: ViewsDeps): ReadonlyMap<string, Viewed> {
-  const byAccount = Map.groupBy(sources, ({ account }) => account);
-  const configured = new Map(settings.map(each => [each.name, each]));
-  const acting = new Map(autoCancel?.accounts.map(({ account, numbers }) => [account, numbers]));
+function viewedOf(deps: ViewsDeps): ReadonlyMap<string, Viewed> {
+  const { accounts, history, problemLog } = deps;
+  const byAccount = Map.groupBy(deps.sources, ({ account }) => account);
+  const configured = new Map(deps.settings.map(each => [each.name, each]));
+  const acting = new Map(deps.autoCancel?.accounts.map(({ account, numbers }) => [account, numbers]));
   return new Map(
     accounts.flatMap(account => {
       const { name } = account;
@@ -52,8 +45,8 @@ function viewedOf({
       if (!settings) return [];
       const { recent } = history(name);
       const { firstSeen } = problemLog(name);
-      const known = { account, settings, autoCancel: acting.get(name), sources: byAccount.get(name) ?? [] };
-      return [[name, { ...known, recent, firstSeen }] as const];
+      const [numbers, sources] = [acting.get(name), byAccount.get(name) ?? []];
+      return [[name, { account, settings, autoCancel: numbers, sources, recent, firstSeen }] as const];
     }),
   );
 }
@@ -61,7 +54,7 @@ function viewedOf({
 /** Views of the accounts of one state. */
 export function createViews(
   deps: ViewsDeps,
-): Pick<Views, 'overview' | 'account'> & { readonly rows: () => Promise<readonly Row[]> } {
+): Pick<Served, 'overview' | 'account' | 'watch'> & { readonly rows: () => Promise<readonly Row[]> } {
   const { clock, alerts, agentProblems, kept, elsewhere, log } = deps;
   const viewed = viewedOf(deps);
   const rows = createRows([...viewed.values()], kept, clock.now, (account, error) =>
@@ -80,6 +73,15 @@ export function createViews(
         replicas: holders.sharing()?.replicas.length ?? 0,
       };
       return overview({ ...common, ...all }, query);
+    },
+    watch() {
+      const ended = () => sum(deps.accounts.map(account => account.roundsEnded()));
+      let before = ended();
+      return () => {
+        const last = before;
+        before = ended();
+        return before !== last;
+      };
     },
     account(name) {
       const one = viewed.get(name);
