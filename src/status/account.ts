@@ -23,7 +23,6 @@ import { isoTime, orNull, wellFormed } from './values.ts';
 
 type Schedule = AccountView['schedules'][number];
 
-/** State of the last evaluated start. */
 function scheduleStateOf(facts: ScheduleFacts | undefined): Schedule['state'] {
   const { judged, lastDelivered = 0, lastFailed = 0 } = facts ?? {};
   if (judged?.as === 'missed') return 'missed';
@@ -81,7 +80,6 @@ export interface ShownSource {
 export interface Viewed extends Pick<AccountHistory, 'recent'>, Pick<ProblemLog, 'firstSeen'> {
   readonly account: ShownSource;
   readonly settings: StatusSettings;
-  /** Undefined while auto-cancel is off. */
   readonly autoCancel: (() => AutoCancelNumbers) | undefined;
   /** Its sources in the exposition: the view changes with them. */
   readonly sources: readonly Source[];

@@ -22,7 +22,6 @@ export interface LastReload {
   readonly faults: readonly ReloadFault[];
 }
 
-/** The sections of the configuration that are shown. */
 interface AgentSettings {
   readonly store: StoreOptions;
   readonly alerts: { readonly notifiers: readonly NotifierOptions[] };
@@ -39,7 +38,6 @@ interface AgentDeps {
   readonly reloads: { readonly last: LastReload | undefined };
   readonly agentLog: AgentLog;
   readonly accounts: readonly { shownStatus(): AccountStatus }[];
-  /** Notifications since the process started. */
   readonly notifications: () => readonly NotificationCount[];
   /** Start of an outage of the shared database, milliseconds since the Unix epoch. */
   readonly databaseAway: (() => number | undefined) | undefined;

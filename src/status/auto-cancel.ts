@@ -14,13 +14,10 @@ import { iso } from './values.ts';
 
 export interface AutoCancelViewDeps {
   readonly config: { readonly autoCancel: AutoCancelOptions };
-  /** Undefined while it is off. */
   readonly autoCancel: AutoCancel | undefined;
   /** Accounts that other replicas hold. Their candidates are not listed. */
   readonly others: () => readonly AccountSnapshot[];
-  /** This replica, as the holder of its own accounts. */
   readonly self: FromReplica;
-  /** Of all accounts. */
   readonly journal: AutoCancel['journal'];
   readonly clock: Clock;
 }

@@ -31,7 +31,6 @@ function breakdowns(facts: DlqFacts | undefined): DeadLetters['breakdowns'] {
 
 const leftOf = (counted: SelectionFacts | undefined) => (counted ? { ...counted.left } : null);
 
-/** Filters with facts, and failed filters. */
 function filters({ failedFilters }: Truth, { now, committed }: Visible<DlqFacts>): DeadLetters['filters'] {
   const filtersOf = (facts: DlqFacts | undefined) =>
     new Map([...shownFilters(facts?.selections ?? new Map())].map(([name, each]) => [name.toWellFormed(), each]));

@@ -36,7 +36,6 @@ function timeToDeliver(facts: EventsFacts, recent: Recent): LastHour['timeToDeli
   });
 }
 
-/** Returns null if the history is too short. */
 function lastHour(facts: EventsFacts, finished: Events['finished'], recent: Recent, withQuantiles: boolean) {
   const [delivered, failed, cancelled] = OUTCOMES.map(outcome =>
     recent.rise(seriesName(families.finished.name, { outcome }), finished[outcome], HOUR),
@@ -65,7 +64,6 @@ function attempts(tallies: readonly ShownTally[]): Events['attempts'] {
   return [...counts.values()];
 }
 
-/** Those with the most failures first. */
 const destinations = ({ destinations, labelled }: EventsFacts): Events['destinations'] =>
   labelled.counters
     ? [...destinations]
@@ -73,7 +71,6 @@ const destinations = ({ destinations, labelled }: EventsFacts): Events['destinat
         .sort((a, b) => b.failed - a.failed || b.delivered - a.delivered || (a.destination < b.destination ? -1 : 1))
     : [];
 
-/** The event log, and the outcome of messages. */
 export function events(
   { enabled, data }: Truth,
   { now, committed }: Visible<EventsFacts>,

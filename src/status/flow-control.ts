@@ -12,7 +12,6 @@ type Row = FlowControl['rows'][number];
 
 const { waitlistSize } = collector.families;
 
-/** Maximum number of keys with a row. */
 const MOST_ROWS = 100;
 /** Milliseconds over which the pace of a waitlist is measured. */
 const PACE_OVER = 900_000;
@@ -36,7 +35,6 @@ function saturation({ parallelismLimit, parallelismInUse, rateLimit, rateUsed }:
 const bySize = (a: FlowControlEntry, b: FlowControlEntry) =>
   b.waitlistSize - a.waitlistSize || (a.key < b.key ? -1 : 1);
 
-/** Waitlists by flow-control key. */
 export function flowControl(
   { enabled, data }: Truth,
   facts: FlowControlFacts | undefined,

@@ -23,7 +23,6 @@ export function createHolders({ self, leaseTime, sharing }: Replicas, clock: Pic
     return seen;
   }
 
-  /** Undefined if no replica holds the account. */
   function holderOf(account: string): Replica | undefined {
     const id = current()?.sharing.holders.get(account);
     const last = lastHolders.get(account);

@@ -21,7 +21,6 @@ interface OthersDeps {
   readonly holders: Holders;
   readonly settings: readonly StatusSettings[];
   readonly clock: Clock;
-  /** Whether the database is unavailable. */
   readonly isAway: () => boolean;
 }
 
@@ -182,7 +181,6 @@ export function createOthers({ settings, ...deps }: OthersDeps) {
     rows: (): readonly Row[] => settings.map(each => overviewRow(each, standingOf(each.name))),
     alerts: (): readonly ShownAlert[] => names.flatMap(account => shownRow(account)?.alerts ?? []),
     statuses: (): readonly PlacedStatus[] => names.map(statusOf),
-    /** Undefined for any other name. */
     account(name: string): ReducedAccountView | undefined {
       const own = settings.find(each => each.name === name);
       return own && reducedView(own, standingOf(name), deps.clock.now());

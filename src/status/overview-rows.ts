@@ -120,7 +120,6 @@ export function createRows(
   onBug: (account: string, error: unknown) => void,
 ): () => Promise<readonly Row[]> {
   let making: Promise<readonly Row[]> | undefined;
-  /** Start of the failures of accounts that cannot be shown. */
   const failing = new Map<string, number>();
 
   function rowOf(viewed: Viewed): Row {

@@ -55,11 +55,9 @@ export interface All {
   readonly version: string;
   /** Number of running replicas; undefined if the store is not shared. */
   readonly replicas?: number;
-  /** Milliseconds since the Unix epoch. */
   readonly now: number;
 }
 
-/** The state of all accounts, and the matching ones. */
 export function overview({ rows, alerts, agentProblems, version, replicas, now }: All, query: OverviewQuery): Overview {
   const firing = alerts.filter(({ state }) => state === 'firing');
   const firingOf = Map.groupBy(firing, ({ labels }) => labels.account);

@@ -14,7 +14,6 @@ import { isoTime } from './values.ts';
 
 export type { ShownAccount } from './problems/check.ts';
 
-/** Input of the checks of an account in addition to its view. */
 export type Evidence = Omit<Moment, 'view' | 'now' | 'changes'>;
 
 export interface AgentEvidence extends AgentMoment {
@@ -55,18 +54,15 @@ function judged<M extends { readonly now: number }>(
   return [...problems.values()].sort(byWeight);
 }
 
-/** Problems of an account by weight. Pure. */
 export function problemsOf(view: ShownAccount, evidence: Evidence): Problem[] {
   const now = Date.parse(view.now);
   const moment = { ...evidence, view, now, changes: createRecent(evidence, now) };
   return judged(ACCOUNT_CHECKS, moment, view.account, evidence.firstSeen);
 }
 
-/** Problems of the report on an account that this replica does not hold. Pure. */
 export const unheldProblems = (unheld: Unheld, account: string): Problem[] =>
   judged(REPLICA_CHECKS, unheld, account, () => undefined);
 
-/** Problems of the agent by weight. Pure. */
 export const agentProblemsOf = ({ firstSeen, ...moment }: AgentEvidence): Problem[] =>
   judged(AGENT_CHECKS, moment, null, firstSeen);
 

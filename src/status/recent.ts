@@ -49,7 +49,6 @@ export function createRecent({ recent }: Pick<AccountHistory, 'recent'>, at: num
   };
 }
 
-/** Milliseconds. */
 export const HOUR = 3_600_000;
 
 /** Window that the memory has of every series (ms). */

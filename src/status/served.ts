@@ -11,13 +11,10 @@ import type { Alert } from './api/parts.ts';
 export interface Views {
   /** The state of all accounts. Yields to other work. */
   overview(query: OverviewQuery): Promise<Overview>;
-  /** Undefined for an unknown name. */
   account(name: string): AnyAccountView | undefined;
   /** Recorded samples of an account; undefined for an unknown name. Rejects with StoreError. */
   history(name: string, query: HistoryQuery): Promise<HistoryView | undefined>;
-  /** Auto-cancel of all accounts, or of one. */
   autoCancel(account: string | undefined): Promise<AutoCancelView>;
-  /** The agent itself. */
   agent(): Promise<AgentView>;
 }
 

@@ -20,7 +20,6 @@ import { isoTime } from './values.ts';
 /** Serves the accounts of all replicas that share the store. Loaded only there. */
 export type Shared = ReturnType<typeof createShared>;
 
-/** Views of the accounts of one configuration. */
 export type SharedViews = ReturnType<Shared['over']>;
 
 /** Everything that the port serves of one state. */

@@ -65,10 +65,8 @@ export function encodeStatus({ alerts, status, autoCancel, ...own }: OwnStatus):
 
 export interface StatusSources {
   readonly accounts: readonly { readonly name: string; shownStatus(): AccountStatus }[];
-  /** Overview rows of these accounts. */
   readonly rows: () => Promise<readonly Row[]>;
   readonly alerts: () => readonly ShownAlert[];
-  /** Undefined while auto-cancel is off. */
   readonly autoCancel: AutoCancel | undefined;
   readonly failed: (account: string, error: unknown) => void;
 }
@@ -115,7 +113,6 @@ export function decodeStatus(text: string): StatusRow | undefined {
   }
 }
 
-/** Status rows of all accounts, as of the last read. */
 export type StatusRows = ReturnType<typeof createStatusRows>;
 
 /** Milliseconds for which a read is good enough. */

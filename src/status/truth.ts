@@ -23,7 +23,6 @@ function stateOf({ stale, success, complete, idle, dataAt }: RoundStatus, withdr
   return complete === false ? 'partial' : 'ok';
 }
 
-/** States of all rounds. */
 export const roundsOf = ({ collectors }: Pick<AccountStatus, 'collectors'>): Round[] =>
   collectors.flatMap(({ collector, withdrawn, rounds }) =>
     rounds.map(round => ({
@@ -38,7 +37,6 @@ export const roundsOf = ({ collectors }: Pick<AccountStatus, 'collectors'>): Rou
     })),
   );
 
-/** Quality of a collector's data. */
 export interface Truth {
   readonly enabled: boolean;
   readonly data: DataState;

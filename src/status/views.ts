@@ -17,7 +17,6 @@ export interface ViewsDeps {
   readonly clock: Pick<Clock, 'now'>;
   readonly accounts: readonly (ShownSource & { roundsEnded(): number })[];
   readonly settings: readonly StatusSettings[];
-  /** Undefined while auto-cancel is off. */
   readonly autoCancel: Pick<AutoCancel, 'accounts'> | undefined;
   /** Everything in the exposition. */
   readonly sources: readonly Source[];
@@ -26,7 +25,6 @@ export interface ViewsDeps {
   readonly history: (account: string) => Pick<AccountHistory, 'recent'>;
   readonly problemLog: (account: string) => Pick<ProblemLog, 'firstSeen'>;
   readonly agentProblems: () => readonly Problem[];
-  /** Accounts of other replicas; undefined if the store is not shared. */
   readonly elsewhere?: Pick<SharedViews, 'others' | 'holders' | 'placeOf'> | undefined;
   /** Rows of the previous state. */
   readonly kept: KeptRows;
@@ -51,7 +49,6 @@ function viewedOf(deps: ViewsDeps): ReadonlyMap<string, Viewed> {
   );
 }
 
-/** Views of the accounts of one state. */
 export function createViews(
   deps: ViewsDeps,
 ): Pick<Served, 'overview' | 'account' | 'watch'> & { readonly rows: () => Promise<readonly Row[]> } {

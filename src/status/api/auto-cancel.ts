@@ -39,7 +39,6 @@ export const Candidate = z.object({
 });
 export type Candidate = z.output<typeof Candidate>;
 
-/** A line of the journal, for people. */
 const JournalLine = z.object({
   at: Time,
   account: z.string(),

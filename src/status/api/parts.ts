@@ -9,16 +9,13 @@ export const Seconds = z.number().describe('Seconds.');
 /** A share from 0 to 1. */
 export const Ratio = z.number().min(0).max(1);
 
-/** Name of an account, in a query. */
 export const Account = z.string().regex(/^[\w-]{1,64}$/, { error: 'must be the name of an account' });
 
-/** A parameter of a query that is a number. */
 export function wholeNumber(min: number, max: number) {
   const error = `must be a whole number from ${min} to ${max}`;
   return z.coerce.number({ error }).int({ error }).min(min, { error }).max(max, { error });
 }
 
-/** A parameter of a query that is one of these words. */
 export const oneOf = <const T extends readonly string[]>(words: T) =>
   z.enum(words, { error: `must be one of ${words.join(', ')}` });
 
@@ -40,7 +37,6 @@ export const NOT_SHARED = { replica: null, publicUrl: null, holder: null, asOf: 
 
 export const SEVERITIES = ['critical', 'warning', 'info'] as const;
 
-/** Kinds of problems of accounts and of the agent. */
 export const PROBLEM_KINDS = [
   'token_rejected',
   'service_unavailable',
@@ -97,7 +93,6 @@ export const STATES = ['critical', 'warning', 'unknown', 'ok'] as const;
 export const State = z.enum(STATES);
 export type State = z.output<typeof State>;
 
-/** Quality of shown data. */
 export const DATA_STATES = ['fresh', 'partial', 'stale', 'withdrawn', 'not_read'] as const;
 export const DataState = z.enum(DATA_STATES);
 export type DataState = z.output<typeof DataState>;

@@ -10,7 +10,6 @@ import { alertList, named, newestOf, problemList, STATE_WORDS, verdict } from '.
 import { databaseNote, heldNote } from './replicas.ts';
 import { calls, rounds, schedules } from './rounds.ts';
 
-/** Sections of the page, in order. */
 const PLACES = {
   'dead-letters': 'Dead letters',
   events: 'Events',

@@ -86,7 +86,6 @@ const LINKS: readonly (readonly [path: string, what: string])[] = [
   ['-/ready', 'whether it serves'],
 ];
 
-/** `/agent` */
 export function agentPage(view: AgentView, context: PageContext): Html {
   const links = LINKS.map(
     ([path, what]) => html`<dt><a href="${context.root + path}">/${path}</a></dt><dd>${what}</dd>`,

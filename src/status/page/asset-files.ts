@@ -19,7 +19,6 @@ const TYPES: Readonly<Record<string, string>> = {
   '.js': 'text/javascript; charset=utf-8',
 };
 
-/** Paths of all files, by name. */
 export function assetFiles(): Map<string, string> {
   const own = readdirSync(FOLDER).filter(name => extname(name) in TYPES);
   const { resolve } = createRequire(import.meta.url);

@@ -112,7 +112,6 @@ function journal({ journal, now }: AutoCancelView, context: PageContext): Html {
   return section('journal', 'Journal', table('The newest first', columns, journal, { most: 25, none }));
 }
 
-/** `/auto-cancel` */
 export function autoCancelPage(view: AutoCancelView, context: PageContext): Html {
   const body = html`<section id="state" data-live aria-label="State">
 ${head(view)}${databaseNote(context)}

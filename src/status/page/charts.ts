@@ -5,7 +5,6 @@ import type { PageContext } from './layout.ts';
 export interface Chart {
   readonly kind: 'level' | 'rate' | 'stack' | 'quantile';
   readonly unit?: 'seconds';
-  /** Quantiles of a histogram, from 0 to 1. */
   readonly quantiles?: readonly number[];
   readonly lines: readonly ChartLine[];
 }
@@ -14,7 +13,6 @@ export interface ChartLine {
   readonly family: string;
   readonly name?: string;
   readonly look?: Look;
-  /** Only series with these labels. */
   readonly where?: Readonly<Record<string, string>>;
   /** One line for each value of this label: first the keys of `looks`, then the largest, at most `top`. */
   readonly by?: string;
@@ -33,7 +31,6 @@ export const line = (family: string, name: string, look: Look, where?: ChartLine
   look,
 });
 
-/** Files of assets/ for a page with charts. */
 export const CHART_ASSETS = ['uplot.css', 'pages.css', 'uplot.js', 'charts.js'] as const;
 
 const HOURS = [6, 24, 48];

@@ -1,7 +1,6 @@
 import { type Html, html } from './html.ts';
 import type { PageContext } from './layout.ts';
 
-/** Commands to auto-cancel that the page can send. */
 export type Command = { readonly kind: 'approve'; readonly action: string } | { readonly kind: 'pause' | 'resume' };
 
 const WORDS = {
@@ -19,7 +18,6 @@ function whyNot({ lifecycle, caller }: PageContext): Html | undefined {
   return undefined;
 }
 
-/** Explains why there are no buttons. */
 export function noButtons(context: PageContext): Html {
   const why = whyNot(context);
   if (why !== undefined)
@@ -32,7 +30,6 @@ const line = (command: Command) =>
     ? `delivery-watch auto-cancel approve ${command.action} --config FILE`
     : `delivery-watch auto-cancel ${command.kind} --reason TEXT --config FILE`;
 
-/** A button, if access allows it, and the equivalent command line. */
 export function buttonFor(command: Command, context: PageContext): Html {
   const [word, question] = WORDS[command.kind];
   const action = command.kind === 'approve' ? command.action : '';

@@ -58,6 +58,5 @@ export function dataNote(data: DataState, collector: string, view: AnyAccountVie
   return html`<p class="note ${tone}">${dataTag(data)} ${WORDS[data]}${since}${why}</p>`;
 }
 
-/** Replaces a section if its collector is disabled. */
 export const notEnabled = (what: string, key: string): Html =>
   html`<p class="soft">${what}: <code>${key}</code> is false in the configuration.</p>`;

@@ -21,7 +21,6 @@ const DIMENSIONS: Readonly<Record<string, string>> = {
 const dimensionWords = (of: string) =>
   DIMENSIONS[of] ?? of.replace(/[A-Z]|_[a-z]/g, found => ` ${found.replace('_', '').toLowerCase()}`);
 
-/** Words for reserved values of labels. */
 const STANDING = new Map([
   ['__none__', '(none)'],
   ['__other__', '(all others)'],
@@ -37,11 +36,9 @@ const leftBy = (of: DeadLetters['left']) =>
     ? name(null)
     : html`${count(of.expired)} expired · ${count(of.removed)} removed · ${count(of.unknown)} unknown`;
 
-/** A response status; 0: no response. */
 const statusValue = (value: string): Html =>
   value === '0' ? html`0 <span class="soft">(no answer)</span>` : labelValue(value);
 
-/** Returns the seconds since a time. */
 const since = (iso: string | null, now: number) => (iso === null ? null : Math.max(0, now - Date.parse(iso)) / 1000);
 
 type Numbers = Pick<DeadLetters, 'messages' | 'change' | 'oldestEntered'>;
@@ -155,7 +152,6 @@ function filters({ filters }: DeadLetters, now: number): Html {
   return table('Filters', columns, filters);
 }
 
-/** Queue, topic, schedule and label of a message. */
 function origin({ queue, topic, schedule, label }: Entry): Html {
   const parts = Object.entries({ queue, topic, schedule, label }).filter(([, value]) => value !== null);
   return html`<small>${parts.map(([what, value], index) => html`${index > 0 && ' · '}${what} ${name(value)}`)}</small>`;

@@ -26,7 +26,6 @@ function timeToDeliver({ timeToDeliver: of, delivered }: NonNullable<Events['las
   );
 }
 
-/** The last hour compared with the objectives. */
 function lastHour({ lastHour: of, objectives }: Events): readonly (Html | false)[] {
   const objective = html`objective ${ratio(objectives.delivered)}`;
   if (of === null) return [tile('Delivered in the last hour', name(null), 'not known', objective)];
@@ -68,7 +67,6 @@ function numbers(of: Events, now: number): Html {
 ${states.length > 0 && html`<p class="counts"><span class="soft">Events of the last ${lasting(of.windowSeconds)}:</span> ${recent}</p>`}</div>`;
 }
 
-/** Numbers of the overview. */
 const summary = ({ inFlight, lastHour }: ReducedAccountView['events']): Html =>
   tilePanel(
     tile(
@@ -105,7 +103,6 @@ function tables({ destinations, attempts }: Events): Html {
   return html`<div class="grid tables">${table('Destinations, since the first start', DESTINATIONS, destinations, { most: 10 })}${table('Attempts, since the first start', ATTEMPTS, made, { most: 10 })}</div>`;
 }
 
-/** Counters of outcomes, events and anomalies of the log since the first start. */
 function totals(of: Events, now: number): Html {
   const counted = (record: Readonly<Record<string, number>>) =>
     Object.entries(record).map(([key, number]) => html`<dt>${key.replaceAll('_', ' ')}</dt><dd>${count(number)}</dd>`);

@@ -11,7 +11,6 @@ import { type Column, name, section, share, table, tile, tilePanel } from './til
 type FlowControl = AccountView['flowControl'];
 type Row = FlowControl['rows'][number];
 
-/** Used parallelism and rate of a key, if the service reports them. */
 function used(row: Row): Html {
   const { parallelismLimit, parallelismInUse, rateLimit, rateUsed, ratePeriodSeconds, saturation } = row;
   if (saturation === null) return name(null);
@@ -31,7 +30,6 @@ function pausedWords({ paused, waiting }: Row): Html {
 
 const LOOKS: Readonly<Partial<Record<FlowState, string>>> = { ghost_slots: 'warning', starved: 'warning' };
 
-/** Reasons of states in a few words. */
 const REASONS: Readonly<Record<FlowReason, string>> = {
   nothing_waits: 'nothing waits',
   moving: 'deliveries start',
@@ -53,7 +51,6 @@ const REASONS: Readonly<Record<FlowReason, string>> = {
   retries_may_hold: 'waiting retries may hold the slots',
 };
 
-/** State of a key with its reason and start. */
 function stateOf({ state, stateReason, stateSince, ghostSlots, waiting }: Row, now: number): Html {
   if (state === null) return name(null);
   const look = LOOKS[state];

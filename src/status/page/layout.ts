@@ -1,6 +1,5 @@
 import { Html, html } from './html.ts';
 
-/** Input of all pages in addition to their view. */
 export interface PageContext {
   /** From the page to the root of the port: '' or '../'. All links are relative, because a proxy may serve the agent below a path. */
   readonly root: string;
@@ -9,7 +8,6 @@ export interface PageContext {
   readonly version: string;
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
-  /** `server.lifecycle`. */
   readonly lifecycle: boolean;
   /** Authenticated user, or name in the client certificate. */
   readonly caller: string | undefined;
@@ -29,7 +27,6 @@ export interface Layout {
   /** Title of the page without `· delivery-watch`. */
   readonly title: string;
   readonly context: PageContext;
-  /** Current link of the navigation. */
   readonly nav: keyof typeof PLACES;
   /** The client script updates each `<section id="…" data-live>`, except elements with `data-keep`. */
   readonly body: Html;
@@ -40,7 +37,6 @@ export interface Layout {
 /** From the root of the port to the page of an account. */
 export const accountPath = (account: string) => `accounts/${encodeURIComponent(account.toWellFormed())}`;
 
-/** From the root of the port to a runbook. */
 export const runbookPath = (name: string) => `runbooks/${encodeURIComponent(name.toWellFormed())}`;
 
 function navigation({ root, nav }: { readonly root: string; readonly nav: string }): Html[] {

@@ -21,7 +21,6 @@ import { replicaLink } from './replicas.ts';
 
 export interface OverviewAsk {
   readonly query: OverviewQuery;
-  /** Errors of a refused configuration. */
   readonly faults: readonly ReloadFault[];
 }
 
@@ -37,13 +36,11 @@ const SORT_WORDS: Readonly<Record<Sort, string>> = {
   waiting: 'waiting',
 };
 
-/** Whether an alert above `info` fires. */
 const isAlarmed = ({ alerts }: Overview) => alerts.some(({ labels }) => labels.severity !== 'info');
 
 /** Number of accounts that are not up. They have a problem only when their data is stale. */
 const downOf = ({ accounts: { total, up } }: Overview) => total - up;
 
-/** Summarizes the state of all accounts. */
 export function verdictOf(view: Overview): string {
   const { state, problems, problemsTotal, alertsFiring, accounts } = view;
   const { total, byState } = accounts;
@@ -65,7 +62,6 @@ export function verdictOf(view: Overview): string {
   return `${plural(problemsTotal, 'problem')}${where}${critical > 0 ? `, ${most}${critical} critical` : ''}`;
 }
 
-/** A number with its noun. */
 const things = (number: number | null, one: string) => html`${count(number)} ${number === 1 ? one : `${one}s`}`;
 
 function head(view: Overview, { now }: PageContext): Html {
@@ -196,7 +192,6 @@ ${rows.map(row => accountRow(row, context, replicas !== null))}</tbody></table><
 ${(pages > 1 || matching < accounts.total) && pager(view, query)}`;
 }
 
-/** `/` */
 export function overviewPage(view: Overview, context: PageContext, { query, faults }: OverviewAsk): Html {
   const several = view.accounts.total > 1;
   const body = html`<section id="state" data-live aria-label="State">

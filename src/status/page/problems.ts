@@ -13,7 +13,6 @@ export const STATE_WORDS: Readonly<Record<State, string>> = {
 
 const tag = (word: string, look: string) => html`<span class="tag ${look}">${word}</span>`;
 
-/** A state as shape, colour and word. */
 export const stateMark = (state: State | Problem['severity'], word?: string) =>
   html`<span class="state ${state}">${word ?? (state === 'info' ? state : STATE_WORDS[state])}</span>`;
 
@@ -25,7 +24,6 @@ const DATA_TAGS: Readonly<Record<DataState, Html | undefined>> = {
   not_read: tag('not read yet', 'unread'),
 };
 
-/** Quality of data that is not fresh. */
 export const dataTag = (state: DataState) => DATA_TAGS[state];
 
 /** Names of kinds of problems that differ from their API names. */
@@ -85,7 +83,6 @@ export const verdict = (look: string, sentence: Html, more: Html | string): Html
 </div>
 `;
 
-/** Errors of a refused configuration. */
 export function faultList(faults: readonly Fault[]): Html {
   const items = faults.map(({ file, line, column, message }) => {
     const place = [file, line, column].filter(part => part !== undefined).join(':');

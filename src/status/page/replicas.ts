@@ -35,7 +35,6 @@ export function heldNote(view: AnyAccountView, { now, replica: own }: PageContex
 const listed = (names: readonly string[]) =>
   html`${names.slice(0, 5).map((each, index) => html`${index > 0 && ', '}${named(each)}`)}${names.length > 5 && ` and ${grouped(names.length - 5)} more`}`;
 
-/** Accounts of the last handover. */
 function moved({ lastHandOver: last }: Replicas): Html | false {
   if (!last) return false;
   const { gained, lost } = last;

@@ -34,7 +34,6 @@ function failure(round: Round, root: string): Html {
   return html`<b>${failure.reason.replaceAll('_', ' ')}</b>: ${name(failure.message)}${times}<small>${nextStep(round, root)}</small>`;
 }
 
-/** Age and failures of each round. */
 export function rounds(view: AnyAccountView, { root }: PageContext): Html {
   const now = Date.parse(view.now);
   const columns: Column<Round>[] = [
@@ -96,7 +95,6 @@ const CALLS: Chart = {
   ],
 };
 
-/** Requests to the service and the remaining budget. */
 export function calls({ calls: of }: AccountView): Html {
   const endpoints = [...Map.groupBy(of.requests, ({ endpoint }) => endpoint)];
   const outcomes = [...new Set(of.requests.filter(each => each.count > 0).map(({ outcome }) => outcome))];

@@ -6,7 +6,6 @@ type Content = Html | string | false | undefined;
 
 const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** A number with its name and remarks. */
 export const tile = (what: string | Html, value: Html, ...more: readonly Content[]): Html =>
   html`<div class="tile"><dt>${typeof what === 'string' ? capital(what) : what}</dt><dd class="big">${value}</dd>${more.map(each => each && html`<dd class="soft">${each}</dd>`)}</div>`;
 
@@ -44,7 +43,6 @@ interface TableOptions {
   readonly most?: number;
   /** A few short columns: rows are not cards on a phone. */
   readonly isNarrow?: boolean;
-  /** Text instead of a table without rows; by default nothing. */
   readonly none?: Html;
 }
 

@@ -3,7 +3,6 @@ import type { AccountStatus } from '../../model/status.ts';
 import type { Check } from './check.ts';
 import { count, plural } from './words.ts';
 
-/** Input of the checks of the agent. */
 export interface AgentMoment {
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
@@ -44,7 +43,6 @@ function outcomesBy(notifications: readonly NotificationCount[]) {
   return by;
 }
 
-/** All checks of the agent. */
 export const AGENT_CHECKS: readonly Check<AgentMoment>[] = [
   {
     kind: 'service_unavailable',

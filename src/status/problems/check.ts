@@ -11,7 +11,6 @@ import type { Recent } from '../recent.ts';
 /** The part of an account's view that problems depend on. */
 export type ShownAccount = Omit<AccountView, 'complete' | 'problems' | 'alerts' | 'state' | keyof FromReplica>;
 
-/** Input of the checks of an account. */
 export interface Moment {
   readonly view: ShownAccount;
   /** Milliseconds since the Unix epoch. */
@@ -25,7 +24,6 @@ export interface Moment {
   readonly firstSeen: ProblemLog['firstSeen'];
 }
 
-/** A problem that a check has found. */
 export interface Found {
   /** Set if there can be several problems of this kind. */
   readonly subject?: string;
@@ -53,7 +51,6 @@ export interface Check<M> {
 }
 export type AccountCheck = Check<Moment>;
 
-/** Milliseconds. */
 export const MINUTE = 60_000;
 
 /** A check of a section that is skipped if the data may have changed since it was read. */
@@ -67,7 +64,6 @@ export const ofCurrent =
     return shown.data === 'fresh' || shown.data === 'partial' ? check(moment, shown) : [];
   };
 
-/** A time of the API in milliseconds since the Unix epoch. */
 export const msOf = (iso: string | null) => (iso === null ? undefined : Date.parse(iso));
 
 /** Interval of a round; 0 if its collector is disabled. */

@@ -36,10 +36,8 @@ const isRateUsedUp = ({ rateUsed, rateLimit }: Row) => rateUsed !== null && rate
 /** Minimum of reads in a window, or in each third of a trend. */
 const READS = 3;
 
-/** Time of these reads (ms). */
 const readsTake = ({ view }: Moment) => READS * 1000 * everySeconds(view, 'flow_control', 'list');
 
-/** Minimum length of a trend (ms). */
 const SHORTEST_TREND = 10 * MINUTE;
 /** Minimum share of recorded minutes: only the largest keys are recorded. */
 const FEWEST_POINTS = 0.7;

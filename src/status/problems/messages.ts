@@ -75,7 +75,6 @@ function lagOf({ rounds, events }: Moment['view']): number | undefined {
   return read === undefined || newest === undefined ? undefined : (read - newest) / 1000;
 }
 
-/** Minimum lag (s). */
 const FIRST_LAG = 120;
 /** Minimum lag in multiples of the average time between two events. */
 const USUAL_TIMES = 10;

@@ -22,7 +22,6 @@ type Round = ShownAccount['rounds'][number];
 
 const QUARTER = 15 * MINUTE;
 
-/** Names of the data of collectors. */
 const DATA: Readonly<Record<string, string>> = {
   dlq: 'Dead letters',
   events: 'Events',
@@ -48,7 +47,6 @@ function newestOf(rounds: readonly Round[]): number | undefined {
   return times.length === 0 ? undefined : Math.max(...times);
 }
 
-/** Start of the last complete round. */
 const lastRead = (view: ShownAccount) => newestOf(asking(view));
 
 const ofCollector = (view: ShownAccount, collector: string) =>
@@ -69,7 +67,6 @@ function ofShown({ view, now }: Moment): string {
     : `what is shown was true at ${clockTime(time, now)}`;
 }
 
-/** The service's explanation of the failure of a round. */
 const serviceError = ({ failure }: Round) => serviceErrorIn(failure?.message ?? '');
 
 /** The sentence on a failure of the service or of the network, with its duration. */
@@ -109,7 +106,6 @@ const notOpened = (view: ShownAccount) =>
 const staleRounds = (view: ShownAccount) =>
   view.calls.tokenRejected === true || outage(view) || notOpened(view) ? [] : asking(view).filter(isStale);
 
-/** Problems of collectors with rounds in a state. */
 function staleData(moment: Moment, kind: 'data_stale' | 'data_withdrawn', state: Round['state']): Found[] {
   const { view, now } = moment;
   const stale = staleRounds(view).filter(round => !isAuxiliary(round) && round.state === state);

@@ -6,14 +6,12 @@ import { clockTime, lasting } from './words.ts';
 export interface Unheld {
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
-  /** URL of the replica that holds it. */
   readonly holder: string | undefined;
   /** Time without a holder (ms). */
   readonly unheldFor: number;
   /** Age of its status row (ms); undefined if this replica has found none for `waitedFor` (ms). */
   readonly age: number | undefined;
   readonly waitedFor: number;
-  /** Milliseconds. */
   readonly leaseTime: number;
   /** Whether the database is unavailable. Then the holder is unknown. */
   readonly isAway: boolean;

@@ -18,7 +18,6 @@ function startsPerHour({ lastStarted, next }: Schedule): number {
   return last === undefined || coming === undefined || coming <= last ? 0 : HOUR / (coming - last);
 }
 
-/** The increase in the last hour; 0 without history. */
 function lately({ changes }: Moment, family: typeof scheduleMissed, name: string, count: number) {
   const rise = changes.rise(seriesName(family.name, { schedule: name }), count, HOUR);
   return rise ? { by: rise.by, text: within(rise.overSeconds) } : { by: 0, text: '' };
@@ -29,7 +28,6 @@ const last = (iso: string | null, now: number) => {
   return time === undefined ? undefined : clockTime(time, now);
 };
 
-/** Whether its messages failed and the next start is more than an hour away. */
 const hasFailed = ({ state, next }: Schedule, now: number) => state === 'failing' && (msOf(next) ?? now) - now > HOUR;
 
 const schedules = (check: (moment: Moment, schedule: Schedule) => Omit<Found, 'subject'> | undefined) =>

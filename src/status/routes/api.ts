@@ -38,13 +38,11 @@ const NO_QUERY = z.object({});
 
 const refuse = (response: Response, status: number, error: string) => void response.status(status).json({ error });
 
-/** Refuses a path that is not percent-encoded UTF-8. */
 function refusePath(error: unknown, _request: Request, response: Response, next: NextFunction): void {
   if (error instanceof URIError) refuse(response, 400, 'the path must be UTF-8, percent-encoded');
   else next(error);
 }
 
-/** GET routes with the data of the pages as JSON. */
 export function apiRoutes(served: Served): Router {
   // A response may have thousands of rows: concurrent ones would exhaust the memory.
   const serially = createSerially();

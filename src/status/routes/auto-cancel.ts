@@ -16,7 +16,6 @@ function timeOf(text: string, now: number): number | undefined {
   return Number.isFinite(time) ? time : undefined;
 }
 
-/** Default range of the journal. */
 const SINCE = '24h';
 
 /** GET /api/v1/explain?id=…[&account=…] and /api/v1/journal[?since=…], JSON. */

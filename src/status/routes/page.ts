@@ -65,7 +65,6 @@ const missing = (what: Html, context: PageContext) =>
     body: html`<div class="verdict unknown"><h1>Not found</h1><p>${what}</p></div><p><a href="${context.root || './'}">All accounts</a></p>`,
   });
 
-/** The pages, their assets and the runbooks. */
 export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Router {
   const assets = createAssets();
   // A response may have thousands of rows: concurrent ones would exhaust the memory.

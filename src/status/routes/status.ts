@@ -23,7 +23,6 @@ const targetOf = (account: string, url: URL, labels: Readonly<Record<string, str
 const sharedTarget = (account: string, { id, url }: Place) =>
   targetOf(account, new URL(url), { __meta_delivery_watch_replica: id });
 
-/** The JSON of status, alerts and service discovery. */
 export function statusRoutes(served: Served): Router {
   return Router()
     .get('/api/v1/alerts', async (_request, response) => {

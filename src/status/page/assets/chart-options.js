@@ -16,7 +16,6 @@ const localTime = new Intl.DateTimeFormat(undefined, {
 });
 const utcTime = seconds => new Date(seconds * 1000).toISOString().slice(11, 16);
 
-/** Text of a value. */
 export const words = (value, unit) =>
   value === null || value === undefined
     ? 'not known'

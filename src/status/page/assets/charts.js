@@ -38,14 +38,12 @@ function frame(figure) {
   return { figure, spec, title, plot, legend, when, rows, table };
 }
 
-/** The marks and items of a legend. */
 const legendOf = lines =>
   lines.map(({ name, look }, index) => {
     const mark = element('i', { class: `line ${look ?? `line-${(index % 6) + 1}`}`, 'aria-hidden': 'true' });
     return { mark, item: element('li', {}, [mark, element('bdi', {}, [name]), ' ', element('b')]) };
   });
 
-/** The content of the table of a chart. */
 function tableOf(title, { times, lines, width }, unit) {
   const head = ['Time', ...lines.map(({ name }) => name)].map(name =>
     element('th', { scope: 'col', class: name === 'Time' ? undefined : 'num' }, [name]),
