@@ -15,13 +15,13 @@ const HASH = hashSync(PASSWORD, 10);
 const ENV = { DELIVERY_TOKEN: 'token-canary', PATH: process.env.PATH ?? '' };
 const ACCOUNT = { name: 'a', baseUrl: 'http://127.0.0.1:1', token: { env: 'DELIVERY_TOKEN' } };
 
-/** Puts a link in the place of another in one step. */
-function turn(link: string, to: string): void {
+/** Replaces a symbolic link atomically. */
+function switchLink(link: string, to: string): void {
   symlinkSync(to, `${link}.new`);
   renameSync(`${link}.new`, link);
 }
 
-/** An agent whose port asks for a client certificate and a user, with certificates of its own. */
+/** Starts an agent that requires a client certificate and a user, with newly created certificates. */
 async function startProtected(server: object = {}, more: object = {}) {
   const folder = newFolder();
   for (const name of ['authority', 'stranger']) makeAuthority(folder, name);
@@ -35,7 +35,7 @@ async function startProtected(server: object = {}, more: object = {}) {
       cpSync(join(folder, `${name}.${kind}`), join(folder, `${name}.d`, as));
     }
   }
-  turn(join(folder, 'data'), 'server.d');
+  switchLink(join(folder, 'data'), 'server.d');
   const web = {
     tls_server_config: {
       cert_file: 'data/tls.crt',
@@ -65,20 +65,20 @@ async function startProtected(server: object = {}, more: object = {}) {
     webConfigFile,
     certificate,
     curl,
-    /** As an operator who may do everything. */
-    asked: (path: string, ...args: string[]) =>
+    /** Sends a request with all credentials and appends the status code. */
+    authorized: (path: string, ...args: string[]) =>
       curl(path, ...certificate, '--user', `prometheus:${PASSWORD}`, '--write-out', '\n%{http_code}', ...args),
   };
 }
 
-/** No secret has left by the log. */
+/** Expects that the log contains no secret. */
 function expectNoSecrets(text: string, keyFile: string): void {
   const secrets = ['canary', HASH, HASH.slice(7, 40), readFileSync(keyFile, 'utf8').split('\n')[1] ?? ''];
   for (const secret of secrets) expect(text).not.toContain(secret);
 }
 
 describe.skipIf(!requireProgram('openssl') || !requireProgram('prometheus'))('a protected port', () => {
-  it('is scraped by a real Prometheus that has certificate and password, and by no other', async () => {
+  it('accepts scrapes only from a Prometheus with certificate and password', async () => {
     const { url, at, agent } = await startProtected();
     const { host } = new URL(url);
     const tls_config = { ca_file: at('authority.pem'), cert_file: at('scraper.pem'), key_file: at('scraper.key') };
@@ -123,41 +123,43 @@ describe.skipIf(!requireProgram('openssl') || !requireProgram('prometheus'))('a 
   });
 });
 
-describe.skipIf(!requireProgram('openssl') || !requireProgram('curl'))('a real curl', () => {
-  it('is let in with certificate and password, through a renewal, and by nothing else', async () => {
-    const { curl, asked, certificate, at, agent, webConfigFile, web } = await startProtected();
-    expect((await asked('/-/healthy', '--include')).stdout).toMatch(/^HTTP\/1\.1 200 OK\r\n.*X-Frame-Options: deny/s);
+describe.skipIf(!requireProgram('openssl') || !requireProgram('curl'))('a protected port requested with curl', () => {
+  it('requires certificate and password, reloads a renewed certificate and rejects everything with a broken file', async () => {
+    const { curl, authorized, certificate, at, agent, webConfigFile, web } = await startProtected();
+    expect((await authorized('/-/healthy', '--include')).stdout).toMatch(
+      /^HTTP\/1\.1 200 OK\r\n.*X-Frame-Options: deny/s,
+    );
     expect((await curl('/metrics')).stderr).toMatch(/certificate required|Connection reset|SSL/);
     expect((await curl('/metrics', ...certificate, '--include')).stdout).toMatch(
       /^HTTP\/1\.1 401 .*WWW-Authenticate: Basic /s,
     );
 
-    const server = async () => /subject: CN=(\w+)/.exec((await asked('/', '--verbose')).stderr)?.[1];
+    const server = async () => /subject: CN=(\w+)/.exec((await authorized('/', '--verbose')).stderr)?.[1];
     expect(await server()).toBe('server');
-    turn(at('data'), 'renewed.d');
+    switchLink(at('data'), 'renewed.d');
     await eventually(async () => expect(await server()).toBe('renewed'));
 
     writeFileSync(webConfigFile, '{');
-    await eventually(async () => expect((await asked('/metrics')).stdout).toMatch(/\n503$/));
-    for (const path of ['/', '/-/healthy', '/nowhere']) expect((await asked(path)).stdout).toMatch(/\n503$/);
+    await eventually(async () => expect((await authorized('/metrics')).stdout).toMatch(/\n503$/));
+    for (const path of ['/', '/-/healthy', '/nowhere']) expect((await authorized(path)).stdout).toMatch(/\n503$/);
     writeFileSync(webConfigFile, JSON.stringify(web));
-    await eventually(async () => expect((await asked('/metrics')).stdout).toMatch(/\n200$/));
-    const said = agent.process.stderr();
-    expect(said.match(/all requests are refused/g)).toHaveLength(1);
-    expect(said).toContain(`${webConfigFile}:1:`);
-    expectNoSecrets(said + (await asked('/metrics')).stdout, at('renewed.key'));
+    await eventually(async () => expect((await authorized('/metrics')).stdout).toMatch(/\n200$/));
+    const log = agent.process.stderr();
+    expect(log.match(/all requests are refused/g)).toHaveLength(1);
+    expect(log).toContain(`${webConfigFile}:1:`);
+    expectNoSecrets(log + (await authorized('/metrics')).stdout, at('renewed.key'));
     expect(await agent.end('SIGTERM')).toBe(0);
   });
 
-  it('pauses and resumes auto-cancel, and the journal knows who did', async () => {
+  it('pauses and resumes auto-cancel and records the user in the journal', async () => {
     const probes = await freePort();
     const rule = { name: 'r', mode: 'plan', match: { label: { in: ['x'] } }, stuckWhen: { inProgressFor: '48h' } };
-    const { asked, agent } = await startProtected(
+    const { authorized, agent } = await startProtected(
       { lifecycle: true, probesListen: `127.0.0.1:${probes}` },
       { autoCancel: { mode: 'plan', rules: [rule] } },
     );
     const post = (path: string, body: object) =>
-      asked(path, '--header', 'Content-Type: application/json', '--data', JSON.stringify(body));
+      authorized(path, '--header', 'Content-Type: application/json', '--data', JSON.stringify(body));
     const command = '/api/v1/auto-cancel';
     expect((await post(`${command}/pause`, { reason: 'maintenance' })).stdout).toBe('{"accounts":["a"]}\n200');
     expect((await post(`${command}/resume`, { reason: 'over' })).stdout).toMatch(/"by":"prometheus".*\n200$/);
@@ -165,7 +167,7 @@ describe.skipIf(!requireProgram('openssl') || !requireProgram('curl'))('a real c
       '{"error":"no action 0123abcd waits for approval"}\n409',
     );
     await eventually(async () => {
-      const [journal = ''] = (await asked('/api/v1/journal')).stdout.split('\n');
+      const [journal = ''] = (await authorized('/api/v1/journal')).stdout.split('\n');
       expect(JSON.parse(journal)).toMatchObject([
         { step: 'paused', by: 'prometheus', reason: 'maintenance' },
         { step: 'resumed', by: 'prometheus', reason: 'over' },

@@ -12,29 +12,29 @@ import { newFolder } from '../support/folder.ts';
 import { serve } from '../support/http-service.ts';
 import { requireProgram, startPrometheus } from '../support/prometheus.ts';
 
-interface Told {
+interface ReceivedAlert {
   readonly status: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-/** What a receiver behind Alertmanager is told. */
+/** Starts a webhook receiver for Alertmanager that records alerts. */
 async function startReceiver() {
-  const told: Told[] = [];
+  const received: ReceivedAlert[] = [];
   const service = await serve((request, response) => {
     let text = '';
     request.setEncoding('utf8').on('data', chunk => {
       text += chunk;
     });
     request.on('end', () => {
-      told.push(...JSON.parse(text).alerts);
+      received.push(...JSON.parse(text).alerts);
       response.end();
     });
   });
-  return { url: service.url, of: (name: string) => told.filter(({ labels }) => labels.alertname === name) };
+  return { url: service.url, of: (name: string) => received.filter(({ labels }) => labels.alertname === name) };
 }
 
-/** The scenario dlq-growth, ten minutes of it a second, until it is healed. */
+/** Runs the scenario dlq-growth at ten minutes per second until `heal` is called. */
 async function startGrowth() {
   const emulator = await emulate({ scenario: 'dlq-growth', speed: 0, history: 0, dlqEntries: 0 });
   let grows = true;
@@ -75,7 +75,7 @@ async function watch(emulator: Emulator, more: object = {}): Promise<string> {
 const SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
 const FASTER = 120;
 
-/** The shipped rules with every duration a hundred and twentieth: half an hour is fifteen seconds. */
+/** Returns the shipped rules with all durations divided by 120: half an hour becomes fifteen seconds. */
 function inFastMotion(rules: string): string {
   const faster = (amount: string, unit: string) => `${Math.ceil((Number(amount) * (SECONDS[unit] ?? 1)) / FASTER)}s`;
   return rules
@@ -90,18 +90,18 @@ function inFastMotion(rules: string): string {
     .replace(/offset (\d+)([smhd])\b/g, (_, amount, unit) => `offset ${faster(amount, unit)}`);
 }
 
-/** Alertmanager dies once it has told of the alert, and comes back after all is well. */
-async function dieAndComeBack(alertmanager: Alertmanager, heal: () => Promise<void>): Promise<void> {
-  const told = Date.now();
-  await eventually(() => expect(alertmanager.savedAt()).toBeGreaterThan(told));
+/** Kills Alertmanager after it has notified, heals the service and restarts Alertmanager. */
+async function restartWhileHealing(alertmanager: Alertmanager, heal: () => Promise<void>): Promise<void> {
+  const notifiedAt = Date.now();
+  await eventually(() => expect(alertmanager.savedAt()).toBeGreaterThan(notifiedAt));
   await alertmanager.kill();
   await heal();
   await sleep(3000);
   await alertmanager.startAgain();
 }
 
-describe.skipIf(!requireProgram('prometheus') || !requireProgram(ALERTMANAGER))('an alert on its whole way', () => {
-  it('goes from the service through agent, Prometheus with our rules and Alertmanager to who is told, and so does its end', async () => {
+describe.skipIf(!requireProgram('prometheus') || !requireProgram(ALERTMANAGER))('an alert from end to end', () => {
+  it('reaches the receiver through Prometheus with the shipped rules and Alertmanager, and so does its resolution', async () => {
     const receiver = await startReceiver();
     const alertmanager = await startAlertmanager(receiver.url);
     const { emulator, heal } = await startGrowth();
@@ -127,11 +127,11 @@ describe.skipIf(!requireProgram('prometheus') || !requireProgram(ALERTMANAGER))(
       labels: { account: 'shop', severity: 'warning', job: 'delivery-watch' },
       annotations: { summary: 'The dead-letter queue of shop is growing.' },
     });
-    await dieAndComeBack(alertmanager, heal);
+    await restartWhileHealing(alertmanager, heal);
     await eventually(() => expect(receiver.of('DeliveryDlqGrowing').at(-1)?.status).toBe('resolved'));
   });
 
-  it('goes from the agent itself to Alertmanager where there is no Prometheus, and so does its end', async () => {
+  it('reaches the receiver from the agent through Alertmanager without Prometheus, and so does its resolution', async () => {
     const receiver = await startReceiver();
     const alertmanager = await startAlertmanager(receiver.url);
     const { emulator, heal } = await startGrowth();
@@ -149,7 +149,7 @@ describe.skipIf(!requireProgram('prometheus') || !requireProgram(ALERTMANAGER))(
       status: 'firing',
       labels: { account: 'shop' },
     });
-    await dieAndComeBack(alertmanager, heal);
+    await restartWhileHealing(alertmanager, heal);
     await eventually(() => expect(receiver.of('DlqGrowing').at(-1)?.status).toBe('resolved'));
   });
 });

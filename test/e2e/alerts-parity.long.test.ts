@@ -47,13 +47,13 @@ const RULES = [
   { name: 'Blind', when: { stale: { collector: 'flow_control', round: 'list' } } },
 ];
 
-/** The shipped alerts are printed with them. */
+/** Names of these rules: `rules print` also prints the shipped alerts. */
 const CONFIGURED: ReadonlySet<string> = new Set(RULES.map(({ name }) => name));
 
-/** When each alert was first and last seen firing, by name and labels, in milliseconds; those that never ended have no end. */
+/** When each alert was first and last seen firing (ms), by name and labels. `to` is undefined while it fires. */
 type Seen = Map<string, { from: number; to: number | undefined }[]>;
 
-function see(seen: Seen, now: number, firing: readonly string[]): void {
+function recordFiring(seen: Seen, now: number, firing: readonly string[]): void {
   for (const name of firing) {
     const spans = seen.get(name) ?? [];
     seen.set(name, spans);
@@ -71,8 +71,8 @@ function nameOf({ alertname = '', job: _job, ...labels }: Readonly<Record<string
   return `${alertname} ${others.map(pair => pair.join('=')).join(' ')}`;
 }
 
-describe.skipIf(!requireProgram('prometheus'))('the agent and a Prometheus with the rules that it prints', () => {
-  it('see the same alerts begin and end within two intervals', async () => {
+describe.skipIf(!requireProgram('prometheus'))('the agent and a Prometheus with the printed rules', () => {
+  it('fire and resolve the same alerts within two intervals', async () => {
     const emulator = await emulateEmpty();
     const { state } = emulator;
     const agent = createAgent(
@@ -109,9 +109,9 @@ describe.skipIf(!requireProgram('prometheus'))('the agent and a Prometheus with 
 
     const [ours, theirs]: [Seen, Seen] = [new Map(), new Map()];
     const begin = performance.now();
-    /** Milliseconds from one look to the next at most. */
-    let [slowest, lastLook] = [0, 0];
-    async function look(): Promise<void> {
+    /** Longest time between two polls (ms). */
+    let [slowest, lastPoll] = [0, 0];
+    async function poll(): Promise<void> {
       const [alerts, answer] = await Promise.all([
         fetch(`${page}/api/v1/alerts`).then(answer => answer.json() as Promise<ShownAlert[]>),
         prometheus.get('/api/v1/alerts') as Promise<{
@@ -119,26 +119,26 @@ describe.skipIf(!requireProgram('prometheus'))('the agent and a Prometheus with 
         }>,
       ]);
       const now = performance.now() - begin;
-      if (lastLook > 0) slowest = Math.max(slowest, now - lastLook);
-      lastLook = now;
+      if (lastPoll > 0) slowest = Math.max(slowest, now - lastPoll);
+      lastPoll = now;
       const firing = (all: readonly { state: string; labels: Readonly<Record<string, string>> }[]) =>
         all
           .filter(({ state, labels }) => state === 'firing' && CONFIGURED.has(labels.alertname ?? ''))
           .map(({ labels }) => nameOf(labels));
-      see(ours, now, firing(alerts));
-      see(theirs, now, firing(answer.alerts));
+      recordFiring(ours, now, firing(alerts));
+      recordFiring(theirs, now, firing(answer.alerts));
     }
-    /** What happens is a matter of time: both look at the same world for so many seconds. */
+    /** Polls both for a number of seconds. */
     async function watch(seconds: number): Promise<void> {
       const until = performance.now() + seconds * SECOND;
       while (performance.now() < until) {
-        await look();
+        await poll();
         await sleep(100);
       }
     }
 
     state.setWaitlist('steady', 3);
-    // Windows fill, and what is only there at the begin ends.
+    // Windows fill, and alerts that only fire at the start are resolved.
     await watch(18);
     const old = state.addDlqEntry({ createdAt: Date.now() - 2 * 3_600_000 });
     state.setWaitlist('pile', 50);
@@ -149,7 +149,7 @@ describe.skipIf(!requireProgram('prometheus'))('the agent and a Prometheus with 
       await watch(1);
     }
     await watch(6);
-    // One collector can't be read: what fires on it goes on, though its series vanish.
+    // One collector cannot be read: its alerts keep firing although their series disappear.
     const repair = emulator.faults.add({ endpoint: 'GET /v2/flowControl', kind: 'status', status: 500 });
     await watch(12);
     repair();
@@ -165,16 +165,16 @@ describe.skipIf(!requireProgram('prometheus'))('the agent and a Prometheus with 
       expect(spans.length, `${name}: ${JSON.stringify([spans, others])}`).toBe(others.length);
       for (const [index, { from, to }] of spans.entries()) {
         const other = others[index];
-        // Between two looks it is not known when.
+        // The exact time between two polls is unknown.
         const tolerance = 2 * INTERVAL + slowest;
-        // Prometheus begins a little later than the agent.
+        // Prometheus starts a little later than the agent.
         if (index > 0 || from > 3 * INTERVAL)
           expect(Math.abs(from - (other?.from ?? 0)), `${name} begins`).toBeLessThan(tolerance);
         expect(to === undefined, `${name} ends`).toBe(other?.to === undefined);
         if (to !== undefined) expect(Math.abs(to - (other?.to ?? 0)), `${name} ends`).toBeLessThan(tolerance);
       }
     }
-    // Both went on although the key's series were gone for a while.
+    // Both alerts kept firing although the series of the key were missing for a while.
     const [waiting] = ours.get('Waiting account=a flow_control_key=pile') ?? [];
     const [blind] = ours.get('Blind account=a collector=flow_control round=list') ?? [];
     expect(waiting?.from).toBeLessThan(blind?.from ?? 0);

@@ -29,7 +29,10 @@ interface Delivery {
   readonly fingerprint: string;
 }
 
-/** A receiver of webhooks that keeps what it took, what has the same key once. `status`: its answer, 200 unless set. */
+/**
+ * Starts a webhook receiver that records deliveries, once per idempotency key. `status`: its response status, 200 by
+ * default.
+ */
 async function startHook() {
   const taken: Delivery[] = [];
   const hook = { taken, status: 200, url: '', asked: 0 };
@@ -57,7 +60,7 @@ async function startHook() {
   return hook;
 }
 
-/** The agent with two rules about the dead-letter queue. */
+/** Creates an agent with two rules about the dead-letter queue. */
 function createAlerting(emulator: Emulator, notifiers: readonly object[], more: object = {}) {
   const above = (value: number) => ({ above: { metric: 'delivery_dlq_messages', value } });
   const config = {
@@ -75,7 +78,7 @@ function createAlerting(emulator: Emulator, notifiers: readonly object[], more: 
     ...more,
   };
   const agent = createAgent(config, { DELIVERY_TOKEN: emulator.token, HOOK_SECRET: SECRET });
-  /** Gives what it has said. */
+  /** Kills the agent and returns its log. */
   async function kill(): Promise<string> {
     await agent.end();
     return agent.process.stderr();
@@ -85,29 +88,29 @@ function createAlerting(emulator: Emulator, notifiers: readonly object[], more: 
 
 const hookAt = (url: string) => ({ name: 'hook', webhook: { url, secret: { env: 'HOOK_SECRET' }, groupWait: '0s' } });
 
-describe('alerts of an agent that is killed again and again', () => {
-  it('are told at least once each, as the same alert, in order, and never begin anew', async () => {
+describe('alerts of an agent that is killed repeatedly', () => {
+  it('are delivered at least once each, in order, with an unchanged identity', async () => {
     const [emulator, hook] = [await emulateEmpty(), await startHook()];
     const agent = createAlerting(emulator, [hookAt(hook.url)]);
-    let said = '';
+    let log = '';
     for (let round = 0; round < 3; round += 1) {
       const id = emulator.state.addDlqEntry();
-      // It can't be told before the agent dies.
+      // The agent dies before a notification is accepted.
       hook.status = 503;
       const asked = hook.asked;
       await agent.start();
       await eventually(() => expect(hook.asked).toBeGreaterThan(asked));
-      said += await agent.kill();
+      log += await agent.kill();
       hook.status = 200;
       const url = await agent.start();
       await eventually(() => expect(hook.taken).toHaveLength(2 * round + 1));
-      said += await agent.kill();
-      // It goes while nobody looks.
+      log += await agent.kill();
+      // Removes the entry while no agent runs.
       emulator.state.removeDlqEntry(id);
       await agent.start();
       await eventually(() => expect(hook.taken).toHaveLength(2 * round + 2));
       expect(url).not.toBe('');
-      said += await agent.kill();
+      log += await agent.kill();
     }
     expect(hook.taken.map(({ status }) => status)).toEqual(
       Array.from({ length: 3 }, () => ['firing', 'resolved']).flat(),
@@ -119,10 +122,10 @@ describe('alerts of an agent that is killed again and again', () => {
       expect(begin.labels).toEqual({ alertname: 'Any', account: 'a' });
     }
     expect(new Set(hook.taken.map(({ key }) => key)).size).toBe(6);
-    expect(said).not.toContain('canary');
+    expect(log).not.toContain('canary');
   });
 
-  it('are told of together as a group, once, although the agent dies before it has told and before it knows that it has', async () => {
+  it('are sent once as a group although the agent dies before sending and before it receives the response', async () => {
     const emulators = [await emulateEmpty(), await emulateEmpty()];
     const bodies: { readonly key: string; readonly text: string }[] = [];
     let isAnswering = false;
@@ -153,7 +156,7 @@ describe('alerts of an agent that is killed again and again', () => {
     );
     for (const emulator of emulators) emulator.state.addDlqEntry();
     await agent.start();
-    // In the group's wait.
+    // During the group wait.
     await eventually(async () => expect(JSON.parse(await agent.get('/api/v1/alerts'))).toHaveLength(2));
     await agent.end();
     expect(bodies).toEqual([]);
@@ -163,7 +166,7 @@ describe('alerts of an agent that is killed again and again', () => {
     isAnswering = true;
     await agent.start();
     await eventually(() => expect(bodies).toHaveLength(2));
-    // It knows that it has told; what follows is another notification.
+    // The agent has recorded the delivery; the next change is sent as a separate notification.
     await eventually(async () =>
       expect(await agent.value('delivery_watch_notifications_total', { notifier: 'hook', outcome: 'sent' })).toBe(1),
     );
@@ -177,7 +180,7 @@ describe('alerts of an agent that is killed again and again', () => {
     expect(bodies[2]?.key).not.toBe(bodies[1]?.key);
   });
 
-  it('are shown on the port, counted, and end with the agent in time', async () => {
+  it('are exposed and counted, and the agent exits with 0 on SIGTERM', async () => {
     const [emulator, hook] = [await emulateEmpty(), await startHook()];
     for (let count = 0; count < 6; count += 1) emulator.state.addDlqEntry();
     const agent = createAlerting(emulator, [hookAt(hook.url)]);
@@ -223,14 +226,14 @@ describe('alerts of an agent that is killed again and again', () => {
     expect(await agent.end('SIGTERM')).toBe(0);
   });
 
-  it('stand still while the service can not be read', async () => {
+  it('keep firing while the service cannot be read', async () => {
     const [emulator, hook] = [await emulateEmpty(), await startHook()];
     emulator.state.addDlqEntry();
     const agent = createAlerting(emulator, [hookAt(hook.url)], { staleness: { markAfter: 1, withdrawAfter: 1 } });
     const url = await agent.start();
     await eventually(() => expect(hook.taken).toHaveLength(1));
     emulator.faults.add({ endpoint: 'GET /v2/dlq', kind: 'status', status: 500 });
-    /** Requests fail, and in between many evaluations have nothing to go by. */
+    /** Waits until requests fail and several evaluations had no data. */
     async function failAt(at: string): Promise<void> {
       await eventually(async () => {
         const text = await (await fetch(`${at}/metrics`)).text();
@@ -241,7 +244,7 @@ describe('alerts of an agent that is killed again and again', () => {
       expect(alerts.map(({ state }) => state)).toEqual(['firing']);
     }
     await failAt(url);
-    // Also in a process that never saw any data.
+    // A new process without any data keeps it firing, too.
     await agent.kill();
     await failAt(await agent.start());
     expect(hook.taken).toHaveLength(1);
@@ -252,9 +255,9 @@ describe('alerts of an agent that is killed again and again', () => {
 });
 
 describe.skipIf(!requireProgram(ALERTMANAGER))('a real Alertmanager', () => {
-  it('is told what fires and what is resolved, beside a member that is down, with our fingerprints', async () => {
+  it('receives firing and resolved alerts with our fingerprints while another member is down', async () => {
     const [emulator, hook] = [await emulateEmpty(), await startHook()];
-    // It does not sign.
+    // Receives from Alertmanager, which does not sign its requests.
     const taken: { status: string; alerts: Delivery[] }[] = [];
     const service = await serve((request, response) => {
       let text = '';
@@ -283,20 +286,20 @@ describe.skipIf(!requireProgram(ALERTMANAGER))('a real Alertmanager', () => {
       annotations: { summary: '1 in a' },
       fingerprint: direct?.fingerprint,
     });
-    // The same instant: Alertmanager writes no zeros at the end of a second's fraction.
+    // Compare as instants: Alertmanager omits trailing zeros of fractional seconds.
     expect(Date.parse(firing?.startsAt ?? '')).toBe(Date.parse(direct?.startsAt ?? ''));
-    // Four minutes after it was told: it ends by itself when the agent does.
+    // The alert ends four minutes after the last notification, so it resolves if the agent stops.
     const left = Date.parse(firing?.endsAt ?? '') - Date.now();
     expect(left).toBeGreaterThan(150_000);
     expect(left).toBeLessThanOrEqual(240_000);
-    // The same alert for a process that comes after.
+    // A restarted agent sends the same alert.
     await agent.kill();
     await agent.start();
     emulator.state.removeDlqEntry(id);
     await eventually(async () => expect(await alertmanager.alerts()).toEqual([]));
     await eventually(() => expect(taken.map(({ status }) => status)).toEqual(['firing', 'resolved']));
     await eventually(() => expect(hook.taken).toHaveLength(2));
-    // What we send is what it sends, but for what is of its own.
+    // Except for fields that only one of them sets, the agent and Alertmanager send the same alert.
     const [viaAlertmanager] = taken[0]?.alerts ?? [];
     const { key: _key, ...ours } = direct as Delivery;
     const withInstant = (alert: Delivery | undefined) => ({ ...alert, startsAt: Date.parse(alert?.startsAt ?? '') });
@@ -306,7 +309,7 @@ describe.skipIf(!requireProgram(ALERTMANAGER))('a real Alertmanager', () => {
     });
   });
 
-  it('stores what is good of a batch that has something bad in it, which alone is dropped', async () => {
+  it('accepts the valid alerts of a batch with an invalid one, and only the invalid one is dropped', async () => {
     const hook = await startHook();
     const alertmanager = await startAlertmanager(hook.url);
     const { post, close } = createPost();
@@ -314,7 +317,7 @@ describe.skipIf(!requireProgram(ALERTMANAGER))('a real Alertmanager', () => {
     const deps = { notifier: 'ops', post, now: Date.now, holdsFor: 240_000, externalUrl: '' };
     const [receiver] = createAlertmanager({ ...deps, urls: [new Secret(alertmanager.url)] });
     const [clock, log, { counts, notifications }] = [systemClock, createTestLog(), createCounts()];
-    // No labels at all: nobody could tell which alert it is.
+    // An alert without labels is invalid.
     const notices = [notice('1'), notice('2', { labels: {} }), notice('3')].map(each => ({
       ...each,
       startsAt: Date.now(),

@@ -11,7 +11,7 @@ type Test = Pick<TestContext, 'onTestFinished'>;
 const setUp = ({ onTestFinished }: Test, scene?: Scene) =>
   setStage(close => void onTestFinished(async () => void (await close())), scene);
 
-/** Waits until that many complete walks more have been made. */
+/** Waits for `count` more complete walks. */
 async function afterWalks({ walks }: Stage, count: number): Promise<void> {
   const from = walks();
   await eventually(() => expect(walks()).toBeGreaterThanOrEqual(from + count));
@@ -21,7 +21,7 @@ const steps = (lines: readonly JournalEntry[]) => lines.map(({ step }) => step);
 const count = (lines: readonly JournalEntry[], step: JournalEntry['step']) =>
   steps(lines).filter(each => each === step).length;
 
-/** Waits until the journal is as `look` wants it, and gives it. */
+/** Waits until the journal passes `check`, and returns it. */
 const journalWhen = (stage: Stage, look: (journal: Awaited<ReturnType<Stage['journal']>>) => void) =>
   eventually(async () => {
     const journal = await stage.journal();
@@ -33,7 +33,7 @@ async function killedBy(stage: Stage, crash: string): Promise<void> {
   expect(await stage.startAgent(crash).ended).toBe('SIGKILL');
 }
 
-/** Gives a function that reads for which reasons the agent has left callbacks alone. */
+/** Returns a function that reads the reasons for which the agent skipped callbacks. */
 async function skipsOf(agent: ReturnType<Stage['startAgent']>): Promise<() => Promise<string[]>> {
   const url = await agent.listensAt();
   return async () => {
@@ -42,17 +42,17 @@ async function skipsOf(agent: ReturnType<Stage['startAgent']>): Promise<() => Pr
   };
 }
 
-describe.concurrent('an intent that a dead agent left', () => {
+describe.concurrent('an intent left by a killed agent', () => {
   it.concurrent.for([
-    ['the next agent comes so late that nobody can say', false],
-    ['the service says so', true],
-  ] as const)('does not hit the next run of the callback, where %s', async ([, tellsMessages], test) => {
-    const stage = await setUp(test, { tellsMessages });
+    ['an hour without walks', false],
+    ['callback message ids in the responses', true],
+  ] as const)('does not hit the next run of the callback with %s', async ([, listsCallbackIds], test) => {
+    const stage = await setUp(test, { listsCallbackIds });
     const [id = ''] = stage.stuck;
     await killedBy(stage, 'after intent 1');
     stage.emulator.state.setCallback(id, 'CALLBACK_FAIL');
     expect(stage.emulator.state.retryCallback(id)).toBe('done');
-    if (!tellsMessages) await stage.passTime(3_600_000);
+    if (!listsCallbackIds) await stage.passTime(3_600_000);
     stage.startAgent();
     const { actions } = await journalWhen(stage, ({ actions }) => expect(actions[0]?.isOpen).toBe(false));
     await afterWalks(stage, 5);
@@ -63,17 +63,17 @@ describe.concurrent('an intent that a dead agent left', () => {
   });
 
   it.concurrent.for<readonly [string, Scene, string]>([
-    ['the limit of the hour', { autoCancel: { limits: { perHour: 1 } } }, 'limit_hour'],
-    ['the limit of the day', { autoCancel: { limits: { perDay: 1 } } }, 'limit_day'],
+    ['the hourly limit', { autoCancel: { limits: { perHour: 1 } } }, 'limit_hour'],
+    ['the daily limit', { autoCancel: { limits: { perDay: 1 } } }, 'limit_day'],
     ['the limit of its rule', { rule: { limits: { perRun: 9, perHour: 1 } } }, 'limit_hour'],
-    ['the rest of its address', { stuck: 1, rule: { cooldown: { perUrl: '10h' } } }, 'cooldown'],
+    ['the cooldown of its URL', { stuck: 1, rule: { cooldown: { perUrl: '10h' } } }, 'cooldown'],
   ])('counts against %s after a restart', async ([, scene, reason], test) => {
     const stage = await setUp(test, { stuck: 2, ...scene });
     await killedBy(stage, 'after intent 1');
     const agent = stage.startAgent();
     const skips = await skipsOf(agent);
     await eventually(async () => expect(await skips()).toContain(reason));
-    // All four looks are made, and the first could be tried again.
+    // After four checks the first action could be retried.
     await afterWalks(stage, 9);
     const { lines } = await stage.journal();
     expect(steps(lines)).toEqual(['intent']);
@@ -82,7 +82,7 @@ describe.concurrent('an intent that a dead agent left', () => {
 });
 
 describe.concurrent('a breaker', () => {
-  it.concurrent('of errors opens after a restart by what is in the journal, and stays open until it is reset', async test => {
+  it.concurrent('of errors opens after a restart from the journal, and stays open until it is reset', async test => {
     const stage = await setUp(test, {
       stuck: 5,
       speed: 1,
@@ -104,14 +104,14 @@ describe.concurrent('a breaker', () => {
       stdout: expect.stringMatching(/^a: breaker errors reset; it was open since \S+: \d+ cancels failed/),
       stderr: '',
     });
-    // The two that failed may still be read back, the others are cancelled.
+    // The two failed actions may be read back as cancelled; the others are cancelled.
     const { state } = await journalWhen(stage, ({ lines }) => expect(count(lines, 'ended')).toBeGreaterThanOrEqual(3));
     expect(state.breakers.size).toBe(0);
     expect((await stage.cli('journal')).stdout).toMatch(/breaker_reset +errors by ann: it works again/);
     expect(stage.violations).toEqual([]);
   });
 
-  it.concurrent('of candidates opens once, and holds beyond a restart', async test => {
+  it.concurrent('of candidates opens once and stays open across a restart', async test => {
     const stage = await setUp(test, { stuck: 4, autoCancel: { breaker: { candidates: { max: 3, percent: 100 } } } });
     await killedBy(stage, 'after breaker_opened 1');
     const agent = stage.startAgent();
@@ -149,7 +149,7 @@ describe.concurrent('a breaker', () => {
   );
 });
 
-describe.concurrent('commands', () => {
+describe.concurrent('auto-cancel commands', () => {
   it.concurrent('reach a running agent', async test => {
     const gate = Promise.withResolvers<void>();
     const stage = await setUp(test, {
@@ -196,7 +196,7 @@ describe.concurrent('commands', () => {
     expect(await stage.cli('explain', id)).toMatchObject({ code: 1 });
   });
 
-  it.concurrent('work without an agent: a pause is in force for the next one, which writes it to the journal', async test => {
+  it.concurrent('work without an agent: a pause applies to the next agent, which journals it', async test => {
     const stage = await setUp(test, { speed: 3 });
     const [id = ''] = stage.stuck;
     const pause = await stage.cli('pause', '--reason', 'a bad night', '--by', 'ann');
@@ -228,7 +228,7 @@ describe.concurrent('commands', () => {
 });
 
 describe.concurrent('the agent', () => {
-  it.concurrent('sends nothing while the stop file is there, even if it comes after the last look', async test => {
+  it.concurrent('sends nothing while the stop file exists, even if the file appears after the last check', async test => {
     let isLast = false;
     const stage: Stage = await setUp(test, {
       hooks: { after: request => void (isLast && isLook(request) && writeFileSync(stage.stopFile, '')) },
@@ -240,7 +240,7 @@ describe.concurrent('the agent', () => {
     await eventually(async () => expect(await skips()).toContain('stop_file'));
     await afterWalks(stage, 3);
     expect((await stage.journal()).lines).toEqual([]);
-    // It comes back while the agent takes its last look.
+    // The stop file reappears during the agent's last check.
     isLast = true;
     rmSync(stage.stopFile);
     await eventually(() => expect(existsSync(stage.stopFile)).toBe(true));
@@ -253,7 +253,7 @@ describe.concurrent('the agent', () => {
     expect(stage.deletes).toEqual([id]);
   });
 
-  it.concurrent('ends at a SIGTERM while a DELETE hangs, long before its time is over, and reads it back at its next start', async test => {
+  it.concurrent('exits soon after SIGTERM although a DELETE hangs, and reads the outcome back after the restart', async test => {
     const stage = await setUp(test, {
       emulator: { faults: [{ endpoint: CANCEL, kind: 'hang', acts: true, times: 1 }] },
       upstream: { timeout: '2h' },
@@ -264,7 +264,7 @@ describe.concurrent('the agent', () => {
     const start = performance.now();
     agent.kill('SIGTERM');
     expect(await agent.ended).toBe(0);
-    // The answer would be waited for ten minutes.
+    // The timeout of the DELETE is ten minutes.
     expect(performance.now() - start).toBeLessThan(300_000);
     expect(steps((await stage.journal()).lines)).toEqual(['intent', 'answered']);
     stage.startAgent();
@@ -273,7 +273,7 @@ describe.concurrent('the agent', () => {
     expect(stage.deletes).toEqual([id]);
   });
 
-  it.concurrent('does not start a second time on one store, and says why', async test => {
+  it.concurrent('fails to start a second time on one store and names the reason', async test => {
     const stage = await setUp(test);
     const first = stage.startAgent();
     await first.says(/is listening/);

@@ -1,4 +1,4 @@
 import { describeCases, some } from './crash-matrix.ts';
 
-// The others are in auto-cancel-crash.long.test.ts.
+// All other cases are in auto-cancel-crash.long.test.ts.
 describeCases(some);

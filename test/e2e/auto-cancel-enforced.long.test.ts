@@ -12,8 +12,8 @@ import { eventually } from '../support/eventually.ts';
 
 const HOUR = 3_600_000;
 const SPEED = 3600;
-/** So much slower once something is due: a last look counts for two minutes of the agent, however busy the machine is. */
-const CAREFUL = 1 / 4;
+/** Slowdown once actions are due: a last check is valid for two minutes of agent time, regardless of load. */
+const SLOWDOWN = 1 / 4;
 
 let closing = createClosing();
 afterEach(async () => {
@@ -21,7 +21,10 @@ afterEach(async () => {
   closing = createClosing();
 });
 
-/** The shipped example, allowed to act: for all it matches, as fast as it likes, and without what the emulated log can't show. */
+/**
+ * Returns the shipped example in enforce mode for all its matches, without rate limits and without conditions that
+ * the emulated log cannot meet.
+ */
 function enforced(url: string, folder: string): string {
   const replace = (text: string, from: RegExp, to: string) => {
     if (!from.test(text)) throw new Error(`the example has no ${from}`);
@@ -57,8 +60,9 @@ staleness: { withdrawAtMost: 12h }
 }
 
 describe('auto-cancel with the shipped example, enforced, in accelerated time', () => {
-  it('cancels exactly the callbacks that hang', async () => {
-    // Two services with the same fate: what hangs in the one that nobody touches hangs in the other.
+  it('cancels exactly the hanging callbacks', async () => {
+    // Two services with the same random events: callbacks that hang in the untouched one would also hang in the
+    // other.
     let clock: Clock = { ...systemClock, now: () => origin };
     const origin = systemClock.now();
     const shared: Clock = {
@@ -83,9 +87,9 @@ describe('auto-cancel with the shipped example, enforced, in accelerated time', 
     const agent = await startAgent(loaded, { env, clock: shared, random: createChance().fraction });
     closing.add('agent', () => agent.close());
 
-    // Until those of the first hours have been in progress for 48 hours, and some more for a machine that is busy.
+    // Runs until the first callbacks have been in progress for 48 hours, plus a margin for a busy machine.
     await eventually(() => expect(shared.now() - origin).toBeGreaterThan(47 * HOUR), 300_000);
-    run(acceleratedClock(fast, CAREFUL));
+    run(acceleratedClock(fast, SLOWDOWN));
     await eventually(() => expect(shared.now() - origin).toBeGreaterThan(68 * HOUR), 300_000);
     const end = shared.now();
     const cancelled = emulator.state.tally.cancelCalls.filter(({ verdict }) => verdict === 'done');

@@ -11,34 +11,34 @@ type Test = Pick<TestContext, 'onTestFinished'>;
 const setUp = ({ onTestFinished }: Test, scene: Scene) =>
   setStage(close => void onTestFinished(async () => void (await close())), scene);
 
-/** Waits until that many complete walks more have been made. */
+/** Waits for `count` more complete walks. */
 async function afterWalks({ walks }: Stage, count: number): Promise<void> {
   const from = walks();
   await eventually(() => expect(walks()).toBeGreaterThanOrEqual(from + count));
 }
 
-/** When whatever hangs was last heard of. */
+/** Time of the last event of hanging messages. */
 const LONG_AGO = Date.now() - 3 * HOUR;
 
 const SILENT = { stuckWhen: { idleFor: '5m', maxGap: '20h' } };
 
-/** The message about which the event log is asked. */
-const askedAbout = ({ path }: FrontRequest) =>
+/** Returns the message id of an event log request, or null. */
+const messageIdOf = ({ path }: FrontRequest) =>
   path.startsWith('/v2/events') ? new URLSearchParams(path.split('?')[1]).get('messageId') : null;
 
-/** Two callbacks: one hangs, its last event is hours old; what the log says of the other one, `answer` says. */
+/** Sets up two callbacks: one hangs with hours-old events; `answer` returns the events of the other. */
 async function setLog(
   test: Test,
-  answer: (stage: Stage, messageId: string, asked: number) => Promise<object[]> | object[],
+  answer: (stage: Stage, messageId: string, requests: number) => Promise<object[]> | object[],
 ) {
-  let asked = 0;
+  let requests = 0;
   const hooks: FrontHooks = {
     async after(request, passed) {
-      const messageId = askedAbout(request);
+      const messageId = messageIdOf(request);
       if (messageId === null) return;
-      if (messageId === live) asked += 1;
+      if (messageId === live) requests += 1;
       const old = [{ messageId, state: 'ACTIVE', time: LONG_AGO }];
-      const events = messageId === live ? await answer(stage, messageId, asked) : old;
+      const events = messageId === live ? await answer(stage, messageId, requests) : old;
       passed.body = Buffer.from(JSON.stringify({ events }));
     },
   };
@@ -52,50 +52,50 @@ async function setLog(
   });
   const [hanging = '', other = ''] = stage.stuck;
   const live = stage.emulator.state.dlqRows().find(({ dlqId }) => dlqId === other)?.messageId;
-  return { stage, hanging, asked: () => asked };
+  return { stage, hanging, requests: () => requests };
 }
 
-describe.concurrent('what the event log says', () => {
-  it.concurrent('is as old as when it was asked, however long the answer takes', async test => {
-    const { stage, hanging, asked } = await setLog(test, async ({ now }, messageId) => {
+describe.concurrent('the event log as evidence', () => {
+  it.concurrent('is dated by the request, regardless of how long the response takes', async test => {
+    const { stage, hanging, requests } = await setLog(test, async ({ now }, messageId) => {
       const time = now() - MINUTE;
       await eventually(() => expect(now()).toBeGreaterThan(time + 6 * MINUTE));
       return [{ messageId, state: 'ACTIVE', time }];
     });
     stage.startAgent();
     await eventually(() => expect(stage.deletes).toContain(hanging));
-    const before = asked();
-    await eventually(() => expect(asked()).toBeGreaterThan(before + 1));
+    const before = requests();
+    await eventually(() => expect(requests()).toBeGreaterThan(before + 1));
     expect(stage.deletes).toEqual([hanging]);
     expect(stage.violations).toEqual([]);
   });
 
-  it.concurrent('is not known where its newest row can not be read', async test => {
-    const { stage, hanging, asked } = await setLog(test, (_, messageId) => [
+  it.concurrent('is inconclusive if the newest row is unreadable', async test => {
+    const { stage, hanging, requests } = await setLog(test, (_, messageId) => [
       { messageId, state: 'ACTIVE', time: 'a minute ago' },
       { messageId, state: 'ACTIVE', time: LONG_AGO },
     ]);
     stage.startAgent();
     await eventually(() => expect(stage.deletes).toContain(hanging));
-    const before = asked();
-    await eventually(() => expect(asked()).toBeGreaterThan(before + 2));
+    const before = requests();
+    await eventually(() => expect(requests()).toBeGreaterThan(before + 2));
     expect(stage.deletes).toEqual([hanging]);
   });
 
-  it.concurrent('is asked for once more right before the cancel', async test => {
-    const { stage, hanging, asked } = await setLog(test, ({ now }, messageId, asked) => [
-      // Silent whenever a walk asks, and no longer right after it.
-      { messageId, state: 'ACTIVE', time: asked % 2 === 1 ? LONG_AGO : now() - 1000 },
+  it.concurrent('is requested again right before the cancel', async test => {
+    const { stage, hanging, requests } = await setLog(test, ({ now }, messageId, requests) => [
+      // Silent whenever a walk requests it, and active right after that.
+      { messageId, state: 'ACTIVE', time: requests % 2 === 1 ? LONG_AGO : now() - 1000 },
     ]);
     stage.startAgent();
     await eventually(() => expect(stage.deletes).toContain(hanging));
-    await eventually(() => expect(asked()).toBeGreaterThan(3));
+    await eventually(() => expect(requests()).toBeGreaterThan(3));
     expect(stage.deletes).toEqual([hanging]);
   });
 });
 
-describe.concurrent('what the last look lists', () => {
-  it.concurrent('beside a row that can not be read is not known', async test => {
+describe.concurrent('the list of the last check', () => {
+  it.concurrent('is inconclusive if it contains an unreadable row', async test => {
     let [isBroken, looks] = [true, 0];
     const hooks: FrontHooks = {
       after({ path }, answer) {
@@ -115,7 +115,7 @@ describe.concurrent('what the last look lists', () => {
 });
 
 describe.concurrent('an approval', () => {
-  it.concurrent('for one rule is none for another, and does not end its grace', async test => {
+  it.concurrent('for one rule is not valid for another and does not end its grace period', async test => {
     const stage = await setUp(test, { rule: { name: 'ask', mode: 'approve' } });
     const [id = ''] = stage.stuck;
     const first = stage.startAgent();
@@ -135,8 +135,8 @@ describe.concurrent('an approval', () => {
   });
 });
 
-describe.concurrent('the retries of the failed message', () => {
-  it.concurrent('make those of its callback no fewer', async test => {
+describe.concurrent('retries of the failed message', () => {
+  it.concurrent('do not reduce the assumed retries of its callback', async test => {
     const hooks: FrontHooks = {
       after({ path }, answer) {
         if (!path.startsWith('/v2/dlq')) return;
@@ -145,7 +145,7 @@ describe.concurrent('the retries of the failed message', () => {
         answer.body = Buffer.from(JSON.stringify({ ...page, messages }));
       },
     };
-    // Longer than all retries and attempts; not one and a half times as long.
+    // Longer than all retries and attempts together, but less than one and a half times as long.
     const stage = await setUp(test, {
       stuck: 1,
       healthyFor: 40 * HOUR,

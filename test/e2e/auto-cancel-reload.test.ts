@@ -9,12 +9,12 @@ it.concurrent.for([
   ['rules with other limits', { autoCancel: { limits: { perDay: 50 } } }],
   ['a rule that only plans', { rule: { mode: 'plan' } }],
   ['a rule for other callbacks', { rule: { match: { workflowUrl: { prefix: ['https://other.example.com/'] } } } }],
-  ['another account of that name', { upstream: { timeout: '59s' } }],
+  ['changed settings of the account', { upstream: { timeout: '59s' } }],
 ] as const)(
-  'a reload while a cancel has no answer, with %s: reads it back and sends no other',
+  'a reload with %s reads back a cancel without a response and sends no second one',
   async ([, scene], test) => {
     const [sent, over] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    // The service has done what was asked, and its answer does not come.
+    // The service executes the cancel, but its response is delayed.
     const stage = await setStage(close => void test.onTestFinished(async () => void (await close())), {
       hooks: {
         async after(request) {

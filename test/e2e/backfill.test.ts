@@ -6,7 +6,7 @@ const MINUTE = 60_000;
 
 const hasPrometheus = requireProgram('promtool') && requireProgram('prometheus');
 
-it.skipIf(!hasPrometheus)('backfill gives Prometheus each minute of the past as the log has it', async () => {
+it.skipIf(!hasPrometheus)('backfill loads each minute of the event log into Prometheus', async () => {
   const past = await backfillPast({ count: 3000, span: 20 * MINUTE });
   expect(past.backfilled).toMatchObject({ code: 0 });
   const prometheus = await loadPrometheus(past);

@@ -11,13 +11,13 @@ const EVENTS = 1_000_000;
 const HOUR = 3_600_000;
 const STATES = ['created', 'active', 'delivered'] as const;
 
-/** Resident memory of a process, MiB. */
+/** Returns the resident memory of a process (MiB). */
 function residentMiB(pid: number): number {
   const [, kib = ''] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
   return Number(kib) / 1024;
 }
 
-it('drains a backlog of a million events with bounded memory, while it is scraped', async () => {
+it('drains a backlog of a million events with bounded memory while being scraped', async () => {
   const emulator = await emulateEmpty();
   const now = Date.now();
   const start = now - 3 * HOUR;
@@ -36,7 +36,7 @@ it('drains a backlog of a million events with bounded memory, while it is scrape
     },
     { DELIVERY_TOKEN: emulator.token },
   );
-  // As it would be left by an agent that stopped three hours ago, when nothing had happened yet.
+  // Stores the state of an agent that stopped three hours ago, before the first event.
   const store = await openSqliteStore({ path: agent.store });
   const times = { floor: start, newest: start, readTo: start, judgedLast: start, sweptTo: start };
   const checkpoint = {
@@ -51,7 +51,7 @@ it('drains a backlog of a million events with bounded memory, while it is scrape
   const url = await agent.start();
   const seen: number[] = [];
   let [most, slowest] = [0, 0];
-  for (const patience = performance.now() + atThisLoad(200_000); performance.now() < patience; ) {
+  for (const deadline = performance.now() + atThisLoad(200_000); performance.now() < deadline; ) {
     const before = performance.now();
     const text = await (await fetch(`${url}/metrics`)).text();
     slowest = Math.max(slowest, performance.now() - before);
@@ -64,7 +64,7 @@ it('drains a backlog of a million events with bounded memory, while it is scrape
   }
   expect(seen.at(-1)).toBe(EVENTS);
   expect(seen).toEqual(seen.toSorted((a, b) => a - b));
-  // It was watched at work, and not only when all was done.
+  // The total was scraped during the work as well as at its end.
   expect(new Set(seen).size).toBeGreaterThan(5);
   expect(most, `MiB resident; slowest scrape ${Math.round(slowest)} ms of ${seen.length}`).toBeLessThan(500);
   process.stdout.write(

@@ -8,7 +8,7 @@ import { emulateEmpty } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
 import { newFolder } from '../support/folder.ts';
 
-it('a backup of a running agent is restored, and its counters go on; so they do on another machine, after a crash', async () => {
+it('counters continue after a backup is restored and after files are copied from a crashed agent', async () => {
   const emulator = await emulateEmpty();
   const collect = { flowControl: { enabled: false }, dlq: { enabled: false }, events: { every: '200ms' } };
   const settings = { accounts: [unlimited('a', emulator.url)], collect };
@@ -30,7 +30,7 @@ it('a backup of a running agent is restored, and its counters go on; so they do 
   happen(10);
   await reaches(agent, 30);
   expect(await agent.end('SIGTERM')).toBe(0);
-  // A clean stop leaves one file that is complete.
+  // A clean stop leaves one complete file.
   expect(existsSync(`${agent.store}-wal`)).toBe(false);
 
   const away = join(agent.folder, 'away');
@@ -41,7 +41,7 @@ it('a backup of a running agent is restored, and its counters go on; so they do 
   copyFileSync(backup, agent.store);
   await agent.start();
   expect(await total(agent)).toBeGreaterThanOrEqual(20);
-  // What the log still lists since then is counted again.
+  // Events since the backup are counted again from the log.
   await reaches(agent, 30);
 
   happen(5);
@@ -65,11 +65,11 @@ describe('store backup', () => {
     return { folder, backup };
   };
 
-  it('copies the store of an agent that commits all the time, and leaves nothing else', async () => {
+  it('copies the store of an agent during commits and leaves no other files', async () => {
     const path = join(newFolder(), 'store.db');
     const { folder, backup } = configured({ path });
     const agent = await openSqliteStore({ path });
-    // Two rows of one commit are equal in every copy.
+    // Both rows of a commit must be equal in every copy.
     const commit = (n: number) =>
       agent.commit(
         'a',
@@ -96,7 +96,7 @@ describe('store backup', () => {
     expect(Number(rows.get('one'))).toBeLessThanOrEqual(during);
   });
 
-  it('changes no file that exists, and names what it cannot read or write', async () => {
+  it('changes no existing file and names files that it cannot read or write', async () => {
     const path = join(newFolder(), 'store.db');
     const { folder, backup } = configured({ path });
     expect(await backup('backup.db')).toMatchObject({ code: 1, stderr: expect.stringContaining('does not exist') });
@@ -108,7 +108,7 @@ describe('store backup', () => {
     expect(readdirSync(folder).toSorted()).toEqual(['backup.db', 'config.yaml']);
   });
 
-  it('copies to a file whose name looks like a URI', async () => {
+  it('copies to a file with a name that looks like a URI', async () => {
     const path = join(newFolder(), 'store.db');
     const { folder } = configured({ path });
     await (await openSqliteStore({ path })).close();

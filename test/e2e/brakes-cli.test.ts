@@ -13,7 +13,7 @@ import { eventually } from '../support/eventually.ts';
 import { newFolder } from '../support/folder.ts';
 import { createTestLog } from '../support/silent.ts';
 
-/** A store with an agent at it, and the command line beside it: without a token, and with a file that has other faults. */
+/** Sets up a store used by an agent, and a CLI without a token and with an invalid configuration file next to it. */
 async function setUp() {
   const folder = newFolder();
   const path = join(folder, 'watch.db');
@@ -56,7 +56,7 @@ store: { path: ${path} }
   return { cli, journals, config, store, stop: end };
 }
 
-it('the brakes need the store alone, and say what was so before', async () => {
+it('the brake commands need only the store and report the previous state', async () => {
   const { cli, journals } = await setUp();
   const done = (said: string) => ({ code: 0, said });
   const as = (by: string, reason: string) => ['--by', by, '--reason', reason];
@@ -74,7 +74,7 @@ it('the brakes need the store alone, and say what was so before', async () => {
     done('b: breaker errors reset; it was open since TIME: 3 cancels failed'),
   );
   expect(await cli('approve', 'none')).toEqual({ code: 1, said: 'no action none waits for approval' });
-  // An order that changed nothing has no line in the journal.
+  // A command without effect has no line in the journal.
   const stepsOf = async (account: string) =>
     (await cli('journal', '--json')).said
       .split('\n')
@@ -86,7 +86,7 @@ it('the brakes need the store alone, and say what was so before', async () => {
   });
 });
 
-it('pause waits for a request in flight and says so, and reset-breaker says what happens without an agent', async () => {
+it('pause waits for a request in flight and reports it; reset-breaker reports a missing agent', async () => {
   const { cli, journals, store, stop } = await setUp();
   await stop();
   const change = (value: string | null) => store.commit('a', [{ key: 'auto-cancel/sending', value }]);
@@ -109,15 +109,15 @@ it('pause waits for a request in flight and says so, and reset-breaker says what
   });
 });
 
-it('the brakes hold where the file is no YAML below the store', async () => {
+it('the brake commands work if the file is invalid YAML below the store section', async () => {
   const { cli, config } = await setUp();
   appendFileSync(config, 'alerts: { enabled: true\ntracing: {}\n');
   expect(await cli('pause', '--by', 'ann', '--reason', 'incident')).toEqual({ code: 0, said: 'paused' });
-  // Accounts may stand where nothing could be read.
+  // The unreadable part could contain accounts.
   expect(await cli('journal')).toMatchObject({ code: 2, said: expect.stringContaining('is not closed') });
 });
 
-it('a store that can’t be found is said with its place', async () => {
+it('an unusable store is reported with its position in the file', async () => {
   const folder = newFolder();
   const file = join(folder, 'config.yaml');
   const pause = async (text: string) => {

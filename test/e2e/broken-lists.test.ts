@@ -8,26 +8,26 @@ import { json, serve } from '../support/http-service.ts';
 
 type Row = Readonly<Record<string, unknown>>;
 
-/** What a service makes of its right answer to a request for a list. */
-type Spoil = (right: Readonly<Record<string, unknown>>, list: List) => unknown;
+/** Changes a correct response to a list request. */
+type ResponseChange = (right: Readonly<Record<string, unknown>>, list: List) => unknown;
 
-/** A row under whose ids no client finds it. */
+/** Renames all fields of a row, so that no client finds its ids. */
 const renamed = (row: Row) => Object.fromEntries(Object.entries(row).map(([name, value]) => [`x_${name}`, value]));
 const withRows =
-  (change: (rows: readonly Row[]) => readonly unknown[]): Spoil =>
+  (change: (rows: readonly Row[]) => readonly unknown[]): ResponseChange =>
   (right, list) => ({ ...right, [FIELD[list]]: change(right[FIELD[list]] as readonly Row[]) });
 
-const well: Spoil = right => right;
+const unchanged: ResponseChange = right => right;
 
-const BROKEN: Readonly<Record<string, Spoil>> = {
+const BROKEN: Readonly<Record<string, ResponseChange>> = {
   'every row unreadable': (_right, list) => ({ [FIELD[list]]: [renamed({ dlqId: 'a', time: 1 }), renamed({})] }),
-  'no list but a message': () => ({ message: 'maintenance' }),
-  'an error beside an empty list': (_right, list) => ({ [FIELD[list]]: [], error: 'upstream is not available' }),
-  'an error beside the rows': right => ({ ...right, error: 'upstream is not available' }),
+  'a message in place of the list': () => ({ message: 'maintenance' }),
+  'an error next to an empty list': (_right, list) => ({ [FIELD[list]]: [], error: 'upstream is not available' }),
+  'an error next to the rows': right => ({ ...right, error: 'upstream is not available' }),
   'a row that is null': (_right, list) => ({ [FIELD[list]]: [null] }),
-  'null for a list, beside something else': (_right, list) => ({ [FIELD[list]]: null, total: 250 }),
+  'null in place of the list, next to another field': (_right, list) => ({ [FIELD[list]]: null, total: 250 }),
   'a list of another type': (_right, list) => ({ [FIELD[list]]: {} }),
-  'a list by another name': (right, list) => ({ entries: right[FIELD[list]] }),
+  'a list under another name': (right, list) => ({ entries: right[FIELD[list]] }),
 };
 
 const PATHS: Readonly<Record<string, List>> = {
@@ -40,7 +40,7 @@ const DECIDING = { dlq: 'full', events: 'tail', flow_control: 'list' } as const;
 const above = (metric: string, labels: Readonly<Record<string, string>>, value: number) => ({
   above: { metric, labels, value },
 });
-/** Each fires on a service that is well, and would be resolved by a list that is empty, or half of it. */
+/** Rules that fire on a healthy service and would resolve on an empty or partial list. */
 const RULES = [
   { name: 'Dead', when: above('delivery_dlq_messages', {}, HEALTHY.deadLetters - 1) },
   {
@@ -51,13 +51,13 @@ const RULES = [
   { name: 'Failing', when: above('delivery_events_recent', { state: 'failed' }, 8) },
 ];
 
-/** The agent, in a process of its own, and a service whose answers a test may spoil. */
+/** Starts the agent as a process with a service that lets the test change responses. */
 async function setUp() {
-  let spoil = well;
+  let change = unchanged;
   const service = await serve((request, response) => {
     const { pathname, searchParams: query } = new URL(request.url ?? '', 'http://service');
     const list = PATHS[pathname];
-    if (list) json(response, spoil(healthyResponse({ list, query }) as Row, list));
+    if (list) json(response, change(healthyResponse({ list, query }) as Row, list));
     else json(response, { error: 'not found' }, 404);
   });
   const every = '200ms';
@@ -75,7 +75,7 @@ async function setUp() {
       flowControl: { every },
       events: { every, window: `${HEALTHY.window}s`, lateSweep: '2m' },
     },
-    // What is withdrawn would be gone, too.
+    // Withdrawn data would disappear as well.
     staleness: { withdrawAfter: 10_000, withdrawAtMost: '1h' },
     alerts: { enabled: true, evaluateEvery: '100ms', rules: RULES },
   };
@@ -92,16 +92,16 @@ async function setUp() {
   return {
     scrape,
     alerts,
-    answer(with_: Spoil) {
-      spoil = with_;
+    answer(next: ResponseChange) {
+      change = next;
     },
   };
 }
 
 type Values = Awaited<ReturnType<Awaited<ReturnType<typeof setUp>>['scrape']>>;
 
-/** What must be shown of a service that is, or was, well. */
-function expectWell(value: Values): void {
+/** Checks the values of a healthy service, which must also be kept during failures. */
+function expectHealthy(value: Values): void {
   expect(value('delivery_dlq_messages')).toBe(HEALTHY.deadLetters);
   expect(value('delivery_dlq_left_total')).toBe(0);
   expect(value('delivery_dlq_entered_total')).toBe(0);
@@ -113,33 +113,33 @@ function expectWell(value: Values): void {
 const eachRound = (value: Values, family: string) =>
   LISTS.map(collector => value(`delivery_collector_${family}`, { collector, round: DECIDING[collector] }));
 
-it('takes nothing from a list that is not whole, and resolves no alert on it', async () => {
+it('uses no data of an incomplete list and resolves no alert because of it', async () => {
   const { scrape, alerts, answer } = await setUp();
   await eventually(async () => {
-    expectWell(await scrape());
+    expectHealthy(await scrape());
     expect((await alerts()).filter(alert => alert.includes('firing'))).toHaveLength(RULES.length);
   });
   const firing = await alerts();
-  for (const [how, spoil] of Object.entries(BROKEN)) {
+  for (const [how, change] of Object.entries(BROKEN)) {
     const missing = eachMissing(await scrape());
-    answer(spoil);
+    answer(change);
     await eventually(async () => {
       const value = await scrape();
       for (const failures of eachRound(value, 'consecutive_failures')) expect(failures, how).toBeGreaterThan(1);
     });
     const value = await scrape();
-    expectWell(value);
+    expectHealthy(value);
     expect(value('delivery_events_recent', { state: 'failed' }), how).toBeGreaterThan(8);
     expect(value('delivery_up'), how).toBe(0);
     for (const [index, count] of eachMissing(value).entries()) expect(count, how).toBeGreaterThan(missing[index] ?? 0);
     expect(value('delivery_rows_rejected_total'), how).toBe(0);
     expect(await alerts(), how).toEqual(firing);
-    answer(well);
+    answer(unchanged);
     await eventually(async () => {
       const value = await scrape();
       expect(eachRound(value, 'consecutive_failures'), how).toEqual([0, 0, 0]);
     });
-    expectWell(await scrape());
+    expectHealthy(await scrape());
     expect(await alerts(), how).toEqual(firing);
   }
 });
@@ -147,10 +147,10 @@ it('takes nothing from a list that is not whole, and resolves no alert on it', a
 const eachMissing = (value: Values) =>
   LISTS.map(collector => value('delivery_lists_missing_total', { collector }) ?? 0);
 
-it('shows a list of which some rows can not be read, and calls it incomplete', async () => {
+it('reports a list with some unreadable rows as incomplete and still exposes its data', async () => {
   const { scrape, alerts, answer } = await setUp();
   await eventually(async () => {
-    expectWell(await scrape());
+    expectHealthy(await scrape());
     expect(eachRound(await scrape(), 'data_complete')).toEqual([1, 1, 1]);
     expect((await alerts()).filter(alert => alert.includes('firing'))).toHaveLength(RULES.length);
   });
@@ -166,13 +166,13 @@ it('shows a list of which some rows can not be read, and calls it incomplete', a
     expect((await scrape())('delivery_rows_rejected_total', { collector: 'dlq' })).toBeGreaterThan(2 * rejected);
   });
   const value = await scrape();
-  expectWell(value);
+  expectHealthy(value);
   expect(eachRound(value, 'success')).toEqual([1, 1, 1]);
   expect(value('delivery_up')).toBe(1);
   expect(eachMissing(value)).toEqual([0, 0, 0]);
   expect(await alerts()).toEqual(firing);
-  answer(well);
+  answer(unchanged);
   await eventually(async () => expect(eachRound(await scrape(), 'data_complete')).toEqual([1, 1, 1]));
-  expectWell(await scrape());
+  expectHealthy(await scrape());
   expect(await alerts()).toEqual(firing);
 });

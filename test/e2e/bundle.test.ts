@@ -14,7 +14,7 @@ describe('the bundle', () => {
   const run = (...args: string[]) =>
     execFileSync(process.execPath, [main, ...args], { cwd: folder, encoding: 'utf8', maxBuffer: 2 ** 24 });
 
-  it('prints what the sources print', () => {
+  it('prints the same output as the sources', () => {
     const fromSources = (...args: string[]) =>
       execFileSync(process.execPath, ['src/main.ts', ...args], { encoding: 'utf8', maxBuffer: 2 ** 24 });
     for (const args of [['--version'], ['rules', 'print'], ['emulate', '--help']]) {
@@ -22,7 +22,7 @@ describe('the bundle', () => {
     }
   });
 
-  it('holds the licence of each package', () => {
+  it('contains the licence of each package', () => {
     const sections = readFileSync(join(folder, 'dist', 'THIRD-PARTY-LICENSES'), 'utf8').split(
       `\n${'-'.repeat(80)}\n\n`,
     );
@@ -58,7 +58,7 @@ describe('the bundle', () => {
       const name = key.replace(/^.*node_modules\//, '').replace('@', '%40');
       expect(purls).toContain(`pkg:npm/${name}@${packages[key].version}`);
     }
-    // The charts are files of a library that pages load.
+    // Pages load the charts library from separate files.
     expect([...purls].filter(purl => `${purl}`.startsWith('pkg:npm/uplot@'))).toHaveLength(1);
     expect(purls.size).toBe(used.size + 1);
     const refs = new Set([...purls, sbom.metadata.component.purl]);
@@ -67,7 +67,7 @@ describe('the bundle', () => {
     }
   });
 
-  it('serves without what the configuration does not ask for, in a small process', async () => {
+  it('loads no modules that the configuration does not need and uses little memory', async () => {
     const account = { name: 'production', baseUrl: 'http://127.0.0.1:1', token: { env: 'TOKEN' } };
     const config = { server: { listen: '127.0.0.1:0' }, accounts: [account] };
     const own = newFolder();

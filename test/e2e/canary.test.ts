@@ -10,7 +10,7 @@ import { newFolder } from '../support/folder.ts';
 import { serve } from '../support/http-service.ts';
 import { startOtlpReceiver } from '../support/otlp-receiver.ts';
 
-/** Planted wherever a secret, a header value or a body can stand. */
+/** Planted in every place that can contain a secret, a header value or a body. */
 const CANARY = 'canary-7f3a';
 
 const row = {
@@ -31,7 +31,7 @@ const row = {
 };
 const page = JSON.stringify({ messages: [row, CANARY], events: [row, { time: CANARY }], flowControls: [row, CANARY] });
 
-/** Every way a service answers here, one after the other. */
+/** Responses of the service, used in turn. */
 const ANSWERS: readonly ((response: ServerResponse) => void)[] = [
   response => response.end(page),
   response => response.end(`<html>${CANARY}</html>`),
@@ -45,7 +45,7 @@ const ANSWERS: readonly ((response: ServerResponse) => void)[] = [
   response => void response.socket?.write(`${CANARY} not http\r\n\r\n`, () => response.socket?.destroy()),
 ];
 
-it('nothing secret leaves by any way out', async () => {
+it('no output of the agent contains a secret', async () => {
   let calls = 0;
   const service = await serve((_request, response) => {
     calls += 1;
@@ -65,7 +65,7 @@ it('nothing secret leaves by any way out', async () => {
     { name: 'from-env', baseUrl: service.url, token: { env: 'SECRET' }, budget },
     { name: 'from-file', baseUrl: service.url, token: { file: tokenFile }, budget },
   ];
-  // Addresses are credentials, and what stands behind them says again what it was asked.
+  // Receiver URLs are credentials, and the receivers repeat them in their responses.
   const receivers = await serve((request, response) => void response.writeHead(500).end(`${CANARY} ${request.url}`));
   const hook = (name: string, path: string, format: string) => ({
     name,
@@ -144,7 +144,7 @@ it('nothing secret leaves by any way out', async () => {
       for (const [reason] of text.matchAll(/invalid_response|refused|forbidden|network/g)) seen.add(reason);
     }
     expect(calls).toBeGreaterThan(ANSWERS.length * 18);
-    // Every one of them was asked, and failed.
+    // Every receiver got a request and failed.
     const asked = new Set(receivers.requests.map(each => each.replace(CANARY, '')));
     expect([...asked].sort()).toEqual(['GET /beat//fail', 'POST /', 'POST /services/', 'POST /v1/metrics']);
   });
@@ -152,7 +152,7 @@ it('nothing secret leaves by any way out', async () => {
     expect(readFileSync(join(folder, name)).includes(CANARY), name).toBe(false);
   }
   expect(await agent.end('SIGTERM')).toBe(0);
-  // Every fault was really met, and told of.
+  // Every kind of error occurred and was reported.
   expect([...seen].sort()).toEqual(['forbidden', 'invalid_response', 'network', 'refused']);
   expect(agent.process.stderr()).toContain('collecting failed');
   expect(agent.process.stderr() + agent.process.stdout()).not.toContain(CANARY);
@@ -171,7 +171,7 @@ it('nothing secret leaves by any way out', async () => {
   expect(broken.stdout + broken.stderr).not.toContain(CANARY);
 });
 
-it('the text of an error response reaches log, page, API and doctor without secrets and control characters', async () => {
+it('error texts of the service reach log, page, API and doctor without secrets and control characters', async () => {
   const secrets = {
     TOKEN: 'tk_8fQz-77Lm_pW2x',
     ACTION: 'act-Wv3;KqX9z',
@@ -278,7 +278,7 @@ it('the text of an error response reaches log, page, API and doctor without secr
   }
 });
 
-it('nothing secret leaves by resetting a token, whatever the answer', async () => {
+it('rotate-token outputs no secret, regardless of the response', async () => {
   const folder = newFolder();
   const record = JSON.stringify({
     token: `${CANARY}-new`,
@@ -313,7 +313,8 @@ it('nothing secret leaves by resetting a token, whatever the answer', async () =
     if (index === 0) expect(await reset(['--yes'])).toBe(1);
   }
   expect(await reset(['--check'])).toBe(0);
-  // What is there for others to read has none either; the files with the credentials are for this user alone.
+  // Files that other users can read contain no secret either; files with credentials are readable only by their
+  // owner.
   for (const name of readdirSync(folder)) {
     const path = join(folder, name);
     if (readFileSync(path).includes(CANARY) && path !== token)

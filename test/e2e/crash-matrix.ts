@@ -11,21 +11,21 @@ import { isLook, type Scene, type Stage, setStage } from './stuck-callback.ts';
 
 const CANCEL = 'DELETE /v2/workflows/dlq/callback/{dlqId}';
 
-/** How the service answers a cancel, and what must come of it in the end, wherever the agent dies. */
+/** Response of the service to a cancel, and the required final outcome wherever the agent is killed. */
 interface Variant {
   readonly dialect?: Partial<Dialect>;
   readonly fault?: Omit<FaultSeed, 'endpoint'>;
-  /** What happens to the entry between the agent's last look and its DELETE. */
-  readonly meanwhile?: (stage: Stage) => void;
+  /** Change to the entry between the agent's last check and its DELETE. */
+  readonly changeEntry?: (stage: Stage) => void;
   readonly isForeign?: boolean;
   readonly actionToken?: Scene['actionToken'];
   readonly timeout?: string;
   readonly outcome: FinalOutcome;
-  /** The callback at last; undefined when the entry is gone. */
+  /** Final state of the callback; undefined if the entry is removed. */
   readonly callback: CallbackState | undefined;
-  /** The same, where the first of two attempts was lost with the agent. */
+  /** Expected result if the first of two attempts was lost with the agent. */
   readonly second?: { readonly outcome: FinalOutcome; readonly callback: CallbackState };
-  /** The answer alone ends the action, or lets it begin anew. */
+  /** Whether the response alone ends the action or permits a new attempt. */
   readonly isSettledByAnswer?: boolean;
 }
 
@@ -46,7 +46,7 @@ const VARIANTS = {
   '400, for it has ended': {
     outcome: 'superseded',
     callback: 'CALLBACK_SUCCESS',
-    meanwhile({ emulator, stuck: [id = ''], callbackOf }) {
+    changeEntry({ emulator, stuck: [id = ''], callbackOf }) {
       if (callbackOf(id) === 'CALLBACK_INPROGRESS') emulator.state.setCallback(id, 'CALLBACK_SUCCESS');
     },
   },
@@ -57,7 +57,7 @@ const VARIANTS = {
     outcome: 'gone',
     callback: undefined,
     isSettledByAnswer: true,
-    meanwhile: ({ emulator, stuck: [id = ''] }) => void emulator.state.removeDlqEntry(id),
+    changeEntry: ({ emulator, stuck: [id = ''] }) => void emulator.state.removeDlqEntry(id),
   },
   '429': { ...once({ kind: 'status', status: 429 }), isSettledByAnswer: true },
   '500, not applied': { ...once({ kind: 'status', status: 500 }), second: inProgress },
@@ -74,7 +74,7 @@ interface Spot {
   readonly commit?: string;
 }
 
-/** Where the agent is killed: at a commit (see support/journal-crash.ts), or while something is held up. */
+/** Points at which the agent is killed: at a commit (see support/journal-crash.ts), or while a request is delayed. */
 const POINTS = {
   nowhere: {},
   'during its last look': { held: 'last look' },
@@ -92,19 +92,20 @@ const POINTS = {
 type Point = keyof typeof POINTS;
 
 const all = Object.keys(POINTS) as Point[];
-/** Where an answer that means the same as another may make a difference: the request before it is the same. */
+/** Points at which responses with the same meaning may differ: the request before them is identical. */
 const aroundAnswer: Point[] = ['nowhere', 'before the answer is committed', 'after the answer is committed'];
-/** With an answer that ends the action, these are points that there are already, or none. */
+/** Points that coincide with others, or do not exist, if the response ends the action. */
 const afterSettled: Point[] = ['while it reads back', 'before the end is committed', 'after the end is committed'];
 
-/** From the intent on: what comes before is the same for every answer, and leaves nothing behind. */
+/** Points from the intent onwards: earlier ones do not depend on the response and leave nothing behind. */
 const fromIntent = ['nowhere' as const, ...all.slice(all.indexOf('after its intent is committed'))];
-/** An attempt is used up, and nothing reaches the service. */
+/** Points at which an attempt is used up although nothing reaches the service. */
 const lost: Point[] = ['after its intent is committed', 'before the DELETE takes effect'];
 
 /**
- * Every point with an answer of each meaning. What is left out of the product is the same to the agent as something that is in
- * it: answers with the same meaning before they come, points before the intent, an answer that never comes as it takes effect.
+ * Combines every point with a response of each meaning. Omitted combinations are equivalent to included ones for the
+ * agent: responses with the same meaning before they arrive, points before the intent, and a missing response as it
+ * takes effect.
  */
 const POINTS_OF: Record<keyof typeof VARIANTS, Point[]> = {
   '302': all,
@@ -137,7 +138,7 @@ export const cases = Object.entries<Variant>(VARIANTS).flatMap(([name, variant])
 
 export type Case = (typeof cases)[number];
 
-/** What means the same to the agent as another answer, or is like two others at a time. */
+/** Responses that are equivalent to another one, or to a combination of two others. */
 const ALIKE: readonly string[] = [
   '302 with a relative Location',
   '302 with its own address as Location',
@@ -150,7 +151,7 @@ const ALIKE: readonly string[] = [
   'a reset, applied',
 ] satisfies (keyof typeof VARIANTS)[];
 
-/** Every point with the usual answer, and every answer of another meaning with a point of its own. */
+/** Every point with the usual response, and every distinct response with a different point. */
 export const some: readonly Case[] = [
   ...cases.filter(({ name }) => name === '302'),
   ...Object.keys(VARIANTS)
@@ -163,7 +164,7 @@ export const some: readonly Case[] = [
 
 const figures = { cases: 0, kills: 0, deletes: 0, intents: 0, outcomes: new Map<string, number>() };
 
-/** Starts the agent, kills it at the point, and starts it again. */
+/** Starts the agent, kills it at the point and starts it again. */
 async function dieAndRestart(stage: Stage, point: Point, reached: Promise<unknown>): Promise<void> {
   const spot: Spot = POINTS[point];
   if (point === 'nowhere') return void stage.startAgent();
@@ -178,9 +179,9 @@ async function dieAndRestart(stage: Stage, point: Point, reached: Promise<unknow
   await agent.says(/is listening/);
 }
 
-/** What must be so in one case: it is gone through from the start of the agent to three walks after its end. */
+/** Checks one case from the start of the agent to three walks after the action ended. */
 async function check({ variant, point }: Case, { onTestFinished, expect }: TestContext): Promise<void> {
-  const { dialect, fault, meanwhile, isForeign, actionToken, timeout, second } = variant;
+  const { dialect, fault, changeEntry, isForeign, actionToken, timeout, second } = variant;
   const { outcome, callback } = (lost.includes(point) && second) || variant;
   const onEnd = (close: () => Promise<unknown>) => void onTestFinished(async () => void (await close()));
   const foreign = await startHttpService((_request, response) => void response.end());
@@ -202,7 +203,7 @@ async function check({ variant, point }: Case, { onTestFinished, expect }: TestC
       before(request) {
         if (isLook(request)) return hold(stage.deletes.length === 0 ? 'last look' : 'read-back');
         if (request.method !== 'DELETE') return undefined;
-        meanwhile?.(stage);
+        changeEntry?.(stage);
         return hold('request');
       },
       after(request, { headers }) {
@@ -220,19 +221,21 @@ async function check({ variant, point }: Case, { onTestFinished, expect }: TestC
     expect(now.actions.map(({ ended }) => ended)).toEqual([outcome]);
     return now;
   });
-  const heard = stage.deletes.length;
-  // Three more walks would be enough to begin anew.
+  const received = stage.deletes.length;
+  // A second action would start within three walks.
   const walks = stage.walks();
   await eventually(() => expect(stage.walks()).toBeGreaterThan(walks + 3));
 
   const intents = lines.filter(({ step }) => step === 'intent');
   expect(stage.violations).toEqual([]);
   expect(new Set([id, ...stage.deletes])).toEqual(new Set([id]));
-  expect(stage.deletes.length).toBe(heard);
-  expect(heard).toBeLessThanOrEqual(intents.length);
-  // One that was told to come later did not count.
+  expect(stage.deletes.length).toBe(received);
+  expect(received).toBeLessThanOrEqual(intents.length);
+  // Attempts postponed by a 429 are not counted.
   expect(attemptsThatCount(actions[0] as Action)).toBeLessThanOrEqual(2);
-  expect(Object.values(stage.emulator.state.cancels()).reduce((sum, each) => sum + each, 0)).toBeLessThanOrEqual(heard);
+  expect(Object.values(stage.emulator.state.cancels()).reduce((sum, each) => sum + each, 0)).toBeLessThanOrEqual(
+    received,
+  );
   expect(stage.emulator.state.tally.cancelCalls.filter(({ verdict }) => verdict === 'done').length).toBe(
     callback === 'CALLBACK_CANCELED' ? 1 : 0,
   );
@@ -242,7 +245,7 @@ async function check({ variant, point }: Case, { onTestFinished, expect }: TestC
   expect(stage.emulator.state.calls()).not.toHaveProperty('DELETE /v2/dlq/{dlqId}');
   expect(foreign.requests).toEqual([]);
 
-  // Each line that any process committed is there, in its order, and no other.
+  // The journal contains exactly the lines committed by all processes, in order.
   const now = await stage.journal();
   expect(now.lines).toEqual(stage.traced());
   expect(now.lines).toEqual(lines);
@@ -251,25 +254,25 @@ async function check({ variant, point }: Case, { onTestFinished, expect }: TestC
   expect([...state.breakers.keys()]).toEqual(outcome === 'rejected' ? ['errors'] : []);
   const [end] = lines.filter(({ step }) => step === 'ended').slice(-1);
   const [last] = lines.filter(({ step }) => step === 'answered').slice(-1);
-  const wasTold = last?.step === 'answered' && last.answer.kind === 'accepted';
+  const wasAccepted = last?.step === 'answered' && last.answer.kind === 'accepted';
   if (outcome === 'confirmed')
-    expect(end).toMatchObject(wasTold ? expect.not.objectContaining({ unproven: true }) : { unproven: true });
+    expect(end).toMatchObject(wasAccepted ? expect.not.objectContaining({ unproven: true }) : { unproven: true });
 
   figures.cases += 1;
-  figures.deletes += heard;
+  figures.deletes += received;
   figures.intents += intents.length;
   figures.outcomes.set(outcome, (figures.outcomes.get(outcome) ?? 0) + 1);
 }
 
-/** Goes through these cases, some at a time. */
+/** Defines a concurrent test for each of these cases. */
 export function describeCases(chosen: readonly Case[]): void {
-  describe('an action of auto-cancel, whatever the service answers and wherever the agent is killed', () => {
+  describe('an auto-cancel action', () => {
     afterAll(() => {
       const { outcomes, ...counts } = figures;
       const words = [...Object.entries(counts), ...[...outcomes].sort()].map(([word, count]) => `${count} ${word}`);
       process.stdout.write(`crash matrix: ${words.join(', ')}\n`);
     });
 
-    it.concurrent.for(chosen)('ends as it must: $name, killed $point', check);
+    it.concurrent.for(chosen)('reaches the required outcome with response $name, killed $point', check);
   });
 }

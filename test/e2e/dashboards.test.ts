@@ -11,7 +11,10 @@ import { newFolder } from '../support/folder.ts';
 import { type Prometheus, requireProgram, startPrometheus } from '../support/prometheus.ts';
 import { isDelete, type Scene, setStage } from './stuck-callback.ts';
 
-/** An agent that watches everything, with destinations, a retention and an alert that can't be delivered. Gives its host. */
+/**
+ * Starts an agent that collects everything, with destinations, a retention and an undeliverable alert. Returns its
+ * host.
+ */
 async function startWatching(): Promise<string> {
   const emulator = await emulate({ seed: 3, dialect: { flowControlFields: 'all' } });
   const metric = 'delivery_dlq_messages';
@@ -28,7 +31,7 @@ async function startWatching(): Promise<string> {
       collect: {
         flowControl: { every: '1s' },
         routes: ['/jobs/:name', '/api/*path'],
-        // Fewer series than values, so that some are beyond the cap.
+        // Fewer series than values, so that some are over the limit.
         dlq: {
           every: '1s',
           rescanEvery: '5s',
@@ -48,7 +51,7 @@ async function startWatching(): Promise<string> {
     { DELIVERY_TOKEN: emulator.token },
   );
   const { host } = new URL(await agent.start());
-  // One more dead letter every two seconds: the queue and its filter grow while they are watched.
+  // Adds a dead letter every two seconds, so that the queue and its filter grow.
   const enter = () => emulator.state.addDlqEntry({ enteredAt: Date.now(), queueName: 'emails' });
   const growth = setInterval(enter, 2000);
   afterThisTest(async () => clearInterval(growth));
@@ -56,7 +59,7 @@ async function startWatching(): Promise<string> {
 }
 
 async function startDemo(scenario: string): Promise<string> {
-  // Prometheus goes by the real time.
+  // Prometheus uses real time.
   const demo = startCli(['demo', '--listen', '127.0.0.1:0', '--scenario', scenario, '--speed', '1']);
   afterThisTest(async () => {
     demo.kill('SIGKILL');
@@ -66,16 +69,16 @@ async function startDemo(scenario: string): Promise<string> {
   return host;
 }
 
-/** An agent that acts on callbacks which are stuck. Gives its host. */
+/** Starts an agent that cancels stuck callbacks. Returns its host. */
 async function startActing(scene: Scene): Promise<string> {
   const stage = await setStage(close => afterThisTest(async () => void (await close())), scene);
   return new URL(await stage.startAgent().listensAt()).host;
 }
 
-/** Cancels one callback after another, for minutes: the slower the machine, the longer. */
+/** Cancels one callback after another for several minutes. */
 const startCancelling = () => startActing({ stuck: 60, autoCancel: { limits: { spacing: '1m' } } });
 
-/** Its cancels are cut off, so that it is not known how they end. */
+/** Aborts cancel requests, so that their outcome stays unknown. */
 const startUnresolved = () =>
   startActing({
     hooks: {
@@ -85,7 +88,7 @@ const startUnresolved = () =>
     },
   });
 
-/** Each has a job of its own. */
+/** Scenarios; each one is a scrape job. */
 const SCENARIOS = {
   everything: startWatching,
   'rate-limited': () => startDemo('rate-limited'),
@@ -96,7 +99,7 @@ const SCENARIOS = {
 
 type Scenario = keyof typeof SCENARIOS;
 
-/** Panels that are for something that happens in one scenario, and what they show then. All others show a number in `everything`. */
+/** Panels that need a certain scenario, and their lower limits there. All others show a number in `everything`. */
 const SHOWN: Readonly<Record<string, { readonly scenario: Scenario; readonly above: number }>> = {
   'Rate-limited requests': { scenario: 'rate-limited', above: 0 },
   'Age of the newest event': { scenario: 'log-lag', above: 15 },
@@ -112,7 +115,7 @@ const SHOWN: Readonly<Record<string, { readonly scenario: Scenario; readonly abo
   Notifications: { scenario: 'everything', above: 0 },
   Alerts: { scenario: 'everything', above: 0 },
   'Failure callbacks by state': { scenario: 'stuck-callback', above: 0 },
-  // Time runs ahead of Prometheus where callbacks are stuck: ages are below zero.
+  // The agent's clock runs ahead of Prometheus in this scenario, so ages are negative.
   'Longest in progress': { scenario: 'stuck-callback', above: Number.NEGATIVE_INFINITY },
   'Oldest unresolved cancel': { scenario: 'unresolved', above: Number.NEGATIVE_INFINITY },
   'Stuck callbacks': { scenario: 'unresolved', above: 0 },
@@ -124,10 +127,10 @@ const SHOWN: Readonly<Record<string, { readonly scenario: Scenario; readonly abo
   'Breakers and pauses': { scenario: 'stuck-callback', above: -1 },
 };
 
-/** What no test waits for: a schedule's message fails once in a while. */
+/** Panels that may stay empty: a scheduled message rarely fails. */
 const RARE = /^Schedules E /;
 
-/** Of replicas that share a database: test/mixin/hand-over.test.ts. */
+/** Panels about replicas that share a database, which test/mixin/hand-over.test.ts covers. */
 const SHARED =
   /^(Accounts held|Replicas|Hand-overs|Age of the last renewal|Renewal duration, p95|Accounts with no or two holders) /;
 
@@ -146,10 +149,10 @@ interface Dashboard {
 
 const read = (name: string) => JSON.parse(readFileSync(`dashboards/${name}.json`, 'utf8')) as Dashboard;
 
-/** As Grafana would ask, but for the hours that a test has no time for. */
+/** Expands variables as Grafana does, with hours shortened to the duration of a test. */
 const inJob = (expr: string, job: string) =>
   expr
-    // Some things last for seconds.
+    // Some states last only seconds.
     .replaceAll('[$__range:$__rate_interval]', '[5m:5s]')
     .replaceAll('$__rate_interval', '30s')
     .replaceAll(':1h]', ':15s]')
@@ -177,8 +180,8 @@ async function labelValues(prometheus: Prometheus, query: string, job: string): 
   return prometheus.get(`/api/v1/label/${label}/values?${new URLSearchParams({ 'match[]': inJob(selector, job) })}`);
 }
 
-/** The shipped rules, evaluated every few seconds: their numbers are then wrong, but there, and it is not waited for minutes. */
-function impatientRules(folder: string): string[] {
+/** Writes the shipped rules with a short evaluation interval. Their values are then wrong, but available early. */
+function fastRules(folder: string): string[] {
   return ['recording.yaml', 'alerting.yaml'].map(name => {
     const file = join(folder, name);
     writeFileSync(
@@ -189,7 +192,7 @@ function impatientRules(folder: string): string[] {
   });
 }
 
-/** An alert that fires at once, as the shipped ones take their time. */
+/** An alert that fires immediately, unlike the shipped ones. */
 const FIRES = JSON.stringify({
   groups: [
     { name: 'fires', rules: [{ alert: 'DeliveryFires', expr: 'delivery_up', labels: { severity: 'warning' } }] },
@@ -197,8 +200,8 @@ const FIRES = JSON.stringify({
 });
 
 describe.skipIf(!requireProgram('prometheus'))('dashboards and rules in a real Prometheus', () => {
-  it('every panel has data in the scenario that it is for, and every rule can be evaluated', async () => {
-    // Prometheus first: a scenario is scraped from when it starts, however long the others take to start.
+  it('shows data in every panel in its scenario and evaluates every rule', async () => {
+    // Prometheus starts first, so that each scenario is scraped from its start.
     const folder = newFolder();
     const fires = join(folder, 'fires.yaml');
     writeFileSync(fires, FIRES);
@@ -206,11 +209,11 @@ describe.skipIf(!requireProgram('prometheus'))('dashboards and rules in a real P
     const prometheus = await startPrometheus({
       scrapeConfigs: Object.keys(SCENARIOS).map(job => ({
         job_name: job,
-        // As long as a scrape may take, too: a busy machine misses those of a second.
+        // Also the scrape timeout: a busy machine exceeds one second.
         scrape_interval: '5s',
         file_sd_configs: [{ files: [targetsOf(job)], refresh_interval: '1s' }],
       })),
-      config: { rule_files: [...impatientRules(folder), fires] },
+      config: { rule_files: [...fastRules(folder), fires] },
     });
     afterThisTest(() => prometheus.stop());
     await Promise.all(
@@ -224,7 +227,7 @@ describe.skipIf(!requireProgram('prometheus'))('dashboards and rules in a real P
     const dashboards = ['overview', 'dlq', 'agent'].map(read);
     let missing = dashboards.flatMap(queriesOf).filter(({ name }) => !SHARED.test(name));
     expect(missing.length).toBeGreaterThan(70);
-    // Panels are seen one by one: what one needs may be over when another has it.
+    // Each panel is checked independently: data of one may disappear before another has any.
     await eventually(async () => {
       const seen = await Promise.all(missing.map(({ expr, above }) => shows(prometheus, expr, above)));
       missing = missing.filter(({ name }, index) => !seen[index] && !RARE.test(name));

@@ -6,7 +6,7 @@ import { eventually } from '../support/eventually.ts';
 
 const SECRET = 'canary-secret';
 
-/** An emulated service with one dead letter, and an agent that reads it. */
+/** Starts an emulated service with one dead letter and creates an agent that reads it. */
 async function setUp({ deadLetters = true } = {}) {
   const emulator = await emulateEmpty();
   const add = (name: string) =>
@@ -58,7 +58,7 @@ async function setUp({ deadLetters = true } = {}) {
 }
 
 describe('log.deadLetters', () => {
-  it('logs each new dead letter once, across SIGKILL, without anything that it carries', async () => {
+  it('logs each new dead letter once across SIGKILL, without its content', async () => {
     const { agent, emulator, add, counted, lines, messages, start, kill } = await setUp();
     await start();
     const second = add('second');
@@ -88,7 +88,7 @@ describe('log.deadLetters', () => {
     expect(JSON.stringify(lines())).not.toContain(SECRET);
   });
 
-  it('is off by default and changes with a reload', async () => {
+  it('is off by default and can be enabled by a reload', async () => {
     const { agent, add, counted, messages, start } = await setUp({ deadLetters: false });
     await start();
     add('unseen');

@@ -21,17 +21,17 @@ function scrapeJobs(text: string) {
   return jobs;
 }
 
-/** A scrape job, whatever host it is of. */
+/** Replaces the host of a scrape job. */
 const ofAnyHost = (job: unknown) => JSON.stringify(job).replaceAll('localhost', 'delivery-watch');
 
 describe('deploy/', () => {
-  it.skipIf(!requireProgram('promtool'))('has a configuration that Prometheus takes, rules included', () => {
+  it.skipIf(!requireProgram('promtool'))('has a configuration that promtool accepts, including its rules', () => {
     const { status, output } = run('promtool', 'check', 'config', 'deploy/prometheus.yml');
     expect(output).toMatch(/SUCCESS: 2 rule files found/);
     expect(status).toBe(0);
   });
 
-  it.skipIf(!requireProgram('promtool'))('says how to run Prometheus on a host without containers', () => {
+  it.skipIf(!requireProgram('promtool'))('documents a working command for a host without containers', () => {
     const text = readFileSync('deploy/prometheus.yml', 'utf8');
     const [command = ''] = /(?<=^# {3})sed .*$/m.exec(text) ?? [];
     const folder = newFolder();
@@ -43,7 +43,7 @@ describe('deploy/', () => {
     expect(settings.match(/[\w-]+:\d{4,5}/g)).toEqual(['localhost:9093', 'localhost:10922']);
   });
 
-  it('scrapes as the README does, in both ways', () => {
+  it('scrapes as in the README, with and without service discovery', () => {
     const text = readFileSync('deploy/prometheus.yml', 'utf8');
     const commentedOut = [...text.matchAll(/^ {2}# ((?:- | {2}).*)$/gm)].map(([, line]) => line);
     const ways = [scrapeJobs(text), scrapeJobs(['scrape_configs:', ...commentedOut].join('\n'))];
@@ -53,27 +53,24 @@ describe('deploy/', () => {
     );
   });
 
-  it.skipIf(!requireProgram('amtool'))(
-    'has a configuration that Alertmanager takes, and that pages what is critical',
-    () => {
-      const file = 'deploy/alertmanager.yml';
-      const { status, output } = run('amtool', 'check-config', file);
-      expect(output).toContain('SUCCESS');
-      expect(status).toBe(0);
-      const receiver = (severity: string) =>
-        run('amtool', 'config', 'routes', 'test', `--config.file=${file}`, 'account=a', `severity=${severity}`).output;
-      expect(receiver('critical')).toMatch(/^urgent$/m);
-      expect(receiver('warning')).toMatch(/^default$/m);
-      expect(receiver('info')).toMatch(/^nowhere$/m);
-    },
-  );
+  it.skipIf(!requireProgram('amtool'))('has a configuration that amtool accepts and that pages critical alerts', () => {
+    const file = 'deploy/alertmanager.yml';
+    const { status, output } = run('amtool', 'check-config', file);
+    expect(output).toContain('SUCCESS');
+    expect(status).toBe(0);
+    const receiver = (severity: string) =>
+      run('amtool', 'config', 'routes', 'test', `--config.file=${file}`, 'account=a', `severity=${severity}`).output;
+    expect(receiver('critical')).toMatch(/^urgent$/m);
+    expect(receiver('warning')).toMatch(/^default$/m);
+    expect(receiver('info')).toMatch(/^nowhere$/m);
+  });
 
-  it('has a configuration that the agent takes', () => {
+  it('has a configuration that the agent accepts', () => {
     const { config } = parseConfig(readFileSync('deploy/agent/config.yaml', 'utf8'), 'deploy/agent/config.yaml');
     expect(config.accounts).toHaveLength(1);
   });
 
-  it('mounts what is there', () => {
+  it('mounts only existing files', () => {
     const { services } = parse(readFileSync('deploy/compose.yaml', 'utf8')) as {
       services: Record<string, { volumes: string[] }>;
     };

@@ -15,7 +15,7 @@ import { newFolder } from '../support/folder.ts';
 
 const accountOf = (baseUrl: string) => ({ name: 'a', baseUrl, token: { env: 'DELIVERY_TOKEN' } });
 
-it('runs beside an agent, and ends with 0, 1 or 2', async () => {
+it('runs next to an agent and exits with 0, 1 or 2', async () => {
   const emulator = await emulateEmpty();
   const env = { DELIVERY_TOKEN: emulator.token };
   const agent = createAgent({ accounts: [accountOf(emulator.url)] }, env);
@@ -50,7 +50,7 @@ it('runs beside an agent, and ends with 0, 1 or 2', async () => {
   );
 });
 
-it('looks at certificates, also behind a proxy', async () => {
+it('checks certificates, also through a proxy', async () => {
   const certificate = createCertificate();
   const service = createServer(certificate, (_request, response) => response.end('[]'));
   const proxy = createHttpServer().on('connect', (request, socket) => {

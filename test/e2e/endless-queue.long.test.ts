@@ -7,7 +7,7 @@ import { serve } from '../support/http-service.ts';
 
 const MIB = 1024 * 1024;
 
-it('a queue without an end takes neither memory nor disk for good, and no count is wrong afterwards', async () => {
+it('an endless queue uses bounded memory and disk, and all counts are correct afterwards', async () => {
   const [start, ids] = [Date.now() - 100_000, new Set(Array.from({ length: 5 }, (_, index) => index))];
   const row = (number: number, time = start) => `{"dlqId":"${time + (number % 1000)}-${number}","createdAt":${time}}`;
   let isEndless = false;
@@ -20,7 +20,7 @@ it('a queue without an end takes neither memory nor disk for good, and no count 
   const service = await serve((request, response) => {
     const isWorkflows = request.url?.includes('source=') === true;
     if (isEndless && !isWorkflows) response.end(page());
-    // What began while it had no end does not come to one.
+    // A walk that started on the endless queue is aborted by an error.
     else if (request.url?.includes('cursor=')) response.writeHead(400).end();
     else response.end(`{"messages":[${isWorkflows ? '' : [...ids].map(id => row(id))}]}`);
   });
@@ -48,7 +48,7 @@ it('a queue without an end takes neither memory nor disk for good, and no count 
   const before = memory('VmRSS');
 
   isEndless = true;
-  // Each kind of round meets its bound, and says so in the log once.
+  // Each kind of round reaches its limit and logs it once.
   await agent.says(/"round":"new".*the queue has more than 100000 entries/);
   await agent.says(/"round":"full".*the queue has more than \d+ entries/);
   const height = { memory: memory('VmHWM') - before, disk: disk() };
@@ -58,7 +58,7 @@ it('a queue without an end takes neither memory nor disk for good, and no count 
   ids.delete(0);
   for (const id of [5, 6, 7]) ids.add(id);
   await eventually(async () => expect(await values('messages', 'entered_total', 'left_total')).toEqual([7, 3, 1]));
-  // Two million ids are sixty MiB, and twice that while their table grows; pages on their way come on top.
+  // Two million ids take 60 MiB, and twice that while their table grows; pages in flight come on top.
   expect(height.memory).toBeLessThan(400);
   expect(height.disk).toBeLessThan(2);
   expect(disk()).toBeLessThan(2);

@@ -12,7 +12,7 @@ import { traffic } from '../support/traffic.ts';
 const KILLS = 20;
 const RELOADS = 100;
 const MESSAGES = 4000;
-/** Milliseconds over which messages are published, and by which events are late at most. */
+/** Duration of the traffic and maximum delay of events (ms). */
 const TRAFFIC = 25_000;
 const LATE = 2000;
 const OVERLAP = 3000;
@@ -22,7 +22,7 @@ const upTo = (most: number) => chance.between(0, most - 1);
 
 type Agent = ReturnType<typeof createAgent>;
 
-/** Kills and starts the agent again and again. */
+/** Kills and restarts the agent repeatedly. */
 async function kill(agent: Agent, scrape: () => Promise<unknown>): Promise<void> {
   for (let kill = 0; kill < KILLS; kill += 1) {
     await sleep(100 + upTo(1800));
@@ -32,7 +32,7 @@ async function kill(agent: Agent, scrape: () => Promise<unknown>): Promise<void>
   }
 }
 
-/** Opens the account with other labels again and again. */
+/** Reloads the account with changed labels repeatedly. */
 async function reload(agent: Agent, scrape: () => Promise<unknown>): Promise<void> {
   const config = JSON.parse(readFileSync(agent.configFile, 'utf8'));
   const reloads = () => (agent.process.stderr().match(/"the configuration is reloaded"/g) ?? []).length;
@@ -50,7 +50,7 @@ async function reload(agent: Agent, scrape: () => Promise<unknown>): Promise<voi
 it.each([
   [`killed ${KILLS} times by SIGKILL`, kill],
   [`with ${RELOADS} reloads that change the account`, reload],
-])('counts every event and every life exactly, %s', async (_what, interrupt) => {
+])('counts every event and message exactly, %s', async (_what, interrupt) => {
   const emulator = await emulateEmpty({
     dialect: {
       logLateShare: 0.3,
@@ -80,7 +80,7 @@ it.each([
     },
     { DELIVERY_TOKEN: emulator.token },
   );
-  /** What never may fall, by name and labels; compared with every scrape before. */
+  /** Highest value of each series that must not decrease, by name and labels. */
   const highest = new Map<string, number>();
   async function scrape() {
     const { families } = await agent.scrape();
@@ -96,7 +96,7 @@ it.each([
     return samples;
   }
   await agent.start();
-  // Counting begins with the first read; the traffic comes after it.
+  // Counting starts with the first read, before the traffic.
   await eventually(async () => expect(await scrape().then(all => all.length)).toBeGreaterThan(0));
   await eventually(async () => {
     expect(await agent.get('/metrics')).toContain(
@@ -165,7 +165,7 @@ it.each([
   expect(value('delivery_messages_in_flight')).toBe(truth.inFlight.length);
   expect(value('delivery_event_log_gaps_total')).toBe(0);
   expect(value('delivery_event_log_late_total')).toBe(0);
-  // The log really did what it can do to us.
+  // The log did delay and duplicate events.
   expect(value('delivery_event_log_duplicates_total')).toBeGreaterThan(100);
   expect(emulator.state.calls()['GET /v2/events']).toBeGreaterThan(100);
 });

@@ -3,7 +3,7 @@ import { startAgent } from '../support/agent.ts';
 import { emulateEmpty } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
 
-/** The agent on an emulated service that has its event log at some of the paths. */
+/** Starts the agent with an emulated service that has its event log at some of the paths. */
 async function setUp(eventPaths: 'both' | 'events' | 'logs', paths: object = {}) {
   const emulator = await emulateEmpty({ dialect: { eventPaths } });
   const budget = { requestsPerSecond: 500, burst: 100, requestsPerDay: 10_000_000 };
@@ -14,7 +14,7 @@ async function setUp(eventPaths: 'both' | 'events' | 'logs', paths: object = {})
       collect: {
         flowControl: { enabled: false },
         dlq: { enabled: false },
-        // No later than the overlap: only one round reads.
+        // The sweep is no longer than the overlap, so only the tail round reads.
         events: { every: '100ms', overlap: '60s', lateSweep: '60s' },
       },
     },
@@ -30,7 +30,7 @@ const events = (value: Agent['value'], outcome: string) =>
   value('delivery_watch_api_requests_total', { endpoint: 'events', outcome });
 const TAIL = { collector: 'events', round: 'tail' };
 
-it('finds the event log under its newer name, and remembers it', async () => {
+it('finds the event log at its newer path and keeps using it', async () => {
   const { emulator, value, calls } = await setUp('logs');
   await eventually(async () => expect(await value('delivery_collector_success', TAIL)).toBe(1));
   emulator.state.addEvents([{ messageId: 'msg_1', state: 'created', time: Date.now() }]);
@@ -41,7 +41,7 @@ it('finds the event log under its newer name, and remembers it', async () => {
   expect(await events(value, 'ok')).toBeGreaterThan(8);
 });
 
-it('finds it again when it moves, and fails while it is nowhere', async () => {
+it('finds the event log again when it moves', async () => {
   const { emulator, value, calls } = await setUp('both');
   await eventually(() => expect(calls('/v2/events')).toBeGreaterThan(2));
   expect(calls('/v2/logs')).toBe(0);
@@ -53,7 +53,7 @@ it('finds it again when it moves, and fails while it is nowhere', async () => {
   await eventually(() => expect(calls('/v2/events')).toBeGreaterThan(asked + 5));
 });
 
-it('asks at the path that is configured, and nowhere else', async () => {
+it('requests only the configured path', async () => {
   const { value, calls } = await setUp('events', { events: '/v2/logs' });
   await eventually(async () => expect(await events(value, 'not_found')).toBeGreaterThan(2));
   expect(calls('/v2/logs')).toBeGreaterThan(2);

@@ -5,7 +5,7 @@ import { emulateEmpty } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
 import { type HttpService, serve } from '../support/http-service.ts';
 
-/** An agent whose heartbeat asks `/NAME-canary`. */
+/** Creates an agent with a heartbeat to `/NAME-canary`. */
 function beating(name: string, emulator: Emulator, receiver: HttpService) {
   const collect = { flowControl: { enabled: false }, dlq: { every: '200ms' }, events: { enabled: false } };
   const agent = createAgent(
@@ -18,7 +18,7 @@ function beating(name: string, emulator: Emulator, receiver: HttpService) {
     { DELIVERY_TOKEN: emulator.token, HEARTBEAT_URL: `${receiver.url}/${name}-canary` },
   );
   const beats = (suffix = '') => receiver.requests.filter(each => each === `GET /${name}-canary${suffix}`).length;
-  /** Resolves when it has beaten some more. */
+  /** Waits for several more heartbeats. */
   async function beatsMore(suffix = '') {
     const before = beats(suffix);
     await eventually(() => expect(beats(suffix)).toBeGreaterThan(before + 3));
@@ -26,7 +26,7 @@ function beating(name: string, emulator: Emulator, receiver: HttpService) {
   return { agent, beats, beatsMore };
 }
 
-it('a heartbeat goes on while all is well, fails with a refused token, and stops with the agent', async () => {
+it('a heartbeat is sent while the agent works, reports failure when the token is rejected, and stops with the agent', async () => {
   const [emulator, other, receiver] = [
     await emulateEmpty(),
     await emulateEmpty(),
@@ -47,18 +47,18 @@ it('a heartbeat goes on while all is well, fails with a refused token, and stops
 
   emulator.faults.add({ endpoint: 'GET /v2/dlq', kind: 'status', status: 401 });
   await ours.beatsMore('/fail');
-  const [well] = [ours.beats()];
+  const [healthyBeats] = [ours.beats()];
   await ours.beatsMore('/fail');
-  expect(ours.beats()).toBe(well);
+  expect(ours.beats()).toBe(healthyBeats);
   expect(
     await ours.agent.value('delivery_watch_notifications_total', { notifier: 'heartbeat', outcome: 'sent' }),
   ).toBeGreaterThan(8);
 
-  const said = ours.agent.process.stderr();
-  expect(said).toContain('the token of a is rejected');
+  const log = ours.agent.process.stderr();
+  expect(log).toContain('the token of a is rejected');
   await ours.agent.end();
   const failed = ours.beats('/fail');
   await witness.beatsMore();
-  expect([ours.beats(), ours.beats('/fail')]).toEqual([well, failed]);
-  expect(said + witness.agent.process.stderr()).not.toContain('canary');
+  expect([ours.beats(), ours.beats('/fail')]).toEqual([healthyBeats, failed]);
+  expect(log + witness.agent.process.stderr()).not.toContain('canary');
 });

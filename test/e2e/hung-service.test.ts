@@ -15,7 +15,10 @@ const drip: Respond = response => {
   response.on('close', () => clearInterval(timer));
 };
 
-/** A service of 7 pages of dead letters, one key and no event. `isHit`: requests that get no complete response from now on. */
+/**
+ * Starts a service with 7 pages of dead letters, one key and no events. Requests selected by `isHit` get no complete
+ * response after `breakWith`.
+ */
 async function startService() {
   let trouble: { readonly isHit: (path: string) => boolean; readonly respond: Respond } | undefined;
   let hitAt: number | undefined;
@@ -35,12 +38,12 @@ async function startService() {
   });
   return {
     url: service.url,
-    /** When the first request was hit, milliseconds since the Unix epoch. */
+    /** Time of the first affected request (ms since the Unix epoch). */
     hitAt: () => hitAt,
-    make(isHit: (path: string) => boolean, respond: Respond) {
+    breakWith(isHit: (path: string) => boolean, respond: Respond) {
       trouble = { isHit, respond };
     },
-    mend() {
+    repair() {
       trouble = undefined;
     },
   };
@@ -52,7 +55,7 @@ interface Round {
 }
 
 /** Reads all outputs and checks that they agree. */
-async function look(agent: Agent) {
+async function readOutputs(agent: Agent) {
   const [metrics, status, account, overview, page] = await Promise.all([
     agent.scrape(),
     agent.get('/api/v1/status').then(JSON.parse),
@@ -91,7 +94,7 @@ describe('a service that hangs', () => {
     ['on one endpoint', path => path.startsWith('/v2/dlq'), hang],
     ['on page 7 of a walk', path => path.includes(`cursor=${PAGES}`), hang],
     ['and drips on page 7 of a walk', path => path.includes(`cursor=${PAGES}`), drip],
-  ])('%s is noticed within one timeout, everywhere', async (_where, isHit, respond) => {
+  ])('%s is reported within one timeout in all outputs', async (_where, isHit, respond) => {
     const service = await startService();
     const agent = await startAgent({
       accounts: [unlimited('a', service.url)],
@@ -103,33 +106,33 @@ describe('a service that hangs', () => {
       },
     });
     await eventually(async () => {
-      const { up, account } = await look(agent);
+      const { up, account } = await readOutputs(agent);
       expect(up).toBe(true);
       expect(account.deadLetters.messages).toBe(PAGES);
     });
-    service.make(isHit, respond);
+    service.breakWith(isHit, respond);
     await eventually(() => expect(service.hitAt()).toBeDefined());
     const hitAt = service.hitAt() ?? 0;
-    await eventually(async () => expect((await look(agent)).up).toBe(false));
+    await eventually(async () => expect((await readOutputs(agent)).up).toBe(false));
     const noticed = Date.now() - hitAt;
-    await eventually(async () => expect((await look(agent)).failures).toBeGreaterThan(0));
+    await eventually(async () => expect((await readOutputs(agent)).failures).toBeGreaterThan(0));
     const failed = Date.now() - hitAt;
     const [line] = await agent.process.says(/\{[^\n]*"reason":"timeout"[^\n]*collecting failed[^\n]*/);
     expect(Date.parse(JSON.parse(line).time) - hitAt).toBeLessThan(TIMEOUT + 1000);
-    // Looking takes time, too; four attempts with the whole timeout each would take twice as long.
+    // Reading the outputs takes time, too. Four attempts with the full timeout each would take twice as long.
     for (const took of [noticed, failed]) expect(took).toBeLessThan(2 * TIMEOUT + 1000);
     await eventually(async () => {
-      const { stale, account } = await look(agent);
+      const { stale, account } = await readOutputs(agent);
       expect(stale).toBeGreaterThan(0);
       expect(account.problems).not.toEqual([]);
-      // The last success: at most one interval before, that of the walk included.
+      // The last success is at most one interval earlier, including that of the full walk.
       const since = Date.parse(account.problems[0].since);
       expect(since).toBeGreaterThan(hitAt - 5000);
       expect(since).toBeLessThanOrEqual(hitAt + 200);
     });
-    service.mend();
+    service.repair();
     await eventually(async () => {
-      const { up, stale, account } = await look(agent);
+      const { up, stale, account } = await readOutputs(agent);
       expect({ up, stale, problems: account.problems }).toEqual({ up: true, stale: 0, problems: [] });
     });
   });

@@ -19,7 +19,10 @@ import { emulateEmpty } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort, requireProgram } from '../support/prometheus.ts';
 
-/** What the image says of how it is run: https://github.com/opencontainers/image-spec, and HEALTHCHECK, which only Docker's format has. */
+/**
+ * Run settings of the image: https://github.com/opencontainers/image-spec, plus HEALTHCHECK, which only Docker's
+ * format contains.
+ */
 interface ImageConfig {
   readonly User: string;
   readonly Env: readonly string[];
@@ -31,7 +34,7 @@ interface ImageConfig {
   readonly Volumes: object;
 }
 
-/** Another user than the image's own, as a cluster may choose one. */
+/** A different user from the image's own, as a cluster may assign. */
 const UID = 4711;
 const PACKAGE: { readonly version: string } = JSON.parse(readFileSync('package.json', 'utf8'));
 
@@ -56,8 +59,8 @@ describe.skipIf(!hasAll || !isRoot)('the image', () => {
   const found = (pattern: string) => globSync(pattern, { cwd: inside('.') });
 
   /**
-   * Runs one command of the image as an engine does: process 1 of its own, another user without any right, a read-only root,
-   * the store alone writable.
+   * Runs one command of the image like a container engine: as process 1 of a new PID namespace, as another user
+   * without privileges, on a read-only root with only the store writable.
    */
   function start(args: readonly string[]) {
     const script = `
@@ -73,21 +76,21 @@ describe.skipIf(!hasAll || !isRoot)('the image', () => {
       env: Object.fromEntries(image.Env.map(each => each.split(/=(.*)/s))),
       stdio: ['ignore', 'pipe', 'pipe'],
     });
-    const said: string[] = [];
-    for (const output of [child.stdout, child.stderr]) output.on('data', chunk => said.push(String(chunk)));
+    const chunks: string[] = [];
+    for (const output of [child.stdout, child.stderr]) output.on('data', chunk => chunks.push(String(chunk)));
     const ended = once(child, 'close').then(([code]) => code);
     const pid = () => Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8'));
-    return { said: () => said.join(''), ended, pid };
+    return { output: () => chunks.join(''), ended, pid };
   }
 
-  it('holds what runs: no npm, no sources, no development package, no shell', () => {
+  it('contains only the program: no npm, sources, development packages or shell', () => {
     const packaged = globSync('*', { cwd: dirname(mainFile()) });
     expect(found('app/*').sort()).toEqual([...packaged, 'data'].map(name => `app/${name}`).sort());
     expect(found('**/{bin,sbin}/{npm,npx,yarn,corepack,sh,bash,dash,apt,dpkg}')).toEqual([]);
     expect(found('app/**/{node_modules,*.ts}')).toEqual([]);
   });
 
-  it('says what it is, of which revision, and how to run it', () => {
+  it('has labels with name, version and revision, and the settings for running it', () => {
     expect(image.Labels).toMatchObject({
       'org.opencontainers.image.title': 'delivery-watch',
       'org.opencontainers.image.licenses': 'Apache-2.0',
@@ -97,11 +100,11 @@ describe.skipIf(!hasAll || !isRoot)('the image', () => {
     expect(image).toMatchObject({ User: '1000:1000', WorkingDir: '/app', Volumes: { '/app/data': {} } });
   });
 
-  it('runs as another user on a read-only root, answers, knows its health, and ends at SIGTERM with 0', async () => {
+  it('runs as another user on a read-only root, responds, reports its health and exits with 0 on SIGTERM', async () => {
     const emulator = await emulateEmpty();
     const [port, probes] = [await freePort(), await freePort()];
     for (const name of ['store', 'etc']) mkdirSync(join(folder, name));
-    // As Kubernetes does with fsGroup: not its own folder, but one of its group.
+    // Like Kubernetes with fsGroup: a folder of another owner but the same group.
     chownSync(join(folder, 'store'), 0, UID);
     chmodSync(join(folder, 'store'), 0o2775);
     const config = {
@@ -120,25 +123,25 @@ describe.skipIf(!hasAll || !isRoot)('the image', () => {
       const answer = await fetch(`http://127.0.0.1:${at}${path}`);
       return [answer.status, await answer.text()] as const;
     };
-    const early = agent.ended.then(code => Promise.reject(new Error(`ended with ${code}: ${agent.said()}`)));
-    // It does end, later.
+    const early = agent.ended.then(code => Promise.reject(new Error(`ended with ${code}: ${agent.output()}`)));
+    // The agent ends later, which must not become an unhandled rejection.
     early.catch(() => undefined);
     await Promise.race([early, eventually(() => get(probes, '/-/ready'))]);
     expect(await get(port, '/-/healthy')).toEqual([200, 'delivery-watch is healthy\n']);
     expect(await get(port, '/-/ready')).toEqual([200, 'delivery-watch is ready\n']);
     await eventually(async () => expect((await get(port, '/metrics'))[1]).toContain('delivery_up{account="a"} 1'));
-    const well = health();
-    expect([await well.ended, well.said()]).toEqual([0, '']);
+    const whileRunning = health();
+    expect([await whileRunning.ended, whileRunning.output()]).toEqual([0, '']);
 
     const asked = performance.now();
     process.kill(agent.pid(), 'SIGTERM');
-    expect(await agent.ended, agent.said()).toBe(0);
+    expect(await agent.ended, agent.output()).toBe(0);
     const seconds = (performance.now() - asked) / 1000;
     process.stdout.write(`the image ended ${seconds.toFixed(1)} s after SIGTERM\n`);
     expect(seconds).toBeLessThan(10);
     expect(existsSync(join(folder, 'store', 'delivery-watch.db'))).toBe(true);
-    const gone = health();
-    expect(await gone.ended).toBe(1);
-    expect(gone.said()).toContain('ECONNREFUSED');
+    const afterEnd = health();
+    expect(await afterEnd.ended).toBe(1);
+    expect(afterEnd.output()).toContain('ECONNREFUSED');
   });
 });

@@ -3,12 +3,15 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 import { startRotation } from './rotation.ts';
 
-/** What the killed process had come to. `lost`: the answer was here, and its first byte not yet written. */
+/** Progress of the killed process. `lost`: the response had arrived, but none of it was written. */
 type Found = 'not sent' | 'lost' | 'answered' | 'finished';
 
 export const count = (found: readonly Found[], what: Found) => found.filter(each => each === what).length;
 
-/** Kills before file operation number `at`; says whether there was one. Whatever was found, the next run finishes it. */
+/**
+ * Kills the process before file operation number `at` and checks that the next run finishes. Returns whether there
+ * was such an operation.
+ */
 async function killAt(at: number, found: Found[]): Promise<boolean> {
   const rotation = await startRotation();
   const { emulator, tokenFile, secrets, names } = rotation;
@@ -35,7 +38,7 @@ async function killAt(at: number, found: Found[]): Promise<boolean> {
   expect([next.code, rotation.token()], `at ${at}: ${next.stderr}`).toEqual([0, emulator.token]);
   expect(readFileSync(rotation.passwordFile, 'utf8')).toBe(emulator.credentials.password);
   expect(next.stdout.includes('is unfinished.')).toBe(isUnfinished);
-  // Nothing but what belongs there, and one record.
+  // Only the expected files exist, and one record.
   expect(names().filter(name => !name.includes('.rotated-'))).toEqual([
     'password',
     'password.previous',

@@ -14,7 +14,7 @@ const BODY = 'canary-body';
 const SECRET = 'canary-header';
 const TRACEPARENT = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
 
-/** An emulated service without a life of its own, a receiver, and how to start an agent between them. */
+/** Creates an emulated service without workload, a trace receiver and an agent. */
 async function setUp() {
   const emulator = await emulateEmpty();
   const receiver = await startOtlpReceiver();
@@ -36,7 +36,7 @@ async function setUp() {
     },
     { DELIVERY_TOKEN: emulator.token },
   );
-  /** Starts it; it counts, and so traces, what happens from now on. */
+  /** Starts the agent and waits until it counts and traces new events. */
   async function start(): Promise<string> {
     const url = await agent.start();
     await eventually(async () =>
@@ -46,7 +46,7 @@ async function setUp() {
     );
     return url;
   }
-  /** Kills it; gives the traces that it had not marked as taken by the receiver. */
+  /** Kills the agent. Returns the ids of traces without a recorded delivery. */
   async function kill(): Promise<string[]> {
     await agent.end();
     const store = await openSqliteStore({ path: agent.store });
@@ -54,7 +54,7 @@ async function setUp() {
     await store.close();
     return [...waiting.values()].map(text => JSON.parse(text).traceId);
   }
-  /** A message that fails, from now on. */
+  /** Adds the events of a message that fails. */
   function fail(messageId: string) {
     const time = Date.now();
     const header = { Traceparent: [TRACEPARENT], Authorization: [SECRET] };
@@ -74,19 +74,19 @@ async function setUp() {
 }
 
 describe('traces of messages', () => {
-  it('reach a receiver whole, and nothing else of a message does', async () => {
+  it('contain all spans and no secrets or bodies', async () => {
     const { receiver, agent, start, fail } = await setUp();
     const url = await start();
     const time = fail('msg_failed');
     await eventually(() => expect(receiver.spans.length).toBeGreaterThan(0));
-    const of = receiver.spans.map(({ name, kind, start, end, isError }) => [
+    const spans = receiver.spans.map(({ name, kind, start, end, isError }) => [
       name,
       kind,
       start - time,
       end - time,
       isError,
     ]);
-    expect(of).toEqual([
+    expect(spans).toEqual([
       ['deliver api.example.com', 'internal', 0, 150, true],
       ['wait', 'internal', 0, 10, false],
       ['POST', 'client', 10, 60, true],
@@ -106,7 +106,7 @@ describe('traces of messages', () => {
     for (const secret of [BODY, Buffer.from(BODY).toString('base64'), SECRET]) {
       expect(receiver.raw().includes(secret), secret).toBe(false);
     }
-    // The histogram of attempts leads to it, in the one format that has a place for that.
+    // The histogram of attempts links to the trace, in OpenMetrics only.
     const accept = { accept: 'application/openmetrics-text' };
     const text = await (await fetch(`${url}/metrics`, { headers: accept })).text();
     parseExposition(text, 'openmetrics');
@@ -117,10 +117,10 @@ describe('traces of messages', () => {
     expect(await agent.end('SIGTERM')).toBe(0);
   });
 
-  it('are sent once, though the agent is killed again and again: only what it had not marked may come once more', async () => {
+  it('are sent once across repeated kills; only traces without a recorded delivery may be repeated', async () => {
     const { receiver, start, kill, fail } = await setUp();
     const chance = createChance();
-    /** How often a trace may come: once, and once more for each kill that found it unmarked. */
+    /** Maximum deliveries of a trace: one, plus one for each kill that found it without a recorded delivery. */
     const allowed = new Map<string, number>();
     async function killAndCount(): Promise<void> {
       for (const id of await kill()) allowed.set(id, (allowed.get(id) ?? 1) + 1);
@@ -132,18 +132,18 @@ describe('traces of messages', () => {
         fail(`msg_${messages}`);
         messages += 1;
       }
-      // At any point of what becomes of them.
+      // Kills at any point of the delivery.
       await sleep(chance.between(0, 3000));
       await killAndCount();
       await start();
     }
     const ids = () => receiver.spans.map(({ traceId, spanId }) => `${traceId} ${spanId}`);
     await eventually(() => expect(new Set(ids()).size).toBe(messages * 5));
-    // Where the receiver has it and the agent may not know yet.
+    // The receiver may have the last traces before the agent has recorded the delivery.
     await killAndCount();
     await start();
     fail('msg_last');
-    // The newest goes last.
+    // The newest trace is sent last.
     await eventually(() => expect(new Set(ids()).size).toBe((messages + 1) * 5));
 
     const roots = receiver.spans.filter(({ parentSpanId }) => parentSpanId === '');
@@ -152,11 +152,11 @@ describe('traces of messages', () => {
     expect(new Set(roots.map(({ attributes }) => attributes['messaging.message.id'])).size).toBe(messages + 1);
     const tooOften = [...times].filter(([id, { length }]) => length > (allowed.get(id) ?? 1));
     expect(tooOften).toEqual([]);
-    // What comes once more comes whole, and is the same.
+    // A repeated trace is complete and identical.
     expect(receiver.spans.length).toBe(roots.length * 5);
   });
 
-  it('wait for a receiver that is away, and collecting goes on', async () => {
+  it('wait for an unavailable receiver without delaying collection', async () => {
     const { receiver, agent, start, fail } = await setUp();
     receiver.answer(503);
     const url = await start();
@@ -172,7 +172,7 @@ describe('traces of messages', () => {
 });
 
 describe.skipIf(!requireProgram('prometheus'))('exemplars', () => {
-  it('lead from a real Prometheus to a trace that the receiver holds', async () => {
+  it('link from a real Prometheus to a trace in the receiver', async () => {
     const { receiver, start, fail } = await setUp();
     const url = await start();
     const prometheus = await startPrometheus({

@@ -10,10 +10,10 @@ import { type Prometheus, requireProgram, startPrometheus } from '../support/pro
 import { traffic } from '../support/traffic.ts';
 
 const MESSAGES = 800;
-/** Factor by which buckets of schema 3 grow. */
+/** Growth factor of buckets in schema 3. */
 const BUCKET = 2 ** (1 / 8);
 
-/** An agent that reads an emulated log of messages to one host, and a Prometheus that scrapes it by these jobs. */
+/** Starts an agent that reads an emulated event log for one host, and a Prometheus with these scrape jobs. */
 async function startScene(options: Pick<Parameters<typeof startPrometheus>[0], 'program' | 'flags'>, jobs: object[]) {
   const emulator = await emulateEmpty();
   const { url } = await startAgent(
@@ -32,7 +32,7 @@ async function startScene(options: Pick<Parameters<typeof startPrometheus>[0], '
     scrapeConfigs: jobs.map(job => ({ ...job, static_configs: [{ targets: [new URL(url).host] }] })),
   });
   afterThisTest(() => prometheus.stop());
-  // Counting begins with the first read, and what is new is seen beside what was scraped before.
+  // Counting starts with the first read, and increases need an earlier scrape.
   await eventually(async () =>
     expect(await prometheus.query('delivery_collector_success{round="tail"} == 1')).toHaveLength(jobs.length),
   );
@@ -51,7 +51,7 @@ async function numberOf({ query }: Prometheus, promql: string): Promise<number |
   return one?.value;
 }
 
-/** The quantiles that this Prometheus computes are the emulator's own, to within a bucket. */
+/** Expects quantiles computed by Prometheus to match the emulated events within one bucket. */
 async function expectQuantiles(prometheus: Prometheus, all: readonly TrueEvent[], labels: string): Promise<void> {
   const truth = truthOf(all, Number.POSITIVE_INFINITY);
   const families: [string, number[]][] = [
@@ -75,7 +75,7 @@ async function expectQuantiles(prometheus: Prometheus, all: readonly TrueEvent[]
 }
 
 it.skipIf(!requireProgram('prometheus'))(
-  'a real Prometheus that takes native histograms computes quantiles that are the log’s own',
+  'Prometheus with native histograms computes the same quantiles as the event log',
   async () => {
     const flags = ['--enable-feature=native-histograms'];
     const { prometheus, send } = await startScene({ flags }, [{ job_name: 'native' }]);
@@ -88,14 +88,14 @@ it.skipIf(!requireProgram('prometheus'))(
 const newer = findNewerPrometheus();
 
 it.skipIf(newer === undefined)(
-  'a newer one sees the first event of a destination, in counters and in histograms of either kind',
+  'a newer Prometheus counts the first event of a destination, in counters and both kinds of histograms',
   async () => {
     const flags = ['--enable-feature=created-timestamp-zero-ingestion,native-histograms'];
     const { prometheus, send } = await startScene({ flags, program: newer ?? '' }, [
       { job_name: 'messages', scrape_classic_histograms: true },
       { job_name: 'text', scrape_protocols: ['PrometheusText0.0.4'] },
     ]);
-    // All at once, so that the first scrape that knows the destination has its events.
+    // Added at once, so that the first scrape with this destination contains all its events.
     const now = Date.now();
     send('new.example.com', [
       { messageId: 'first', state: 'created', time: now - 900 },

@@ -20,13 +20,13 @@ interface Config {
 const shipped = (): Config => parse(readFileSync('deploy/alertmanager.yml', 'utf8'));
 
 type Labels = Readonly<Record<string, string>>;
-/** Labels that rules set, by alert. */
+/** Labels set by the rules, by alert. */
 const ruleLabels = new Map<string, Labels>(
   alertGroups.flatMap(({ alerts }) =>
     alerts.map(({ name, severity, collector }) => [name, { severity, ...(collector && { collector }) }]),
   ),
 );
-/** Labels of a shipped alert, with those that its rule sets. */
+/** Labels of a shipped alert, including those set by its rule. */
 function shippedAlert(alertname: string, labels: Labels): Labels {
   const set = ruleLabels.get(alertname);
   if (set === undefined) throw new Error(`there is no alert ${alertname}`);
@@ -37,13 +37,13 @@ const ofAccount = (account: string, names: readonly string[], more: Labels = {})
 
 const ACCOUNTS = ['one', 'two', 'three'];
 
-/** What fires in an incident, and whom it must tell, each once, and of which alerts. */
-const incidents: Readonly<Record<string, { readonly fires: readonly Labels[]; readonly told: readonly string[] }>> = {
-  'a refused token': {
+/** Firing alerts of an incident, and the notifications that receivers must get, each once. */
+const incidents: Readonly<Record<string, { readonly fires: readonly Labels[]; readonly sent: readonly string[] }>> = {
+  'a rejected token': {
     fires: [
       ...ofAccount('one', ['DeliveryTokenRejected', 'DeliveryBlind', 'DeliveryDlqGrowing', 'DeliveryRetryRatioHigh']),
     ],
-    told: ['urgent: DeliveryTokenRejected'],
+    sent: ['urgent: DeliveryTokenRejected'],
   },
   'an outage of all accounts': {
     fires: [
@@ -51,16 +51,16 @@ const incidents: Readonly<Record<string, { readonly fires: readonly Labels[]; re
       ...ACCOUNTS.flatMap(account => ofAccount(account, ['DeliveryBlind', 'DeliveryCollectorStale'])),
       ...ofAccount('two', ['DeliveryErrorBudgetFastBurn', 'DeliveryDlqGrowing']),
     ],
-    told: ['urgent: DeliveryServiceUnavailable'],
+    sent: ['urgent: DeliveryServiceUnavailable'],
   },
   'no agent': {
     fires: [
-      // absent() gives no labels of targets.
+      // absent() returns no target labels.
       shippedAlert('DeliveryAgentDown', { cluster: 'eu' }),
       ...ACCOUNTS.flatMap(account => ofAccount(account, ['DeliveryAccountMissing'])),
       ...ofAccount('two', ['DeliveryErrorBudgetFastBurn', 'DeliveryDlqGrowing']),
     ],
-    told: ['urgent: DeliveryAgentDown'],
+    sent: ['urgent: DeliveryAgentDown'],
   },
   'one of several agents': {
     fires: [
@@ -69,51 +69,51 @@ const incidents: Readonly<Record<string, { readonly fires: readonly Labels[]; re
       ),
       ...ACCOUNTS.flatMap(account => ofAccount(account, ['DeliveryAccountMissing'])),
     ],
-    told: [
+    sent: [
       'default: DeliveryAgentCrashLooping',
       'urgent: DeliveryAccountMissing DeliveryAccountMissing DeliveryAccountMissing',
     ],
   },
-  'no agent, and targets with the label cluster': {
+  'no agent, with the label cluster on targets only': {
     fires: [
       shippedAlert('DeliveryAgentDown', {}),
       ...ACCOUNTS.flatMap(account => ofAccount(account, ['DeliveryAccountMissing'])),
     ],
-    told: ['urgent: DeliveryAgentDown'],
+    sent: ['urgent: DeliveryAgentDown'],
   },
-  'no agent of one of two clusters with an Alertmanager in common': {
+  'no agent of one of two clusters that share an Alertmanager': {
     fires: [
       shippedAlert('DeliveryAgentDown', { cluster: 'us' }),
       ...ofAccount('one', ['DeliveryDlqGrowing']),
       ...ofAccount('two', ['DeliveryDlqGrowing'], { cluster: 'us' }),
     ],
-    told: ['default: DeliveryDlqGrowing', 'urgent: DeliveryAgentDown'],
+    sent: ['default: DeliveryDlqGrowing', 'urgent: DeliveryAgentDown'],
   },
-  'a full disk of one agent, and an account of another that is not read': {
+  'a full disk of one agent, and an unreadable account of another': {
     fires: [
       shippedAlert('DeliveryStoreFailing', { cluster: 'eu', namespace: 'shop', instance: 'one:10922' }),
       ...ofAccount('two', ['DeliveryBlind'], { collector: 'dlq' }),
     ],
-    told: ['urgent: DeliveryBlind', 'urgent: DeliveryStoreFailing'],
+    sent: ['urgent: DeliveryBlind', 'urgent: DeliveryStoreFailing'],
   },
-  'a dead-letter queue that is not read, and an event log that is': {
+  'an unreadable dead-letter queue with a readable event log': {
     fires: [
       ...ofAccount('one', ['DeliveryBlind'], { collector: 'dlq' }),
       ...ofAccount('one', ['DeliveryDlqGrowing', 'DeliveryRetryRatioHigh', 'DeliveryRequestBudgetLow']),
     ],
-    told: ['default: DeliveryRequestBudgetLow DeliveryRetryRatioHigh', 'urgent: DeliveryBlind'],
+    sent: ['default: DeliveryRequestBudgetLow DeliveryRetryRatioHigh', 'urgent: DeliveryBlind'],
   },
-  'a first dead letter, which is worth knowing': {
+  'a first dead letter, which is only informational': {
     fires: ofAccount('one', ['DeliveryDlqFirstEntry', 'DeliveryDlqNewKind']),
-    told: [],
+    sent: [],
   },
-  'two accounts that are not read': {
+  'two unreadable accounts': {
     fires: [
       ...ofAccount('one', ['DeliveryBlind'], { collector: 'dlq' }),
       ...ofAccount('two', ['DeliveryBlind'], { collector: 'dlq' }),
       ...ofAccount('one', ['DeliveryListsMissing'], { collector: 'dlq' }),
     ],
-    told: ['urgent: DeliveryBlind DeliveryBlind'],
+    sent: ['urgent: DeliveryBlind DeliveryBlind'],
   },
   'many failures': {
     fires: ofAccount('one', [
@@ -121,9 +121,9 @@ const incidents: Readonly<Record<string, { readonly fires: readonly Labels[]; re
       'DeliveryErrorBudgetSlowBurn',
       'DeliveryDlqArrivalRatioHigh',
     ]),
-    told: ['urgent: DeliveryErrorBudgetFastBurn'],
+    sent: ['urgent: DeliveryErrorBudgetFastBurn'],
   },
-  'dead letters that four filters match': {
+  'dead letters matched by four filters': {
     fires: [
       ...ofAccount('one', ['DeliveryDlqGrowing', 'DeliveryDlqFirstEntry']),
       ...['payments', 'mails', 'status-500', 'nightly'].map(filter => ({
@@ -131,42 +131,42 @@ const incidents: Readonly<Record<string, { readonly fires: readonly Labels[]; re
         ...{ cluster: 'eu', namespace: 'shop', account: 'one', filter },
       })),
     ],
-    told: ['default: DeliveryDlqGrowing FilterGrowing FilterGrowing FilterGrowing FilterGrowing'],
+    sent: ['default: DeliveryDlqGrowing FilterGrowing FilterGrowing FilterGrowing FilterGrowing'],
   },
-  'two accounts, each with its own': {
+  'two accounts with different incidents': {
     fires: [...ofAccount('one', ['DeliveryTokenRejected']), ...ofAccount('two', ['DeliveryBlind'])],
-    told: ['urgent: DeliveryBlind DeliveryTokenRejected'],
+    sent: ['urgent: DeliveryBlind DeliveryTokenRejected'],
   },
-  'all tokens refused at once': {
+  'all tokens rejected at once': {
     fires: ACCOUNTS.flatMap(account => ofAccount(account, ['DeliveryTokenRejected', 'DeliveryBlind'])),
-    told: ['urgent: DeliveryTokenRejected DeliveryTokenRejected DeliveryTokenRejected'],
+    sent: ['urgent: DeliveryTokenRejected DeliveryTokenRejected DeliveryTokenRejected'],
   },
   'an event log that lags': {
     fires: ofAccount('one', ['DeliveryEventLogStale', 'DeliveryScheduleMissed', 'DeliveryScheduleLate']),
-    told: ['default: DeliveryEventLogStale'],
+    sent: ['default: DeliveryEventLogStale'],
   },
-  'an account of the same name elsewhere': {
+  'an account with the same name in another namespace': {
     fires: [
       ...ofAccount('one', ['DeliveryTokenRejected']),
       ...ofAccount('one', ['DeliveryDlqGrowing'], { namespace: 'stage' }),
     ],
-    told: ['default: DeliveryDlqGrowing', 'urgent: DeliveryTokenRejected'],
+    sent: ['default: DeliveryDlqGrowing', 'urgent: DeliveryTokenRejected'],
   },
 };
 
-const hasten = ({ routes = [], ...route }: Route): Route => ({
+const shortenTimes = ({ routes = [], ...route }: Route): Route => ({
   ...route,
   group_wait: '1s',
   group_interval: '1s',
-  routes: routes.map(hasten),
+  routes: routes.map(shortenTimes),
 });
 
-/** The shipped configuration, whose receivers are at a webhook, by their names. It does not wait for minutes. */
+/** Returns the shipped configuration with webhook receivers at URLs with their names, and with short group times. */
 function inFastMotion(url: string): object {
   const { route, receivers, ...config } = shipped();
   return {
     ...config,
-    route: hasten(route),
+    route: shortenTimes(route),
     receivers: receivers.map(({ name, webhook_configs: webhooks }) => ({
       name,
       ...(webhooks && { webhook_configs: [{ url: `${url}/${name}` }] }),
@@ -174,9 +174,9 @@ function inFastMotion(url: string): object {
   };
 }
 
-/** What receivers are told, as `receiver: names of alerts`, by job. */
+/** Starts webhook receivers that record notifications as `receiver: names of alerts`, by job. */
 async function startReceivers() {
-  const told: { readonly job: string; readonly text: string }[] = [];
+  const sent: { readonly job: string; readonly text: string }[] = [];
   const service = await serve((request, response) => {
     let body = '';
     request.setEncoding('utf8').on('data', chunk => {
@@ -185,18 +185,18 @@ async function startReceivers() {
     request.on('end', () => {
       const { alerts }: { alerts: { labels: Labels }[] } = JSON.parse(body);
       const names = alerts.map(({ labels }) => labels.alertname).sort();
-      told.push({ job: alerts[0]?.labels.job ?? '', text: `${request.url?.slice(1)}: ${names.join(' ')}` });
+      sent.push({ job: alerts[0]?.labels.job ?? '', text: `${request.url?.slice(1)}: ${names.join(' ')}` });
       response.end();
     });
   });
   return {
     url: service.url,
-    of: (incident: string) => told.flatMap(({ job, text }) => (job === incident ? [text] : [])).sort(),
+    of: (incident: string) => sent.flatMap(({ job, text }) => (job === incident ? [text] : [])).sort(),
   };
 }
 
 describe('deploy/alertmanager.yml', () => {
-  it('names only alerts that there are', () => {
+  it('names only existing alerts', () => {
     const named = shipped()
       .inhibit_rules.flatMap(({ source_matchers: source, target_matchers: target }) => [...source, ...target])
       .flatMap(matcher => matcher.match(/Delivery\w+/g) ?? []);
@@ -204,7 +204,7 @@ describe('deploy/alertmanager.yml', () => {
     expect(named.filter(name => !ruleLabels.has(name))).toEqual([]);
   });
 
-  it.skipIf(!requireProgram(ALERTMANAGER))('tells of one incident once', async () => {
+  it.skipIf(!requireProgram(ALERTMANAGER))('sends one notification per incident', async () => {
     const receivers = await startReceivers();
     const { url } = await startAlertmanager(receivers.url, inFastMotion(receivers.url));
     const post = async (alerts: readonly Labels[]) => {
@@ -215,16 +215,16 @@ describe('deploy/alertmanager.yml', () => {
       });
       expect(answer.status).toBe(200);
     };
-    // Each incident is a job of its own: labels of different jobs are never equal.
+    // Each incident has a different job label, so labels of two incidents are never equal.
     await post(Object.entries(incidents).flatMap(([job, { fires }]) => fires.map(labels => ({ ...labels, job }))));
-    // Groups notify when they have waited: those of this one do so after all of the others, twice.
+    // Groups notify after their group wait. When a later group has notified twice, all others have finished.
     await eventually(() => expect(receivers.of('a refused token')).not.toEqual([]));
     for (const job of ['once more', 'and again']) {
       await post([{ alertname: 'Last', severity: 'critical', job }]);
       await eventually(() => expect(receivers.of(job)).toEqual(['urgent: Last']));
     }
     expect(Object.fromEntries(Object.keys(incidents).map(name => [name, receivers.of(name)]))).toEqual(
-      Object.fromEntries(Object.entries(incidents).map(([name, { told }]) => [name, told])),
+      Object.fromEntries(Object.entries(incidents).map(([name, { sent }]) => [name, sent])),
     );
   });
 });

@@ -4,7 +4,10 @@ import { delimiter, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { mainFile } from '../support/bundle.ts';
 
-/** Node.js below 24 in PATH or in Debian's place, with its version. A machine without one is no error: CI has only Node.js 24. */
+/**
+ * Finds a Node.js below 24 in PATH or /usr/bin, with its version. A machine without one is not an error: CI has only
+ * Node.js 24.
+ */
 function findOldNode(): { readonly file: string; readonly version: string } | undefined {
   for (const folder of [...(process.env.PATH ?? '').split(delimiter), '/usr/bin']) {
     const file = join(folder, 'node');

@@ -6,9 +6,9 @@ import { emulateEmpty } from '../support/emulate.ts';
 import { atThisLoad, eventually } from '../support/eventually.ts';
 import { serve } from '../support/http-service.ts';
 
-/** A receiver of webhooks: what it was told, the same news once. */
+/** Starts a webhook receiver that records each notification once. */
 async function startHook() {
-  const told = new Map<unknown, string>();
+  const notifications = new Map<unknown, string>();
   const service = await serve((request, response) => {
     let text = '';
     request.setEncoding('utf8').on('data', chunk => {
@@ -17,14 +17,14 @@ async function startHook() {
     request.on('end', () => {
       const { status, labels } = JSON.parse(text).alerts[0];
       const { alertname, account, round = '' } = labels;
-      told.set(request.headers['idempotency-key'], `${status} ${alertname} ${account} ${round}`.trim());
+      notifications.set(request.headers['idempotency-key'], `${status} ${alertname} ${account} ${round}`.trim());
       response.end();
     });
   });
-  return { url: `${service.url}/hook`, told: () => [...told.values()].sort() };
+  return { url: `${service.url}/hook`, notifications: () => [...notifications.values()].sort() };
 }
 
-/** An agent that can be ended and begun again, with what it has stored. */
+/** Creates an agent that can be restarted with the same store. */
 function createWatching(accounts: Readonly<Record<string, Emulator>>, sections: object, token?: string) {
   const tokens = Object.entries(accounts).map(([name, emulator]) => [`TOKEN_${name}`, token ?? emulator.token]);
   const agent = createAgent(
@@ -46,8 +46,8 @@ function createWatching(accounts: Readonly<Record<string, Emulator>>, sections: 
       before += agent.process.stderr();
     },
     says: (pattern: RegExp) => agent.process.says(pattern),
-    /** All its processes. */
-    said: () => before + agent.process.stderr(),
+    /** Log of all processes so far. */
+    log: () => before + agent.process.stderr(),
     async firing(): Promise<string[]> {
       const alerts: { state: string; labels: Record<string, string> }[] = JSON.parse(await agent.get('/api/v1/alerts'));
       return alerts
@@ -58,7 +58,7 @@ function createWatching(accounts: Readonly<Record<string, Emulator>>, sections: 
   };
 }
 
-/** The value of a series of /metrics, whose labels stand in this order. */
+/** Value of a series in /metrics, with labels in the given order. */
 function valueIn(text: string, series: string): number | undefined {
   const line = text.split('\n').find(each => each.startsWith(`${series} `));
   return line === undefined ? undefined : Number(line.slice(series.length));
@@ -67,8 +67,8 @@ function valueIn(text: string, series: string): number | undefined {
 const failed = (text: string, account: string, outcome: string) =>
   valueIn(text, `delivery_watch_api_requests_total{account="${account}",endpoint="dlq",outcome="${outcome}"}`) ?? 0;
 
-describe('an outage with restarts in the middle', () => {
-  it('resolves nothing and tells nothing twice until there is data again', async () => {
+describe('an outage with restarts', () => {
+  it('resolves no alert and repeats no notification until data returns', async () => {
     const [down, refusing, hook] = [await emulateEmpty(), await emulateEmpty(), await startHook()];
     const dlq = { labels: { account: 'down' } };
     const rules = [
@@ -85,7 +85,7 @@ describe('an outage with restarts in the middle', () => {
     const agent = createWatching(
       { down, refusing },
       {
-        // A busy machine must not make stale what is well.
+        // A busy machine must not make data of a healthy collector stale.
         collect: { dlq: { every: '1s', rescanEvery: '2s' } },
         staleness: { markAfter: Math.ceil(atThisLoad(3)), withdrawAfter: Math.ceil(atThisLoad(20)) },
         alerts: {
@@ -121,36 +121,36 @@ describe('an outage with restarts in the middle', () => {
     const begun = firing.map(name => `firing ${name}`);
     await eventually(async () => {
       expect(await agent.firing()).toEqual(firing);
-      expect(hook.told()).toEqual(expect.arrayContaining(begun));
+      expect(hook.notifications()).toEqual(expect.arrayContaining(begun));
     });
-    const told = hook.told();
-    const ends = () => agent.said().split('an alert is resolved').length;
+    const notifications = hook.notifications();
+    const ends = () => agent.log().split('an alert is resolved').length;
     const endsBefore = ends();
     for (const signal of ['SIGKILL', 'SIGTERM', 'SIGKILL', 'SIGTERM'] as const) {
       await agent.end(signal);
       await agent.start();
-      // All the while it is evaluated: before anything was asked, and after it failed again and again.
+      // Alerts are evaluated throughout: before the first request and after repeated failures.
       await eventually(async () => {
         expect(await agent.firing()).toEqual(firing);
         const text = await agent.get('/metrics');
         expect(valueIn(text, 'delivery_token_rejected{account="refusing"}')).toBe(1);
         expect(failed(text, 'down', 'server')).toBeGreaterThan(5);
       });
-      expect(hook.told()).toEqual(told);
+      expect(hook.notifications()).toEqual(notifications);
     }
     expect(ends()).toBe(endsBefore);
     down.faults.clear();
     refusing.faults.clear();
-    // A token that was refused is tried again by a new process.
+    // A new process retries a token that was rejected before.
     await agent.end('SIGKILL');
     await agent.start();
     await eventually(async () => expect(await agent.firing()).toEqual(['Any down', 'Old down']));
     down.state.removeDlqEntry(entry);
     const ended = firing.map(name => `resolved ${name}`);
-    await eventually(() => expect(hook.told()).toEqual(expect.arrayContaining(ended)));
+    await eventually(() => expect(hook.notifications()).toEqual(expect.arrayContaining(ended)));
   });
 
-  it('is told although no process lives for long enough to see that the data is stale', async () => {
+  it('is reported although no process runs long enough to detect stale data', async () => {
     const [emulator, hook] = [await emulateEmpty(), await startHook()];
     emulator.faults.add({ endpoint: 'GET /v2/dlq', kind: 'status', status: 500 });
     const agent = createWatching(
@@ -174,13 +174,13 @@ describe('an outage with restarts in the middle', () => {
       await agent.says(/collecting failed/);
       await eventually(async () => expect(await agent.firing()).toEqual(['Blind a new']), 500).catch(() => undefined);
       await agent.end('SIGKILL');
-      expect(hook.told()).toEqual(['firing Blind a new']);
+      expect(hook.notifications()).toEqual(['firing Blind a new']);
     });
   });
 });
 
 describe('a token that was never valid', () => {
-  it('makes nothing green: not what asked nothing, and not what is still to be asked', async () => {
+  it('reports no round as successful, whether it sent no request or is still waiting', async () => {
     const emulator = await emulateEmpty();
     const agent = createWatching({ a: emulator }, { collect: { dlq: { every: '200ms' } } }, 'wrong');
     await agent.start();
@@ -204,14 +204,14 @@ describe('a token that was never valid', () => {
     });
     const host = new URL(emulator.url).host;
     const lines = agent
-      .said()
+      .log()
       .split('\n')
       .filter(line => /collecting failed|rejects the token/.test(line));
     expect(lines.length).toBeGreaterThan(0);
     for (const line of lines) expect(JSON.parse(line)).toMatchObject({ account: 'a', host });
   });
 
-  it('does not keep a healthy account from being up, whose sweep has nothing to sweep yet', async () => {
+  it('does not affect a healthy account before its first sweep', async () => {
     const agent = createWatching({ a: await emulateEmpty() }, {});
     await agent.start();
     await eventually(async () => {

@@ -9,7 +9,7 @@ import { mainFile } from '../support/bundle.ts';
 
 const npm = (args: string[], cwd: string) => execFileSync('npm', args, { cwd, encoding: 'utf8', stdio: 'pipe' });
 
-/** Installs a package, which has no dependencies, without the registry. */
+/** Installs a package without dependencies and without the registry. */
 function install(tarball: string, folder: string): void {
   writeFileSync(join(folder, 'package.json'), '{"private": true}');
   npm(['install', '--ignore-scripts', '--offline', '--no-audit', '--no-fund', tarball], folder);
@@ -32,7 +32,7 @@ describe('the package', () => {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { PATH: process.env.PATH, DELIVERY_TOKEN: 'x' },
     });
-  /** Runs a command to its end. */
+  /** Runs a command until it ends. */
   const run = (...args: string[]) =>
     execFileSync(installed('.bin', 'delivery-watch'), args, {
       cwd: folder,
@@ -40,7 +40,7 @@ describe('the package', () => {
       env: { PATH: process.env.PATH, DELIVERY_TOKEN: 'x' },
     });
 
-  it('holds what runs, its documents, licences and bill of materials, and has no dependencies', () => {
+  it('contains the program, its documents, licences and bill of materials, and has no dependencies', () => {
     expect(readdirSync(installed('delivery-watch')).sort()).toEqual(
       [
         ...['CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE', 'README.md', 'SECURITY.md', 'THIRD-PARTY-LICENSES', 'bench'],
@@ -65,14 +65,14 @@ describe('the package', () => {
     expect(readdirSync(installed()).filter(each => !each.startsWith('.'))).toEqual(['delivery-watch']);
   });
 
-  it('holds every page and file that its pages link to', () => {
+  it('contains every page and file that its pages link to', () => {
     const root = installed('delivery-watch');
     const missing = globSync('{README.md,SECURITY.md,CHANGELOG.md,docs/*.md,docs/runbooks/*.md}', {
       cwd: root,
     }).flatMap(page =>
       [...readFileSync(join(root, page), 'utf8').matchAll(/\]\((?!\w+:|#)([^)#\s]+)/g)]
         .map(([, link = '']) => join(dirname(page), link))
-        // Pictures of the other dashboards are four times as large as everything else.
+        // Images of other dashboards are omitted: they are four times as large as everything else.
         .filter(link => !link.startsWith('docs/images/') && !existsSync(join(root, link)))
         .map(link => `${page} links to ${link}`),
     );
@@ -82,7 +82,7 @@ describe('the package', () => {
     for (const [, picture = ''] of pictures) expect(existsSync(join(root, picture)), picture).toBe(true);
   });
 
-  it('asks for a password, which a thread of its own compares', async () => {
+  it('requires a password, which a worker thread verifies', async () => {
     const account = { name: 'a', baseUrl: 'http://127.0.0.1:1', token: { env: 'DELIVERY_TOKEN' } };
     const server = { listen: '127.0.0.1:0', webConfigFile: join(folder, 'web.yaml') };
     writeFileSync(server.webConfigFile, JSON.stringify({ basic_auth_users: { alice: hashSync('secret', 4) } }));
@@ -104,7 +104,7 @@ describe('the package', () => {
     expect(await once(agent, 'exit')).toEqual([0, null]);
   });
 
-  it('runs the demo elsewhere', async () => {
+  it('runs the demo from another folder', async () => {
     const demo = start('demo', '--listen', '127.0.0.1:0');
     let out = '';
     for await (const chunk of demo.stdout) {
@@ -123,7 +123,7 @@ describe('the package', () => {
     expect(await once(demo, 'exit')).toEqual([0, null]);
   });
 
-  it('checks a configuration, serves it, and prints its rules', async () => {
+  it('checks a configuration, serves it and prints its rules', async () => {
     const account = { name: 'a', baseUrl: 'http://127.0.0.1:1', token: { env: 'DELIVERY_TOKEN' } };
     writeFileSync(
       join(folder, 'config.yaml'),
@@ -146,7 +146,7 @@ describe('the package', () => {
   });
 });
 
-it('the image is built from files that exist, runs as another user, and starts what the package starts', () => {
+it('the image is built from existing files, runs as another user and starts the same program as the package', () => {
   const dockerfile = readFileSync('Dockerfile', 'utf8');
   for (const pattern of readFileSync('.dockerignore', 'utf8').match(/(?<=^!).+$/gm) ?? []) {
     expect(globSync(pattern), pattern).not.toEqual([]);

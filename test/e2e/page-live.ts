@@ -10,29 +10,29 @@ import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { createTestLog } from '../support/silent.ts';
 
-/** Three accounts, of which the last one can get into trouble. */
-function scene(isTroubled: boolean, q: string): Overview {
+/** Three accounts; the last one may have a problem. */
+function scene(hasProblem: boolean, q: string): Overview {
   const [worst = null] = TROUBLED.problems;
-  const last = isTroubled ? row('c', { state: 'critical', worst, deadLetters: 77 }) : row('c');
-  const rows = isTroubled ? [last, row('a'), row('b')] : [row('a'), row('b'), last];
+  const last = hasProblem ? row('c', { state: 'critical', worst, deadLetters: 77 }) : row('c');
+  const rows = hasProblem ? [last, row('a'), row('b')] : [row('a'), row('b'), last];
   const matching = rows.filter(({ account }) => account.includes(q));
   return { ...overview(rows), rows: matching, matching: matching.length };
 }
 
-/** A port whose numbers change when told to; its timers run ten times as fast. */
+/** Starts a server with changeable numbers; its timers run ten times as fast. */
 async function serve() {
-  const state = { troubled: false, changed: false, looks: 0, asked: [] as OverviewQuery[] };
+  const state = { hasProblem: false, changed: false, polls: 0, queries: [] as OverviewQuery[] };
   const server = await startHttpServer(
     { host: '127.0.0.1', port: 0 },
     {
       ...emptyServed,
       clock: { ...systemClock, sleep: (ms, signal) => systemClock.sleep(ms / 10, signal) },
       overview: async query => {
-        state.asked.push(query);
-        return scene(state.troubled, query.q);
+        state.queries.push(query);
+        return scene(state.hasProblem, query.q);
       },
       watch: () => () => {
-        state.looks += 1;
+        state.polls += 1;
         const { changed } = state;
         state.changed = false;
         return changed;
@@ -44,9 +44,9 @@ async function serve() {
   return { server, state };
 }
 
-/** What a page does by itself, of views that the test makes. */
+/** Defines tests of live updates with numbers controlled by the test. */
 export function livePages(browser: () => Browser): void {
-  it('follow what changes, and leave alone what one does with them', async () => {
+  it('pages update live and keep focus, elements and input', async () => {
     const { server, state } = await serve();
     const { page, complaints } = await visit(browser(), server.url);
     await page.locator('#live[data-live-state="live"]').waitFor();
@@ -54,7 +54,7 @@ export function livePages(browser: () => Browser): void {
     const search = page.getByRole('searchbox');
     await page.getByRole('link', { name: 'b', exact: true }).focus();
     await page.evaluate("document.querySelector('tr[data-key=a]').isTheSame = true");
-    state.troubled = true;
+    state.hasProblem = true;
     state.changed = true;
     await page.getByText('1 problem in 1 account, 1 critical').waitFor();
     expect(await page.title()).toBe('1 problem in 1 account, 1 critical · delivery-watch');
@@ -64,11 +64,11 @@ export function livePages(browser: () => Browser): void {
     expect(await page.evaluate("document.querySelector('tr[data-key=a]').isTheSame")).toBe(true);
     expect(await page.evaluate('document.activeElement.textContent')).toBe('b');
 
-    // What is typed is looked for by itself, and kept when the numbers change.
+    // The search runs while typing, and its text is kept when numbers change.
     await search.pressSequentially('c');
     await page.locator('tr[data-key=a]').waitFor({ state: 'detached' });
     expect(new URL(page.url()).search).toBe('?q=c');
-    state.troubled = false;
+    state.hasProblem = false;
     state.changed = true;
     await page.getByText('All right').waitFor();
     expect([await search.inputValue(), await page.locator('tbody tr').count()]).toEqual(['c', 1]);
@@ -76,7 +76,7 @@ export function livePages(browser: () => Browser): void {
     expect(complaints).toEqual([]);
   });
 
-  it('ask for nothing while hidden, and say when they hear nothing', async () => {
+  it('pages send no request while hidden, and report a lost connection', async () => {
     const { server, state } = await serve();
     const { page } = await visit(browser(), server.url);
     await page.locator('#live[data-live-state="live"]').waitFor();
@@ -84,25 +84,25 @@ export function livePages(browser: () => Browser): void {
       page.evaluate(`Object.defineProperty(document, 'hidden', { configurable: true, value: ${isHidden} });
         document.dispatchEvent(new Event('visibilitychange'));`);
     await hide(true);
-    // The stream has ended when nobody looks any more.
+    // The stream ends when no client is visible any more.
     await eventually(async () => {
-      const { looks } = state;
+      const { polls } = state;
       await systemClock.sleep(450);
-      expect(state.looks).toBe(looks);
+      expect(state.polls).toBe(polls);
     });
-    const before = state.asked.length;
-    state.troubled = true;
+    const before = state.queries.length;
+    state.hasProblem = true;
     await hide(false);
     await page.getByText('1 problem in 1 account, 1 critical').waitFor();
-    expect(state.asked.length).toBeGreaterThan(before);
+    expect(state.queries.length).toBeGreaterThan(before);
     await server.close();
     await page.getByText(/connection lost, numbers of \d\d:\d\d:\d\d UTC/).waitFor();
   });
 
-  it('do not break, whatever accounts are called', async () => {
+  it('pages keep their layout with hostile account names', async () => {
     const server = await startHttpServer(
       { host: '127.0.0.1', port: 0 },
-      // Two days later: times have their date.
+      // Two days later, so that times include a date.
       { ...emptyServed, clock: { ...systemClock, now: () => NOW + 172_800_000 }, overview: async () => TROUBLED },
       createTestLog(),
     );

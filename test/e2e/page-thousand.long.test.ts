@@ -15,10 +15,13 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
 const nameOf = (index: number) => `tenant-${String(index).padStart(3, '0')}`;
-/** As many dead letters of each as no neighbour has, in no order. */
+/** Number of dead letters of an account: different from its neighbours, in no particular order. */
 const lettersOf = (index: number) => (index * 7) % 13;
 
-/** An agent that has read the dead letters of a thousand accounts, of which some refuse their tokens; its time stands still. */
+/**
+ * Starts an agent that has read the dead letters of a thousand accounts, some with rejected tokens, on a frozen
+ * clock.
+ */
 async function setScene() {
   const clock = createManualClock(Date.UTC(2026, 0, 1, 12));
   const emulator = await emulateEmpty({ clock, accounts: ACCOUNTS });
@@ -49,7 +52,10 @@ async function setScene() {
   return { clock, accounts, url: agent.url };
 }
 
-/** Says what the page has done so far: processor time of its main thread, and its longest turn. Told, and not judged: machines differ. */
+/**
+ * Returns a function that reports the CPU time and longest task of the page's main thread. Not asserted, because
+ * machines differ.
+ */
 async function watchEffort(page: Page) {
   const session = await page.context().newCDPSession(page);
   await session.send('Performance.enable');
@@ -82,16 +88,16 @@ describe.skipIf(!hasChromium)('a thousand accounts in a browser', () => {
   });
   afterAll(() => browser.close());
 
-  it('are listed, searched, sorted and filtered, and keep their place while numbers change', async () => {
+  it('are listed, searched, sorted and filtered, and keep their position while numbers change', async () => {
     const { clock, accounts, url } = await setScene();
     const { page, complaints } = await visit(browser, `${url}/`);
     const effort = await watchEffort(page);
-    const tell = async (what: string) => process.stdout.write(await effort(what));
+    const report = async (what: string) => process.stdout.write(await effort(what));
     await page.reload();
     await page.getByText('1 to 100 of 1,000 accounts').waitFor();
-    await tell('open');
+    await report('open');
 
-    // The worst come first.
+    // The worst accounts come first.
     expect((await names(page)).slice(0, REFUSED)).toEqual(Array.from({ length: REFUSED }, (_, index) => nameOf(index)));
     const listed = await names(page);
     for (let number = 2; number <= 10; number += 1) {
@@ -101,17 +107,17 @@ describe.skipIf(!hasChromium)('a thousand accounts in a browser', () => {
     }
     expect(listed.toSorted()).toEqual(Array.from({ length: ACCOUNTS }, (_, index) => nameOf(index)));
 
-    // While one types, without a button.
+    // The search runs while typing, without a button.
     await page.locator('#live[data-live-state="live"]').waitFor();
     await page.getByRole('searchbox').pressSequentially('nant-07');
     await rowsAre(page, nameOf(70), 10);
     expect(await names(page)).toEqual(Array.from({ length: 10 }, (_, index) => nameOf(70 + index)));
-    await tell('search');
+    await report('search');
     await page.getByRole('searchbox').fill('');
     await rowsAre(page, nameOf(0), 100);
     await page.locator('select[name=state]').selectOption('critical');
     await rowsAre(page, nameOf(0), REFUSED);
-    await tell('filter');
+    await report('filter');
     await page.locator('select[name=state]').selectOption('any');
     await page.getByLabel('Sort by').selectOption('deadLetters');
     const most = Math.max(...accounts.map((_, index) => lettersOf(index)));
@@ -120,10 +126,10 @@ describe.skipIf(!hasChromium)('a thousand accounts in a browser', () => {
     const sorted = await letters(page);
     expect(sorted).toEqual(sorted.toSorted((one, other) => other - one));
     expect(sorted[0]).toBe(most);
-    await tell('sort');
+    await report('sort');
     expect(complaints).toEqual([]);
 
-    // Far down on a page of its own.
+    // A row far down on a later page.
     const { page: fifth, complaints: others } = await visit(browser, `${url}/?sort=account&page=5`);
     await fifth.locator('#live[data-live-state="live"]').waitFor();
     const row = fifth.locator(`tr[data-key="${nameOf(450)}"]`);

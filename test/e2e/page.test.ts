@@ -22,7 +22,7 @@ const MINUTE = 60_000;
 const TOKEN = 'page-token-canary';
 const HOSTILE = `<script>document.title='pwned'</script>"'><img src=x onerror=alert(1)>\u202e\u0000${'w'.repeat(200)}`;
 
-/** An agent with a port, whose time stands still until it is moved on: what a page shows can be compared. */
+/** Starts an agent on a manual clock, so that the contents of a page can be compared. */
 async function setScene(account: object = {}, config: object = {}, names: readonly string[] = ['acme']) {
   const clock = createManualClock(Date.UTC(2026, 0, 1, 12));
   const emulator = await emulateEmpty({ clock, token: TOKEN, dialect: { flowControlFields: 'all' } });
@@ -58,7 +58,7 @@ type Scene = Awaited<ReturnType<typeof setScene>>;
 
 const getJson = async (url: string, headers = {}): Promise<unknown> => (await fetch(url, { headers })).json();
 
-/** Lets time go by until the account was read whole. */
+/** Advances the clock until the account was read completely. */
 async function untilRead({ clock }: Scene, url: string, step = 1000): Promise<void> {
   await eventually(async () => {
     await clock.advance(step);
@@ -83,7 +83,7 @@ const RICH = {
   },
 };
 
-/** Commands are taken from known users, and a callback is stuck soon. */
+/** Configuration with a user who may send commands, and with callbacks that are soon stuck. */
 const approving = (webConfigFile: string, folder: string) => ({
   server: { listen: '127.0.0.1:0', lifecycle: true, webConfigFile },
   collect: { dlq: { rescanEvery: '10s' } },
@@ -104,8 +104,7 @@ const approving = (webConfigFile: string, folder: string) => ({
   },
 });
 
-/** Where each page's numbers come from. */
-/** The size of the queue on the page of an account. */
+/** Size of the queue on the page of an account. */
 const DEAD_LETTERS = '#dead-letters .tile:first-child .big data';
 
 const PAGES = {
@@ -115,7 +114,7 @@ const PAGES = {
   '/agent': '/api/v1/agent',
 };
 
-/** What must not be on any page. */
+/** Checks that a page has no errors, foreign requests, overflow, accessibility problems or secrets. */
 async function expectSound(visited: Visited): Promise<void> {
   expect(visited.complaints).toEqual([]);
   expect(visited.foreign).toEqual([]);
@@ -133,7 +132,7 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
   afterAll(() => browser.close());
   const open = (url: string, options?: VisitOptions) => visit(browser, url, options);
 
-  it('say what API and exposition say, and hold nothing hostile, foreign or out of reach', async () => {
+  it('show the same values as API and exposition, without hostile, foreign or inaccessible content', async () => {
     const scene = await setScene(RICH.account, RICH.config);
     scene.fill();
     const { url } = await scene.start();
@@ -145,7 +144,7 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
       expect(shown.length, path).toBeGreaterThan(3);
       const known = new Set(['', ...factsOf(answer).values()]);
       const foreign = shown.filter(value => !known.has(value));
-      // The memory of the agent changes between the two requests.
+      // The agent's memory use changes between the two requests.
       expect(foreign.slice(path === '/agent' ? 1 : 0), path).toEqual([]);
       await expectSound(wide);
       await wide.close();
@@ -184,7 +183,7 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
     expect(await page.locator(DEAD_LETTERS).first().getAttribute('value')).toBe('5');
   });
 
-  it('show each kind of trouble as what it is', async () => {
+  it('show each kind of problem', async () => {
     const scene = await setScene(RICH.account);
     scene.fill();
     const { url } = await scene.start();
@@ -193,7 +192,7 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
       const text = await visited.page.locator('main').innerText();
       for (const word of words) expect(text).toContain(word);
       await expectSound(visited);
-      // Or it would draw every minute that goes by from here on.
+      // An open page would be redrawn in every minute that the clock advances.
       await visited.close();
     }
     const pass = async (turns: number) => {
@@ -219,7 +218,7 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
     await expectFirstScreen('All right');
   });
 
-  it('show a breaker that is open, and why', async () => {
+  it('show an open breaker and its reason', async () => {
     const path = join(newFolder(), 'db');
     const scene = await setScene(RICH.account, { ...RICH.config, store: { kind: 'sqlite', path } });
     const opened = { at: scene.clock.now(), step: 'breaker_opened', breaker: 'errors', reason: '3 errors in 15m' };
@@ -238,7 +237,7 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
     }
   });
 
-  it('draw what was recorded', async () => {
+  it('draw recorded data as charts', async () => {
     const scene = await setScene(RICH.account, RICH.config);
     scene.fill();
     const { url } = await scene.start();
@@ -248,7 +247,7 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
     const { page } = visited;
     await page.locator('figure[data-chart] canvas').first().waitFor();
     await expectSound(visited);
-    // What changes shows without being loaded again.
+    // Changes appear without reloading the page.
     await page.evaluate('window.isTheSame = true');
     await page.evaluate("document.querySelector('figure[data-chart] canvas').isTheSame = true");
     scene.emulator.state.addDlqEntry({ enteredAt: scene.clock.now() });
@@ -257,12 +256,12 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
       expect(await page.locator(DEAD_LETTERS).first().getAttribute('value')).toBe('6');
     });
     expect(await page.evaluate('window.isTheSame')).toBe(true);
-    // Nor is a chart drawn anew.
+    // The chart is not redrawn from scratch either.
     expect(await page.evaluate("document.querySelector('figure[data-chart] canvas')?.isTheSame")).toBe(true);
     expect(visited.complaints).toEqual([]);
   });
 
-  it('ask before a command, send it as the user, and show it in the journal', async () => {
+  it('confirm a command, send it as the user and show it in the journal', async () => {
     const folder = newFolder();
     const webConfigFile = join(folder, 'web.yaml');
     writeFileSync(webConfigFile, JSON.stringify({ basic_auth_users: { ann: hashSync('pw', 4) } }));
@@ -277,7 +276,7 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
     const { page } = visited;
     const dialog = page.getByRole('dialog');
     const answer = page.locator('#command-answer');
-    /** Time must go by until the agent has taken a command. */
+    /** Advances the clock until the agent has executed a command. */
     const until = (look: () => Promise<void>) =>
       eventually(async () => {
         await scene.clock.advance(1000);
@@ -289,7 +288,7 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
     expect(await dialog.textContent()).toContain('The journal will name ann.');
     expect(await visited.accessibilityFaults()).toEqual([]);
     await dialog.getByRole('button', { name: 'Pause' }).click();
-    // Not without a reason.
+    // A reason is required.
     expect(await dialog.isVisible()).toBe(true);
     await dialog.getByRole('textbox').fill('<b>deploy</b>');
     await dialog.getByRole('button', { name: 'Pause' }).click();

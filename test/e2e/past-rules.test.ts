@@ -10,17 +10,20 @@ import { requireProgram, startPrometheus } from '../support/prometheus.ts';
 import { run } from '../support/run.ts';
 
 const MINUTE = 60_000;
-/** Failures in 15 minutes: surely more, and surely not more, than the rule of the recipe allows, however a window is cut. */
+/**
+ * Numbers of failures in 15 minutes that are certainly above or not above the threshold of the recipe, regardless of
+ * where windows start.
+ */
 const [MANY, FEW] = [25, 15];
 
-/** The rule file of the recipe. */
+/** Returns the rule file of the documented recipe. */
 function documentedRule(): string {
   const [, recipe = ''] = readFileSync('docs/backfill.md', 'utf8').split('## Try rules on the past');
   const [, rule = ''] = /```yaml\n([\s\S]*?)```/.exec(recipe) ?? [];
   return rule;
 }
 
-/** Starts a real Prometheus with a copy of these blocks, and does something with it. */
+/** Starts Prometheus with a copy of these blocks and passes it to `use`. */
 async function withBlocks<T>(blocks: string, use: (prometheus: Awaited<ReturnType<typeof startPrometheus>>) => T) {
   const prometheus = await startPrometheus({
     scrapeConfigs: [],
@@ -41,7 +44,7 @@ async function promtool(...args: string[]): Promise<void> {
 const hasPrometheus = requireProgram('promtool') && requireProgram('prometheus');
 
 it.skipIf(!hasPrometheus)(
-  'the documented recipe shows when an alert would have fired',
+  'the documented recipe computes when an alert would have fired',
   { timeout: 60_000 },
   async () => {
     const emulator = await emulate({ scenario: 'dlq-growth', history: 60 * MINUTE, seed: 7 });

@@ -15,7 +15,7 @@ import { type Postgres, postgresForTests, postgresIsThere } from '../support/pos
 import { cancelStuck } from '../support/stuck-rule.ts';
 
 const chance = createChance();
-/** Milliseconds for which the service holds each DELETE. */
+/** Time for which the service delays each DELETE (ms). */
 const SLOW = 300;
 /** Shortest time without a DELETE after a pause (ms). */
 const QUIET = 2000;
@@ -23,7 +23,7 @@ const LEASE = 6;
 
 const MANY = { perRun: 10_000, perHour: 10_000 };
 
-/** Agents on one store, a service that is slow to cancel, and the command line. Without PostgreSQL: one agent on SQLite. */
+/** Starts agents on one store and a service that is slow to cancel. Without PostgreSQL: one agent on SQLite. */
 async function setScene(postgres?: Postgres) {
   const emulator = await emulateEmpty();
   const deletes: string[] = [];
@@ -63,9 +63,9 @@ async function setScene(postgres?: Postgres) {
   return {
     agents,
     deletes,
-    /** More walks than now have begun. */
-    walksAgain: (count: number, from = walks) => eventually(() => expect(walks).toBeGreaterThan(from + count)),
-    /** Adds stuck callbacks, and waits until one is being cancelled. */
+    /** Waits until more than `count` further walks have started. */
+    moreWalks: (count: number, from = walks) => eventually(() => expect(walks).toBeGreaterThan(from + count)),
+    /** Adds stuck callbacks and waits until one is being cancelled. */
     async cancelSome() {
       for (let left = 20; left > 0; left -= 1) {
         stuck += 1;
@@ -80,7 +80,10 @@ async function setScene(postgres?: Postgres) {
     async resume() {
       expect(await stop('resume').ended).toBe(0);
     },
-    /** Writes orders that no agent can execute: it has to read, refuse and delete each. Returns how many are left. */
+    /**
+     * Writes orders that no agent can execute: the agent has to read, refuse and delete each one. Returns a function
+     * that counts the remaining ones.
+     */
     async queueOrders(count: number) {
       const store = await attachStore(loadStoreSettings(configFile).store, { env });
       afterThisTest(() => store.close());
@@ -105,10 +108,10 @@ async function setScene(postgres?: Postgres) {
 
 type Scene = Awaited<ReturnType<typeof setScene>>;
 
-/** A pause has returned: no DELETE reaches the service, also not after three more walks. */
-async function expectQuiet({ deletes, walksAgain }: Scene): Promise<void> {
+/** Checks after a pause that no DELETE reaches the service during at least three walks. */
+async function expectQuiet({ deletes, moreWalks }: Scene): Promise<void> {
   const { length } = deletes;
-  await Promise.all([sleep(QUIET), walksAgain(3)]);
+  await Promise.all([sleep(QUIET), moreWalks(3)]);
   expect(deletes.slice(length)).toEqual([]);
 }
 
@@ -124,10 +127,10 @@ async function expectQuickPause({ run, pause }: Scene): Promise<void> {
 }
 
 /** Pauses and resumes while callbacks are cancelled and processes are killed. */
-async function runCourse(postgres?: Postgres): Promise<void> {
+async function pauseRepeatedly(postgres?: Postgres): Promise<void> {
   const scene = await setScene(postgres);
   const { agents, pause, resume, cancelSome } = scene;
-  await scene.walksAgain(3);
+  await scene.moreWalks(3);
   await expectQuickPause(scene);
   await resume();
 
@@ -161,6 +164,6 @@ async function runCourse(postgres?: Postgres): Promise<void> {
 
 const postgres = postgresIsThere() ? postgresForTests() : undefined;
 
-it('lets no DELETE leave after auto-cancel pause has returned, also when the agent or the command is killed', async () => {
-  await Promise.all([runCourse(), postgres && runCourse(postgres())]);
+it('no DELETE is sent after auto-cancel pause has returned, even if the agent or the command is killed', async () => {
+  await Promise.all([pauseRepeatedly(), postgres && pauseRepeatedly(postgres())]);
 });

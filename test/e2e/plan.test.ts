@@ -12,7 +12,7 @@ import { newFolder } from '../support/folder.ts';
 import { startFront } from '../support/front.ts';
 import { createManualClock, settle } from '../support/manual-clock.ts';
 
-/** How long the agent is counted, milliseconds of its clock. */
+/** Time for which requests of the agent are counted (ms on its clock). */
 const COUNTED = 60_000;
 
 function configFile(config: object): string {
@@ -21,7 +21,7 @@ function configFile(config: object): string {
   return file;
 }
 
-it('plan predicts within a tenth what the service then counts', async () => {
+it('plan predicts the number of requests within a tenth', async () => {
   const clock = createManualClock(Date.now());
   const emulator = await emulateEmpty({
     clock: { ...clock, sleep: systemClock.sleep },
@@ -30,7 +30,7 @@ it('plan predicts within a tenth what the service then counts', async () => {
     const enteredAt = clock.now() - index * 60_000;
     emulator.state.addDlqEntry({ enteredAt, createdAt: enteredAt - 5000 });
   }
-  // Ten a second, also while it is counted.
+  // Ten events per second, also during the count.
   for (let time = -45_000; time < COUNTED + 10_000; time += 100) emulator.state.addEvent({ time: clock.now() + time });
   const budget = { requestsPerSecond: 1000, burst: 1000, requestsPerDay: 100_000_000 };
   const configOf = (baseUrl: string) => ({
@@ -52,14 +52,14 @@ it('plan predicts within a tenth what the service then counts', async () => {
   expect(predicted).toBeGreaterThan(300);
   expect(stdout).toMatch(/^dlq full\s+2s\s+7 /m);
 
-  // The same agent on a clock that stands still while a request is under way: a busy machine changes nothing.
-  let underWay = 0;
+  // The clock of this agent only advances while no request is in flight, so the load of the machine has no effect.
+  let inFlight = 0;
   const front = await startFront(emulator.url, {
     before() {
-      underWay += 1;
+      inFlight += 1;
     },
     after() {
-      underWay -= 1;
+      inFlight -= 1;
     },
   });
   afterThisTest(() => front.close());
@@ -70,10 +70,10 @@ it('plan predicts within a tenth what the service then counts', async () => {
     for (const end = clock.monotonic() + ms; clock.monotonic() < end; ) {
       await clock.advance(20);
       do await settle();
-      while (underWay > 0);
+      while (inFlight > 0);
     }
   }
-  // What is done once, at the beginning, is over.
+  // One-time requests at the start are over.
   await pass(5000);
   const calls = () => Object.values(emulator.state.calls()).reduce((sum, calls) => sum + calls, 0);
   const before = calls();
@@ -83,10 +83,10 @@ it('plan predicts within a tenth what the service then counts', async () => {
   expect(counted / predicted).toBeLessThan(1.1);
 });
 
-it('plan says what could not be measured, at once where the token is refused, and exits with 1', async () => {
+it('plan reports unmeasurable accounts, sends only one request with a rejected token, and exits with 1', async () => {
   const emulator = await emulateEmpty();
-  const asked: string[] = [];
-  const front = await startFront(emulator.url, { before: ({ path }) => asked.push(path) });
+  const requested: string[] = [];
+  const front = await startFront(emulator.url, { before: ({ path }) => requested.push(path) });
   afterThisTest(() => front.close());
   const account = (name: string, baseUrl: string, limits = {}) => ({
     name,
@@ -110,7 +110,7 @@ it('plan says what could not be measured, at once where the token is refused, an
   expect(stdout).toContain(
     'refused: not measured: GET /v2/flowControl: status 401: unable to authenticate: invalid token\n',
   );
-  expect(asked).toEqual(['/v2/flowControl']);
+  expect(requested).toEqual(['/v2/flowControl']);
   const most = 'that the account’s plan allows for everything';
   expect(stdout).toMatch(new RegExp(`^over: [\\d,]+ calls a day are \\d+ % of the 6,000 ${most}: reading alone`, 'm'));
   expect(stdout).toMatch(new RegExp(`^under: [\\d,]+ calls a day are 1 % of the 1,000,000 ${most}$`, 'm'));

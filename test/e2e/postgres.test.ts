@@ -13,7 +13,7 @@ const CANARY = /canary-of|watcher/;
 describe.skipIf(!postgresIsThere())('an agent with PostgreSQL', () => {
   const postgres = postgresForTests();
 
-  it('obeys commands from anywhere, tells who holds what, and never the password or user of its database', async () => {
+  it('executes CLI commands from any machine, reports lease holders and never exposes database user or password', async () => {
     const emulator = await emulateEmpty({ token: 'token' });
     await postgres().query("CREATE ROLE watcher LOGIN PASSWORD 'canary-of-the-database'");
     const name = new URL(await postgres().createDatabase()).pathname.slice(1);
@@ -56,7 +56,7 @@ describe.skipIf(!postgresIsThere())('an agent with PostgreSQL', () => {
     expect(pending).toMatchObject({ code: 0, stdout: 'no action waits for approval\n' });
 
     await postgres().stop();
-    const away = await eventually(async () => {
+    const unreachable = await eventually(async () => {
       const found = await cli('doctor', '--config', config);
       expect(found.stdout).toContain("can't be reached (ECONNREFUSED)");
       return found;
@@ -65,14 +65,16 @@ describe.skipIf(!postgresIsThere())('an agent with PostgreSQL', () => {
     const paths = ['/', '/accounts/a', '/metrics', '/api/v1/agent', '/api/v1/overview', '/api/v1/config', '/config'];
     const shown = await Promise.all(paths.map(get));
     await postgres().start();
-    // It has come back, and so takes leave.
+    // The agent has renewed its lease, so it removes its rows when it stops.
     const renewed = 'SELECT max(extract(epoch FROM expires))::float8 AS n FROM delivery_watch.replicas';
     const [before] = await postgres().query(renewed, name);
     await eventually(async () => {
       const [after] = await postgres().query(renewed, name);
       expect(Number(after?.n)).toBeGreaterThan(Number(before?.n));
     });
-    for (const each of [doctor, pause, journal, away].flatMap(({ stdout, stderr }) => [stdout, stderr]).concat(shown)) {
+    for (const each of [doctor, pause, journal, unreachable]
+      .flatMap(({ stdout, stderr }) => [stdout, stderr])
+      .concat(shown)) {
       expect(each).not.toMatch(CANARY);
     }
     agent.kill('SIGTERM');

@@ -25,7 +25,7 @@ async function startServe(config: object) {
 }
 
 const account = (baseUrl: string) => ({ name: 'a', baseUrl, token: { env: 'DELIVERY_TOKEN' } });
-/** Milliseconds: half of what is waited for. */
+/** Half of the tested timeouts (ms). */
 const LONG_BEFORE = 300_000;
 
 const onlyFlowControl = (every: string) => ({
@@ -34,12 +34,12 @@ const onlyFlowControl = (every: string) => ({
   events: { enabled: false },
 });
 
-describe('serve from the sources, as `npm start` does', () => {
-  // What it returns undoes it.
+describe('serve from the sources, as with `npm start`', () => {
+  // `startSources` returns the function that undoes it.
   beforeAll(startSources);
 
   it.each(['SIGTERM', 'SIGINT'] as const)(
-    'ends with 0 at a %s in the middle of a slow round, long before that would end',
+    'exits with 0 on %s during a slow round, long before the round would end',
     async signal => {
       let asked = () => {};
       const reached = new Promise<void>(resolve => {
@@ -61,7 +61,7 @@ describe('serve from the sources, as `npm start` does', () => {
 });
 
 describe('serve', () => {
-  it('ends as fast while a request waits for a budget that is nearly nothing', async () => {
+  it('exits as fast while a request waits for an almost empty budget', async () => {
     const service = await serve((_request, response) => json(response, { messages: [], events: [] }));
     const budget = { requestsPerSecond: 0.001, burst: 1 };
     const { agent, value } = await startServe({ accounts: [{ ...account(service.url), budget }] });
@@ -72,7 +72,7 @@ describe('serve', () => {
     expect(performance.now() - start).toBeLessThan(LONG_BEFORE);
   });
 
-  it('reloads its configuration file at a SIGHUP, or says what is wrong with it and where, and goes on', async () => {
+  it('reloads its configuration on SIGHUP, or reports errors with their position and keeps running', async () => {
     const service = await serve((_request, response) => json(response, []));
     const config = { accounts: [account(service.url)], collect: onlyFlowControl('1s') };
     const { process: agent, url, configFile: file, value } = await startAgent(config);
@@ -99,7 +99,7 @@ describe('serve', () => {
     agent.kill('SIGHUP');
     await eventually(async () => expect(await isShownValid()).toBe(1));
     expect((await fetch(`${url}/metrics`)).status).toBe(200);
-    // In the middle of reloads, more of them than it can make.
+    // Signals during reloads, more than there can be reloads.
     for (let asked = 0; asked < 50; asked += 1) agent.kill('SIGHUP');
     agent.kill('SIGTERM');
     expect(await agent.ended).toBe(0);
@@ -109,7 +109,7 @@ describe('serve', () => {
   it.each([
     ['serve', 2, null],
     ['doctor', null, 'SIGHUP'],
-  ])('a SIGHUP while %s is still being loaded ends it with %s, %s', (command, status, signal) => {
+  ])('a SIGHUP while %s is loading ends it with %s, %s', (command, status, signal) => {
     const hook = `import { registerHooks } from 'node:module';
       registerHooks({
         resolve(name, context, next) {
@@ -122,7 +122,7 @@ describe('serve', () => {
     expect(spawnSync(process.execPath, args, { encoding: 'utf8' })).toMatchObject({ status, signal });
   });
 
-  it('goes on serving when nobody reads its log', async () => {
+  it('keeps serving when its log is not read', async () => {
     const service = await serve((_request, response) => json(response, [], 403));
     const file = configFile({
       server: { listen: '127.0.0.1:0' },
@@ -139,13 +139,13 @@ describe('serve', () => {
       agent.kill('SIGKILL');
       await ended;
     });
-    // The first lines tell the address; then the pipe is left to fill.
-    let said = '';
+    // The first lines contain the address; then the pipe is left to fill.
+    let log = '';
     let url: string | undefined;
     agent.stderr.setEncoding('utf8');
     for await (const chunk of agent.stderr.iterator({ destroyOnReturn: false })) {
-      said += chunk;
-      url = /"url":"([^"]+)"/.exec(said)?.[1];
+      log += chunk;
+      url = /"url":"([^"]+)"/.exec(log)?.[1];
       if (url) break;
     }
     agent.stderr.pause();
@@ -153,11 +153,11 @@ describe('serve', () => {
       const text = await (await fetch(`${url}/metrics`, { signal: AbortSignal.timeout(5000) })).text();
       return Number(/endpoint="flow_control",outcome="forbidden"} (\d+)/.exec(text)?.[1]);
     };
-    // Each round logs more than 150 characters, and a pipe holds some 65,000: with 800 rounds it has long been full.
+    // Each round logs more than 150 characters, and a pipe holds about 65,000: after 800 rounds it is full.
     await eventually(async () => expect(await rounds()).toBeGreaterThan(800));
   });
 
-  it('keeps the last good data of a service that fails, marks it, withdraws it, and recovers', async () => {
+  it('keeps the last data of a failing service, marks it stale, withdraws it and recovers', async () => {
     let status = 200;
     const service = await serve((_request, response) =>
       json(
@@ -214,7 +214,7 @@ describe('serve', () => {
     await eventually(async () => expect([await size('stays'), await size('goes')]).toEqual([3, undefined]));
   });
 
-  it('never replaces data by half a list', async () => {
+  it('never replaces data by a partial list', async () => {
     let broken = false;
     const service = await serve((request, response) => {
       const second = request.url?.includes('cursor=');
@@ -234,22 +234,26 @@ describe('serve', () => {
     expect(await value('delivery_collector_data_complete')).toBe(0);
   });
 
-  it('does not let one dead account delay another, nor a scrape', async () => {
-    const well = await serve((_request, response) => json(response, [{ flowControlKey: 'k', waitListSize: 1 }]));
+  it('does not let an unresponsive account delay another one or a scrape', async () => {
+    const healthy = await serve((_request, response) => json(response, [{ flowControlKey: 'k', waitListSize: 1 }]));
     const dead = await serve(() => undefined);
     const { value, url } = await startServe({
-      accounts: [account(dead.url), { ...account(well.url), name: 'well' }],
+      accounts: [account(dead.url), { ...account(healthy.url), name: 'healthy' }],
       collect: onlyFlowControl('100ms'),
     });
-    await eventually(async () => expect(await value('delivery_up', { account: 'well' })).toBe(1));
+    await eventually(async () => expect(await value('delivery_up', { account: 'healthy' })).toBe(1));
     const rounds = await value('delivery_watch_api_requests_total', {
-      account: 'well',
+      account: 'healthy',
       endpoint: 'flow_control',
       outcome: 'ok',
     });
     await eventually(async () =>
       expect(
-        await value('delivery_watch_api_requests_total', { account: 'well', endpoint: 'flow_control', outcome: 'ok' }),
+        await value('delivery_watch_api_requests_total', {
+          account: 'healthy',
+          endpoint: 'flow_control',
+          outcome: 'ok',
+        }),
       ).toBeGreaterThan((rounds ?? 0) + 3),
     );
     const probe = await fetch(`${url}/probe?account=a`);
@@ -270,7 +274,7 @@ describe('output', () => {
     emulator.stderr.on('data', chunk => {
       errors += chunk;
     });
-    // It listens, and so has tried to say where.
+    // A response proves that it has already tried to print its address.
     await eventually(async () => expect((await fetch(`http://127.0.0.1:${port}/_emulator/state`)).status).toBe(200));
     const early = await Promise.race([ended, new Promise(resolve => setTimeout(resolve, 1000, 'running'))]);
     expect(early).toBe('running');
@@ -281,7 +285,7 @@ describe('output', () => {
 });
 
 describe('commands', () => {
-  it('say what they are for, and what is wrong with how they are used', async () => {
+  it('print help and describe usage errors', async () => {
     expect(await runCli(['--help'])).toMatchObject({
       code: 0,
       stdout: expect.stringContaining('check-config [options] <file>'),
@@ -305,7 +309,7 @@ describe('commands', () => {
     expect(await runCli(['emulate', '--scenario', 'peace', '--port', '0'])).toMatchObject(unknownScenario);
   });
 
-  it('check-config: 0 with what it found, 2 with every fault', async () => {
+  it('check-config exits with 0 and a summary, or with 2 and every error', async () => {
     const good = await runCli(['check-config', 'config.example.yaml'], { DELIVERY_TOKEN: 'x' });
     expect(good).toEqual({ code: 0, stdout: 'config.example.yaml is valid: 1 account (production)\n', stderr: '' });
     const bad = await runCli(['check-config', 'test/config/bad/unknown-key.yaml'], { TOKEN: 'x' });
@@ -318,11 +322,11 @@ describe('commands', () => {
     const env = { DELIVERY_TOKEN: 'x', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' };
     const stderr = 'OTEL_EXPORTER_OTLP_PROTOCOL is grpc; metrics are sent by http/protobuf alone\n';
     expect(await runCli(['check-config', file], env)).toEqual({ code: 2, stdout: '', stderr });
-    // Another start would not help, as systemd is told by 2.
+    // Exit code 2 keeps systemd from restarting it, which would not help.
     expect(await runCli(['serve', '--config', file], env)).toEqual({ code: 2, stdout: '', stderr });
   });
 
-  it('serve: 2 for a bad configuration, 1 for a port that is taken', async () => {
+  it('serve exits with 2 on an invalid configuration and with 1 if its port is in use', async () => {
     expect(await runCli(['serve', '--config', 'test/config/bad/unknown-key.yaml'], { TOKEN: 'x' })).toMatchObject({
       code: 2,
     });
@@ -334,7 +338,7 @@ describe('commands', () => {
     expect(stderr).toContain(`can't listen on ${listen}`);
   });
 
-  it('emulate prints its address and token, and answers', async () => {
+  it('emulate prints its address and token, and responds', async () => {
     const emulator = startCli(['emulate', '--port', '0', '--speed', '0']);
     const [, url = ''] = await emulator.says(/url\s+(\S+)/);
     const [, token = ''] = await emulator.says(/token\s+(\S+)/);

@@ -10,7 +10,7 @@ import { eventually } from '../support/eventually.ts';
 import { newFolder } from '../support/folder.ts';
 import { requireProgram, startPrometheus } from '../support/prometheus.ts';
 
-/** What the emulator says of itself, read from its state and not through its lists. */
+/** State reported by the emulator, not read through its lists. */
 interface EmulatorTruth {
   readonly dlq: { readonly total: number; readonly byResponseStatus: Readonly<Record<string, number>> };
   readonly waitlists: Readonly<Record<string, number>>;
@@ -31,7 +31,7 @@ async function startDemo(...args: string[]) {
 }
 
 describe.skipIf(!requireProgram('promtool'))('promtool', () => {
-  it('finds nothing to say about what the demo shows, whoever asks', async () => {
+  it('accepts the metrics of the demo on every path', async () => {
     const { page } = await startDemo();
     for (const path of ['/metrics', '/probe?account=demo', '/metrics/agent']) {
       const input = await (await fetch(page + path)).text();
@@ -42,13 +42,13 @@ describe.skipIf(!requireProgram('promtool'))('promtool', () => {
 });
 
 describe.skipIf(!requireProgram('prometheus'))('a real Prometheus', () => {
-  it("scrapes the demo, whose numbers are the emulator's own", async () => {
+  it('scrapes from the demo the same numbers as in the emulator', async () => {
     const { page, emulator } = await startDemo();
     const prometheus = await startPrometheus({
       scrapeConfigs: [{ job_name: 'demo', static_configs: [{ targets: [new URL(page).host] }] }],
     });
     afterThisTest(() => prometheus.stop());
-    // Both sides move in real time, so they are compared until one look finds them at the same moment.
+    // Both sides change in real time, so they are compared until one attempt reads them at the same moment.
     await eventually(async () => {
       const before = (await (await fetch(`${emulator}/_emulator/state`)).json()) as EmulatorTruth;
       const [all] = await prometheus.query('delivery_dlq_messages');
@@ -62,8 +62,8 @@ describe.skipIf(!requireProgram('prometheus'))('a real Prometheus', () => {
     });
   });
 
-  it('finds accounts by service discovery and reads exactly what the service holds, hostile names included', async () => {
-    // Frozen, so that truth stands still while it is compared.
+  it("discovers accounts and stores exactly the service's numbers, including hostile names", async () => {
+    // Frozen, so that the expected numbers do not change during the comparison.
     const emulator = await emulate({ speed: 0, seed: 11 });
     emulator.state.setWaitlist('a "quoted"\nkey\\ with\u0000 \u{1f600} all', 42);
     const tokenFile = join(newFolder(), 'token');
@@ -110,14 +110,14 @@ describe.skipIf(!requireProgram('prometheus'))('a real Prometheus', () => {
 
     const values = async (promql: string, label: string) =>
       Object.fromEntries((await prometheus.query(promql)).map(({ metric, value }) => [metric[label], value]));
-    // On a busy machine what is read every 300 ms may be withdrawn for a moment.
+    // On a busy machine, data read every 300 ms may be withdrawn for a moment.
     await eventually(async () => {
       for (const account of ['real', 'from-file']) {
         expect(await values(`delivery_flow_control_waitlist_size{account="${account}"}`, 'flow_control_key')).toEqual(
           Object.fromEntries(emulator.state.waitlists()),
         );
-        const [whole] = await prometheus.query(`delivery_dlq_messages{account="${account}"}`);
-        expect(whole?.value).toBe(emulator.state.countDlq());
+        const [total] = await prometheus.query(`delivery_dlq_messages{account="${account}"}`);
+        expect(total?.value).toBe(emulator.state.countDlq());
         expect(await values(`delivery_dlq_filter_messages{account="${account}"}`, 'filter')).toEqual({
           'status-500': emulator.state.countDlq(({ responseStatus }) => responseStatus === 500),
           emails: emulator.state.countDlq(({ queueName }) => queueName === 'emails'),
@@ -130,7 +130,7 @@ describe.skipIf(!requireProgram('prometheus'))('a real Prometheus', () => {
       }
     });
     await eventually(async () => {
-      // The window slides with real time: both numbers must be of one scrape, which one query at one time gives.
+      // The window moves with real time: both numbers must be from one scrape, so they are read by one query.
       const recent = await prometheus.query(
         '{__name__=~"delivery_events_recent|delivery_collector_data_timestamp_seconds",account="real",collector=~"events|",round!="sweep"}',
       );
@@ -145,14 +145,14 @@ describe.skipIf(!requireProgram('prometheus'))('a real Prometheus', () => {
     await eventually(async () =>
       expect(await values('up', 'instance')).toEqual(Object.fromEntries(instances.map(instance => [instance, 1]))),
     );
-    // What we say we sent is what the service received.
+    // The agent reports at most as many requests as the service received.
     const emulatorCalls = Object.values(emulator.state.calls()).reduce((sum, calls) => sum + calls, 0);
     const [sent] = await prometheus.query('sum(delivery_watch_api_requests_total)');
     expect(sent?.value).toBeGreaterThan(10);
     expect(sent?.value).toBeLessThanOrEqual(emulatorCalls);
   });
 
-  it('keeps two replicas apart that both discover the same account', async () => {
+  it('distinguishes two replicas that both discover the same account', async () => {
     const [one, two] = [await startDemo(), await startDemo()];
     const prometheus = await startPrometheus({
       scrapeConfigs: [

@@ -8,20 +8,20 @@ import { asVictoriaMetrics, freePort, startPrometheus } from '../support/prometh
 
 const program = findVictoriaMetrics();
 
-/** What the agent says of itself moves from one second to the next. */
+/** Metrics about the agent itself, which change every second. */
 const MOVING = /^(process_|nodejs_|delivery_watch_|delivery_collector_|delivery_event_log_|delivery_events_recent)/;
-/** What a scraper adds, and what is said of a pushed resource. */
+/** Series added by a scraper or for a pushed resource. */
 const ADDED = /^(up$|scrape_|target_info)/;
 const ORIGIN: ReadonlySet<string> = new Set(['job', 'instance', 'scope_name', 'scope_version', '__name__']);
 
 type Series = Map<string, number>;
 
 it.skipIf(program === undefined)(
-  'a real database has of a push what it has of a scrape, and ends what has gone',
+  'a database contains the same series from pushes as from scrapes, and ends removed series',
   async () => {
-    // Frozen, so that truth stands still while it is compared.
+    // Frozen, so that the expected numbers do not change during the comparison.
     const emulator = await emulate({ speed: 0, seed: 11 });
-    emulator.state.setWaitlist('a key that goes', 42);
+    emulator.state.setWaitlist('removed key', 42);
     const port = await freePort();
     const database = await startPrometheus({
       ...asVictoriaMetrics(program as string),
@@ -42,7 +42,10 @@ it.skipIf(program === undefined)(
       emulator.token,
     );
 
-    /** Series by name and labels, without where they came from, and bounds as numbers: a pushed one is `300`, a scraped one `300.0`. */
+    /**
+     * Series by name and labels, without labels of their origin. Bounds are numbers: `300` when pushed, `300.0` when
+     * scraped.
+     */
     async function seriesOf(selector: string): Promise<Series> {
       const found = await database.query(selector);
       return new Map(
@@ -58,20 +61,20 @@ it.skipIf(program === undefined)(
           }),
       );
     }
-    const still = (series: Series) => [...series].filter(([name]) => !MOVING.test(name)).sort();
+    const stable = (series: Series) => [...series].filter(([name]) => !MOVING.test(name)).sort();
 
     await eventually(async () => {
       const [pushed, scraped] = [await seriesOf('{service_name="delivery-watch"}'), await seriesOf('{job="scraped"}')];
       expect([...pushed.keys()].sort()).toEqual([...scraped.keys()].sort());
-      expect(still(pushed)).toEqual(still(scraped));
-      expect(still(pushed).length).toBeGreaterThan(100);
+      expect(stable(pushed)).toEqual(stable(scraped));
+      expect(stable(pushed).length).toBeGreaterThan(100);
     });
-    const isThere = async () =>
-      (await seriesOf('delivery_flow_control_waitlist_size{job!="scraped",flow_control_key="a key that goes"}')).size;
-    expect(await isThere()).toBe(1);
-    emulator.state.setWaitlist('a key that goes', undefined);
-    // Long before the database forgets what is not told any more.
-    await eventually(async () => expect(await isThere()).toBe(0));
+    const isPresent = async () =>
+      (await seriesOf('delivery_flow_control_waitlist_size{job!="scraped",flow_control_key="removed key"}')).size;
+    expect(await isPresent()).toBe(1);
+    emulator.state.setWaitlist('removed key', undefined);
+    // Long before the database considers the series stale.
+    await eventually(async () => expect(await isPresent()).toBe(0));
     const { sum } = await agent.scrape();
     expect(sum('delivery_watch_push_items_total', { outcome: 'rejected' })).toBe(0);
     expect(sum('delivery_watch_push_requests_total', { outcome: 'accepted' })).toBeGreaterThan(0);

@@ -5,22 +5,22 @@ import { eventually } from '../support/eventually.ts';
 import type { Postgres } from '../support/postgres.ts';
 import type { Isolation } from '../support/replica-judge.ts';
 import { startStallMeter } from '../support/stall-meter.ts';
-import { allDone, allHeld, judge } from './replica-proof.ts';
+import { allDone, allHeld, checkCourse } from './replica-proof.ts';
 import { type ReplicaProcess, type SceneOptions, setScene } from './replica-scene.ts';
 import { watchReplicas } from './replica-watch.ts';
 
 const now = () => performance.now();
-/** Messages of each account a second. */
+/** Messages of each account per second. */
 const TRAFFIC = 1;
 
 export interface CourseOptions extends SceneOptions {
   readonly replicas: number;
-  /** Milliseconds for which nothing is done to them, and of traffic at a time. */
+  /** Time without disturbances (ms), and duration of one batch of traffic (ms). */
   readonly quiet: number;
   readonly traffic: number;
 }
 
-/** Replicas with traffic that something is done to, step by step; between any two steps alerts change and callbacks get stuck. */
+/** Starts replicas with traffic. Each step disturbs them while alerts change and callbacks get stuck. */
 export async function startCourse(postgres: Postgres, options: CourseOptions) {
   const scene = await setScene(postgres, options);
   const stalls = startStallMeter();
@@ -29,7 +29,7 @@ export async function startCourse(postgres: Postgres, options: CourseOptions) {
   const watch = watchReplicas(scene);
   const held = () => allHeld(scene, watch);
   await held();
-  // Counting begins with the first read of each account, and what is known of its queue.
+  // Counting starts with the first read of each account and its queue.
   await eventually(async () => {
     const texts = await Promise.all(scene.running().map(({ agent }) => agent.get('/metrics')));
     const read = texts.flatMap(text =>
@@ -47,10 +47,10 @@ export async function startCourse(postgres: Postgres, options: CourseOptions) {
   let resolved = 0;
   let isFiring = false;
 
-  /** Something changes, something is done to the replicas, and then all has been told and done as if nothing was. */
+  /** Changes alerts and callbacks, disturbs the replicas, and waits until everything was sent and cancelled. */
   async function step(what: string, disturb: () => Promise<unknown>): Promise<void> {
     const start = now();
-    // There is traffic in every step.
+    // Every step has traffic.
     if (trafficUntil < Date.now() + options.traffic / 2) trafficUntil = scene.addTraffic(TRAFFIC, options.traffic);
     const changed = scene.stir();
     isFiring = !isFiring;
@@ -60,10 +60,10 @@ export async function startCourse(postgres: Postgres, options: CourseOptions) {
     await held();
     await allDone(scene, { firing, resolved }, isolations);
     const took = ((now() - start) / 1000).toFixed(1);
-    process.stdout.write(`${what}: all held, told and done after ${took} s\n`);
+    process.stdout.write(`${what}: everything held, sent and cancelled after ${took} s\n`);
   }
 
-  /** How often a replica has renewed. */
+  /** Number of successful renewals of a replica. */
   const renewals = async ({ agent }: ReplicaProcess) =>
     (await agent.value('delivery_watch_lease_renewals_total', { outcome: 'ok' })) ?? 0;
 
@@ -85,7 +85,10 @@ export async function startCourse(postgres: Postgres, options: CourseOptions) {
       expect(await scene.end(replica, 'SIGTERM')).toBe(0);
     },
     pause: (replica: ReplicaProcess, ms: number) => lost(replica, () => scene.paused(replica, () => sleep(ms))),
-    /** Cuts some off from the database for so long. Where it is not all of them, others take their accounts over. */
+    /**
+     * Cuts replicas off from the database for a time (ms). Unless all are cut off, the others take over their
+     * accounts.
+     */
     async cut(some: readonly ReplicaProcess[], ms: number) {
       const isAlone = some.length < scene.running().length;
       async function during(): Promise<void> {
@@ -93,7 +96,7 @@ export async function startCourse(postgres: Postgres, options: CourseOptions) {
         await sleep(ms);
         const before = await Promise.all(some.map(renewals));
         for (const { link } of some) link.restore();
-        // Only then can it know.
+        // A replica detects the end of the outage with its next renewal.
         await eventually(async () => {
           const after = await Promise.all(some.map(renewals));
           for (const [index, count] of after.entries()) expect(count).toBeGreaterThan(before[index] ?? 0);
@@ -104,7 +107,7 @@ export async function startCourse(postgres: Postgres, options: CourseOptions) {
     },
     async end() {
       await sleep(Math.max(0, trafficUntil - Date.now()));
-      await judge(scene, watch, stalls, {
+      await checkCourse(scene, watch, stalls, {
         quiet,
         isolations,
         losses,

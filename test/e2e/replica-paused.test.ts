@@ -8,7 +8,7 @@ import { startTcpLink } from '../support/tcp-link.ts';
 
 const LEADER = 'delivery_watch_leader{account="a"}';
 
-describe.skipIf(!postgresIsThere())('a replica that was stopped for longer than its lease', () => {
+describe.skipIf(!postgresIsThere())('a replica that was paused for longer than its lease', () => {
   const postgres = postgresForTests();
 
   async function startReplica(database: string, url: string, token: string) {
@@ -26,17 +26,17 @@ describe.skipIf(!postgresIsThere())('a replica that was stopped for longer than 
     return { agent, link, metrics: () => agent.get('/metrics') };
   }
 
-  it('shows neither the account as held nor its series before its next renewal', async () => {
+  it('does not expose the account as held, or its series, before its next renewal', async () => {
     const emulator = await emulateEmpty({ token: 'token' });
     const database = await postgres().createDatabase();
     const first = await startReplica(database, emulator.url, 'token');
     await eventually(async () => expect(await first.metrics()).toMatch(/^delivery_up\{account="a"\} 1$/m));
-    // A busy machine may stop the process for longer than the lease now and then.
+    // A busy machine may pause the process for longer than the lease.
     await eventually(async () => expect(await first.metrics()).toContain(`${LEADER} 1`));
     const second = await startReplica(database, emulator.url, 'token');
     first.agent.process.kill('SIGSTOP');
     await eventually(async () => expect(await second.metrics()).toContain(`${LEADER} 1`));
-    // No renewal has a result before the scrape that waits for the process.
+    // The link delays all renewals until the waiting scrape was answered.
     first.link.hang();
     const scrape = first.metrics();
     first.agent.process.kill('SIGCONT');

@@ -11,41 +11,44 @@ import {
 } from '../support/replica-judge.ts';
 import type { StallMeter } from '../support/stall-meter.ts';
 import { CONCURRENCY, REQUESTS_PER_DAY, type Scene } from './replica-scene.ts';
-import { look, type watchReplicas } from './replica-watch.ts';
+import { scrapeReplica, type watchReplicas } from './replica-watch.ts';
 
-/** How long before its death a replica may have put what it spent of the day's budget into the store, milliseconds. */
+/** Maximum age of the saved daily budget when a replica is killed (ms). */
 const BUDGET_SAVED_EVERY = 15_000;
 
-/** What was done to the replicas. Times: milliseconds of the monotonic clock. */
+/** Disturbances of the replicas. Times in ms of the monotonic clock. */
 export interface Course {
-  /** Until then nothing was. */
+  /** Period without disturbances at the start. */
   readonly quiet: { readonly from: number; readonly to: number };
   readonly isolations: readonly Isolation[];
-  /** When replicas were killed, paused, or cut off for longer than their leases: what they spent and told shortly before may be forgotten. */
+  /**
+   * Periods in which replicas were killed, paused, or cut off for longer than their leases. Requests and
+   * notifications from shortly before may be unrecorded.
+   */
   readonly losses: readonly Isolation[];
-  /** How often each account was gained, by account. */
+  /** Returns how often each account was gained. */
   epochs(): Promise<ReadonlyMap<string, number>>;
 }
 
 const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`;
 
-/** Waits until every account is held by exactly one of the replicas that run. */
+/** Waits until every account is held by exactly one running replica. */
 export const allHeld = (scene: Scene, watch: ReturnType<typeof watchReplicas>) =>
   eventually(async () => {
     const holders = await watch.holders();
     expect([...holders].filter(([, by]) => by.length !== 1)).toEqual([]);
-    // Each has its share; what is of no account counts as one more.
+    // Shares are even; the agent-wide state counts as one more account.
     const shares = scene.running().map(({ name }) => [...holders.values()].filter(([by]) => by === name).length);
     expect(Math.max(...shares) - Math.min(...shares), `shares ${shares}`).toBeLessThanOrEqual(2);
   });
 
-/** Waits until the counters of all accounts say what happened, and gives how many do. */
+/** Waits until the counters of all accounts match the events, and returns the number of events. */
 export const allCounted = (scene: Scene) =>
   eventually(async () => {
     const expected = scene.expected();
     const seen = new Map<string, number>();
     for (const replica of scene.running()) {
-      const { held, counters } = await look(replica);
+      const { held, counters } = await scrapeReplica(replica);
       for (const [series, value] of counters) {
         if (!/^delivery_(events|messages_finished)_total/.test(series) || value === 0) continue;
         if (held.has(/account="([^"]*)"/.exec(series)?.[1] ?? '')) seen.set(series, value);
@@ -57,9 +60,9 @@ export const allCounted = (scene: Scene) =>
   });
 
 /**
- * Waits until what `stir` changed was told and done: as many alerts of each state as there must have been, and every stuck
- * callback is cancelled. What was told once too often ends the wait, as it stays so. What a replica tells in its isolation does
- * not count: it can't know that another goes on, and an alert told twice is better than one that is never told.
+ * Waits until the alerts changed by `stir` were sent and every stuck callback is cancelled. Fails on a duplicate.
+ * Alerts sent by isolated replicas are ignored: an isolated replica cannot know about a takeover, and a duplicate is
+ * better than a lost alert.
  */
 export async function allDone(
   scene: Scene,
@@ -85,27 +88,27 @@ export async function allDone(
   }
 }
 
-function judgeGaps(
+function checkGaps(
   scene: Scene,
   polls: readonly Poll[],
   { quiet, from, to, stalls }: { quiet: Course['quiet']; from: number; to: number; stalls: StallMeter },
 ) {
   const length = (gap: { from: number; to: number }) => gap.to - gap.from;
-  // What an interval is on this machine, its jitter and all other work of the replicas included.
+  // The usual interval on this machine, including jitter and other work of the replicas.
   const [usual] = gapsOf(polls, scene.names, quiet.from, quiet.to);
   const interval = Math.max(scene.every, usual ? length(usual) : 0);
   const gaps = gapsOf(polls, scene.names, from, to);
   const limit = (gap: { from: number; to: number }) =>
-    // Replicas look for free accounts five times in a lease.
+    // Replicas check for free accounts five times per lease.
     atThisLoad(scene.lease * 1.2 + interval) + stalls.between(gap.from, gap.to);
   return { interval, longest: gaps[0] ? length(gaps[0]) : 0, tooLong: gaps.filter(gap => length(gap) > limit(gap)) };
 }
 
-/** By account, how much more the service was asked than the day's budget knows; and how much may have been forgotten. */
-async function judgeBudget(scene: Scene, losses: Course['losses'], epochs: ReadonlyMap<string, number>) {
+/** Compares the requests of each account with its daily budget, including requests that may be unrecorded. */
+async function checkBudget(scene: Scene, losses: Course['losses'], epochs: ReadonlyMap<string, number>) {
   const spent = new Map<string, number>();
   for (const replica of scene.running()) {
-    const { held, remaining } = await look(replica);
+    const { held, remaining } = await scrapeReplica(replica);
     for (const account of held) spent.set(account, REQUESTS_PER_DAY - (remaining.get(account) ?? 0));
   }
   const byAccount = Map.groupBy(scene.polls(), ({ account }) => account);
@@ -119,9 +122,10 @@ async function judgeBudget(scene: Scene, losses: Course['losses'], epochs: Reado
     const counted = spent.get(account) ?? 0;
     asked += own.length;
     known += counted;
-    // While the numbers are read, rounds go on.
+    // Rounds continue while the numbers are read.
     const newer = own.filter(({ end }) => end > performance.now() - 5000).length;
-    // A request that was paid for and given up before its first byte: some may be, whenever a replica lets an account go.
+    // Requests that were counted but aborted before their first byte: possible whenever a replica releases an
+    // account.
     const givenUp = counted - own.length;
     if (givenUp > CONCURRENCY * (epochs.get(account) ?? 0) || -givenUp > mayBeLost + newer) {
       faults.push(`${account}: ${own.length} requests, ${counted} in the budget, ${mayBeLost} may be lost`);
@@ -130,39 +134,44 @@ async function judgeBudget(scene: Scene, losses: Course['losses'], epochs: Reado
   return { asked, known, faults };
 }
 
-/** Judges the whole run, and prints its numbers. */
-export async function judge(scene: Scene, watch: ReturnType<typeof watchReplicas>, stalls: StallMeter, course: Course) {
+/** Checks the complete run and prints its numbers. */
+export async function checkCourse(
+  scene: Scene,
+  watch: ReturnType<typeof watchReplicas>,
+  stalls: StallMeter,
+  course: Course,
+) {
   const counted = await allCounted(scene);
   const to = performance.now();
   const epochs = await course.epochs();
-  const budget = await judgeBudget(scene, course.losses, epochs);
+  const budget = await checkBudget(scene, course.losses, epochs);
   const polls = scene.polls();
-  const away = scene.isolations();
-  const one = judgeOneAtATime(polls, epochs, [...course.isolations, ...away]);
-  const gaps = judgeGaps(scene, polls, { ...course, from: course.quiet.from, to, stalls });
+  const outages = scene.isolations();
+  const one = judgeOneAtATime(polls, epochs, [...course.isolations, ...outages]);
+  const gaps = checkGaps(scene, polls, { ...course, from: course.quiet.from, to, stalls });
   const deletes = judgeDeletes(polls);
   const toldOutside = scene.told.filter(each => !isIsolated(each, course.isolations));
-  const told = judgeTold(toldOutside, [...course.losses, ...away]);
+  const told = judgeTold(toldOutside, [...course.losses, ...outages]);
   const numbers = {
     replicas: scene.replicas.length,
     accounts: scene.names.length,
     'events and messages counted, as many as there were': counted,
-    'values of counters compared': watch.counters.seen,
-    'of these went back': watch.counters.faults.length,
+    'counter values compared': watch.counters.seen,
+    'of these decreased': watch.counters.faults.length,
     scrapes: watch.scrapes,
     'requests to the service': polls.length,
-    'changes of the replica that polls an account': one.handOvers,
-    'requests of two replicas at a time': one.faults.length,
-    'times that a replica could not ask the database': away.length,
-    'requests in these times': polls.filter(poll => isIsolated(poll, away)).length,
+    'changes of the polling replica of an account': one.handOvers,
+    'concurrent requests of two replicas for an account': one.faults.length,
+    'periods without database access of a replica': outages.length,
+    'requests in these periods': polls.filter(poll => isIsolated(poll, outages)).length,
     'longest time between two requests for an account': seconds(gaps.longest),
-    'the same where nothing was done': seconds(gaps.interval),
-    'this process was kept from running for': seconds(stalls.between(course.quiet.from, to)),
+    'the same without disturbances': seconds(gaps.interval),
+    'the test process was stalled for': seconds(stalls.between(course.quiet.from, to)),
     DELETEs: polls.filter(({ method }) => method === 'DELETE').length,
     'callbacks that got stuck': scene.stuck.length,
-    'alerts told': scene.told.length,
+    'alerts sent': scene.told.length,
     'of these in isolation': scene.told.length - toldOutside.length,
-    'of the others twice': told.length,
+    'duplicates among the others': told.length,
     'requests in the budgets': `${budget.known} of ${budget.asked}`,
   };
   process.stdout.write(

@@ -17,25 +17,25 @@ export interface SceneOptions {
   readonly every: number;
 }
 
-/** One process that shares the database with others; another start is another replica. */
+/** One agent process on the shared database. A restart creates another replica. */
 export interface ReplicaProcess {
   readonly name: string;
   readonly agent: Agent;
-  /** Its own, to the database. */
+  /** The link from this replica to the database. */
   readonly link: TcpLink;
   isPaused: boolean;
   isEnded: boolean;
 }
 
-/** Of these accounts one in so many has alerts, and another one callbacks that get stuck. */
+/** One in this many accounts has alerts, and another one has callbacks that get stuck. */
 const ONE_IN = 5;
-/** Dead letters that make an alert fire. */
+/** Number of dead letters that makes an alert fire. */
 const MANY = 20;
 export const REQUESTS_PER_DAY = 1_000_000;
-/** Requests for an account at a time. */
+/** Maximum number of concurrent requests for an account. */
 export const CONCURRENCY = 8;
 
-/** A receiver of webhooks that knows which replica tells. */
+/** Starts a webhook receiver that records which replica sent each alert. */
 async function startHook() {
   const told: Told[] = [];
   const service = await serve((request, response) => {
@@ -86,7 +86,7 @@ function configOf(names: readonly string[], url: string, { lease, every }: Scene
 const chance = createChance();
 const upTo = (most: number) => chance.between(0, most - 1);
 
-/** The life of a message that is published at `time`; it ends within 4 s. */
+/** Events of a message that is published at `start` and ends within 4 s. */
 function life(messageId: string, start: number): TrueEvent[] {
   let time = start;
   const events: TrueEvent[] = [{ messageId, state: 'created', time }];
@@ -109,7 +109,7 @@ function life(messageId: string, start: number): TrueEvent[] {
 
 const pathOf = (messageId: string) => (messageId.endsWith('0') ? '/jobs' : '/users');
 
-/** Times of a log, on the clock of this process. */
+/** Isolation periods in the log of a replica, on the clock of this process. */
 function isolationsIn(replica: string, log: string): Isolation[] {
   const found: { replica: string; from: number; to: number }[] = [];
   for (const [line] of log.matchAll(/^.*"msg":"the database is (?:away|back).*$/gm)) {
@@ -122,7 +122,9 @@ function isolationsIn(replica: string, log: string): Isolation[] {
   return found;
 }
 
-/** Replicas with one configuration, a database that they share, a service whose every request is written down, and a receiver of their alerts. */
+/**
+ * Sets up replicas with one configuration, a shared database, a service with recorded requests and an alert receiver.
+ */
 export async function setScene(postgres: Postgres, options: SceneOptions) {
   const { accounts: count, lease, every } = options;
   const emulator = await emulateEmpty({ accounts: count, dialect: { logDuplicates: 0.05, requestsPerSecond: 1000 } });
@@ -162,9 +164,9 @@ export async function setScene(postgres: Postgres, options: SceneOptions) {
     replicas,
     told: hook.told,
     truth,
-    /** `account dlqId` of callbacks that got stuck. */
+    /** Stuck callbacks as `account dlqId`. */
     stuck,
-    /** The same of those whose cancel the service took. */
+    /** Stuck callbacks that the service has cancelled. */
     cancelled: () => getStuck.flatMap(([name, { state }]) => Object.keys(state.cancels()).map(id => `${name} ${id}`)),
     database: database.pathname.slice(1),
     startReplica,
@@ -179,11 +181,11 @@ export async function setScene(postgres: Postgres, options: SceneOptions) {
       replica.agent.process.kill('SIGCONT');
       replica.isPaused = false;
     },
-    /** Those that run and can answer. */
+    /** Replicas that are neither paused nor ended. */
     running: () => replicas.filter(({ isPaused, isEnded }) => !isPaused && !isEnded),
-    /** When replicas said that they could not ask the database, cut off or too busy for it. */
+    /** Periods in which replicas logged that the database was unavailable. */
     isolations: (): Isolation[] => replicas.flatMap(({ name, agent }) => isolationsIn(name, agent.process.stderr())),
-    /** Every request to the service so far. What is under way ends now. */
+    /** All requests to the service so far. Requests in flight end now. */
     polls(): Poll[] {
       const now = performance.now();
       return log.map(({ by, authorization, end, ...rest }) => ({
@@ -193,7 +195,7 @@ export async function setScene(postgres: Postgres, options: SceneOptions) {
         end: Math.min(end, now),
       }));
     },
-    /** Messages of each account, `aSecond` of them for so many milliseconds from now on. */
+    /** Adds messages of each account over the next `ms` milliseconds. */
     addTraffic(aSecond: number, ms: number) {
       const start = Date.now() + 500;
       for (const [index, name] of names.entries()) {
@@ -211,7 +213,7 @@ export async function setScene(postgres: Postgres, options: SceneOptions) {
       }
       return start + ms;
     },
-    /** What counters of accounts must say, by series. */
+    /** Expected values of account counters, by series. */
     expected() {
       const counters = new Map<string, number>();
       for (const [account, all] of truth) {
@@ -229,7 +231,10 @@ export async function setScene(postgres: Postgres, options: SceneOptions) {
       }
       return counters;
     },
-    /** Fills the queues of the accounts with alerts, or empties them, and lets one more callback get stuck in others. Gives how many alerts that changes. */
+    /**
+     * Fills or empties the queues of the accounts with alerts, and adds a stuck callback to others. Returns the
+     * number of changed alerts.
+     */
     stir(): number {
       for (const account of alerting) {
         const known = letters.get(account);

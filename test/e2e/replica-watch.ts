@@ -2,25 +2,25 @@ import { afterThisTest } from '../support/client.ts';
 import { watchCounters } from '../support/replica-judge.ts';
 import type { ReplicaProcess, Scene } from './replica-scene.ts';
 
-/** Counters of accounts, which are stored: none of these may ever go back. Those of a process begin with it. */
+/** Counters of accounts are stored and must never decrease. Process counters start with the process. */
 const STORED = /^delivery_(?!watch_|auto_cancel_)/;
 const LEADER = 'delivery_watch_leader{account="';
 
-/** What a replica shows. */
-export interface Shown {
+/** Metrics of a replica. */
+export interface ReplicaMetrics {
   /** Stored counters by series. */
   readonly counters: ReadonlyMap<string, number>;
-  /** Accounts that it says it holds. */
+  /** Accounts that the replica reports as held. */
   readonly held: ReadonlySet<string>;
-  /** Calls that are left of the day, by account. */
+  /** Remaining daily requests by account. */
   readonly remaining: ReadonlyMap<string, number>;
   readonly bytes: number;
 }
 
 const accountIn = (series: string) => /account="([^"]*)"/.exec(series)?.[1] ?? '';
 
-/** A thousand lines a millisecond: the general parser would be the busiest part of the test. */
-export function readShown(text: string): Shown {
+/** Parses a thousand lines per millisecond: the general parser would dominate the test. */
+export function parseMetrics(text: string): ReplicaMetrics {
   const counters = new Map<string, number>();
   const held = new Set<string>();
   const remaining = new Map<string, number>();
@@ -41,33 +41,35 @@ export function readShown(text: string): Shown {
   return { counters, held, remaining, bytes: text.length };
 }
 
-export async function look({ agent }: ReplicaProcess): Promise<Shown> {
-  return readShown(await agent.get('/metrics'));
+export async function scrapeReplica({ agent }: ReplicaProcess): Promise<ReplicaMetrics> {
+  return parseMetrics(await agent.get('/metrics'));
 }
 
-/** Scrapes all replicas that run once a second, each on its own, until the test ends, and compares. */
+/**
+ * Scrapes all running replicas every second, independently of each other, and compares counters until the test ends.
+ */
 export function watchReplicas(scene: Scene) {
   const counters = watchCounters();
-  const latest = new Map<string, Shown>();
+  const latest = new Map<string, ReplicaMetrics>();
   let scrapes = 0;
   let isEnded = false;
-  const looking = new Set<string>();
+  const scraping = new Set<string>();
 
   async function scrape(replica: ReplicaProcess): Promise<void> {
     const { name } = replica;
-    if (looking.has(name)) return;
-    looking.add(name);
+    if (scraping.has(name)) return;
+    scraping.add(name);
     const known = counters.mark();
     try {
-      const shown = await look(replica);
+      const shown = await scrapeReplica(replica);
       scrapes += 1;
       counters.saw(name, shown.counters, known);
       latest.set(name, shown);
     } catch (error) {
-      // It was killed, or is starting.
+      // The replica was killed or is starting.
       if (scene.running().includes(replica)) throw error;
     } finally {
-      looking.delete(name);
+      scraping.delete(name);
       if (replica.isEnded) latest.delete(name);
     }
   }
@@ -80,11 +82,11 @@ export function watchReplicas(scene: Scene) {
     clearInterval(timer);
   });
 
-  /** Which replicas hold each account, as those that run say themselves. */
+  /** Returns the replicas that report each account as held. */
   async function holders(): Promise<Map<string, string[]>> {
     const found = new Map<string, string[]>(scene.names.map(name => [name, []]));
     for (const replica of scene.running()) {
-      for (const account of (await look(replica)).held) found.get(account)?.push(replica.name);
+      for (const account of (await scrapeReplica(replica)).held) found.get(account)?.push(replica.name);
     }
     return found;
   }

@@ -5,7 +5,7 @@ import { startCourse } from './replica-course.ts';
 describe.skipIf(!postgresIsThere())('replicas on PostgreSQL', () => {
   const postgres = postgresForTests();
 
-  it('take over from one that is killed and from one that leaves: nothing is counted, told or cancelled twice, and nothing is missed', async () => {
+  it('take over from a killed and from a stopped replica without duplicate or missing counts, alerts and cancels', async () => {
     const course = await startCourse(postgres(), {
       accounts: 20,
       replicas: 2,
@@ -15,10 +15,10 @@ describe.skipIf(!postgresIsThere())('replicas on PostgreSQL', () => {
       traffic: 6000,
     });
     const [first, second] = course.scene.replicas;
-    if (!first || !second) throw new Error('there are two');
+    if (!first || !second) throw new Error('expected two replicas');
     await course.step('one is killed', () => course.kill(first));
-    await course.step('another comes', () => course.scene.startReplica());
-    await course.step('one leaves', () => course.leave(second));
+    await course.step('another one starts', () => course.scene.startReplica());
+    await course.step('one is stopped', () => course.leave(second));
     await course.end();
     expect(course.scene.running()).toHaveLength(1);
   });

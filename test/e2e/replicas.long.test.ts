@@ -2,13 +2,13 @@ import { describe, it } from 'vitest';
 import { postgresForTests, postgresIsThere } from '../support/postgres.ts';
 import { startCourse } from './replica-course.ts';
 
-/** Longer than any lease, milliseconds. */
+/** Longer than any lease (ms). */
 const LONG = 12_000;
 
 describe.skipIf(!postgresIsThere())('three replicas and two hundred accounts', () => {
   const postgres = postgresForTests();
 
-  it('count, tell and cancel everything once, whatever becomes of replicas, their network and their database', async () => {
+  it('count, notify and cancel everything once during failures of replicas, network and database', async () => {
     const course = await startCourse(postgres(), {
       accounts: 200,
       replicas: 3,
@@ -24,12 +24,12 @@ describe.skipIf(!postgresIsThere())('three replicas and two hundred accounts', (
       return found;
     };
     await step('one is killed', () => course.kill(replica('a')));
-    await step('another comes in its place', () => scene.startReplica());
-    await step('one is stopped for longer than its lease, and goes on', () => course.pause(replica('b'), LONG));
+    await step('another one starts', () => scene.startReplica());
+    await step('one is paused for longer than its lease', () => course.pause(replica('b'), LONG));
     await step('all are cut off from the database', () => course.cut(scene.running(), LONG));
     await step('one is cut off from the database', () => course.cut([replica('c')], LONG));
     await step('PostgreSQL restarts', () => postgres().restart());
-    await step('PostgreSQL crashes, and recovers', () => postgres().restart('kill'));
+    await step('PostgreSQL crashes and recovers', () => postgres().restart('kill'));
     await course.end();
   });
 });

@@ -7,7 +7,7 @@ import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Rotation, startRotation } from './rotation.ts';
 
-/** A real agent with the configuration of `rotation`. */
+/** Starts a real agent with the configuration of `rotation`. */
 async function startAgent({ configFile }: Rotation) {
   const agent = startCli(['serve', '--config', configFile], { OTHER_TOKEN: 'other-token' });
   afterThisTest(async () => {
@@ -26,20 +26,21 @@ const FAST = {
 };
 const BUDGET = { requestsPerSecond: 1000, burst: 1000, requestsPerDay: 100_000_000 };
 
-it('a running agent takes the new token without one failed round, however long the answer is under way', async () => {
+it('a running agent switches to the new token without a failed round, even if the response is slow', async () => {
   const rotation = await startRotation({ config: FAST, account: { budget: BUDGET } });
   const { agent, sum } = await startAgent(rotation);
   await eventually(async () => expect(await sum('delivery_up')).toBe(1));
-  // Reset at once, and the answer comes byte by byte: for a second the service takes a token that nobody has.
+  // The service resets the token immediately but sends the response byte by byte, so for a second no client has the
+  // valid token.
   rotation.fault({ kind: 'drip', dripMs: 1 });
   expect((await rotation.run()).code).toBe(0);
   const answered = await sum('delivery_watch_api_requests_total', { outcome: 'ok' });
   await eventually(async () =>
     expect(await sum('delivery_watch_api_requests_total', { outcome: 'ok' })).toBeGreaterThan((answered ?? 0) + 50),
   );
-  // It did meet the refusal …
+  // The agent received at least one 401 …
   expect(await sum('delivery_watch_api_requests_total', { outcome: 'unauthorized' })).toBeGreaterThan(0);
-  // … and nobody saw anything of it.
+  // … but no round failed because of it.
   expect(await sum('delivery_up')).toBe(1);
   expect(await sum('delivery_collector_consecutive_failures')).toBe(0);
   agent.kill('SIGTERM');
@@ -48,7 +49,7 @@ it('a running agent takes the new token without one failed round, however long t
   expect(agent.stderr()).not.toContain('rejects the token');
 });
 
-it('limits, plan and retention of the record come to a running agent, and stay in its store', async () => {
+it('limits, plan and retention of the account record reach a running agent and stay in its store', async () => {
   const other = { name: 'other', baseUrl: 'http://127.0.0.1:1', token: { env: 'OTHER_TOKEN' } };
   const rotation = await startRotation({ account: { budget: BUDGET, labels: { team: 'payments' } } });
   const config = JSON.parse(readFileSync(rotation.configFile, 'utf8'));
@@ -73,7 +74,7 @@ it('limits, plan and retention of the record come to a running agent, and stay i
     expect(await ofAccount('delivery_dlq_retention_seconds', agent)).toEqual([[{ account: 'acme' }, 259_200]]);
   };
   await eventually(() => assertShown(first));
-  // An account that never was reset has no limits, and is none the worse for it.
+  // An account without a token reset has no limits, and its rounds succeed.
   expect(await first.sum('delivery_collector_success', { account: 'other', collector: 'account' })).toBe(1);
   first.agent.kill('SIGTERM');
   await first.agent.ended;

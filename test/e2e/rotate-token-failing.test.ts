@@ -6,15 +6,15 @@ import { HANGING, print, startRotation } from './rotation.ts';
 
 const mode = (file: string) => (statSync(file).mode & 0o777).toString(8);
 
-describe('a reset that does not come through', () => {
-  /** Runs it against a fault; gives what it says, and how the folder is left. */
+describe('a reset that fails', () => {
+  /** Runs a reset with a fault. Returns its error output and the state of the folder. */
   const failing = async (fault: { kind: string; [key: string]: unknown }) => {
     const rotation = await startRotation(fault.kind === 'hang' ? { account: HANGING } : {});
     rotation.fault(fault);
     const { code, stdout, stderr } = await rotation.run();
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).not.toContain(rotation.emulator.token);
-    return { rotation, said: stderr, unfinished: existsSync(`${rotation.tokenFile}.rotating.json`) };
+    return { rotation, stderr, unfinished: existsSync(`${rotation.tokenFile}.rotating.json`) };
   };
 
   it.each([
@@ -22,21 +22,21 @@ describe('a reset that does not come through', () => {
     ['429', { kind: 'status', status: 429 }, 'POST /svc/user/rotatetoken: status 429.'],
     ['a redirect', { kind: 'status', status: 307 }, 'POST /svc/user/rotatetoken: status 307.'],
     ['reset before it acts', { kind: 'reset' }, 'POST /svc/user/rotatetoken: UND_ERR_SOCKET.'],
-    ['no answer, and it does not act', { kind: 'hang' }, 'POST /svc/user/rotatetoken: no answer in time.'],
-  ])('%s: the old token still works, and nothing is left behind', async (_name, fault, message) => {
-    const { rotation, said, unfinished } = await failing(fault);
-    expect(said).toMatch(/^POST [^:]+: [\w. ]+ The token was not reset: sha256:\w{12} still works\.\n$/);
-    if (fault.kind !== 'reset') expect(said).toContain(message);
+    ['no response, and no reset', { kind: 'hang' }, 'POST /svc/user/rotatetoken: no answer in time.'],
+  ])('%s: the old token still works and no files are left behind', async (_name, fault, message) => {
+    const { rotation, stderr, unfinished } = await failing(fault);
+    expect(stderr).toMatch(/^POST [^:]+: [\w. ]+ The token was not reset: sha256:\w{12} still works\.\n$/);
+    if (fault.kind !== 'reset') expect(stderr).toContain(message);
     expect([rotation.resets(), rotation.token(), unfinished]).toEqual([0, rotation.first, false]);
     expect(rotation.names()).toEqual(['password', 'token', 'token.rotating.json-lock']);
     rotation.emulator.faults.clear();
     expect((await rotation.run()).code).toBe(0);
   });
 
-  it('a page with success that did nothing: the old token still works, and the page is kept', async () => {
-    const { rotation, said, unfinished } = await failing({ kind: 'html' });
+  it('a success page without a reset: the old token still works and the page is kept', async () => {
+    const { rotation, stderr, unfinished } = await failing({ kind: 'html' });
     const [record = ''] = rotation.records();
-    expect(said).toBe(
+    expect(stderr).toBe(
       `The response of the account management is not an account record. The token was not reset: ${print(rotation.first)} still works. The received part of the response is in ${record}: if it contains a "token", that is the new one.\n`,
     );
     expect(readFileSync(record, 'utf8')).toContain('<!DOCTYPE html>');
@@ -54,7 +54,7 @@ describe('a reset that does not come through', () => {
     expect(rotation.names()).toEqual(['password', 'token', 'token.rotating.json-lock']);
   });
 
-  it('a refused connection: nothing was sent, whether the rest of the service answers or not', async () => {
+  it('a refused connection: reports an unsent reset, whether or not the service responds', async () => {
     const gone = await startHttpService(() => undefined);
     await gone.close();
     const rotation = await startRotation({ managementUrl: gone.url });
@@ -69,34 +69,34 @@ describe('a reset that does not come through', () => {
   });
 
   it.each([
-    ['no answer', { kind: 'hang', acts: true }, 'no answer in time', ''],
+    ['no response', { kind: 'hang', acts: true }, 'no answer in time', ''],
     ['reset after it acts', { kind: 'reset', acts: true }, '', ''],
     [
-      'an error that is none',
+      'an error despite the reset',
       { kind: 'status', status: 500, acts: true },
       'status 500',
       '{"error":"service unavailable"}',
     ],
     ['a page with success', { kind: 'html', acts: true }, 'not an account record', '<!DOCTYPE html>'],
-    ['half an answer', { kind: 'truncate' }, '', '{"customer_id":"owner@example.com"'],
-  ])('%s: the token was reset, which is found out, told, and not done again', async (_name, fault, cause, kept) => {
-    const { rotation, said, unfinished } = await failing(fault);
-    expect(said).toContain(cause);
-    expect(said).toContain(
+    ['half a response', { kind: 'truncate' }, '', '{"customer_id":"owner@example.com"'],
+  ])('%s: detects and reports the reset and does not repeat it', async (_name, fault, cause, kept) => {
+    const { rotation, stderr, unfinished } = await failing(fault);
+    expect(stderr).toContain(cause);
+    expect(stderr).toContain(
       `The old token is revoked: the service no longer accepts ${print(rotation.first)}, and the new one was lost.`,
     );
-    expect(said).toContain('To recover, take the token from the service');
+    expect(stderr).toContain('To recover, take the token from the service');
     expect([rotation.resets(), unfinished]).toEqual([1, true]);
     const [record = ''] = rotation.records();
     expect(readFileSync(record, 'utf8').trimEnd().startsWith(kept)).toBe(true);
-    if (kept !== '') expect(said).toContain(`The received part of the response is in ${record}`);
+    if (kept !== '') expect(stderr).toContain(`The received part of the response is in ${record}`);
 
-    // Again: told again, with what can be done, and nothing is reset.
+    // The next run reports it again with the options, and resets nothing.
     rotation.emulator.faults.clear();
     const again = await rotation.run();
     expect([again.code, rotation.resets()]).toEqual([1, 1]);
     expect(again.stderr).toContain('is unfinished. The old token is revoked:');
-    // What it says helps: the token from elsewhere …
+    // Following the advice helps: take the token from elsewhere …
     writeFileSync(rotation.tokenFile, rotation.emulator.token);
     const settled = await rotation.run();
     expect([settled.code, rotation.resets()]).toEqual([0, 1]);
@@ -104,7 +104,7 @@ describe('a reset that does not come through', () => {
     expect(existsSync(`${rotation.tokenFile}.rotating.json`)).toBe(false);
   });
 
-  it('… or another reset, once the user says so', async () => {
+  it('… or repeat the reset after the user removes the marker file', async () => {
     const { rotation } = await failing({ kind: 'hang', acts: true });
     rotation.emulator.faults.clear();
     rmSync(`${rotation.tokenFile}.rotating.json`);
@@ -112,7 +112,7 @@ describe('a reset that does not come through', () => {
     expect([rotation.resets(), rotation.token()]).toEqual([2, rotation.emulator.token]);
   });
 
-  it('is open while the service can not be asked, and settled when it can', async () => {
+  it('stays open while the service is unavailable, and is settled afterwards', async () => {
     const rotation = await startRotation();
     rotation.emulator.faults.replace([
       { endpoint: 'POST /svc/user/rotatetoken', kind: 'status', status: 502 },
@@ -129,7 +129,7 @@ describe('a reset that does not come through', () => {
     expect(settled.stdout).toContain(`The token was not reset then: ${print(rotation.first)} still works.`);
   });
 
-  it('is told apart from a token that did not work before', async () => {
+  it('is distinguished from a token that was invalid before', async () => {
     const rotation = await startRotation({ account: HANGING });
     writeFileSync(rotation.tokenFile, 'long-gone');
     rotation.fault({ kind: 'hang' });
@@ -137,7 +137,7 @@ describe('a reset that does not come through', () => {
     expect(stderr).toContain('and did not before, so it is unknown whether the token was reset.');
   });
 
-  it('finishes what a disk kept from being finished', async () => {
+  it('finishes a run that failed because of a full disk', async () => {
     const rotation = await startRotation();
     const half = await rotation.run(['--yes'], rotation.crash({ fail: 'write password.previous ENOSPC' }));
     expect(half.code).toBe(1);
@@ -153,7 +153,7 @@ describe('a reset that does not come through', () => {
     expect(readFileSync(rotation.passwordFile, 'utf8')).toBe(rotation.emulator.credentials.password);
   });
 
-  it('stores the answer in a folder that no other user can enter when its disk fails after all', async () => {
+  it('stores the response in a private temporary folder when the disk fails', async () => {
     const rotation = await startRotation();
     const env = { ...rotation.crash({ fail: 'truncate token.rotated EIO' }), TMPDIR: rotation.folder };
     const { code, stdout } = await rotation.run(['--yes'], env);
@@ -164,7 +164,7 @@ describe('a reset that does not come through', () => {
     expect([JSON.parse(readFileSync(record, 'utf8')).token, mode(record)]).toEqual([rotation.emulator.token, '600']);
   });
 
-  it('leaves a token alone that is neither the old nor the new one', async () => {
+  it('does not change a token that is neither the old nor the new one', async () => {
     const rotation = await startRotation();
     await rotation.run(['--yes'], rotation.crash({ fail: 'write password.previous ENOSPC' }));
     writeFileSync(rotation.tokenFile, 'somebody-elses');

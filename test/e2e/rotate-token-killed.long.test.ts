@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
 import { count, killAtEvery } from './killed-rotation.ts';
 
-it('a rotation that is killed at any point of its way: the credentials are on the disk, and the next run finishes it', async () => {
+it('a rotation killed at any file operation keeps the credentials on disk, and the next run finishes it', async () => {
   const found = await killAtEvery(1);
-  // The one point at which no run can help.
+  // The only point at which no later run can help.
   expect(count(found, 'lost')).toBe(1);
   expect(count(found, 'not sent')).toBeGreaterThan(20);
   expect(count(found, 'answered')).toBeGreaterThan(12);

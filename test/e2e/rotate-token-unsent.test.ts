@@ -8,7 +8,7 @@ import { startRotation } from './rotation.ts';
 
 const mode = (file: string) => (statSync(file).mode & 0o777).toString(8);
 
-describe('nothing is sent', () => {
+describe('rotate-token sends nothing', () => {
   const refused = async (
     rotation: Awaited<ReturnType<typeof startRotation>>,
     { args = ['--yes'], env = {}, code = 1 }: { args?: string[]; env?: Record<string, string>; code?: number } = {},
@@ -26,7 +26,7 @@ describe('nothing is sent', () => {
     );
   });
 
-  it('when the configuration is not complete', async () => {
+  it('with an incomplete configuration', async () => {
     const rotation = await startRotation({ account: { management: null } });
     expect(await refused(rotation, { code: 2 })).toBe(
       'error: /config.yaml: acme has no management section; rotate-token needs { baseUrl, username, password } there\n',
@@ -70,16 +70,16 @@ describe('nothing is sent', () => {
     ['write password ENOSPC', "/secrets/password can't be replaced (ENOSPC)"],
     ['rename rotating.json EIO', "/secrets/token.rotated-T.json can't be written (EIO); nothing was sent"],
     ['open rotating.json-lock EACCES', "/secrets can't be written (EACCES); nothing was sent"],
-  ])('when a file can not be written: %s', async (fail, message) => {
+  ])('if a file cannot be written: %s', async (fail, expected) => {
     const rotation = await startRotation();
-    const said = await refused(rotation, { env: rotation.crash({ fail }) });
-    expect(said.replace(/\d{8}T[\d.]+Z/, 'T')).toContain(message);
-    expect(said).not.toContain('    at ');
+    const message = await refused(rotation, { env: rotation.crash({ fail }) });
+    expect(message.replace(/\d{8}T[\d.]+Z/, 'T')).toContain(expected);
+    expect(message).not.toContain('    at ');
     expect(rotation.token()).toBe(rotation.first);
     expect(readFileSync(rotation.passwordFile, 'utf8')).toBe(rotation.password);
   });
 
-  it('over a file that exists already', async () => {
+  it('if the output file exists already', async () => {
     const rotation = await startRotation();
     const out = join(rotation.folder, 'out.json');
     writeFileSync(out, 'mine');
@@ -89,7 +89,7 @@ describe('nothing is sent', () => {
     expect(readFileSync(out, 'utf8')).toBe('mine');
   });
 
-  it('while another is at it', async () => {
+  it('while another rotate-token of the account is running', async () => {
     const rotation = await startRotation();
     rotation.fault({ kind: 'hang' });
     const first = rotation.start();
@@ -103,11 +103,14 @@ describe('nothing is sent', () => {
     await first.ended;
   });
 
-  /** Root may write everywhere, unless it gives that up. It stays itself: another user might not reach this folder. */
+  /**
+   * Root ignores permissions unless it drops this capability. It stays root: another user might not reach this
+   * folder.
+   */
   const isRoot = process.getuid?.() === 0;
   const bound = isRoot ? ['setpriv', '--bounding-set', '-dac_override'] : [];
 
-  it('where the folder is read-only, as Kubernetes mounts secrets; with --out the rest is left to the user', async ({
+  it('into a read-only folder, as Kubernetes mounts secrets; with --out the user has to replace the files', async ({
     skip,
   }) => {
     const [probe = 'true', ...flags] = bound;
@@ -119,7 +122,7 @@ describe('nothing is sent', () => {
     mkdirSync(outside);
     for (const file of [tokenFile, passwordFile]) chmodSync(file, 0o644);
     chmodSync(secrets, 0o555);
-    // Else it could not be removed.
+    // Otherwise the folder could not be removed.
     afterThisTest(async () => chmodSync(secrets, 0o755));
     async function run(more: string[]) {
       const { code, stdout, stderr } = await rotation.run(['--yes', ...more], {}, bound);
@@ -131,9 +134,9 @@ describe('nothing is sent', () => {
     expect(without.out).toContain('With --out FILE');
 
     const out = join(outside, 'new.json');
-    const { code, out: said } = await run(['--out', out]);
+    const { code, out: output } = await run(['--out', out]);
     expect([code, rotation.resets(), rotation.token()]).toEqual([0, 1, rotation.first]);
-    expect(said).toContain(`Put the value of "token" in ${out} into ${tokenFile}, which can't be replaced (EACCES).`);
+    expect(output).toContain(`Put the value of "token" in ${out} into ${tokenFile}, which can't be replaced (EACCES).`);
     expect([JSON.parse(readFileSync(out, 'utf8')).token, mode(out)]).toEqual([rotation.emulator.token, '600']);
     expect(existsSync(join(outside, 'acme.rotating.json'))).toBe(false);
   });

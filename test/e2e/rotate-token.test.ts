@@ -10,7 +10,7 @@ import { print, startRotation } from './rotation.ts';
 const mode = (file: string) => (statSync(file).mode & 0o777).toString(8);
 
 describe('rotate-token', () => {
-  it('stores the answer, puts the new token and password in place, and prints fingerprints only', async () => {
+  it('stores the response, replaces token and password, and prints only fingerprints', async () => {
     const rotation = await startRotation();
     const { tokenFile, passwordFile, secrets, first, password, emulator } = rotation;
     const trace = join(rotation.folder, 'trace');
@@ -25,7 +25,7 @@ describe('rotate-token', () => {
     });
     expect(record).toMatch(/token\.rotated-\d{8}T\d{6}\.\d{3}Z\.json$/);
     expect([mode(record), mode(tokenFile)]).toEqual(['600', '640']);
-    // The line end stays as it was.
+    // The line end is unchanged.
     expect(readFileSync(tokenFile, 'utf8')).toBe(`${emulator.token}\n`);
     expect(readFileSync(passwordFile, 'utf8')).toBe(emulator.credentials.password);
     expect(readFileSync(`${passwordFile}.previous`, 'utf8')).toBe(`${password}\n`);
@@ -43,7 +43,7 @@ describe('rotate-token', () => {
     for (const secret of [first, password, emulator.token, emulator.credentials.password]) {
       expect(stdout).not.toContain(secret);
     }
-    // What is done before what, on the disk: intent, room for the answer, answer, token.
+    // Order of file operations: intent, reserved space for the response, response, token.
     const name = record.slice(secrets.length + 1);
     const steps = readFileSync(trace, 'utf8').trimEnd().split('\n').join(', ').replaceAll(name, 'RECORD');
     expect(steps).toMatch(
@@ -67,7 +67,7 @@ describe('rotate-token', () => {
     expect(mode(rotation.records()[0] ?? '')).toBe('600');
   });
 
-  it('--check says which token it is, how old, and whether it works, and resets nothing', async () => {
+  it('--check reports the token, its age and whether it works, and resets nothing', async () => {
     const rotation = await startRotation();
     const before = await rotation.run(['--check']);
     expect(before.code).toBe(0);
@@ -84,7 +84,7 @@ describe('rotate-token', () => {
     expect(refused.stdout).toContain('the service  rejects it');
   });
 
-  it('says what to set where the secrets are in the environment, and leaves the answer in the working folder', async () => {
+  it('names the environment variables to set, and leaves the response in the working folder', async () => {
     const rotation = await startRotation({ token: { env: 'THE_TOKEN' }, password: { env: 'THE_PASSWORD' } });
     const { folder, first, password, emulator } = rotation;
     const args = ['rotate-token', '--config', rotation.configFile, '--account', 'acme', '--yes'];
@@ -106,7 +106,7 @@ describe('rotate-token', () => {
     expect(existsSync(join(folder, 'acme.rotating.json'))).toBe(false);
   });
 
-  it('reminds of the token for acting, which it does not replace', async () => {
+  it('warns about the action token, which it does not replace', async () => {
     const rotation = await startRotation({ account: { actionToken: { env: 'ACTION' } } });
     const { code, stdout } = await rotation.run(['--yes'], { ACTION: 'a' });
     expect(code).toBe(0);
@@ -115,7 +115,7 @@ describe('rotate-token', () => {
     );
   });
 
-  it('replaces the file behind a link, and says so', async () => {
+  it('replaces the file behind a link and reports that', async () => {
     const rotation = await startRotation();
     const real = join(rotation.folder, 'real');
     renameSync(rotation.tokenFile, real);
@@ -127,7 +127,7 @@ describe('rotate-token', () => {
     expect(rotation.token()).toBe(rotation.emulator.token);
   });
 
-  it('waits for the answer whatever signal comes, and however slow it is', async () => {
+  it('waits for a slow response regardless of signals', async () => {
     const rotation = await startRotation();
     rotation.fault({ kind: 'drip', dripMs: 1 });
     const command = rotation.start();
@@ -137,8 +137,8 @@ describe('rotate-token', () => {
     expect(rotation.token()).toBe(rotation.emulator.token);
   });
 
-  // script(1) is part of Debian's essential packages.
-  it('asks on a terminal, naming account and token, and takes nothing but yes', async () => {
+  // script(1) belongs to Debian's essential packages.
+  it('asks for confirmation on a terminal with account and token, and accepts only yes', async () => {
     const rotation = await startRotation();
     const command = [
       process.execPath,
@@ -153,9 +153,9 @@ describe('rotate-token', () => {
       const child = spawn('script', ['-qec', command.join(' '), '/dev/null'], { stdio: ['pipe', 'pipe', 'inherit'] });
       let out = '';
       child.stdout.on('data', chunk => {
-        const isAsked = out.includes('[y/N]');
+        const wasPrompted = out.includes('[y/N]');
         out += chunk;
-        if (!isAsked && out.includes('[y/N]')) child.stdin.write(text);
+        if (!wasPrompted && out.includes('[y/N]')) child.stdin.write(text);
       });
       return once(child, 'close').then(([code]) => ({ code, out }));
     };

@@ -10,25 +10,25 @@ const ENDPOINT = 'POST /svc/user/rotatetoken';
 
 export const print = (text: string) => fingerprint(new Secret(text));
 
-/** More of the account, where an answer never comes. */
+/** Account settings for responses that never arrive. */
 export const HANGING = { upstream: { timeout: '4s' } };
 
-interface Differing {
-  /** How the configuration has the secrets; default: in files. */
+interface RotationOptions {
+  /** Source of the secrets in the configuration; default: files. */
   readonly token?: object | string;
   readonly password?: object | string;
-  /** More of the account's configuration. */
+  /** Additional settings of the account. */
   readonly account?: object;
-  /** More of the configuration. */
+  /** Additional sections of the configuration. */
   readonly config?: object;
-  /** Instead of the emulator's own. */
+  /** Replaces the emulator's URL. */
   readonly managementUrl?: string;
   readonly emulator?: EmulatorOptions;
 }
 
-/** An emulated service, a folder with the secrets of its account in files, and the real command against both. */
-export async function startRotation(differing: Differing = {}) {
-  const emulator = await emulateEmpty({ ...differing.emulator });
+/** Creates an emulated service, a folder with the account's secrets in files, and a configured command. */
+export async function startRotation(options: RotationOptions = {}) {
+  const emulator = await emulateEmpty({ ...options.emulator });
   const folder = newFolder();
   const secrets = join(folder, 'secrets');
   mkdirSync(secrets);
@@ -38,7 +38,7 @@ export async function startRotation(differing: Differing = {}) {
   writeFileSync(tokenFile, `${first}\n`, { mode: 0o640 });
   writeFileSync(passwordFile, password);
   const configFile = join(folder, 'config.yaml');
-  const configure = ({ token, password, account, config, managementUrl }: Differing) =>
+  const configure = ({ token, password, account, config, managementUrl }: RotationOptions) =>
     writeFileSync(
       configFile,
       JSON.stringify({
@@ -53,7 +53,7 @@ export async function startRotation(differing: Differing = {}) {
               username,
               password: password ?? { file: passwordFile },
             },
-            // A busy machine needs its time. What hangs is given up after `HANGING`.
+            // Long enough for a busy machine. Hanging requests are aborted after `HANGING`.
             upstream: { timeout: '5m' },
             ...account,
           },
@@ -61,9 +61,9 @@ export async function startRotation(differing: Differing = {}) {
         ...config,
       }),
     );
-  configure(differing);
+  configure(options);
   const args = (more: readonly string[]) => ['rotate-token', '--config', configFile, '--account', 'acme', ...more];
-  /** Environment in which the process does not get beyond, or past, a point; see support/crash.ts. */
+  /** Environment in which the process is killed at, or fails at, a file operation; see support/crash.ts. */
   const crash = (how: { at?: number; fail?: string; trace?: string }) => ({
     NODE_OPTIONS: `--import=${new URL('../support/crash.ts', import.meta.url)}`,
     CRASH_FOLDER: secrets,
@@ -93,7 +93,7 @@ export async function startRotation(differing: Differing = {}) {
     resets: () => emulator.credentials.resets,
     /** The token in the file, without its line end. */
     token: () => readFileSync(tokenFile, 'utf8').trim(),
-    /** Files with an answer. */
+    /** Files with a stored response. */
     records: () =>
       readdirSync(secrets)
         .filter(name => name.includes('.rotated-'))

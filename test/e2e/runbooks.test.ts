@@ -18,31 +18,31 @@ const unique = (texts: readonly string[]) => [...new Set(texts)];
 const ofKind = (kind: string) => unique(runbookCode.filter(code => code.kind === kind).map(({ text }) => text));
 
 describe('code in runbooks', () => {
-  it('is of a kind that is tried here', () => {
+  it('is of a kind that these tests execute', () => {
     expect(runbookCode.filter(({ kind }) => kind === 'unknown')).toEqual([]);
     expect([ofKind('shell').length, ofKind('promql').length].every(count => count > 5)).toBe(true);
   });
 
   it.each([
-    ['a word that is none', 'see `delivered-watch`'],
-    ['a key that is not there', '`events.overlapp`'],
-    ['a block of no language', '```\ndelivery-watch plan\n```\n'],
+    ['an unknown word', 'see `delivered-watch`'],
+    ['an unknown key', '`events.overlapp`'],
+    ['a block without a language', '```\ndelivery-watch plan\n```\n'],
     ['a block of another language', '```bash\ndelivery-watch plan\n```\n'],
     ['a command of another program', '`systemctl restart delivery-watch`'],
-  ])('%s is found out', (_what, text) => {
+  ])('%s is detected', (_what, text) => {
     expect(codeIn('x', text)).toMatchObject([{ kind: 'unknown' }]);
   });
 
-  it('DeliveryBlind names every outcome of a request that keeps the agent from its data', () => {
+  it('DeliveryBlind names every request outcome that keeps the agent from its data', () => {
     const named = runbookCode.flatMap(({ runbook, text }) => (runbook === 'DeliveryBlind' ? [text] : []));
-    // The service answers both as it should.
-    const wellAnswered = ['ok', 'not_found'];
+    // Successful responses.
+    const successful = ['ok', 'not_found'];
     expect(named).toEqual(
-      expect.arrayContaining([...OUTCOMES.filter(outcome => !wellAnswered.includes(outcome)), 'store']),
+      expect.arrayContaining([...OUTCOMES.filter(outcome => !successful.includes(outcome)), 'store']),
     );
   });
 
-  it('a block is taken line by line', () => {
+  it('a block is split into lines', () => {
     expect(
       codeIn('x', 'a\n\n```sh\none\ntwo\n```\n\n```promql\nup\n```\n`match`\n').map(({ text, kind }) => [text, kind]),
     ).toEqual([
@@ -79,7 +79,7 @@ describe('commands in runbooks', () => {
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-runbooks-'));
   let emulator: Emulator;
   let agent: CliProcess;
-  /** What stands for the placeholders. */
+  /** Values of the placeholders. */
   let values: Readonly<Record<string, string>>;
   let env: Readonly<Record<string, string>>;
 
@@ -108,7 +108,7 @@ describe('commands in runbooks', () => {
         },
       }),
     );
-    // As it is when the package is installed.
+    // Wrapper with the name that the installed package provides.
     const bin = join(folder, 'delivery-watch');
     writeFileSync(bin, `#!/bin/sh\nexec '${process.execPath}' '${resolve(mainFile())}' "$@"\n`);
     chmodSync(bin, 0o755);
@@ -142,9 +142,9 @@ describe('commands in runbooks', () => {
   const commands = ofKind('shell').filter(command => hasCurl || !command.startsWith('curl '));
   it.each(commands)('%s', async written => {
     const command = Object.entries(values).reduce((text, [name, value]) => text.replaceAll(name, value), written);
-    // What is left in capitals is a placeholder that nothing stands for here.
+    // Remaining words in capitals are placeholders without a value.
     expect(command.replaceAll(folder, '').match(/\b[A-Z]{3,}(_[A-Z]+)*\b/g)).toBeNull();
-    // The brakes and the journal need the store alone: they are for operators without a token, too.
+    // The brake and journal commands need only the store, so operators can run them without a token.
     const needsToken = !/auto-cancel (pause|resume|reset-breaker|journal)/.test(command);
     const { PATH = '', ...secrets } = env;
     const { code, stdout, stderr } = await run('sh', ['-c', command], { PATH, ...(needsToken ? secrets : {}) });

@@ -7,14 +7,14 @@ import { emulate } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
 
 const MINUTE = 60_000;
-/** Milliseconds of the emulator and the agent in one of ours. */
+/** Speed of the emulator's and the agent's clock relative to real time. */
 const SPEED = 200;
 const GRACE = 20_000;
 const ENDS_WITHIN = 50_000;
 
 const FAST_CLOCK = new URL('../support/fast-clock.ts', import.meta.url);
 
-/** What a look at each minute of a span finds by the whole log. */
+/** Counts missed and late starts in each minute of a span from the complete log. */
 function truthOf(events: readonly DeliveryEvent[], from: number, to: number) {
   const counts = { missed: 0, late: 0 };
   for (let at = Math.ceil((from + 1) / MINUTE) * MINUTE; at <= to; at += MINUTE) {
@@ -30,7 +30,7 @@ function truthOf(events: readonly DeliveryEvent[], from: number, to: number) {
   return counts;
 }
 
-it('counts what a schedule misses and what comes late, killed in between, until it has recovered', async () => {
+it('counts missed and late messages of a schedule across a kill until it has recovered', async () => {
   const since = Date.now();
   const clock = {
     ...acceleratedClock(systemClock, SPEED),
@@ -50,14 +50,14 @@ it('counts what a schedule misses and what comes late, killed in between, until 
       FAST_CLOCK: `${since} ${SPEED}`,
     },
   );
-  const value = async (what: string) =>
-    (await agent.value(`delivery_schedule_${what}`, { schedule: 'reports' })) ?? NaN;
+  const value = async (name: string) =>
+    (await agent.value(`delivery_schedule_${name}`, { schedule: 'reports' })) ?? NaN;
   await agent.start();
   await eventually(async () => expect(await value('missed_total')).toBeGreaterThanOrEqual(2));
   const before = await value('missed_total');
   await agent.end('SIGKILL');
   await agent.start();
-  // It was gone for minutes of its own time: counters continue from the store.
+  // The agent was down for minutes on its clock; its counters continue from the store.
   const after = await eventually(async () => {
     const missed = await value('missed_total');
     expect(missed).not.toBeNaN();
@@ -65,13 +65,13 @@ it('counts what a schedule misses and what comes late, killed in between, until 
   });
   expect(after).toBeGreaterThanOrEqual(before);
   await eventually(async () => expect(await value('late_total')).toBeGreaterThanOrEqual(3));
-  // It is well again: what was delivered last is of now.
+  // The schedule has recovered: its last delivery is recent.
   await eventually(async () => {
     const delivered = await value('last_delivered_timestamp_seconds');
     expect(delivered * 1000).toBeGreaterThan(emulator.clock.now() - 3 * MINUTE);
   });
   const scrape = await agent.scrape();
-  const shown = (what: string) => scrape.sum(`delivery_schedule_${what}`) ?? Number.NaN;
+  const shown = (name: string) => scrape.sum(`delivery_schedule_${name}`) ?? Number.NaN;
   const first = (scrape.sum('delivery_event_log_since_timestamp_seconds') ?? 0) * 1000;
   const headers = { authorization: `Bearer ${emulator.token}` };
   const answer = await fetch(`${emulator.url}/v2/events?scheduleId=scd_7minutely&count=1000`, { headers });
@@ -81,9 +81,9 @@ it('counts what a schedule misses and what comes late, killed in between, until 
   const [least, most] = [truthOf(events, first, next - 3 * MINUTE), truthOf(events, first, next - MINUTE)];
   expect(least.missed).toBeGreaterThanOrEqual(2);
   expect(least.late).toBeGreaterThanOrEqual(2);
-  for (const what of ['missed', 'late'] as const) {
-    expect(shown(`${what}_total`)).toBeGreaterThanOrEqual(least[what]);
-    expect(shown(`${what}_total`)).toBeLessThanOrEqual(most[what]);
+  for (const name of ['missed', 'late'] as const) {
+    expect(shown(`${name}_total`)).toBeGreaterThanOrEqual(least[name]);
+    expect(shown(`${name}_total`)).toBeLessThanOrEqual(most[name]);
   }
   const started = shown('last_started_timestamp_seconds') * 1000;
   expect(events.filter(({ state }) => state === 'created').map(({ time }) => time)).toContain(started);

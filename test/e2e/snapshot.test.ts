@@ -17,7 +17,7 @@ const account = (baseUrl: string) => ({ name: 'a', baseUrl, token: { env: 'DELIV
 
 describe('snapshot', () => {
   async function services() {
-    const well = await serve((request, response) => {
+    const healthy = await serve((request, response) => {
       if (request.url?.startsWith('/v2/flowControl'))
         json(response, [{ flowControlKey: 'a\u001b[2J', waitListSize: 3 }]);
       else {
@@ -27,14 +27,14 @@ describe('snapshot', () => {
       }
     });
     const refusing = await serve((_request, response) => json(response, {}, 401));
-    return { well: account(well.url), refusing: { ...account(refusing.url), name: 'refused' } };
+    return { healthy: account(healthy.url), refusing: { ...account(refusing.url), name: 'refused' } };
   }
   const run = (accounts: object[], ...options: string[]) =>
     runCli(['snapshot', '--config', configFile({ accounts }), ...options], { DELIVERY_TOKEN: 'x' });
 
   it('prints one complete collection as a table, JSON or Prometheus text, and exits with 0', async () => {
-    const { well } = await services();
-    const table = await run([well]);
+    const { healthy } = await services();
+    const table = await run([healthy]);
     expect(table).toMatchObject({ code: 0, stderr: '' });
     expect(table.stdout).toMatch(/^a {8}dlq_messages +2$/m);
     expect(table.stdout).toMatch(/dlq_oldest_message_timestamp_seconds +1970-01-01T00:00:00.000Z$/m);
@@ -43,7 +43,7 @@ describe('snapshot', () => {
       /^account +group +host +route +status +messages +one of them\na +[0-9a-f]{12} +b\.example +\/users\/\*\/\*? *500 +2 +1-0$/m,
     );
     expect(table.stdout).not.toContain('canary');
-    const parsed = JSON.parse((await run([well], '--json')).stdout);
+    const parsed = JSON.parse((await run([healthy], '--json')).stdout);
     expect(parsed.accounts).toMatchObject([{ account: 'a', up: true }]);
     expect(parsed.samples).toContainEqual({
       account: 'a',
@@ -62,14 +62,14 @@ describe('snapshot', () => {
     const metric = { account: 'a', metric: 'delivery_dlq_group_messages', value: 2 };
     const labels = { group: group.id, url_host: 'b.example', response_status: '500' };
     expect(parsed.samples).toContainEqual({ ...metric, labels });
-    const text = (await run([well], '--prometheus')).stdout;
+    const text = (await run([healthy], '--prometheus')).stdout;
     expect(parseExposition(text, 'text').find(({ name }) => name === 'delivery_up')?.samples[0]?.value).toBe(1);
-    expect(await run([well], '--json', '--prometheus')).toMatchObject({ code: 2 });
+    expect(await run([healthy], '--json', '--prometheus')).toMatchObject({ code: 2 });
   });
 
-  it('exits with 1 when an account failed, with what was read', async () => {
-    const { well, refusing } = await services();
-    const { code, stdout, stderr } = await run([well, refusing]);
+  it('prints all data read and exits with 1 when an account failed', async () => {
+    const { healthy, refusing } = await services();
+    const { code, stdout, stderr } = await run([healthy, refusing]);
     expect(code).toBe(1);
     expect(stdout).toContain('dlq_messages');
     expect(stdout).toContain('refused: dlq failed: GET /v2/dlq: status 401 (unauthorized)');

@@ -20,43 +20,44 @@ const ACCOUNT = 'a';
 const FAST_CLOCK = new URL('../support/fast-clock.ts', import.meta.url);
 const JOURNAL_CRASH = new URL('../support/journal-crash.ts', import.meta.url);
 
-/** How a stage differs from the usual. */
+/** Differences of a stage from the default. */
 export interface Scene {
   readonly emulator?: Omit<EmulatorOptions, 'history' | 'workload' | 'dlqEntries'>;
-  /** Callbacks that are stuck; default 1. */
+  /** Number of stuck callbacks; default 1. */
   readonly stuck?: number;
-  /** Milliseconds for which the healthy one has been in progress; default an hour. */
+  /** Time for which the healthy callback has been in progress (ms); default one hour. */
   readonly healthyFor?: number;
-  /** More of the configuration's sections. */
+  /** Additional settings for sections of the configuration. */
   readonly autoCancel?: object;
   readonly rule?: object;
   readonly upstream?: object;
-  /** The agent follows the event log. */
+  /** Whether the agent follows the event log. */
   readonly events?: boolean;
   readonly hooks?: FrontHooks;
-  /** Which token actions bear; default the one that may do everything. */
+  /** Token used for actions; default the full one. */
   readonly actionToken?: 'full' | 'read-only' | 'void';
-  /** Milliseconds of the agent in one of ours; default 10. */
+  /** Speed of the agent's clock relative to real time; default 10. */
   readonly speed?: number;
-  /** The service tells which message each failure callback is. */
-  readonly tellsMessages?: boolean;
+  /** Whether the service lists the message id of each failure callback. */
+  readonly listsCallbackIds?: boolean;
 }
 
-/** When the journal says what it should not, at the moment when a DELETE arrives, in words. */
+/** Description of a DELETE that arrived although the journal did not allow it. */
 export type Violation = string;
 
 export const isDelete = ({ method }: FrontRequest) => method === 'DELETE';
 const isList = ({ method, path }: FrontRequest) => method === 'GET' && /^\/v2\/dlq(\?|$)/.test(path);
-/** A page of a complete walk: neither a look at one entry nor a list of workflow runs alone. */
+/** Whether a request is for a page of a complete walk, not for one entry or only workflow runs. */
 const isWalk = (request: FrontRequest) => isList(request) && !/messageId=|source=/.test(request.path);
 export const isLook = ({ method, path }: FrontRequest) => method === 'GET' && path.includes('messageId=');
 
 /**
- * An emulated service behind a front that watches every DELETE, with callbacks that are stuck, one that is in progress
- * for an hour and a dead letter without any; a store whose tracker has seen all that; and the real agent, on a fast clock.
+ * Sets up an emulated service with stuck callbacks, a healthy one and a dead letter without a callback, behind a
+ * front that checks every DELETE. The store contains tracker data of the last 60 hours. The agent is the real one on
+ * a fast clock.
  */
 export async function setStage(onEnd: (close: () => Promise<unknown>) => void, scene: Scene = {}) {
-  const { stuck: count = 1, hooks = {}, speed = 10, tellsMessages = false } = scene;
+  const { stuck: count = 1, hooks = {}, speed = 10, listsCallbackIds = false } = scene;
   const since = Date.now();
   const emulator = await startEmulator({ ...scene.emulator, history: 0, workload: false, dlqEntries: 0 });
   onEnd(() => emulator.close());
@@ -80,7 +81,7 @@ export async function setStage(onEnd: (close: () => Promise<unknown>) => void, s
   const traceFile = join(folder, 'trace');
   const stopFile = join(folder, 'STOP');
 
-  /** Read by a connection of its own, as another process would. */
+  /** Reads the journal through a separate connection, as another process would. */
   async function readLines(): Promise<JournalEntry[]> {
     const store = await attachSqliteStore({ path });
     try {
@@ -90,15 +91,15 @@ export async function setStage(onEnd: (close: () => Promise<unknown>) => void, s
     }
   }
 
-  /** What must be so whenever a DELETE arrives: its intent is durable, and of nothing else than this very entry. */
-  async function watchDelete({ path: asked }: FrontRequest): Promise<void> {
-    const id = asked.replace('/v2/workflows/dlq/callback/', '');
+  /** Checks on every DELETE that its intent is durable and concerns exactly this entry. */
+  async function watchDelete({ path: requested }: FrontRequest): Promise<void> {
+    const id = requested.replace('/v2/workflows/dlq/callback/', '');
     deletes.push(id);
     const lines = await readLines();
     const intents = lines.filter(line => line.step === 'intent');
     const own = intents.filter(line => line.step === 'intent' && line.target.id === id);
-    const heard = deletes.filter(other => other === id).length;
-    if (own.length < heard) violations.push(`DELETE ${heard} of ${id} came with ${own.length} intents committed`);
+    const received = deletes.filter(other => other === id).length;
+    if (own.length < received) violations.push(`DELETE ${received} of ${id} came with ${own.length} intents committed`);
     const last = own.at(-1);
     const isAnswered = lines.some(
       line => line.step === 'answered' && line.action === last?.action && line.attempt === own.length,
@@ -126,9 +127,9 @@ export async function setStage(onEnd: (close: () => Promise<unknown>) => void, s
       await hooks.before?.(request);
     },
     async after(request, answer) {
-      // The time of the agent's clock.
+      // The date on the agent's clock.
       answer.headers.date = new Date(since + (Date.now() - since) * speed).toUTCString();
-      if (tellsMessages && isList(request)) answer.body = withMessages(answer.body);
+      if (listsCallbackIds && isList(request)) answer.body = withMessages(answer.body);
       await hooks.after?.(request, answer);
     },
   });
@@ -137,7 +138,7 @@ export async function setStage(onEnd: (close: () => Promise<unknown>) => void, s
   const rows = state.dlqRows().map(row => toDlqEntry(row));
   const entries = rows
     .filter(row => row !== undefined)
-    .map(row => (tellsMessages ? { ...row, callbackMessageId: messageOf(row.id) } : row));
+    .map(row => (listsCallbackIds ? { ...row, callbackMessageId: messageOf(row.id) } : row));
   const tracker = createTracker({ track: () => false, maxGap: 30 * MINUTE });
   for (let age = 60 * HOUR; age >= 0; age -= 10 * MINUTE) {
     tracker.observe(
@@ -200,7 +201,7 @@ export async function setStage(onEnd: (close: () => Promise<unknown>) => void, s
       },
     };
   }
-  /** For agents that start from now on. */
+  /** Writes the configuration for agents started later. */
   const configure = (scene: Parameters<typeof configOf>[0]) =>
     writeFileSync(configFile, JSON.stringify(configOf(scene)));
   configure(scene);
@@ -228,17 +229,17 @@ export async function setStage(onEnd: (close: () => Promise<unknown>) => void, s
     stuck,
     healthy,
     trap,
-    /** The ids of all DELETEs that arrived, whatever became of them. */
+    /** Ids of all DELETEs that arrived, regardless of their outcome. */
     deletes,
     violations,
     path,
     stopFile,
     configure,
-    /** By the agent's clock. */
+    /** Current time on the agent's clock. */
     now: () => since + (Date.now() - since) * speed,
-    /** Complete walks of the process that was started last. */
+    /** Complete walks of the most recently started process. */
     walks: () => walks,
-    /** `crash`: the commit at which it dies; see support/journal-crash.ts. */
+    /** Starts the agent. `crash`: the commit at which it is killed; see support/journal-crash.ts. */
     startAgent(crash = '') {
       walks = 0;
       return run(['serve', '--config', configFile], { JOURNAL_CRASH: crash });
@@ -247,7 +248,7 @@ export async function setStage(onEnd: (close: () => Promise<unknown>) => void, s
       const child = run(['auto-cancel', args[0] ?? '', '--config', configFile, ...args.slice(1)]);
       return { code: await child.ended, stdout: child.stdout(), stderr: child.stderr() };
     },
-    /** As if no agent had run for so long, in milliseconds of the agent. */
+    /** Simulates time without a running agent (ms on the agent's clock). */
     async passTime(ms: number) {
       const store = await openSqliteStore({ path });
       const [at, number] = JSON.parse((await store.scan(ACCOUNT, 'dlq/callbacks')).get('dlq/callbacks') ?? '[]');
@@ -260,7 +261,7 @@ export async function setStage(onEnd: (close: () => Promise<unknown>) => void, s
       for (const line of lines) foldEntry(folded, line);
       return { lines, state: folded, actions: [...folded.actions.values()] };
     },
-    /** Every line that any process has committed, as it was then. */
+    /** All lines that any process committed, in their original form. */
     traced: (): JournalEntry[] =>
       existsSync(traceFile)
         ? readFileSync(traceFile, 'utf8')
