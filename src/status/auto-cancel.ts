@@ -9,7 +9,7 @@ import { createTurns, type Turns } from '../kit/turns.ts';
 import { type AutoCancelNumbers, BREAKERS } from '../model/journal.ts';
 import type { AutoCancelView, Candidate } from './api/auto-cancel.ts';
 import type { FromReplica } from './api/parts.ts';
-import type { Views } from './served.ts';
+import type { Served } from './served.ts';
 import { iso } from './values.ts';
 
 export interface AutoCancelViewDeps {
@@ -71,16 +71,16 @@ export interface Room {
 
 /** Lists tracked callbacks of an account, and counts all. Yields to other work. */
 async function candidatesOf(account: One, room: Room, turns: Turns) {
-  const [stuck, others]: Candidate[][] = [[], []];
+  const found: Readonly<Record<keyof Room, Candidate[]>> = { stuck: [], others: [] };
   let tracked = 0;
   for (const { isStuck, explain } of account.tracked()) {
     tracked += 1;
     const which = isStuck ? 'stuck' : 'others';
-    if (room[which] > 0) (isStuck ? stuck : others)?.push(candidateOf(explain()));
+    if (room[which] > 0) found[which].push(candidateOf(explain()));
     room[which] -= 1;
     await turns.pass();
   }
-  return { tracked, candidates: [...(stuck ?? []), ...(others ?? [])] };
+  return { tracked, candidates: [...found.stuck, ...found.others] };
 }
 
 function brakesOf(
@@ -96,12 +96,7 @@ function brakesOf(
     paused: paused ? { by: paused.by, reason: paused.reason, at: iso(paused.at) } : null,
     breakers: BREAKERS.map(breaker => {
       const open = state.breakers.get(breaker);
-      return {
-        breaker,
-        open: open !== undefined,
-        since: open ? iso(open.at) : null,
-        reason: open?.reason ?? null,
-      };
+      return { breaker, open: open !== undefined, since: open ? iso(open.at) : null, reason: open?.reason ?? null };
     }),
     budgetRemaining: budget.find(({ rule }) => rule === undefined)?.left ?? null,
     candidates: [...candidates.values()].reduce((sum, count) => sum + count, 0),
@@ -178,7 +173,7 @@ export function createAutoCancelView({
   self,
   journal,
   clock,
-}: AutoCancelViewDeps): Views['autoCancel'] {
+}: AutoCancelViewDeps): Served['autoCancel'] {
   const { mode, stopFile } = config.autoCancel;
   return async only => {
     const now = clock.now();
@@ -197,10 +192,7 @@ export function createAutoCancelView({
       stopFile: { path: stopFile, present: mayBeThere(stopFile) },
       rules: rulesOf(config, accounts, now),
       accounts: accounts.map(({ brakes }) => brakes),
-      candidates: [...candidates.filter(isStuck), ...candidates.filter(each => !isStuck(each))].slice(
-        0,
-        MOST_CANDIDATES,
-      ),
+      candidates: candidates.toSorted((a, b) => Number(isStuck(b)) - Number(isStuck(a))).slice(0, MOST_CANDIDATES),
       tracked: accounts.reduce((sum, { brakes }) => sum + brakes.tracked, 0),
       journal: (await journal(now - JOURNAL_OVER, MOST_LINES, only)).map(lineOf).reverse(),
     };

@@ -5,7 +5,7 @@ import { createTurns } from '../kit/turns.ts';
 import type { AccountHistory, RecordedSeries } from '../model/history.ts';
 import type { StoreOptions } from '../store/options.ts';
 import type { HistoryView } from './api/history.ts';
-import type { Views } from './served.ts';
+import type { Served } from './served.ts';
 
 const DEFAULT_OVER = 48 * 3_600_000;
 
@@ -24,7 +24,7 @@ export function createHistoryView(
   historyOf: (account: string) => AccountHistory | undefined,
   { keep }: StoreOptions['history'],
   clock: Pick<Clock, 'now'>,
-): Views['history'] {
+): Served['history'] {
   return async (account, { family, over, points }) => {
     const history = historyOf(account);
     if (!history) return undefined;

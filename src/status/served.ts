@@ -7,8 +7,13 @@ import type { HistoryQuery, HistoryView } from './api/history.ts';
 import type { Overview, OverviewQuery } from './api/overview.ts';
 import type { Alert } from './api/parts.ts';
 
-/** Views of the pages and the API, as in the schemas of api/. Numbers are equal to the exposition at the same time. */
-export interface Views {
+/**
+ * Data of the routes, from memory and the store. No request here queries the service. Views are as in the schemas of api/. Their
+ * numbers are equal to the exposition at the same time.
+ */
+export interface Served extends HttpServed {
+  readonly version: string;
+  readonly externalUrl: string | null;
   /** The state of all accounts. Yields to other work. */
   overview(query: OverviewQuery): Promise<Overview>;
   account(name: string): AnyAccountView | undefined;
@@ -16,12 +21,6 @@ export interface Views {
   history(name: string, query: HistoryQuery): Promise<HistoryView | undefined>;
   autoCancel(account: string | undefined): Promise<AutoCancelView>;
   agent(): Promise<AgentView>;
-}
-
-/** Data of the routes, from memory and the store. No request here queries the service. */
-export interface Served extends Views, HttpServed {
-  readonly version: string;
-  readonly externalUrl: string | null;
   status(): readonly PlacedStatus[];
   /**
    * Explains decisions on a failure callback, by every account that tracks it, or by one configured account; JSON.

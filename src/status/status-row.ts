@@ -87,15 +87,8 @@ export async function statusChanges(
     if (!account) continue;
     try {
       const autoCancel = own && (await snapshotOf(own, { stuck: 0, others: 0 }, turns, NOT_SHARED));
-      const status = {
-        ...row,
-        at,
-        publicUrl,
-        alerts: alerts.get(name) ?? [],
-        status: account.shownStatus(),
-        autoCancel,
-      };
-      changes.set(name, [{ key: STATUS_KEY, value: encodeStatus(status) }]);
+      const shown = { alerts: alerts.get(name) ?? [], status: account.shownStatus(), autoCancel };
+      changes.set(name, [{ key: STATUS_KEY, value: encodeStatus({ ...row, at, publicUrl, ...shown }) }]);
     } catch (error) {
       of.failed(name, error);
     }

@@ -8,14 +8,7 @@ import { OverviewQuery } from '../api/overview.ts';
 import { readDocument } from '../page/runbooks.ts';
 import type { Served } from '../served.ts';
 
-/** A valid query, or one sentence with each invalid parameter and its allowed values. */
-type ReadQuery<T> = { readonly query: T; readonly error?: undefined } | { readonly error: string };
-
-function wordsOf(
-  issue: z.core.$ZodIssue,
-  given: Readonly<Record<string, unknown>>,
-  allowed: readonly string[],
-): string {
+function wordsOf(issue: z.core.$ZodIssue, given: Request['query'], allowed: readonly string[]): string {
   if (issue.code === 'unrecognized_keys') {
     const known = allowed.length > 0 ? `allowed are ${allowed.join(', ')}` : 'none is allowed';
     return `${issue.keys.length > 1 ? 'unknown parameters' : 'unknown parameter'} ${issue.keys.join(', ')}: ${known}`;
@@ -26,12 +19,10 @@ function wordsOf(
   return `${String(name)} ${isTwice ? 'must be given once' : issue.message}`;
 }
 
-/** Unknown parameters are errors: a misspelt one would otherwise get its default. */
-function readQuery<T extends z.ZodObject>(schema: T, given: Readonly<Record<string, unknown>>): ReadQuery<z.output<T>> {
-  const { data, error } = schema.strict().safeParse(given);
-  if (!error) return { query: data as z.output<T> };
-  const words = error.issues.map(issue => wordsOf(issue, given, Object.keys(schema.shape)));
-  return { error: [...new Set(words)].join('; ') };
+/** Returns one sentence with each invalid parameter and its allowed values. */
+function errorsOf({ issues }: z.ZodError, given: Request['query'], { shape }: z.ZodObject): string {
+  const words = issues.map(issue => wordsOf(issue, given, Object.keys(shape)));
+  return [...new Set(words)].join('; ');
 }
 
 const NO_QUERY = z.object({});
@@ -53,11 +44,12 @@ export function apiRoutes(served: Served): Router {
   function add<T extends z.ZodObject>(path: string, schema: T, find: (query: z.output<T>, name: string) => unknown) {
     async function respond(request: Request<{ name: string }>, response: Response): Promise<void> {
       response.set('Cache-Control', 'no-store');
-      const read = readQuery(schema, request.query);
-      if (read.error !== undefined) return refuse(response, 400, read.error);
+      // Unknown parameters are errors: a misspelt one would otherwise get its default.
+      const { data, error } = schema.strict().safeParse(request.query);
+      if (error) return refuse(response, 400, errorsOf(error, request.query, schema));
       await serially(async () => {
         if (response.destroyed) return;
-        const found = await find(read.query, request.params.name);
+        const found = await find(data as z.output<T>, request.params.name);
         if (found === undefined) refuse(response, 404, 'no account of that name is configured');
         else response.json(found);
       });
