@@ -1,6 +1,6 @@
 import type { NotificationCount } from '../../metrics/alerting.ts';
 import type { AccountStatus } from '../../model/status.ts';
-import type { Check } from './check.ts';
+import { type Check, defineCheck } from './check.ts';
 import { count, plural } from './words.ts';
 
 export interface AgentMoment {
@@ -44,21 +44,15 @@ function outcomesBy(notifications: readonly NotificationCount[]) {
 }
 
 export const AGENT_CHECKS: readonly Check<AgentMoment>[] = [
-  {
-    kind: 'service_unavailable',
-    severity: 'critical',
-    runbook: 'DeliveryServiceUnavailable',
+  defineCheck('service_unavailable', 'critical', 'DeliveryServiceUnavailable', {
     when: 'more than half of the accounts, and at least three, can’t be read',
     check({ statuses }) {
       const blind = statuses.filter(isBlind).length;
       if (blind < 3 || blind <= statuses.length / 2) return [];
       return `${count(blind)} of the ${count(statuses.length)} accounts can’t be read: the service is down, or the network path to it.`;
     },
-  },
-  {
-    kind: 'database_away',
-    severity: 'critical',
-    runbook: 'DeliveryDatabaseAway',
+  }),
+  defineCheck('database_away', 'critical', 'DeliveryDatabaseAway', {
     when: 'replicas share the store, and its database does not answer this one',
     check: ({ databaseAway }) =>
       databaseAway === undefined
@@ -67,11 +61,8 @@ export const AGENT_CHECKS: readonly Check<AgentMoment>[] = [
             since: databaseAway,
             text: 'The database is away: counters stand still, and auto-cancel cancels nothing. Accounts of other replicas are shown as they were before.',
           },
-  },
-  {
-    kind: 'store_failing',
-    severity: 'critical',
-    runbook: 'DeliveryStoreFailing',
+  }),
+  defineCheck('store_failing', 'critical', 'DeliveryStoreFailing', {
     when: 'rounds read everything and can’t store it',
     check({ statuses, databaseAway }) {
       // Then that is the reason.
@@ -81,32 +72,23 @@ export const AGENT_CHECKS: readonly Check<AgentMoment>[] = [
       if (!first) return [];
       return `${plural(failures.length, 'round')} can’t store what was read, so counters stand still: ${first.message}.`;
     },
-  },
-  {
-    kind: 'notifications_failing',
-    severity: 'critical',
-    runbook: 'DeliveryNotificationsFailing',
+  }),
+  defineCheck('notifications_failing', 'critical', 'DeliveryNotificationsFailing', {
     when: 'notifications to a receiver failed in the last 15 minutes, and none was delivered',
     check: ({ notifications }) =>
       [...outcomesBy(notifications)].flatMap(([subject, { sent, failed }]) => {
         const text = `${plural(failed, 'notification')} to ${subject} failed in the last 15 minutes, and none was delivered.`;
         return sent > 0 || failed === 0 ? [] : { subject, text };
       }),
-  },
-  {
-    kind: 'push_failing',
-    severity: 'warning',
-    runbook: 'DeliveryPushFailing',
+  }),
+  defineCheck('push_failing', 'warning', 'DeliveryPushFailing', {
     when: 'for a minute the OTLP receiver has not accepted all pushed metrics',
     check: ({ pushTrouble, now }) =>
       pushTrouble && now - pushTrouble.since >= PUSH_FAILING
         ? { since: pushTrouble.since, text: `The OTLP receiver does not accept metrics: ${pushTrouble.reason}.` }
         : [],
-  },
-  {
-    kind: 'reload_refused',
-    severity: 'warning',
-    runbook: 'DeliveryConfigReloadFailed',
+  }),
+  defineCheck('reload_refused', 'warning', 'DeliveryConfigReloadFailed', {
     when: 'the last reload of the configuration was refused: the one before is in use',
     check({ lastReload }) {
       const [first, ...others] = lastReload?.faults ?? [];
@@ -115,5 +97,5 @@ export const AGENT_CHECKS: readonly Check<AgentMoment>[] = [
       const text = `The changed configuration was refused, and the one before is in use: ${first.message}${more}.`;
       return { since: lastReload?.at, text };
     },
-  },
+  }),
 ];

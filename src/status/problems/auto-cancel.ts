@@ -1,12 +1,9 @@
 import { UNRESOLVED } from '../../metrics/thresholds.ts';
-import type { AccountCheck } from './check.ts';
+import { type AccountCheck, defineCheck } from './check.ts';
 import { lasting } from './words.ts';
 
 export const AUTO_CANCEL: readonly AccountCheck[] = [
-  {
-    kind: 'cancel_unresolved',
-    severity: 'critical',
-    runbook: 'DeliveryAutoCancelUnresolved',
+  defineCheck('cancel_unresolved', 'critical', 'DeliveryAutoCancelUnresolved', {
     when: 'a cancel was begun more than 30 minutes ago, and its outcome is not known',
     check: ({ autoCancel, now }) =>
       [...(autoCancel?.unresolved ?? [])].flatMap(([subject, since]) => {
@@ -14,24 +11,18 @@ export const AUTO_CANCEL: readonly AccountCheck[] = [
         const text = `A cancel by the rule ${subject} has had no known outcome for ${lasting(age)}.`;
         return age > UNRESOLVED ? { subject, since, text } : [];
       }),
-  },
-  {
-    kind: 'breaker_open',
-    severity: 'warning',
-    runbook: 'DeliveryAutoCancelBreakerOpen',
+  }),
+  defineCheck('breaker_open', 'warning', 'DeliveryAutoCancelBreakerOpen', {
     when: 'a breaker of auto-cancel is open',
     check: ({ autoCancel }) =>
       [...(autoCancel?.breakers ?? [])].flatMap(([subject, isOpen]) => {
         const text = `The breaker ${subject} is open: nothing is cancelled until an operator resets it.`;
         return isOpen ? { subject, text } : [];
       }),
-  },
-  {
-    kind: 'auto_cancel_paused',
-    severity: 'info',
-    runbook: null,
+  }),
+  defineCheck('auto_cancel_paused', 'info', null, {
     when: 'an operator has paused auto-cancel',
     check: ({ autoCancel }) =>
       autoCancel?.isPaused ? 'Auto-cancel is paused: nothing is cancelled until an operator resumes it.' : [],
-  },
+  }),
 ];

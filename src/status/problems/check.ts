@@ -51,6 +51,13 @@ export interface Check<M> {
 }
 export type AccountCheck = Check<Moment>;
 
+export const defineCheck = <M>(
+  kind: Problem['kind'],
+  severity: Problem['severity'],
+  runbook: string | null,
+  { when, check }: Pick<Check<M>, 'when' | 'check'>,
+): Check<M> => ({ kind, severity, runbook, when, check });
+
 export const MINUTE = 60_000;
 
 /** A check of a section that is skipped if the data may have changed since it was read. */

@@ -1,7 +1,7 @@
 import { families } from '../../collectors/dlq/families.ts';
 import { CALLBACKS_FAILED, DLQ_AT_ONCE, DLQ_BY_THE_HOUR, DLQ_EXPIRING, DLQ_FULL } from '../../metrics/thresholds.ts';
 import { HOUR } from '../recent.ts';
-import { type AccountCheck, easing, isMoreBy, MINUTE, type Moment, msOf, ofCurrent } from './check.ts';
+import { type AccountCheck, defineCheck, easing, isMoreBy, MINUTE, type Moment, msOf, ofCurrent } from './check.ts';
 import { clockTime, count, lasting, plural, share, within } from './words.ts';
 
 type DeadLetters = Moment['view']['deadLetters'];
@@ -53,10 +53,7 @@ function stuck({ view, autoCancel }: Moment): { number: number; rule: string | u
 }
 
 export const DEAD_LETTERS: readonly AccountCheck[] = [
-  {
-    kind: 'dlq_growing',
-    severity: 'warning',
-    runbook: 'DeliveryDlqGrowing',
+  defineCheck('dlq_growing', 'warning', 'DeliveryDlqGrowing', {
     when: 'the queue has grown by a fifth within half an hour (at least 20 messages, at most 50), or within the hour it doubled, or grew by a third (at least 25, at most 100)',
     check: ofCurrent('deadLetters', (moment, queue) => {
       const { messages, entered } = queue;
@@ -68,11 +65,8 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
         : 'The dead-letter queue grew';
       return `${news} by ${count(grown.by)} to ${count(messages)} ${within(grown.overSeconds)}${most(queue)}.`;
     }),
-  },
-  {
-    kind: 'dlq_expiring',
-    severity: 'critical',
-    runbook: 'DeliveryDlqExpiringSoon',
+  }),
+  defineCheck('dlq_expiring', 'critical', 'DeliveryDlqExpiringSoon', {
     when: 'the longest-queued message has used 80 % of the retention, and not more messages expired so far than were removed: a queue whose messages are mostly left to expire is no emergency',
     check: ofCurrent('deadLetters', ({ now }, { oldestEntered, retentionSeconds, nextExpiry, left }) => {
       const [entered, expiry] = [msOf(oldestEntered), msOf(nextExpiry)];
@@ -82,11 +76,8 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
       const text = `The longest-queued dead letter expires ${rest}at ${clockTime(expiry, now)}.`;
       return { since: entered + DLQ_EXPIRING * retentionSeconds * 1000, text };
     }),
-  },
-  {
-    kind: 'dlq_old',
-    severity: 'warning',
-    runbook: 'DeliveryDlqAgeHigh',
+  }),
+  defineCheck('dlq_old', 'warning', 'DeliveryDlqAgeHigh', {
     when: 'the longest-queued message has been there for longer than `objectives.dlqMaxAge`',
     check: ofCurrent('deadLetters', ({ objectives: { dlqMaxAge }, now }, queue) => {
       const entered = msOf(queue.oldestEntered);
@@ -95,21 +86,15 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
       const text = `The longest-queued${size} dead letters has been there for ${lasting((now - entered) / 1000)} (objective: ${lasting(dlqMaxAge / 1000)})${most(queue)}.`;
       return { since: entered + dlqMaxAge, text };
     }),
-  },
-  {
-    kind: 'dlq_nearly_full',
-    severity: 'warning',
-    runbook: 'DeliveryDlqNearlyFull',
+  }),
+  defineCheck('dlq_nearly_full', 'warning', 'DeliveryDlqNearlyFull', {
     when: 'the queue uses more than 80 % of what the plan allows',
     check: ofCurrent('deadLetters', (_moment, { messages, most }) => {
       if (messages === null || most === null || messages <= DLQ_FULL * most) return [];
       return `The dead-letter queue holds ${count(messages)} of the ${count(most)} messages that the plan allows (${share(messages / most)}).`;
     }),
-  },
-  {
-    kind: 'callbacks_stuck',
-    severity: 'warning',
-    runbook: 'DeliveryFailureCallbackStuck',
+  }),
+  defineCheck('callbacks_stuck', 'warning', 'DeliveryFailureCallbackStuck', {
     when: 'failure callbacks are in progress for longer than all their retries can take, or for longer than a rule of auto-cancel allows',
     check: ofCurrent('deadLetters', (moment, { oldestInProgress }) => {
       const { number, rule } = stuck(moment);
@@ -120,16 +105,13 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
       const text = `${plural(number, 'failure callback seems', 'failure callbacks seem')} stuck${by}${oldest}.`;
       return { since, text };
     }),
-  },
-  {
-    kind: 'callbacks_failing',
-    severity: 'warning',
-    runbook: 'DeliveryFailureCallbackFailed',
+  }),
+  defineCheck('callbacks_failing', 'warning', 'DeliveryFailureCallbackFailed', {
     when: 'more than a fifth of the failure callbacks that ended have failed',
     check: ofCurrent('deadLetters', (_moment, { callbacks }) => {
       const [failed, succeeded] = [callbacks?.fail ?? 0, callbacks?.success ?? 0];
       if (failed === 0 || failed <= CALLBACKS_FAILED * succeeded) return [];
       return `${count(failed)} of the ${count(failed + succeeded)} failure callbacks that ended failed: these workflows were not told.`;
     }),
-  },
+  }),
 ];

@@ -3,6 +3,7 @@ import { BACKLOG_TREND } from '../../metrics/thresholds.ts';
 import { HOUR, seriesName } from '../recent.ts';
 import {
   type AccountCheck,
+  defineCheck,
   everySeconds,
   type Found,
   isMoreBy,
@@ -72,10 +73,7 @@ const keys = (check: (moment: Moment, row: Row) => Omit<Found, 'subject'> | unde
   );
 
 export const WAITLISTS: readonly AccountCheck[] = [
-  {
-    kind: 'waitlist_growing',
-    severity: 'warning',
-    runbook: 'DeliveryFlowControlBacklogGrowing',
+  defineCheck('waitlist_growing', 'warning', 'DeliveryFlowControlBacklogGrowing', {
     when: 'a waitlist has grown all through the last hour, or what was recorded of it (ten minutes and nine reads at least): the least of the last third is at least 50 messages, and by half (at least 25, at most 100) above the most of the first third; and the key is not paused',
     check: keys((moment, row) => {
       const grown = row.paused ? undefined : trend(moment, row);
@@ -83,11 +81,8 @@ export const WAITLISTS: readonly AccountCheck[] = [
       const text = `Key ${row.key}: ${count(row.waiting)} wait, +${count(grown.by)} in ${lasting(grown.overSeconds)}${limitsOf(row)}.`;
       return { text };
     }),
-  },
-  {
-    kind: 'ghost_slots',
-    severity: 'warning',
-    runbook: 'DeliveryFlowControlGhostSlots',
+  }),
+  defineCheck('ghost_slots', 'warning', 'DeliveryFlowControlGhostSlots', {
     when: 'slots of a key have been in use for more than four minutes, in which messages waited, and the event log shows no attempt in them',
     check: ofCurrent('flowControl', (_moment, { rows }) =>
       rows.flatMap(row => {
@@ -98,11 +93,8 @@ export const WAITLISTS: readonly AccountCheck[] = [
         return { subject: key, since: state === 'ghost_slots' ? msOf(stateSince) : undefined, text };
       }),
     ),
-  },
-  {
-    kind: 'waitlist_stalled',
-    severity: 'warning',
-    runbook: 'DeliveryWaitlistStalled',
+  }),
+  defineCheck('waitlist_stalled', 'warning', 'DeliveryWaitlistStalled', {
     when: 'the number of messages that wait on a key has been the same for 30 minutes and three reads, although it is not paused and its rate is not used up',
     check: keys((moment, row) => {
       if (row.paused || isRateUsedUp(row) || readsTake(moment) > 30 * MINUTE) return undefined;
@@ -113,11 +105,8 @@ export const WAITLISTS: readonly AccountCheck[] = [
       const text = `Key ${row.key}: the same ${count(row.waiting)} have been waiting for 30 min or more${limitsOf(row)}.`;
       return { since: first.at, text };
     }),
-  },
-  {
-    kind: 'paused_with_backlog',
-    severity: 'warning',
-    runbook: 'DeliveryDispatchPausedWithBacklog',
+  }),
+  defineCheck('paused_with_backlog', 'warning', 'DeliveryDispatchPausedWithBacklog', {
     when: 'a key is paused and messages wait on it; for the first hour it is only worth knowing',
     check: keys((moment, row) => {
       if (!row.paused) return undefined;
@@ -126,5 +115,5 @@ export const WAITLISTS: readonly AccountCheck[] = [
       const text = `Key ${row.key} is paused${lasts}: ${count(row.waiting)} wait.`;
       return { severity: pausedFor < HOUR ? 'info' : 'warning', text };
     }),
-  },
+  }),
 ];

@@ -2,7 +2,7 @@ import { families as dlqFamilies } from '../../collectors/dlq/families.ts';
 import { events } from '../../collectors/events/events.ts';
 import { type BurnRate, FEWEST_BAD, LOG_BEHIND, MONTH, MOST_BAD, RETRIES } from '../../metrics/thresholds.ts';
 import { HOUR, seriesName } from '../recent.ts';
-import { type AccountCheck, easing, MINUTE, type Moment, msOf, ofCurrent } from './check.ts';
+import { type AccountCheck, defineCheck, easing, MINUTE, type Moment, msOf, ofCurrent } from './check.ts';
 import { count, lasting, plural, share, within } from './words.ts';
 
 const { finished, overdue, total, gaps } = events.families;
@@ -93,38 +93,23 @@ function eventsOfHour(moment: Moment) {
 }
 
 export const MESSAGES: readonly AccountCheck[] = [
-  {
-    kind: 'messages_failing',
-    severity: 'critical',
-    runbook: 'DeliveryErrorBudgetFastBurn',
+  defineCheck('messages_failing', 'critical', 'DeliveryErrorBudgetFastBurn', {
     when: 'more than 14.4 times as many messages of the last hour failed as `objectives.delivered` allows, at least 10, and it goes on in the last five minutes',
     check: failing(FAST),
-  },
-  {
-    kind: 'messages_failing',
-    severity: 'warning',
-    runbook: 'DeliveryErrorBudgetSlowBurn',
+  }),
+  defineCheck('messages_failing', 'warning', 'DeliveryErrorBudgetSlowBurn', {
     when: 'the same, three times as many, in the last hour and in its last 15 minutes',
     check: failing(SLOW),
-  },
-  {
-    kind: 'messages_late',
-    severity: 'critical',
-    runbook: 'DeliveryOnTimeBudgetFastBurn',
+  }),
+  defineCheck('messages_late', 'critical', 'DeliveryOnTimeBudgetFastBurn', {
     when: 'more than 14.4 times as many messages of the last hour missed `objectives.onTimeWithin` as `objectives.onTime` allows, at least 10, and it goes on in the last five minutes',
     check: late(FAST),
-  },
-  {
-    kind: 'messages_late',
-    severity: 'warning',
-    runbook: 'DeliveryOnTimeBudgetSlowBurn',
+  }),
+  defineCheck('messages_late', 'warning', 'DeliveryOnTimeBudgetSlowBurn', {
     when: 'the same, three times as many, in the last hour and in its last 15 minutes',
     check: late(SLOW),
-  },
-  {
-    kind: 'deliveries_stalled',
-    severity: 'critical',
-    runbook: 'DeliveryStalled',
+  }),
+  defineCheck('deliveries_stalled', 'critical', 'DeliveryStalled', {
     when: 'in the last 30 minutes at least 10 messages missed `objectives.onTimeWithin`, and none ended',
     check: ofCurrent('events', moment => {
       const found = ended(moment, 'overdue', 30 * MINUTE);
@@ -132,11 +117,8 @@ export const MESSAGES: readonly AccountCheck[] = [
       if (!found || found.overSeconds < 29 * 60 || found.bad < FEWEST_BAD || found.all > 0) return [];
       return `${count(found.bad)} messages became overdue ${within(found.overSeconds)}, and none was delivered or failed.`;
     }),
-  },
-  {
-    kind: 'retries_high',
-    severity: 'warning',
-    runbook: 'DeliveryRetryRatioHigh',
+  }),
+  defineCheck('retries_high', 'warning', 'DeliveryRetryRatioHigh', {
     when: 'more than a quarter of the delivery attempts of the last 15 minutes, of more than 40, led to a retry',
     check: ofCurrent('events', moment => {
       const [retries, attempts] = [riseOf(moment, 'retry', 15 * MINUTE), riseOf(moment, 'active', 15 * MINUTE)];
@@ -144,11 +126,8 @@ export const MESSAGES: readonly AccountCheck[] = [
         return [];
       return `${count(retries.by)} of the ${count(attempts.by)} delivery attempts ${within(attempts.overSeconds)} led to a retry (${share(retries.by / attempts.by)}).`;
     }),
-  },
-  {
-    kind: 'event_log_behind',
-    severity: 'warning',
-    runbook: 'DeliveryEventLogStale',
+  }),
+  defineCheck('event_log_behind', 'warning', 'DeliveryEventLogStale', {
     when: 'the newest event was more than 15 minutes old when the log was read last, although dead letters arrive or waitlists change',
     check: ofCurrent('events', (moment, { newest }) => {
       const lag = lagOf(moment.view);
@@ -156,11 +135,8 @@ export const MESSAGES: readonly AccountCheck[] = [
       const text = `The event log is ${lasting(lag)} behind, although messages move: numbers of messages lag.`;
       return { since: msOf(newest), text };
     }),
-  },
-  {
-    kind: 'event_log_behind',
-    severity: 'info',
-    runbook: 'DeliveryEventLogStale',
+  }),
+  defineCheck('event_log_behind', 'info', 'DeliveryEventLogStale', {
     when: 'messages are in flight, and the newest event was older, when the log was read last, than two minutes and than ten times the usual time between two events of the last hour',
     check: ofCurrent('events', (moment, { newest, inFlight }) => {
       const [lag, lately] = [lagOf(moment.view), eventsOfHour(moment)];
@@ -169,16 +145,13 @@ export const MESSAGES: readonly AccountCheck[] = [
       const text = `The event log is ${lasting(lag)} behind, after ${count(lately.by)} events ${within(lately.overSeconds)}.`;
       return { since: msOf(newest), text };
     }),
-  },
-  {
-    kind: 'event_log_gap',
-    severity: 'warning',
-    runbook: 'DeliveryEventLogGap',
+  }),
+  defineCheck('event_log_gap', 'warning', 'DeliveryEventLogGap', {
     when: 'events were lost in the last hour: they had left the log before they were read',
     check: ofCurrent('events', (moment, events) => {
       const rise = moment.changes.rise(gaps.name, events.gaps, HOUR);
       if (!rise || rise.by === 0) return [];
       return `${plural(rise.by, 'gap')} in the event log ${within(rise.overSeconds)}: counters of events are too low.`;
     }),
-  },
+  }),
 ];

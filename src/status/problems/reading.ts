@@ -7,6 +7,7 @@ import { isAuxiliary } from '../truth.ts';
 import { sum } from '../values.ts';
 import {
   type AccountCheck,
+  defineCheck,
   everySeconds,
   type Found,
   MINUTE,
@@ -133,10 +134,7 @@ const risen = <L extends string>({ changes }: Moment, family: Family<L>, counter
 const PASSING: ReadonlySet<string> = new Set(['server', 'timeout', 'network', 'rate_limited', 'unauthorized']);
 
 export const READING: readonly AccountCheck[] = [
-  {
-    kind: 'token_rejected',
-    severity: 'critical',
-    runbook: 'DeliveryTokenRejected',
+  defineCheck('token_rejected', 'critical', 'DeliveryTokenRejected', {
     when: 'the service answers 401 to the token of the account',
     check(moment) {
       const { view } = moment;
@@ -146,11 +144,8 @@ export const READING: readonly AccountCheck[] = [
       const status = why === undefined ? '401' : `401: ${why}`;
       return { since: lastRead(view), text: `The service refuses the token (${status}); ${ofShown(moment)}.` };
     },
-  },
-  {
-    kind: 'service_unavailable',
-    severity: 'critical',
-    runbook: 'DeliveryBlind',
+  }),
+  defineCheck('service_unavailable', 'critical', 'DeliveryBlind', {
     when: 'no collector can read, as the service answers 5xx, does not answer, or can’t be reached, and the data of one is stale (`staleness.markAfter`); a warning for the first two minutes',
     check(moment) {
       const { view, now } = moment;
@@ -161,18 +156,12 @@ export const READING: readonly AccountCheck[] = [
       const text = `${say(lasts < 1000 ? '' : ` for ${lasting(lasts / 1000)}`)}; ${ofShown(moment)}.`;
       return { since, severity: lasts < BLIND_FOR * 1000 ? 'warning' : 'critical', text };
     },
-  },
-  {
-    kind: 'data_withdrawn',
-    severity: 'critical',
-    runbook: 'DeliveryBlind',
+  }),
+  defineCheck('data_withdrawn', 'critical', 'DeliveryBlind', {
     when: 'the data of a collector is so old that it is no longer shown (`staleness.withdrawAfter`), while others are read',
     check: moment => staleData(moment, 'data_withdrawn', 'withdrawn'),
-  },
-  {
-    kind: 'data_stale',
-    severity: 'critical',
-    runbook: 'DeliveryBlind',
+  }),
+  defineCheck('data_stale', 'critical', 'DeliveryBlind', {
     when: 'the data of a collector is stale (`staleness.markAfter`), while others are read; up to two minutes a warning. Or the account could not be opened',
     check(moment) {
       const why = notOpened(moment.view);
@@ -180,11 +169,8 @@ export const READING: readonly AccountCheck[] = [
         ? staleData(moment, 'data_stale', 'stale')
         : `Nothing is read: ${why}. It is retried by itself.`;
     },
-  },
-  {
-    kind: 'data_stale',
-    severity: 'warning',
-    runbook: 'DeliveryCollectorStale',
+  }),
+  defineCheck('data_stale', 'warning', 'DeliveryCollectorStale', {
     when: 'a round that no gauge depends on is stale',
     check: ({ view, now }) =>
       staleRounds(view)
@@ -196,11 +182,8 @@ export const READING: readonly AccountCheck[] = [
           const text = `The round ${round} of ${collector} was not complete${last}; all gauges are current${why}.`;
           return { subject: `${collector} ${round}`, since, text };
         }),
-  },
-  {
-    kind: 'rate_limited',
-    severity: 'warning',
-    runbook: 'DeliveryRateLimited',
+  }),
+  defineCheck('rate_limited', 'warning', 'DeliveryRateLimited', {
     when: 'more than 10 % of the requests of the last 15 minutes, and at least 5, were answered with 429',
     check(moment) {
       const outcomes = risen(moment, ownFamilies.requests, moment.meter.requests, 'outcome');
@@ -209,11 +192,8 @@ export const READING: readonly AccountCheck[] = [
       if (!limited || limited.by < RATE_LIMITED.fewest || limited.by <= RATE_LIMITED.share * all) return [];
       return `${count(limited.by)} of the ${count(all)} requests in ${lasting(limited.overSeconds)} got 429 (${share(limited.by / all)}).`;
     },
-  },
-  {
-    kind: 'budget_low',
-    severity: 'warning',
-    runbook: 'DeliveryRequestBudgetLow',
+  }),
+  defineCheck('budget_low', 'warning', 'DeliveryRequestBudgetLow', {
     when: 'what is left of `budget.requestsPerDay`, without the tenth that is kept for auto-cancel, is less than a quarter of what the rest of the UTC day would get',
     check({ view: { calls }, now }) {
       const { budgetRemaining: left, budgetPerDay: all } = calls;
@@ -221,11 +201,8 @@ export const READING: readonly AccountCheck[] = [
       if (left === null || all === 0 || left / all - REQUESTS_KEPT >= REQUESTS_LAST * dayLeft) return [];
       return `${count(left)} of the ${count(all)} requests of today are left until 00:00 UTC: rounds wait for them.`;
     },
-  },
-  {
-    kind: 'rows_unreadable',
-    severity: 'warning',
-    runbook: 'DeliveryRowsRejected',
+  }),
+  defineCheck('rows_unreadable', 'warning', 'DeliveryRowsRejected', {
     when: 'rows of a list could not be read in the last 15 minutes',
     check: moment =>
       risen(moment, ownFamilies.rowsRejected, moment.meter.rowsRejected, 'collector').flatMap(
@@ -234,11 +211,8 @@ export const READING: readonly AccountCheck[] = [
           return by === 0 ? [] : { subject, text };
         },
       ),
-  },
-  {
-    kind: 'filter_failing',
-    severity: 'warning',
-    runbook: 'DeliveryCollectorStale',
+  }),
+  defineCheck('filter_failing', 'warning', 'DeliveryCollectorStale', {
     when: 'a filter of `dlq.filters` is rejected, or the service lists entries for it that do not match it, while the queue is read; if the service fails or limits the rate, after one and a half times `dlq.rescanEvery`',
     check: ofCurrent('deadLetters', ({ view, now }, { filters }) =>
       filters.flatMap(({ name, messages, failure }) => {
@@ -251,11 +225,8 @@ export const READING: readonly AccountCheck[] = [
         return { subject: name, since, text: `The filter ${name} fails: ${failure.message}; ${shown}.` };
       }),
     ),
-  },
-  {
-    kind: 'lists_missing',
-    severity: 'warning',
-    runbook: 'DeliveryListsMissing',
+  }),
+  defineCheck('lists_missing', 'warning', 'DeliveryListsMissing', {
     when: 'three answers or more of the last 15 minutes were no readable list',
     check: moment =>
       risen(moment, ownFamilies.listsMissing, moment.meter.listsMissing, 'collector').flatMap(
@@ -264,5 +235,5 @@ export const READING: readonly AccountCheck[] = [
           return by < LISTS_MISSING ? [] : { subject, text };
         },
       ),
-  },
+  }),
 ];

@@ -1,5 +1,5 @@
 import { UNCOLLECTED } from '../../metrics/thresholds.ts';
-import type { Check } from './check.ts';
+import { type Check, defineCheck } from './check.ts';
 import { clockTime, lasting } from './words.ts';
 
 /** An account that this replica does not hold. */
@@ -22,10 +22,7 @@ const SILENT = UNCOLLECTED * 1000;
 
 /** All checks of the report on an account that another replica holds. */
 export const REPLICA_CHECKS: readonly Check<Unheld>[] = [
-  {
-    kind: 'account_uncollected',
-    severity: 'critical',
-    runbook: 'DeliveryAccountUncollected',
+  defineCheck('account_uncollected', 'critical', 'DeliveryAccountUncollected', {
     when: 'replicas share the store, and for longer than the lease time none has held the account, or the one that holds it has reported nothing for two minutes',
     check({ now, holder, unheldFor, age, waitedFor, leaseTime, isAway }) {
       if (isAway) return [];
@@ -40,5 +37,5 @@ export const REPLICA_CHECKS: readonly Check<Unheld>[] = [
       const text = `Not collected by any replica: ${holder} holds it and has reported nothing for ${lasting(silent / 1000)}; ${last}.`;
       return { since: now - silent, text };
     },
-  },
+  }),
 ];

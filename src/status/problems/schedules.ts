@@ -1,6 +1,6 @@
 import { scheduleFamilies } from '../../collectors/index.ts';
 import { HOUR, seriesName } from '../recent.ts';
-import { type AccountCheck, type Found, type Moment, msOf, ofCurrent } from './check.ts';
+import { type AccountCheck, defineCheck, type Found, type Moment, msOf, ofCurrent } from './check.ts';
 import { clockTime, plural, within } from './words.ts';
 
 const { scheduleMissed, scheduleLate } = scheduleFamilies;
@@ -40,10 +40,7 @@ const schedules = (check: (moment: Moment, schedule: Schedule) => Omit<Found, 's
 
 /** Expected starts. A problem stays for an hour, so that it does not flap with each start. */
 export const SCHEDULES: readonly AccountCheck[] = [
-  {
-    kind: 'schedule_missed',
-    severity: 'warning',
-    runbook: 'DeliveryScheduleMissed',
+  defineCheck('schedule_missed', 'warning', 'DeliveryScheduleMissed', {
     when: 'the last expected start of a schedule was missed, or two of the last hour',
     check: schedules((moment, { name, state, lastStarted, missed }) => {
       const hour = lately(moment, scheduleMissed, name, missed);
@@ -56,11 +53,8 @@ export const SCHEDULES: readonly AccountCheck[] = [
       }
       return hour.by < FEWEST ? undefined : { text: `Schedule ${name}: ${starts}; it started again, last at ${seen}.` };
     }),
-  },
-  {
-    kind: 'schedule_late',
-    severity: 'warning',
-    runbook: 'DeliveryScheduleLate',
+  }),
+  defineCheck('schedule_late', 'warning', 'DeliveryScheduleLate', {
     when: 'no message of the last start of a schedule was delivered within `endsWithin`, or of two and more than a tenth of the starts in the last hour; or they failed, and the next start is more than an hour off',
     check: schedules((moment, schedule) => {
       const { name, state, lastDelivered, late } = schedule;
@@ -74,5 +68,5 @@ export const SCHEDULES: readonly AccountCheck[] = [
       const text = `Schedule ${name}: ${what}, last delivery ${delivered === undefined ? 'not seen yet' : `at ${delivered}`}${starts}.`;
       return { text };
     }),
-  },
+  }),
 ];
