@@ -199,8 +199,8 @@ const targetOf = (path: string, imported: string) =>
 
 /** What `text`, standing at `path` below src/ or in mixin/, imports against the rules. */
 function breaches(path: string, text: string): string[] {
-  const [room = ''] = path.split('/');
-  if (room === 'main.ts') return [];
+  const [module = ''] = path.split('/');
+  if (module === 'main.ts') return [];
   const found: string[] = [];
   const isPure = PURE.has(path);
   for (const [, imported = ''] of text.matchAll(IMPORT)) {
@@ -209,23 +209,23 @@ function breaches(path: string, text: string): string[] {
       continue;
     }
     if (!imported.startsWith('.')) {
-      if (!LIBRARIES[imported]?.includes(room)) found.push(`${path}: the library ${imported} is not ${room}'s`);
+      if (!LIBRARIES[imported]?.includes(module)) found.push(`${path}: the library ${imported} is not ${module}'s`);
       continue;
     }
     if (path === 'kit/version.ts' && imported === '../../package.json') continue;
     const target = targetOf(path, imported);
     const [other = '', ...rest] = target.split('/');
     const file = rest.join('/');
-    const doors = ALSO_CLOSED[room]?.[other] ?? (OPENS_EVERY_FILE.includes(room) ? undefined : DOORS[other]);
+    const doors = ALSO_CLOSED[module]?.[other] ?? (OPENS_EVERY_FILE.includes(module) ? undefined : DOORS[other]);
     if (isPure && !['kit', 'model'].includes(other) && !PURE.has(target) && file !== 'options.ts')
       found.push(`${path}: a pure file may not import ${target}`);
-    else if (other === room) continue;
-    else if (target === 'upstream/rotator.ts' && room !== 'rotation')
+    else if (other === module) continue;
+    else if (target === 'upstream/rotator.ts' && module !== 'rotation')
       found.push(`${path}: only rotation may open ${target}`);
-    else if (!importsOf(room)?.includes(other)) found.push(`${path}: ${room} may not import ${other}`);
+    else if (!importsOf(module)?.includes(other)) found.push(`${path}: ${module} may not import ${other}`);
     else if (file === 'options.ts') continue;
     else if (doors && !doors.includes(file)) found.push(`${path}: ${target} is not the door of ${other}`);
-    else if (room === 'config' && !CONFIG_OPENS.includes(other))
+    else if (module === 'config' && !CONFIG_OPENS.includes(other))
       found.push(`${path}: config may open only the options of ${other}`);
   }
   return found;
@@ -277,20 +277,20 @@ describe('walls', () => {
   it('docs/architecture.md has the same table', () => {
     const page = readFileSync('docs/architecture.md', 'utf8');
     const rows = [...page.matchAll(/^\| `([\w-]+)` \| .* \| (.*) \|(.*)\|$/gm)];
-    const rooms = Object.keys(MODULES);
-    const named = (text: string) => rooms.filter(room => new RegExp(`(?<![\\w-])${room}(?![\\w-])`).test(text));
-    const documented = rows.map(([, room = '', imports = '', door = '']) => ({
-      room,
+    const modules = Object.keys(MODULES);
+    const named = (text: string) => modules.filter(module => new RegExp(`(?<![\\w-])${module}(?![\\w-])`).test(text));
+    const documented = rows.map(([, module = '', imports = '', door = '']) => ({
+      module,
       imports: (imports.startsWith('all but ')
-        ? rooms.filter(other => other !== room && !named(imports).includes(other))
+        ? modules.filter(other => other !== module && !named(imports).includes(other))
         : named(imports)
       ).sort(),
       doors: [...door.matchAll(/`([^`]+)`/g)].map(([, file]) => file),
     }));
-    const enforced = rooms.map(room => ({
-      room,
-      imports: [...(importsOf(room) ?? [])].sort(),
-      doors: DOORS[room] ?? [],
+    const enforced = modules.map(module => ({
+      module,
+      imports: [...(importsOf(module) ?? [])].sort(),
+      doors: DOORS[module] ?? [],
     }));
     expect(documented).toEqual(enforced);
   });
@@ -300,9 +300,9 @@ describe('walls', () => {
     expect(own.reduce((sum, path) => sum + readFileSync(path, 'utf8').split('\n').length - 1, 0)).toBeLessThan(lines);
   });
 
-  it('knows every room', () => {
-    const rooms = new Set(files.filter(path => path.includes('/')).map(path => path.split('/')[0]));
-    expect([...rooms].filter(room => !((room as string) in MODULES))).toEqual([]);
+  it('knows every module', () => {
+    const modules = new Set(files.filter(path => path.includes('/')).map(path => path.split('/')[0]));
+    expect([...modules].filter(module => !((module as string) in MODULES))).toEqual([]);
   });
 
   it.each([

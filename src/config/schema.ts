@@ -26,7 +26,7 @@ const accountWithOverrides = accountOptions.safeExtend({
 
 const NONE_ENABLED = 'must have at least one collector enabled';
 
-/** The configuration as it is written: each section is its room's own. */
+/** The configuration file. Each module defines its own section. */
 export const ConfigInput = z.strictObject({
   server: serverOptions.prefault({}).describe('The HTTP server for metrics, status and probes.'),
   upstream: upstreamOptions.prefault({}).describe('Connections to the service, for all accounts.'),

@@ -14,7 +14,7 @@ import {
 } from './paginate.ts';
 import * as wire from './wire.ts';
 
-/** The door of this room: what may be asked of the service. */
+/** Entry point of this module: all requests to the service. */
 export type { Priority } from './call.ts';
 export { isSaneId } from './call.ts';
 export {

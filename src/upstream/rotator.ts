@@ -7,7 +7,7 @@ import { type Reason, reasonOfStatus, UpstreamError } from './errors.ts';
 import { rotatesKeys } from './options.ts';
 import { type Addresses, createSend, toUpstreamError, untilAborted } from './send.ts';
 
-/** The door of this room for rotation/ alone: how a token is reset, and whether the service takes one. */
+/** Entry point of this module for rotation/ only: token reset, and check of a token. */
 export { type AccountAnswer, toAccountAnswer } from './account-record.ts';
 export type { Addresses } from './send.ts';
 export { resetMark } from './token.ts';

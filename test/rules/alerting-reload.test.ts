@@ -271,6 +271,26 @@ describe('an account that another replica takes over', () => {
     expect(await again.send()).toEqual(['/hook resolved Fires a']);
   });
 
+  it('is notified about by its earlier replica, once it is back, if the other one could not send', async () => {
+    const { sizes, turn, shared } = await setUp();
+    sizes.set('a', 1);
+    for (const name of ['', 'a']) shared.place(name, 'one');
+    const first = await turn('one', ['a'], rules, hook);
+    await first.evaluate();
+    expect(await first.send()).toEqual(['/hook firing Fires a']);
+
+    shared.place('a', 'two');
+    await turn('one', ['a'], rules, hook);
+    const other = await turn('two', ['a'], rules, hook);
+    sizes.set('a', 0);
+    expect(await other.evaluate()).toEqual(['resolved Fires a']);
+
+    shared.place('a', 'one');
+    await turn('two', ['a'], rules, hook);
+    const again = await turn('one', ['a'], rules, hook);
+    expect(await again.send()).toEqual(['/hook resolved Fires a']);
+  });
+
   it('is resolved by its replica when it is removed from the configuration', async () => {
     const { sizes, turn, shared } = await setUp();
     for (const name of ['a', 'b']) sizes.set(name, 1);
