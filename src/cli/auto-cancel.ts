@@ -1,24 +1,22 @@
 import { userInfo } from 'node:os';
 import { Argument, Command } from 'commander';
-import { loadStoreSettings } from '../config/load.ts';
+import { agentUrls, readStoredKey } from '../agent/peer-key.ts';
+import { type JournalLine, ORDER_WAIT, RESUME_RACED, readJournals } from '../auto-cancel/accounts.ts';
+import { pauseAutoCancel, resumeAutoCancel } from '../auto-cancel/brake.ts';
+import type { Explanation } from '../auto-cancel/explain.ts';
+import { readJournalState } from '../auto-cancel/journal.ts';
+import { orderApproval, orderReset, resultOf } from '../auto-cancel/orders.ts';
+import { type PendingAction, pendingActions } from '../auto-cancel/waits.ts';
+import { detailOf } from '../auto-cancel/words.ts';
+import { loadStoreSettings, type StoreSettings } from '../config/load.ts';
+import { askPeer } from '../http/peer.ts';
 import { type Clock, systemClock } from '../kit/clock.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { printable } from '../kit/text.ts';
-import {
-  approve,
-  BREAKERS,
-  detailOf,
-  type Explanation,
-  explain,
-  type JournalLine,
-  journalOf,
-  type PendingAction,
-  pause,
-  pendingOf,
-  resetBreaker,
-  resume,
-} from './operator.ts';
-import { durationOption, operatorTextOption } from './option-values.ts';
+import { BREAKERS } from '../model/journal.ts';
+import { attachStore } from '../store/open.ts';
+import { isGuardFailed, type Store } from '../store/store.ts';
+import { commandGroup, durationOption, operatorTextOption } from './option-values.ts';
 import { toTable } from './table.ts';
 import { stopSignal } from './until-stopped.ts';
 
@@ -41,7 +39,7 @@ interface AgentTime {
   readonly speed?: number;
 }
 
-/** Who gives a command, without `--by`. */
+/** Default of `--by`. */
 function whoAmI(): string {
   try {
     return userInfo().username;
@@ -50,13 +48,21 @@ function whoAmI(): string {
   }
 }
 
-/** When and why, and by which operator, if it was one. */
+/** Start, operator (if any) and reason of a pause or an open breaker. */
 const wordsOf = ({ at, by, reason }: { at: number; by?: string; reason: string }) =>
   `since ${iso(at)}${by === undefined ? '' : ` by ${printable(by)}`}: ${printable(reason)}`;
 
-const depsOf = (time: AgentTime) => ({ env: process.env, ...time, signal: stopSignal() });
+/** Opens the store of a configuration for `work`, with or without a running agent. */
+async function withStore<T>({ store: options }: StoreSettings, work: (store: Store) => Promise<T>): Promise<T> {
+  const store = await attachStore(options, { env: process.env });
+  try {
+    return await work(store);
+  } finally {
+    await store.close();
+  }
+}
 
-/** What happens to an order that nothing has executed yet. */
+/** Note on an order that no agent has executed yet. */
 const waits = (account: string) =>
   `no agent that holds the account ${account} has executed this yet: the next one to hold it does so within seconds, if it still applies`;
 
@@ -88,7 +94,7 @@ function journalRow(line: JournalLine): string[] {
   return [iso(line.at), line.account, line.step, rule, line.action?.slice(0, 12) ?? '', id, detailOf(line)];
 }
 
-/** The command that approves it. The whole id is valid with any number of replicas. */
+/** The command that approves an action. The complete id is valid with any number of replicas. */
 const approval = ({ action }: PendingAction, config: string) =>
   `delivery-watch auto-cancel approve ${action} --config ${/^[\w./-]+$/.test(config) ? config : `'${config.replaceAll("'", "'\\''")}'`}`;
 
@@ -114,99 +120,158 @@ const stopping = (name: string, description: string) =>
     .requiredOption('--reason <text>', 'reason for the journal', operatorTextOption)
     .option('--by <name>', 'operator for the journal; default: the system user', operatorTextOption);
 
-export function autoCancelCommand(time: AgentTime = { clock: systemClock }): Command {
-  const command = new Command('auto-cancel')
-    .description('explain decisions, list and approve actions, print the journal, pause, resume and reset breakers')
-    .exitOverride();
-  const commands = [
-    sub('explain', 'show how every rule judges one entry and what prevents its cancel; exit 1 if it is not tracked')
-      .argument('<dlqId>', 'dlqId or messageId of the entry')
-      .option('--account <name>', 'only this account')
-      .option('--json', 'as JSON')
-      .action(async (dlqId: string, { config, account, json }: Options) => {
-        const found = await explain(loadStoreSettings(config), { dlqId, account }, depsOf(time));
-        if (found === 'no_agent')
-          throw new Error('no agent answered: is one running with this store, and autoCancel.mode not off?');
-        if (found.length === 0) {
-          throw new Error(
-            `no failure callback of ${dlqId} is tracked: it was not in progress at the last complete walk, no walk has completed yet (see the log of the agent), or no rule tracks it`,
-          );
-        }
-        print(json ? JSON.stringify(found, null, 2) : found.map(explanationText).join('\n\n'));
-      }),
-    sub(
-      'journal',
-      'print what was marked, planned, sent and answered; read from the store, with or without a running agent',
-    )
-      .option('--since <duration>', 'only entries from the last DURATION, such as 24h', durationOption)
-      .option('--json', 'one JSON object per line, with the evidence')
-      .action(async ({ config, since, json }: Options) => {
-        const from = since === undefined ? Number.NEGATIVE_INFINITY : time.clock.now() - since;
-        const lines = await journalOf(loadStoreSettings(config, true), process.env, from);
-        if (json) for (const line of lines) print(JSON.stringify(line));
-        else if (lines.length === 0) print('the journal is empty');
-        else print(toTable(['time', 'account', 'step', 'rule', 'action', 'id', ''], lines.map(journalRow)));
-      }),
-    sub('pending', 'list actions that wait for approval; read from the store, with or without a running agent')
-      .option('--json', 'as JSON')
-      .action(async ({ config, json }: Options) => {
-        const all = await pendingOf(loadStoreSettings(config, true), process.env, time.clock.now());
-        const objects = all.map(each => ({
-          ...each,
-          requestedAt: iso(each.requestedAt),
-          expiresAt: iso(each.expiresAt),
-          approve: approval(each, config),
-        }));
-        if (json) print(JSON.stringify(objects, null, 2));
-        else print(all.length === 0 ? 'no action waits for approval' : pendingText(all, config));
-      }),
-    sub('approve', 'approve an action that waits for approval')
-      .argument('<action>', 'action id, at least its first 6 characters, or the dlqId')
-      .option('--by <name>', 'operator for the journal; default: the system user', operatorTextOption)
-      .action(async (action: string, { config, by = whoAmI() }: Options) => {
-        const found = await approve(loadStoreSettings(config, true), { action, by }, depsOf(time));
+/**
+ * Requests the explanation from a running agent of the store over HTTP, which asks the replica that holds the account. The key is in
+ * the store, so no password is needed. Returns undefined if no agent answers. Rejects with StoreError.
+ */
+function explanations(settings: StoreSettings, id: string, account: string | undefined, signal: AbortSignal) {
+  return withStore(settings, async store => {
+    const key = await readStoredKey(store);
+    for (const url of key ? await agentUrls(store) : []) {
+      const question = { url, id, account, isSentOn: false, isLocal: settings.store.kind === 'sqlite' };
+      try {
+        if (key) return (await askPeer(question, key, signal)) as Explanation[];
+      } catch {
+        signal.throwIfAborted();
+      }
+    }
+    return undefined;
+  });
+}
+
+const explainCommand = () =>
+  sub('explain', 'show how every rule judges one entry and what prevents its cancel; exit 1 if it is not tracked')
+    .argument('<dlqId>', 'dlqId or messageId of the entry')
+    .option('--account <name>', 'only this account')
+    .option('--json', 'as JSON')
+    .action(async (dlqId: string, { config, account, json }: Options) => {
+      const found = await explanations(loadStoreSettings(config), dlqId, account, stopSignal());
+      if (!found) throw new Error('no agent answered: is one running with this store, and autoCancel.mode not off?');
+      if (found.length === 0) {
+        throw new Error(
+          `no failure callback of ${dlqId} is tracked: it was not in progress at the last complete walk, no walk has completed yet (see the log of the agent), or no rule tracks it`,
+        );
+      }
+      print(json ? JSON.stringify(found, null, 2) : found.map(explanationText).join('\n\n'));
+    });
+
+const journalCommand = ({ clock }: AgentTime) =>
+  sub(
+    'journal',
+    'print what was marked, planned, sent and answered; read from the store, with or without a running agent',
+  )
+    .option('--since <duration>', 'only entries from the last DURATION, such as 24h', durationOption)
+    .option('--json', 'one JSON object per line, with the evidence')
+    .action(async ({ config, since, json }: Options) => {
+      const from = since === undefined ? Number.NEGATIVE_INFINITY : clock.now() - since;
+      const settings = loadStoreSettings(config, true);
+      const lines = await withStore(settings, store => readJournals(store, settings.accounts, from));
+      if (json) for (const line of lines) print(JSON.stringify(line));
+      else if (lines.length === 0) print('the journal is empty');
+      else print(toTable(['time', 'account', 'step', 'rule', 'action', 'id', ''], lines.map(journalRow)));
+    });
+
+const pendingCommand = ({ clock }: AgentTime) =>
+  sub('pending', 'list actions that wait for approval; read from the store, with or without a running agent')
+    .option('--json', 'as JSON')
+    .action(async ({ config, json }: Options) => {
+      const settings = loadStoreSettings(config, true);
+      const now = clock.now();
+      const all = await withStore(settings, async store => {
+        const found: PendingAction[] = [];
+        for (const name of settings.accounts) found.push(...pendingActions(await readJournalState(store, name), now));
+        return found.sort((a, b) => a.expiresAt - b.expiresAt);
+      });
+      const objects = all.map(each => ({
+        ...each,
+        requestedAt: iso(each.requestedAt),
+        expiresAt: iso(each.expiresAt),
+        approve: approval(each, config),
+      }));
+      if (json) print(JSON.stringify(objects, null, 2));
+      else print(all.length === 0 ? 'no action waits for approval' : pendingText(all, config));
+    });
+
+const approveCommand = ({ clock, speed = 1 }: AgentTime) =>
+  sub('approve', 'approve an action that waits for approval')
+    .argument('<action>', 'action id, at least its first 6 characters, or the dlqId')
+    .option('--by <name>', 'operator for the journal; default: the system user', operatorTextOption)
+    .action(async (action: string, { config, by = whoAmI() }: Options) => {
+      const settings = loadStoreSettings(config, true);
+      const deps = { clock, signal: stopSignal() };
+      await withStore(settings, async store => {
+        const found = await orderApproval({ action, by }, { store, accounts: settings.accounts, ...deps });
         if ('why' in found) throw new Error(found.why);
-        const { placed, executed, rule } = found;
+        const { placed, rule } = found;
+        const executed = await resultOf(placed, store, { waitMs: ORDER_WAIT * speed, ...deps });
         if (executed === 'waiting') print(waits(placed.account));
         else if (executed !== 'done') throw new Error(`refused: ${executed.refused}`);
         else
           print(
             `${placed.account}: ${found.action} is approved for the rule ${rule}; the next complete walk judges it again`,
           );
-      }),
-    stopping('pause', 'stop all cancels until resume; works with or without a running agent').action(
-      async ({ config, reason = '', by = whoAmI() }: Options) => {
-        const waiting = (requests: number) =>
-          void process.stderr.write(
-            `paused; waiting for ${requests === 1 ? 'a request' : `${requests} requests`} to cancel that may be in flight, 30 s at most\n`,
-          );
-        const before = await pause(loadStoreSettings(config), { by, reason }, { ...depsOf(time), waiting });
-        print(before === undefined ? 'paused' : `paused; it was paused before, ${wordsOf(before)}`);
-      },
-    ),
-    stopping('resume', 'end a pause: allow cancels again').action(
-      async ({ config, reason = '', by = whoAmI() }: Options) => {
-        const before = await resume(loadStoreSettings(config), { by, reason }, depsOf(time));
-        print(
-          before === undefined ? 'it was not paused: nothing changed' : `resumed; it was paused ${wordsOf(before)}`,
+      });
+    });
+
+const pauseCommand = ({ clock }: AgentTime) =>
+  stopping('pause', 'stop all cancels until resume; works with or without a running agent').action(
+    async ({ config, reason = '', by = whoAmI() }: Options) => {
+      const waiting = (requests: number) =>
+        void process.stderr.write(
+          `paused; waiting for ${requests === 1 ? 'a request' : `${requests} requests`} to cancel that may be in flight, 30 s at most\n`,
         );
-      },
-    ),
-    stopping('reset-breaker', 'reset an open breaker in every account')
-      .addArgument(new Argument('<breaker>', 'breaker to reset').choices(BREAKERS))
-      .action(async (breaker: (typeof BREAKERS)[number], { config, reason = '', by = whoAmI() }: Options) => {
-        const resets = await resetBreaker(loadStoreSettings(config, true), { breaker, by, reason }, depsOf(time));
+      const deps = { clock, signal: stopSignal(), waiting };
+      const before = await withStore(loadStoreSettings(config), store => pauseAutoCancel(store, { by, reason }, deps));
+      print(before === undefined ? 'paused' : `paused; it was paused before, ${wordsOf(before)}`);
+    },
+  );
+
+const resumeCommand = ({ clock }: AgentTime) =>
+  stopping('resume', 'end a pause: allow cancels again').action(
+    async ({ config, reason = '', by = whoAmI() }: Options) => {
+      const resumed = withStore(loadStoreSettings(config), store => resumeAutoCancel(store, { by, reason }, clock));
+      const before = await resumed.catch(error => {
+        throw isGuardFailed(error) ? new Error(RESUME_RACED, { cause: error }) : error;
+      });
+      print(before === undefined ? 'it was not paused: nothing changed' : `resumed; it was paused ${wordsOf(before)}`);
+    },
+  );
+
+const resetBreakerCommand = ({ clock, speed = 1 }: AgentTime) =>
+  stopping('reset-breaker', 'reset an open breaker in every account')
+    .addArgument(new Argument('<breaker>', 'breaker to reset').choices(BREAKERS))
+    .action(async (breaker: (typeof BREAKERS)[number], { config, reason = '', by = whoAmI() }: Options) => {
+      const settings = loadStoreSettings(config, true);
+      const deps = { clock, signal: stopSignal() };
+      const refused: string[] = [];
+      await withStore(settings, async store => {
+        const resets = await orderReset({ breaker, by, reason }, { store, accounts: settings.accounts, ...deps });
         if (resets.length === 0) print(`the breaker ${breaker} was not open: nothing changed`);
-        const refused: string[] = [];
-        for (const { placed, executed, openedAt, reason } of resets) {
+        const waiting = resets.map(({ placed }) => resultOf(placed, store, { waitMs: ORDER_WAIT * speed, ...deps }));
+        for (const [index, executed] of (await Promise.all(waiting)).entries()) {
+          const { placed, openedAt: at, reason } = resets[index] as (typeof resets)[number];
           const { account } = placed;
           if (executed === 'waiting') print(waits(account));
           else if (executed !== 'done') refused.push(`${account}: refused: ${executed.refused}`);
-          else print(`${account}: breaker ${breaker} reset; it was open ${wordsOf({ at: openedAt, reason })}`);
+          else print(`${account}: breaker ${breaker} reset; it was open ${wordsOf({ at, reason })}`);
         }
-        if (refused.length > 0) throw new Error(refused.join('\n'));
-      }),
+      });
+      if (refused.length > 0) throw new Error(refused.join('\n'));
+    });
+
+export function autoCancelCommand(time: AgentTime = { clock: systemClock }): Command {
+  const commands = [
+    explainCommand,
+    journalCommand,
+    pendingCommand,
+    approveCommand,
+    pauseCommand,
+    resumeCommand,
+    resetBreakerCommand,
   ];
-  for (const each of commands) command.addCommand(each.copyInheritedSettings(command));
-  return command;
+  return commandGroup(
+    'auto-cancel',
+    'explain decisions, list and approve actions, print the journal, pause, resume and reset breakers',
+    commands.map(create => create(time)),
+  );
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Command } from 'commander';
 import { formatFault, loadConfig } from '../config/load.ts';
 import { createFolder } from '../kit/new-file.ts';
-import { servedRunbooks } from './option-values.ts';
+import { commandGroup, servedRunbooks } from './option-values.ts';
 import { DEFAULT_OBJECTIVES, shippedDashboards } from './shipped.ts';
 
 interface Options {
@@ -64,9 +64,5 @@ function printCommand(): Command {
     });
 }
 
-export function dashboardsCommand(): Command {
-  // What its own command inherits must be there before the program's settings come.
-  const dashboards = new Command('dashboards').description('print Grafana dashboards').exitOverride();
-  dashboards.addCommand(printCommand().copyInheritedSettings(dashboards));
-  return dashboards;
-}
+export const dashboardsCommand = (): Command =>
+  commandGroup('dashboards', 'print Grafana dashboards', [printCommand()]);

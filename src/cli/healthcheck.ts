@@ -1,9 +1,10 @@
 import { Command } from 'commander';
-import { checkHealth } from './health.ts';
+import { healthUrl } from '../config/health-url.ts';
+import { askHealth } from '../http/ask-health.ts';
 
 export function healthcheckCommand(): Command {
   return new Command('healthcheck')
     .description('exit 0 if the agent of a configuration file answers on this machine, else 1; for container engines')
     .requiredOption('--config <file>', 'configuration file of the running agent')
-    .action(({ config }: { config: string }) => checkHealth(config));
+    .action(async ({ config }: { config: string }) => askHealth(healthUrl(config)));
 }

@@ -1,6 +1,14 @@
-import { InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
 import type { Config } from '../config/schema.ts';
 import { Duration } from '../kit/duration.ts';
+
+/** A command with subcommands. */
+export function commandGroup(name: string, description: string, commands: readonly Command[]): Command {
+  const group = new Command(name).description(description).exitOverride();
+  // Each subcommand must inherit from the group before the group inherits from the program.
+  for (const each of commands) group.addCommand(each.copyInheritedSettings(group));
+  return group;
+}
 
 /** Reads a duration such as `6h` as milliseconds. */
 export function durationOption(text: string): number {

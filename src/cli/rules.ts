@@ -5,7 +5,7 @@ import type { Config } from '../config/schema.ts';
 import { writeYaml } from '../config/yaml-file.ts';
 import { warnOfBlindAlerts } from './blind-alerts.ts';
 import { type Coverage, configuredAlerts, coverageOf, type RuleCheck, testRules } from './offline-rules.ts';
-import { jobOption, linkOption, servedRunbooks } from './option-values.ts';
+import { commandGroup, jobOption, linkOption, servedRunbooks } from './option-values.ts';
 import { DEFAULT_JOB, DEFAULT_OBJECTIVES, type RuleGroup, type Settings, shippedRules } from './shipped.ts';
 
 const words = (verdict: string, reason: string | undefined) =>
@@ -97,9 +97,5 @@ function printCommand(): Command {
     });
 }
 
-export function rulesCommand(): Command {
-  // What its own command inherits must be there before the program's settings come.
-  const rules = new Command('rules').description('print and test alert and auto-cancel rules').exitOverride();
-  for (const command of [printCommand(), testCommand()]) rules.addCommand(command.copyInheritedSettings(rules));
-  return rules;
-}
+export const rulesCommand = (): Command =>
+  commandGroup('rules', 'print and test alert and auto-cancel rules', [printCommand(), testCommand()]);

@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { loadStoreSettings } from '../config/load.ts';
 import { systemClock } from '../kit/clock.ts';
+import { commandGroup } from './option-values.ts';
 import { backupDatabase, copyStore } from './store-copy.ts';
 
 const NO_FILE = {
@@ -35,8 +36,4 @@ const copy = () =>
       process.stdout.write(`copied ${rows} rows of ${accounts} accounts\n`);
     });
 
-export function storeCommand(): Command {
-  const store = new Command('store').description('what the agent keeps').exitOverride();
-  for (const command of [backup(), copy()]) store.addCommand(command.copyInheritedSettings(store));
-  return store;
-}
+export const storeCommand = (): Command => commandGroup('store', 'what the agent keeps', [backup(), copy()]);
