@@ -36,7 +36,7 @@ const MODULES: Readonly<Record<string, { readonly lines: number; readonly import
     ],
   },
   'auto-cancel': {
-    lines: 4110,
+    lines: 4100,
     imports: ['kit', 'model', 'upstream', 'store', 'metrics', 'scheduler', 'collectors', 'notify'],
   },
   http: { lines: 2100, imports: ['kit', 'model'] },
@@ -98,7 +98,7 @@ const MODULES: Readonly<Record<string, { readonly lines: number; readonly import
   },
   emulator: { lines: 3760, imports: ['kit'] },
   cli: {
-    lines: 4500,
+    lines: 3940,
     imports: [
       'kit',
       'model',
@@ -135,7 +135,7 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
 };
 /** Files that decide, and so must not be able to do anything: they import kit, model and each other alone, and nothing of Node. */
 const PURE: ReadonlySet<string> = new Set(
-  ['judge', 'stages', 'brakes', 'conditions', 'journal-state', 'options', 'pattern', 'stuck-when', 'waits', 'windows']
+  ['judge', 'stages', 'brakes', 'conditions', 'journal-state', 'options', 'pattern', 'stuck-when', 'waits']
     .map(name => `auto-cancel/${name}.ts`)
     .concat(['judge', 'options', 'promql', 'state'].map(name => `rules/${name}.ts`)),
 );
@@ -350,12 +350,11 @@ describe('walls', () => {
     const importersOf = (file: RegExp) =>
       files.filter(path => [...textOf(path).matchAll(IMPORT)].some(([, from = '']) => file.test(from)));
     expect(importersOf(/\/rotator\.ts$/).filter(path => !path.startsWith('rotation/'))).toEqual([]);
-    expect(importersOf(/\/rotation\//)).toEqual(['cli/token-rotation.ts']);
-    expect(importersOf(/\/token-rotation\.ts$/)).toEqual(['cli/rotate-token.ts']);
+    expect(importersOf(/\/rotation\//)).toEqual(['cli/rotate-token.ts']);
     const including = (text: string) =>
       files.filter(path => !path.startsWith('emulator/') && textOf(path).includes(text));
     expect(including('/rotatetoken')).toEqual(['upstream/options.ts']);
-    expect(including('paths.rotateToken').sort()).toEqual(['cli/token-rotation.ts', 'upstream/options.ts']);
+    expect(including('paths.rotateToken').sort()).toEqual(['cli/rotate-token.ts', 'upstream/options.ts']);
   });
 
   it('OpenTelemetry’s packages are loaded only where spans are sent', () => {

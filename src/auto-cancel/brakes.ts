@@ -1,7 +1,15 @@
+import { isOpen } from '../kit/cron.ts';
 import type { Breaker, JournalTarget } from '../model/journal.ts';
 import { type Action, attemptsThatCount, episodeKey, type JournalState, type Use, urlOf } from './journal-state.ts';
 import type { Judged } from './judge.ts';
-import type { AutoCancelOptions } from './options.ts';
+import type { AutoCancelOptions, Rule } from './options.ts';
+
+/** Why a rule may not act at `at`; undefined when it may. */
+export function closedBy({ allow, deny }: Rule['windows'], at: number): 'window_denied' | 'window_closed' | undefined {
+  if (deny.some(({ from, to }) => at >= from && at < to)) return 'window_denied';
+  if (allow.length === 0) return undefined;
+  return allow.some(window => isOpen(window, at)) ? undefined : 'window_closed';
+}
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;

@@ -3,12 +3,11 @@ import { formatDuration } from '../kit/duration.ts';
 import type { CallbackFacts, Silence } from '../model/callback.ts';
 import { BREAKERS } from '../model/journal.ts';
 import type { CallbackState } from '../model/message.ts';
-import { earlierCancel, exhaustedLimit } from './brakes.ts';
+import { closedBy, earlierCancel, exhaustedLimit } from './brakes.ts';
 import type { Action, JournalState } from './journal-state.ts';
 import { type Judged, judge, modeOf, NOT_STUCK } from './judge.ts';
 import type { AutoCancelOptions } from './options.ts';
 import { isApproved, waitOf } from './waits.ts';
-import { closedBy } from './windows.ts';
 
 /** What the board shows of an account's failure callbacks now. */
 export interface WalkView {

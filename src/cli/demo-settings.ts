@@ -1,15 +1,7 @@
-/** How the demo runs a scenario. */
-export interface DemoSettings {
-  /** Of the agent's account, besides address and token. */
-  readonly account: Readonly<Record<string, unknown>>;
-  /** Configuration of the agent besides its accounts, server, log and store. */
-  readonly config: Readonly<Record<string, unknown>>;
-}
-
-/** A workload that has something waiting from the first minute on. */
+/** Seed of a workload with waiting messages from the first minute on. */
 export const DEMO_SEED = 3;
 
-/** Seconds of the demo that pass in a real one, so that what is wrong in a scenario shows within two minutes; default 1. */
+/** Demo seconds per real second, so that the problem of a scenario shows within two minutes; default 1. */
 const SPEEDS: ReadonlyMap<string, number> = new Map([
   ['neglected', 60],
   ['dlq-growth', 60],
@@ -23,20 +15,20 @@ const SPEEDS: ReadonlyMap<string, number> = new Map([
 
 export const demoSpeed = (scenario: string): number => SPEEDS.get(scenario) ?? 1;
 
-/** How many events the emulator keeps: those of some three hours. A demo at speed would fill the memory with more. */
+/** Maximum number of events in the emulator, about three hours of them: a fast demo would fill the memory. */
 export const DEMO_EVENTS = 60_000;
 
-/** What the emulated service gives: it keeps dead letters for three days. Many more requests than needed at any speed. */
+/** The emulated service keeps dead letters for three days. The budget suffices at any speed. */
 const ACCOUNT = {
   budget: { requestsPerSecond: 50, burst: 50, concurrency: 8, requestsPerDay: 10_000_000 },
   retention: { dlq: '3d', events: '3h' },
   limits: { dlqSize: 2000 },
 };
 
-/** So many real seconds, as the agent's clock has them. */
+/** Real seconds as a duration of the agent's clock. */
 const real = (seconds: number, speed: number) => `${Math.round(seconds * speed * 1000)}ms`;
 
-/** Alerts of the agent itself, shown and sent nowhere: name, condition, summary. On the scenario `steady` none fires. */
+/** Alerts of the agent without a notifier: name, condition, summary. None fires in the scenario `steady`. */
 const rules = (speed: number) =>
   [
     [
@@ -66,7 +58,7 @@ const rules = (speed: number) =>
     ],
     [
       'EventLogBehind',
-      // Four intervals between two reads, where those take long.
+      // At least four intervals between two reads.
       { age: { metric: 'delivery_event_log_newest_timestamp_seconds', above: real(Math.max(20, 120 / speed), speed) } },
       'The newest event is minutes old.',
     ],
@@ -78,7 +70,7 @@ const rules = (speed: number) =>
     ['NothingIsRead', { stale: { collector: 'dlq', round: 'new' } }, 'The dead-letter queue can’t be read.'],
   ] as const;
 
-/** Something is read every few real seconds, at any speed. */
+/** Reads every few real seconds at any speed. */
 const usual = (speed: number) => ({
   collect: {
     flowControl: { every: real(2, speed) },
@@ -92,7 +84,7 @@ const usual = (speed: number) => ({
     events: { every: real(5, speed), overlap: '5s', destination: 'host' },
     routes: ['/users/:id', '/jobs/:name', '/api/*path'],
   },
-  // An interval of 15 s is over within a few milliseconds at speed: a busy machine is no trouble to tell of.
+  // At speed, an interval of 15 s takes milliseconds: a busy machine must not make data stale.
   staleness: { markAfter: Math.min(1000, Math.max(3, Math.ceil(speed / 3))) },
   alerts: {
     enabled: true,
@@ -108,7 +100,7 @@ const usual = (speed: number) => ({
   },
 });
 
-/** Cancels what the scenario stuck-callback leaves behind, within these limits of its own. */
+/** A rule for the stuck callbacks of the scenario stuck-callback. */
 export const hungWorkflows = (limits: { readonly perRun: number; readonly perHour: number }) => ({
   name: 'app-workflows-hung',
   mode: 'enforce',
@@ -119,8 +111,8 @@ export const hungWorkflows = (limits: { readonly perRun: number; readonly perHou
   cooldown: { perUrl: '0s' },
 });
 
-/** A callback is stuck after hours, of which walks see enough. Nothing is sent: the rules only plan. */
-function stuckCallback(speed: number): DemoSettings['config'] {
+/** Callbacks are stuck after hours with enough walks. The rules only plan. */
+function stuckCallback(speed: number) {
   const { collect, staleness, alerts } = usual(speed);
   return {
     alerts,
@@ -141,7 +133,8 @@ function stuckCallback(speed: number): DemoSettings['config'] {
   };
 }
 
-export function demoSettings(scenario: string, speed: number): DemoSettings {
+/** Configuration of the agent without server, log and store, and options of its account without address and token. */
+export function demoSettings(scenario: string, speed: number) {
   if (scenario === 'stuck-callback') return { account: ACCOUNT, config: stuckCallback(speed) };
   const reports = { name: 'reports', match: { scheduleId: 'scd_7minutely' }, cron: '* * * * *' };
   return {

@@ -1,11 +1,118 @@
 import { Command } from 'commander';
-import { loadConfig } from '../config/load.ts';
+import type { Account } from '../agent/account.ts';
+import type { AccountSettings } from '../agent/account-client.ts';
+import { openAccounts, type PartsDeps } from '../agent/parts.ts';
+import { createShownSources } from '../agent/shown-sources.ts';
+import { type LoadedConfig, loadConfig } from '../config/load.ts';
 import { systemClock } from '../kit/clock.ts';
+import { withClosing } from '../kit/closing.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { printable } from '../kit/text.ts';
-import { type AccountPlan, planCosts } from './plan-costs.ts';
+import { MEAN_INTERVAL } from '../scheduler/loop.ts';
+import { mostForReading } from '../upstream/options.ts';
 import { toTable } from './table.ts';
 import { stopSignal } from './until-stopped.ts';
+
+const DAY = 86_400_000;
+
+/** Measures the cost of one round: requests and bytes of one run and of a day, and its duration within the budget. */
+async function measure(
+  account: Account,
+  { collector, round, every, leastRequests, perDay, run }: Account['rounds'][number],
+  { clock }: PartsDeps,
+  signal: AbortSignal,
+) {
+  const before = account.spent();
+  const start = clock.monotonic();
+  await run(signal);
+  const after = account.spent();
+  // Some rounds have nothing to do yet.
+  const requests = Math.max(leastRequests, after.requests - before.requests);
+  const bytes = after.bytes - before.bytes;
+  const rounds = DAY / (every * MEAN_INTERVAL);
+  const day = perDay?.({ requests, bytes }, rounds) ?? { requests: rounds * requests, bytes: rounds * bytes };
+  return {
+    collector,
+    round,
+    every,
+    requests,
+    bytes,
+    seconds: (clock.monotonic() - start) / 1000,
+    requestsPerDay: day.requests,
+    bytesPerDay: day.bytes,
+  };
+}
+
+/** Rounds whose last attempt failed, with the reason. */
+function failuresOf(account: Account) {
+  return account
+    .status()
+    .collectors.flatMap(({ collector, rounds }) =>
+      rounds.flatMap(({ round, failure }) => (failure ? [{ collector, round, ...failure }] : [])),
+    );
+}
+
+const seriesOf = ({ sources }: Account, settings: AccountSettings) =>
+  createShownSources()(sources, [settings]).reduce(
+    (sum, source) => sum + [...source.samples().values()].reduce((sum, samples) => sum + samples.length, 0),
+    0,
+  );
+
+/** Runs every round once. Stops and returns the reason if the service rejects the token. */
+async function learn(account: Account, signal: AbortSignal): Promise<string | undefined> {
+  // Sequentially, so that each request belongs to one round.
+  for (const { run } of account.rounds) {
+    await run(signal);
+    const refused = failuresOf(account).find(({ reason }) => reason === 'unauthorized');
+    if (refused) return refused.message;
+  }
+  return undefined;
+}
+
+async function planAccount(account: Account, settings: AccountSettings, deps: PlanDeps, signal: AbortSignal) {
+  const { budget } = settings;
+  const refused = await learn(account, signal);
+  const rounds: Awaited<ReturnType<typeof measure>>[] = [];
+  if (refused !== undefined) deps.onRefused(account.name, refused);
+  else for (const round of account.rounds) rounds.push(await measure(account, round, deps, signal));
+  signal.throwIfAborted();
+  const failed = refused === undefined ? failuresOf(account) : [];
+  const isFailed = ({ collector, round }: (typeof rounds)[number]) =>
+    failed.some(each => each.collector === collector && each.round === round);
+  return {
+    account: account.name,
+    rounds: rounds.filter(round => !isFailed(round)),
+    allowedPerDay: Math.min(mostForReading(budget), (budget.requestsPerSecond * DAY) / 1000),
+    /** Requests in a day that the account's plan allows, if known. */
+    planPerDay: account.limits().requests_per_day,
+    series: seriesOf(account, settings),
+    /** Distinct reasons for missing rounds. */
+    failures:
+      refused === undefined
+        ? [...new Set(failed.map(({ collector, round, message }) => `${collector} ${round}: ${message}`))]
+        : [refused],
+  };
+}
+
+interface PlanDeps extends PartsDeps {
+  /** Called immediately for an account whose token the service rejects: it is not measured. */
+  onRefused(account: string, message: string): void;
+}
+
+/** Measures the cost of a configuration: runs every round twice, and measures the second run, when nothing is new. Stores nothing. */
+export function planCosts(loaded: LoadedConfig, deps: PlanDeps, signal: AbortSignal) {
+  return withClosing(async closing => {
+    const config = { ...loaded.config, store: { ...loaded.config.store, kind: 'memory' as const } };
+    const accounts = await openAccounts({ ...loaded, config }, deps, closing);
+    return Promise.all(
+      accounts.map((account, index) =>
+        planAccount(account, config.accounts[index] as (typeof config.accounts)[number], deps, signal),
+      ),
+    );
+  });
+}
+
+type AccountPlan = Awaited<ReturnType<typeof planAccount>>;
 
 const whole = (value: number) => Math.ceil(value).toLocaleString('en-US');
 const megabytes = (bytes: number) => (bytes / 1e6).toFixed(1);
@@ -21,7 +128,6 @@ function share(perDay: number, most: number, whose: string, over: string): strin
 
 function toText(plan: AccountPlan): string {
   const { account, rounds, allowedPerDay, planPerDay, series, failures } = plan;
-  // What asks the service nothing costs nothing.
   const asking = rounds.filter(({ requests }) => requests > 0);
   if (asking.length === 0) return printable(`${account}: not measured: ${failures.join('; ')}`);
   const rows = asking.map(({ collector, round, every, requests, seconds, requestsPerDay, bytesPerDay }) => [

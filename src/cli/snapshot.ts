@@ -1,10 +1,87 @@
 import { Command, Option } from 'commander';
-import { loadConfig } from '../config/load.ts';
+import { openAccounts, type PartsDeps } from '../agent/parts.ts';
+import { createShownSources } from '../agent/shown-sources.ts';
+import { type LoadedConfig, loadConfig } from '../config/load.ts';
 import { systemClock } from '../kit/clock.ts';
+import { withClosing } from '../kit/closing.ts';
 import { printable } from '../kit/text.ts';
-import { collectOnce, type Progress, type Snapshot } from './collect-once.ts';
+import { createExposition } from '../metrics/exposition.ts';
+import { onlyFamilies, type Source } from '../metrics/family.ts';
 import { toTable } from './table.ts';
 import { stopSignal } from './until-stopped.ts';
+
+/** `requests`: answered requests of all accounts. */
+interface Progress {
+  readonly roundsDone: number;
+  readonly rounds: number;
+  readonly requests: number;
+}
+
+const gaugesOf = (source: Source): Source => onlyFamilies(source, ({ type }) => type === 'gauge');
+
+/** Runs every round of every account once. The result includes failed accounts. */
+export function collectOnce(
+  loaded: LoadedConfig,
+  deps: PartsDeps,
+  options: { readonly signal: AbortSignal; readonly onProgress: (progress: Progress) => void },
+) {
+  return withClosing(async closing => {
+    // In memory: a running agent may have locked its store.
+    const store = { ...loaded.config.store, kind: 'memory' as const };
+    const opened = await openAccounts({ ...loaded, config: { ...loaded.config, store } }, deps, closing);
+    // Counters have just started: they would all be zero.
+    const accounts = opened.map(account => ({
+      ...account,
+      facts: account.facts.map(gaugesOf),
+      sources: account.sources.map(source => (account.facts.includes(source) ? gaugesOf(source) : source)),
+    }));
+    const rounds = accounts.flatMap(account => account.rounds);
+    let roundsDone = 0;
+    const report = () =>
+      options.onProgress({
+        roundsDone,
+        rounds: rounds.length,
+        requests: accounts.reduce((sum, account) => sum + account.spent().requests, 0),
+      });
+    const ticking = new AbortController();
+    const ticker = (async () => {
+      for (;;) {
+        report();
+        await deps.clock.sleep(200, ticking.signal);
+      }
+    })().catch(() => undefined);
+    await Promise.all(
+      rounds.map(async ({ run }) => {
+        await run(options.signal);
+        roundsDone += 1;
+      }),
+    );
+    ticking.abort();
+    await ticker;
+    options.signal.throwIfAborted();
+    report();
+    const facts = accounts.flatMap(account => account.facts);
+    const sources = createShownSources()(
+      accounts.flatMap(account => account.sources),
+      loaded.config.accounts,
+    );
+    return {
+      accounts: accounts.map(account => account.status()),
+      samples: facts.flatMap(source =>
+        [...source.samples()].flatMap(([metric, samples]) =>
+          samples.map(({ labels, value }) => ({ metric, account: source.account ?? '', labels, value })),
+        ),
+      ),
+      groups: accounts.flatMap(({ name, dlqFacts }) =>
+        (dlqFacts()?.groups.largest ?? []).map(group => ({ account: name, ...group })),
+      ),
+      /** Exposition of the accounts as Prometheus text. */
+      text: createExposition(sources).render({ scope: 'everything', format: 'text', gzip: false }).toString(),
+    };
+  });
+}
+
+type Snapshot = Awaited<ReturnType<typeof collectOnce>>;
 
 const BAR = 24;
 
@@ -60,7 +137,7 @@ export function snapshotCommand(): Command {
       const loaded = loadConfig(file, process.env);
       const terminal = process.stderr.isTTY;
       const snapshot = await collectOnce(
-        // What fails is in the answer; a log beside it would say it twice.
+        // The result contains all failures: a log would repeat them.
         { ...loaded, config: { ...loaded.config, log: { ...loaded.config.log, level: 'silent' } } },
         { env: process.env, clock: systemClock, random: Math.random },
         {

@@ -1,8 +1,112 @@
 import { Command } from 'commander';
-import { loadStoreSettings } from '../config/load.ts';
+import { loadStoreSettings, type StoreSettings } from '../config/load.ts';
 import { systemClock } from '../kit/clock.ts';
+import type { Change } from '../model/change.ts';
+import { backupDatabase } from '../store/database.ts';
+import { attachStore, openStore } from '../store/open.ts';
+import { NO_ACCOUNT, type Store } from '../store/store.ts';
+import { createLog } from '../telemetry/log.ts';
 import { commandGroup } from './option-values.ts';
-import { backupDatabase, copyStore } from './store-copy.ts';
+
+/** Agent-wide row of the target until the copy is complete: an interrupted copy may be replaced. */
+const UNFINISHED = 'copy/unfinished';
+/** Approximate size of a commit (characters). */
+const LARGEST_COMMIT = 2 ** 20;
+
+/** Acquires all leases, so that no agent writes concurrently. Rejects if one runs. */
+async function hold({ replicas }: Store, accounts: readonly string[], where: string): Promise<void> {
+  const clock = systemClock;
+  if (!replicas) return;
+  const { self, leaseTime } = replicas;
+  // A killed agent still has its leases.
+  const end = clock.monotonic() + 2 * leaseTime;
+  for (const held = new Set<string>(); ; ) {
+    // Requests no account while other replicas run: they would release a share to this process.
+    await replicas.renew([...held]);
+    if (replicas.sharing()?.replicas.every(({ id }) => id === self.id)) {
+      for (const account of (await replicas.renew(accounts)).gained) held.add(account);
+      if (held.size === accounts.length) return;
+    }
+    if (clock.monotonic() > end) throw new Error(`an agent uses ${where}: stop all of them first`);
+    await clock.sleep(leaseTime / 10);
+  }
+}
+
+async function renewed({ replicas }: Store, accounts: readonly string[]): Promise<void> {
+  if (replicas && replicas.remaining(NO_ACCOUNT) < replicas.leaseTime / 2) await replicas.renew(accounts);
+}
+
+/** Releases all leases, also after a refusal. Leases that cannot be released expire. */
+async function close(store: Store, accounts: readonly string[]): Promise<void> {
+  try {
+    await store.replicas?.release(accounts);
+    await store.replicas?.leave();
+  } catch {
+  } finally {
+    await store.close();
+  }
+}
+
+function* inParts(changes: readonly Change[]): Generator<readonly Change[]> {
+  let part: Change[] = [];
+  let size = 0;
+  for (const change of changes) {
+    part.push(change);
+    size += change.key.length + (change.value?.length ?? 0);
+    if (size < LARGEST_COMMIT) continue;
+    yield part;
+    [part, size] = [[], 0];
+  }
+  if (part.length > 0) yield part;
+}
+
+async function isUsed(store: Store, accounts: readonly string[]): Promise<boolean> {
+  if ((await store.scan(NO_ACCOUNT, UNFINISHED)).size > 0) return false;
+  for (const account of accounts) if ((await store.sizes(account, '')).size > 0) return true;
+  return false;
+}
+
+/**
+ * Copies the rows of all configured accounts and the agent-wide rows into an empty store while no agent runs on either. An
+ * interrupted copy can be repeated. Rejects with StoreError, or with an Error that says what to do.
+ */
+async function copyStore(from: StoreSettings, to: StoreSettings) {
+  const { env } = process;
+  const log = createLog({ level: 'warn', format: 'text' });
+  // This process is a replica only to hold the leases: its address is never used.
+  const deps = { env, replica: { url: 'http://store-copy.invalid', clock: systemClock, log } };
+  const all = [NO_ACCOUNT, ...from.accounts];
+  let rows = 0;
+  // Fails if the source is missing: opening it would create it.
+  await (await attachStore(from.store, { env })).close();
+  const source = await openStore(from.store, deps);
+  try {
+    await hold(source, all, 'the store that is copied');
+    const target = await openStore(to.store, deps);
+    try {
+      await hold(target, all, 'the store that is copied to');
+      if (await isUsed(target, all))
+        throw new Error('the store that is copied to is not empty: name another, or another schema');
+      await target.commit(NO_ACCOUNT, [{ key: UNFINISHED, value: new Date(systemClock.now()).toISOString() }]);
+      for (const account of all) {
+        const known = await source.scan(account, '');
+        const old = [...(await target.sizes(account, '')).keys()];
+        const gone = old.filter(key => !known.has(key) && key !== UNFINISHED).map(key => ({ key, value: null }));
+        for (const part of inParts([...gone, ...Array.from(known, ([key, value]) => ({ key, value }))])) {
+          for (const store of [source, target]) await renewed(store, all);
+          await target.commit(account, part);
+        }
+        rows += known.size;
+      }
+      await target.commit(NO_ACCOUNT, [{ key: UNFINISHED, value: null }]);
+    } finally {
+      await close(target, all);
+    }
+  } finally {
+    await close(source, all);
+  }
+  return { accounts: from.accounts.length, rows };
+}
 
 const NO_FILE = {
   postgres: 'the store is in PostgreSQL: back it up with pg_dump (docs/operate.md)',
@@ -30,9 +134,8 @@ const copy = () =>
     .requiredOption('--from-config <file>', 'configuration file with the store, and the accounts, to copy')
     .requiredOption('--to-config <file>', 'configuration file with the store to copy to')
     .action(async ({ fromConfig, toConfig }: { fromConfig: string; toConfig: string }) => {
-      const deps = { env: process.env, clock: systemClock };
       const from = loadStoreSettings(fromConfig, true);
-      const { accounts, rows } = await copyStore(from, loadStoreSettings(toConfig), deps);
+      const { accounts, rows } = await copyStore(from, loadStoreSettings(toConfig));
       process.stdout.write(`copied ${rows} rows of ${accounts} accounts\n`);
     });
 

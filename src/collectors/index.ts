@@ -87,7 +87,6 @@ export { type CallbackOptions, createDlq } from './dlq/dlq.ts';
 export type { DeadLetter } from './dlq/ends.ts';
 export { type DlqFacts, type SelectionFacts, shownFilters } from './dlq/facts.ts';
 export { breakdownFamilies, filterFamilies } from './dlq/families.ts';
-export type { Group as DlqGroup } from './dlq/groups.ts';
 export type { EventsFacts } from './events/events.ts';
 export { type Schedule, schedulesOf, schedulesOptions } from './events/schedule-options.ts';
 export { type ScheduleFacts, scheduleFamilies } from './events/schedules.ts';

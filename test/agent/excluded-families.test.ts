@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { collectOnce } from '../../src/cli/collect-once.ts';
-import { planCosts } from '../../src/cli/plan-costs.ts';
+import { planCosts } from '../../src/cli/plan.ts';
+import { collectOnce } from '../../src/cli/snapshot.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { systemClock } from '../../src/kit/clock.ts';
 import { json, serve } from '../support/http-service.ts';

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { closedBy, type Windows } from '../../src/auto-cancel/windows.ts';
+import { closedBy } from '../../src/auto-cancel/brakes.ts';
+
+type Windows = Parameters<typeof closedBy>[0];
 
 const HOUR = 3_600_000;
 const OFFICE = { cron: '0 8 * * 1-5', for: 9 * HOUR, tz: 'Europe/Amsterdam' };

@@ -30,12 +30,12 @@ const WRITTEN: ReadonlyMap<string, Family> = new Map(
   Object.entries(events.families).filter(([key, { type }]) => type !== 'gauge' && !OF_READING.has(key)),
 );
 
-/** What is to be written. Times: milliseconds since the Unix epoch. */
+/** Times: milliseconds since the Unix epoch. */
 export interface BackfillOrder {
   readonly from: number;
   /** Default: when the agent started to count, or now if it never ran. */
   readonly to: number | undefined;
-  /** Labels of every series beside those of /metrics. */
+  /** Labels of every series in addition to those of /metrics. */
   readonly labels: (account: string) => Readonly<Record<string, string>>;
 }
 
@@ -52,29 +52,19 @@ export interface BackfillProgress {
 /** Result for one account. Times: milliseconds since the Unix epoch. */
 export interface Backfilled {
   readonly account: string;
-  /** The first and last point in time that was written; undefined where nothing was. */
+  /** First and last written point in time; undefined without any. */
   readonly written: { readonly from: number; readonly to: number; readonly points: number } | undefined;
   readonly events: number;
   readonly requests: number;
-  /** As few as there can be for so many events. */
+  /** Minimum number of requests for these events. */
   readonly leastRequests: number;
-  /** What else is to be known. */
   readonly notes: readonly string[];
-  /** Why nothing was written. */
+  /** Reason for writing nothing. */
   readonly refusal: string | undefined;
 }
 
-/** What can't be told, and therefore is not written. */
+/** The range of an account cannot be written. */
 class Refusal extends Error {}
-
-/** The range of one account. Times: milliseconds since the Unix epoch. */
-interface Part {
-  readonly from: number;
-  readonly to: number;
-  /** Whether the log surely holds all of it. */
-  readonly isKept: boolean;
-  readonly notes: readonly string[];
-}
 
 const iso = (time: number) => new Date(time).toISOString();
 const nextMark = (time: number) => Math.ceil(time / MINUTE) * MINUTE;
@@ -102,13 +92,13 @@ async function countedSince(
   return restoreMemory(new Map([['checkpoint', stored]]), options, services).checkpoint?.floor;
 }
 
-/** Throws Refusal. */
+/** The range of one account. Times: milliseconds since the Unix epoch. Throws Refusal. */
 function partOf(
   { from, to }: BackfillOrder,
   { retention, collect }: AccountSettings,
   floor: number | undefined,
   now: number,
-): Part {
+) {
   const settled = now - collect.events.overlap;
   const until = Math.min(to ?? floor ?? settled, settled);
   if (floor !== undefined && until > floor) {
@@ -118,6 +108,7 @@ function partOf(
   const notes = kept > from ? [`begins at ${iso(kept)}: the log is kept for no longer (retention.events)`] : [];
   const first = nextMark(Math.max(from, kept));
   if (first > until) throw new Refusal(`no minute begins between ${iso(Math.max(from, kept))} and ${iso(until)}`);
+  // `isKept`: whether the log surely contains the complete range.
   return { from: first, to: until, isKept: retention.events !== null, notes };
 }
 
@@ -141,7 +132,7 @@ function pointWriter(file: SeriesFile, account: string, isExcluded: (family: str
 
 /** Reads the range of one account and writes it to the file. */
 async function fill(
-  { from, to, isKept, notes }: Part,
+  { from, to, isKept, notes }: ReturnType<typeof partOf>,
   account: Account,
   { options, services, isExcluded }: Reading,
   file: SeriesFile,
@@ -174,11 +165,11 @@ async function fill(
 export interface BackfillDeps extends Pick<PartsDeps, 'env' | 'clock' | 'random'> {
   readonly signal: AbortSignal;
   readonly onProgress: (progress: BackfillProgress) => void;
-  /** Takes the output, piece by piece; called only when all is read. */
+  /** Writes the output. Called after all reads. */
   readonly write: (pieces: Iterable<string>) => Promise<void>;
 }
 
-/** What the agent's store says; undefined where it is in the agent's memory, or not there yet. */
+/** Opens the agent's store; undefined if it is in memory or missing. */
 async function storeOf({ config }: LoadedConfig, env: PartsDeps['env']): Promise<Store | undefined> {
   try {
     return await attachStore(config.store, { env });
@@ -189,7 +180,7 @@ async function storeOf({ config }: LoadedConfig, env: PartsDeps['env']): Promise
   }
 }
 
-/** A store of its own, in which the day's spending goes on from the agent's. */
+/** A separate store that continues with the day's spending of the agent. */
 async function ownStore(accounts: readonly AccountSettings[], store: Store | undefined): Promise<Store> {
   const own = createMemoryStore();
   for (const { name } of accounts) {

@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { createLines, renderHeader } from '../../metrics/exposition-text.ts';
 import { type Family, formatValue, type Sample } from '../../metrics/family.ts';
 
-/** Points in time that are held in memory: 512 bytes a series. */
+/** Points in time kept in memory: 512 bytes a series. */
 const IN_MEMORY = 64;
 
 interface Series {
-  /** Its line in the output, without value and time. */
+  /** Output line without value and time. */
   readonly line: string;
-  /** At the times that were not written to the file yet; NaN where there is none. */
+  /** Values at the times that are not in the file yet; NaN without a value. */
   readonly values: Float64Array;
 }
 
@@ -23,40 +23,25 @@ interface Block {
 }
 
 /**
- * Counters and histograms over time. They come point by point and leave series by series, as OpenMetrics wants them; in
- * between they are in a temporary file, so that memory grows with the number of series, not with time.
+ * Counters and histograms over time, written by time and read by series as OpenMetrics requires. Values are in a temporary file, so
+ * memory depends on the number of series only.
  */
-export interface SeriesFile {
-  /** A point in time, milliseconds since the Unix epoch, later than those before it. */
-  begin(time: number): void;
-  /** The number of a series; the same for the same labels. All of one account come before those of the next. */
-  of(account: string, family: Family, sample: Pick<Sample, 'suffix' | 'labels'>): number;
-  /** Sets the value of a series at the last time. */
-  set(series: number, value: number): void;
-  /** A series begins with the last time: at the one before it was 0. */
-  startAtZero(series: number): void;
-  /** Ends the series of an account. */
-  endAccount(): void;
-  /** Returns everything as OpenMetrics text, in pieces; to be called once, after the last account. */
-  text(): Generator<string>;
-  /** Removes the file. */
-  close(): void;
-}
+export type SeriesFile = ReturnType<typeof createSeriesFile>;
 
-/** `labels`: those of every series beside its own. */
-export function createSeriesFile(labels: (account: string) => Readonly<Record<string, string>>): SeriesFile {
+/** `labels`: labels of every series in addition to its own. */
+export function createSeriesFile(labels: (account: string) => Readonly<Record<string, string>>) {
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-backfill-'));
   const file = openSync(join(folder, 'values'), 'wx+', 0o600);
   const all: Series[] = [];
   const numbers = new Map<string, number>();
-  /** By family, and by labels without `le`: the lines of one histogram belong together. */
+  /** By family and labels without `le`, to keep the lines of a histogram together. */
   const families = new Map<Family, Map<string, number[]>>();
   const blocks: Block[] = [];
   let [size, times]: [number, number[]] = [0, []];
-  /** The account of the series that came last, and its first one. */
+  /** Account of the newest series, and its first series. */
   let [last, first]: [string | undefined, number] = [undefined, 0];
 
-  /** `isLastKept`: it may turn out that a series was 0 then. */
+  /** `isLastKept`: keeps the last time in memory, because a series may still start at 0 there. */
   function flush(isLastKept: boolean): void {
     const written = isLastKept ? times.slice(0, -1) : times;
     const done = written.length;
@@ -93,11 +78,13 @@ export function createSeriesFile(labels: (account: string) => Readonly<Record<st
   }
 
   return {
-    begin(time) {
+    /** Starts a point in time (ms since the Unix epoch), later than all before. */
+    begin(time: number): void {
       if (times.length === IN_MEMORY) flush(true);
       times.push(time);
     },
-    of(account, family, { suffix, labels: own }) {
+    /** Returns the number of the series with these labels. Accounts must be written one after another. */
+    of(account: string, family: Family, { suffix, labels: own }: Pick<Sample, 'suffix' | 'labels'>): number {
       const { le, ...rest }: Readonly<Record<string, string | undefined>> = { ...own };
       const key = JSON.stringify([account, family.name, rest]);
       const exact = `${suffix ?? ''}${le ?? ''}${key}`;
@@ -106,12 +93,9 @@ export function createSeriesFile(labels: (account: string) => Readonly<Record<st
       if (account !== last) [last, first] = [account, all.length];
       const named = { ...labels(account), ...own };
       const wide = { ...family, labels: [...Object.keys(labels(account)), ...family.labels] };
-      // Written as the exposition writes it, which ends it with a value.
-      const line = createLines(
-        wide,
-        account,
-        'openmetrics',
-      )([{ ...(suffix && { suffix }), labels: named, value: 0 }]).slice(0, -3);
+      // Rendered like the exposition, whose line ends with the value.
+      const lines = createLines(wide, account, 'openmetrics');
+      const line = lines([{ ...(suffix && { suffix }), labels: named, value: 0 }]).slice(0, -3);
       const number = all.push({ line, values: new Float64Array(IN_MEMORY).fill(Number.NaN) }) - 1;
       numbers.set(exact, number);
       const metrics = families.get(family) ?? new Map<string, number[]>();
@@ -119,23 +103,23 @@ export function createSeriesFile(labels: (account: string) => Readonly<Record<st
       metrics.set(key, [...(metrics.get(key) ?? []), number]);
       return number;
     },
-    set(series, value) {
-      const { values } = all[series] as Series;
-      values[times.length - 1] = value;
+    set(series: number, value: number): void {
+      (all[series] as Series).values[times.length - 1] = value;
     },
-    startAtZero(series) {
-      const { values } = all[series] as Series;
-      if (times.length > 1) values[times.length - 2] = 0;
+    /** Lets a series start with 0 at the time before the last one. */
+    startAtZero(series: number): void {
+      if (times.length > 1) (all[series] as Series).values[times.length - 2] = 0;
     },
     endAccount: () => flush(false),
-    *text() {
+    /** Yields the OpenMetrics text. To be called once, after the last account. */
+    *text(): Generator<string> {
       for (const [family, metrics] of families) {
         yield renderHeader(family, 'openmetrics');
         for (const series of metrics.values()) yield* linesOf(series);
       }
       yield '# EOF\n';
     },
-    close() {
+    close(): void {
       closeSync(file);
       rmSync(folder, { recursive: true, force: true });
     },

@@ -1,31 +1,18 @@
 import { unlessAborted, withDeadline } from '../../kit/clock.ts';
 import { boundText } from '../../kit/text.ts';
 
-/** What a check found. Nothing in it is secret. */
+/** Result of a check, without secrets. */
 export interface Finding {
-  /** `warn`: works, and should be otherwise. `skip`: what it needs is not there. */
+  /** `warn`: works but should be changed. `skip`: a requirement is missing. */
   readonly status: 'ok' | 'warn' | 'fail' | 'skip';
   readonly detail: string;
-  /** What to do about it. */
   readonly todo?: string;
 }
 
-/** One line of the answer. */
 export interface CheckLine extends Finding {
   readonly check: string;
-  /** Undefined of what belongs to no account. */
+  /** Undefined for agent-wide checks. */
   readonly account?: string;
-}
-
-/** Checks one after the other; a failed one keeps back only those that need it. */
-export interface Checklist {
-  readonly lines: readonly CheckLine[];
-  /** Runs a check, unless one that it needs failed or was skipped. Never rejects, but with the reason of an aborted `signal`. */
-  check(
-    name: string,
-    run: (signal: AbortSignal) => Promise<Finding> | Finding,
-    needs?: readonly CheckLine[],
-  ): Promise<CheckLine>;
 }
 
 export const ok = (detail: string): Finding => ({ status: 'ok', detail });
@@ -33,17 +20,20 @@ export const warn = (detail: string, todo: string): Finding => ({ status: 'warn'
 export const fail = (detail: string, todo: string): Finding => ({ status: 'fail', detail, todo });
 export const skip = (detail: string): Finding => ({ status: 'skip', detail });
 
-/** Milliseconds that one check may take. */
+/** Maximum duration of one check (ms). */
 export const LONGEST_CHECK = 10_000;
 
-/** Characters that a line tells at most: the service chooses names of keys. */
+/** Maximum length of a line (characters): the service chooses names of keys. */
 const LONGEST_DETAIL = 1000;
 
-/** A closed word for an error: its text may hold an address, and that a secret. */
+/** Code or class of an error. Its message is not used: it may contain an address with a secret. */
 export function wordOf(error: unknown): string {
   const { code, name } = error as { readonly code?: unknown; readonly name?: string };
   return typeof code === 'string' ? code : (name ?? 'error');
 }
+
+/** Runs checks sequentially. A failed check skips only those that need it. */
+export type Checklist = ReturnType<typeof createChecklist>;
 
 export function createChecklist({
   account,
@@ -53,7 +43,7 @@ export function createChecklist({
   readonly account?: string;
   readonly signal: AbortSignal;
   readonly timeout?: number | undefined;
-}): Checklist {
+}) {
   const lines: CheckLine[] = [];
 
   async function find(run: (signal: AbortSignal) => Promise<Finding> | Finding): Promise<Finding> {
@@ -69,8 +59,13 @@ export function createChecklist({
   }
 
   return {
-    lines,
-    async check(check, run, needs = []) {
+    lines: lines as readonly CheckLine[],
+    /** Runs a check, unless a needed one failed or was skipped. Rejects only with the reason of an aborted `signal`. */
+    async check(
+      check: string,
+      run: (signal: AbortSignal) => Promise<Finding> | Finding,
+      needs: readonly CheckLine[] = [],
+    ): Promise<CheckLine> {
       const missing = needs.find(({ status }) => status === 'fail' || status === 'skip');
       const found = missing ? skip(`needs ${missing.check}`) : await find(run);
       const line = {

@@ -7,25 +7,13 @@ import { provenSkew } from '../../upstream/service-clock.ts';
 import { type Finding, fail, ok, warn, wordOf } from './checklist.ts';
 
 const DAY = 86_400_000;
-/** Less than this before its end, a certificate should have been renewed. */
+/** A certificate should be renewed this long before its end (ms). */
 const RENEW_BEFORE = 14 * DAY;
-/** Above this difference of the clocks TLS may fail (ms). */
+/** Clock difference above which TLS may fail (ms). */
 const CLOCK_FAILS = 60_000;
 
-/** What undici tells of a connection once it is there, TLS included. */
-interface Connected {
-  readonly connectParams: { readonly host: string };
-  readonly socket: unknown;
-}
-
-/** What is known of a connection's TLS; undefined of a plain one. */
-interface Tls {
-  readonly protocol: string;
-  /** Milliseconds since the Unix epoch. */
-  readonly certificateUntil: number;
-}
-
-function tlsOf(socket: unknown): Tls | undefined {
+/** TLS of a connection, with the end of the certificate (ms since the Unix epoch); undefined without TLS. */
+function tlsOf(socket: unknown) {
   if (!(socket instanceof TLSSocket)) return undefined;
   return {
     protocol: socket.getProtocol() ?? 'TLS',
@@ -33,12 +21,12 @@ function tlsOf(socket: unknown): Tls | undefined {
   };
 }
 
-/** Connects as far as TLS, and sends nothing. Rejects with the error of the connection. */
-function connect(dispatcher: Dispatcher, url: URL): Promise<Tls | undefined> {
+/** Connects by TCP and TLS and sends nothing. Rejects with the error of the connection. */
+function connect(dispatcher: Dispatcher, url: URL): Promise<ReturnType<typeof tlsOf>> {
   return new Promise((resolve, reject) => {
-    let tls: Tls | undefined;
+    let tls: ReturnType<typeof tlsOf>;
     const onConnected = (message: unknown) => {
-      const { connectParams, socket } = message as Connected;
+      const { connectParams, socket } = message as { connectParams: { host: string }; socket: unknown };
       if (connectParams.host === url.host) tls = tlsOf(socket);
     };
     const channel = 'undici:client:connected';
@@ -52,7 +40,7 @@ function connect(dispatcher: Dispatcher, url: URL): Promise<Tls | undefined> {
     dispatcher.dispatch(
       { origin: url.origin, path: '/', method: 'GET' },
       {
-        // The connection is there, and the request is about to be written.
+        // Connected; the request would be written now.
         onRequestStart(controller) {
           isReached = true;
           controller.abort(new Error('enough'));
@@ -78,7 +66,7 @@ const REMEDIES: readonly (readonly [code: RegExp, todo: string])[] = [
   [/^(EPROTO|ERR_SSL_.*)$/, 'the port does not speak this TLS: check scheme and port'],
 ];
 
-/** The proxy's own refusal, of which undici gives the status in its text alone. */
+/** Refusal by the proxy: undici has the status only in the message. */
 const PROXY_STATUS = /^Proxy response \((\d{3})\)/;
 
 function toFailure(where: string, error: unknown): Finding {
@@ -91,7 +79,7 @@ function toFailure(where: string, error: unknown): Finding {
   return fail(`${where}: ${word}`, todo);
 }
 
-/** Asks the resolver as the agent does. */
+/** Resolves a host like the agent. */
 export async function checkDns(host: string, what = host): Promise<Finding> {
   // A URL has IPv6 addresses in brackets.
   const name = host.replace(/^\[|\]$/g, '');
@@ -103,7 +91,7 @@ export async function checkDns(host: string, what = host): Promise<Finding> {
   }
 }
 
-/** TCP and TLS to a host; nothing is sent. `via`: what stands between, for the answer. */
+/** Connects to a host by TCP and TLS and sends nothing. `via`: the proxy, for the message. */
 export async function checkConnection(
   { dispatcher, now }: { readonly dispatcher: Dispatcher; readonly now: () => number },
   url: URL,
@@ -124,7 +112,7 @@ export async function checkConnection(
   }
 }
 
-/** This machine's clock against that of the service, whatever that answers. Without the token. */
+/** Compares this machine's clock with the `Date` of any response of the service. Sends no token. */
 export async function checkClock(
   { dispatcher, now }: { readonly dispatcher: Dispatcher; readonly now: () => number },
   url: URL,
@@ -133,7 +121,7 @@ export async function checkClock(
   const before = now();
   const { headers, body } = await request(url, { dispatcher, signal, method: 'GET' });
   const after = now();
-  // It may never end, and nothing of it counts.
+  // The body may never end.
   body.on('error', () => undefined).destroy();
   const off = provenSkew(headers.date, before, after);
   if (off === undefined) {

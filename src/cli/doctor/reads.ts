@@ -2,6 +2,7 @@ import { type AccountSettings, type ClientDeps, createAccountClient } from '../.
 import { withDeadline } from '../../kit/clock.ts';
 import type { Log } from '../../kit/log.ts';
 import type { SecretSetting } from '../../kit/secret.ts';
+import type { Tracer } from '../../kit/tracer.ts';
 import {
   createFilterProof,
   createReportedFields,
@@ -9,16 +10,46 @@ import {
   type ListPage,
   type Reader,
 } from '../../upstream/api.ts';
-import { type Reason, UpstreamError } from '../../upstream/errors.ts';
+import { OUTCOMES, type Reason, UpstreamError } from '../../upstream/errors.ts';
 import { type Finding, fail, LONGEST_CHECK, ok, warn } from './checklist.ts';
-import { createRecorder } from './recorder.ts';
+
+const isReason = (outcome: unknown): outcome is Reason => outcome !== 'ok' && OUTCOMES.some(each => each === outcome);
+
+/** Records the path and outcome of each request. */
+function createRecorder() {
+  const requests: { readonly path: string; outcome: unknown }[] = [];
+  return {
+    count: (): number => requests.length,
+    /** Path template of the last request. */
+    lastPath: () => requests.at(-1)?.path ?? '',
+    /** Last failure of the requests from number `since` on. */
+    lastFailure: (since: number): Reason | undefined =>
+      requests
+        .slice(since)
+        .map(({ outcome }) => outcome)
+        .findLast(isReason),
+    tracer: {
+      headers: () => ({}),
+      span(_name, attributes, work) {
+        const request = { path: String(attributes['url.template']), outcome: undefined as unknown };
+        requests.push(request);
+        return work({
+          set({ outcome = request.outcome }) {
+            request.outcome = outcome;
+          },
+          fail() {},
+        });
+      },
+    } satisfies Tracer,
+  };
+}
 
 export interface ReadDeps extends Pick<ClientDeps, 'env' | 'dispatchers' | 'clock' | 'random' | 'secrets'> {
   /** Milliseconds that one check may take; default: 10 s. */
   readonly timeout?: number | undefined;
 }
 
-/** A read, as a finding; `reason` of one that failed. */
+/** `reason`: of a failed read. */
 export interface Attempt {
   readonly finding: Finding;
   readonly reason?: Reason;
@@ -26,25 +57,13 @@ export interface Attempt {
   readonly serviceError?: string | undefined;
 }
 
-/** The reads of one account, with one of its tokens, on a budget of their own. All are counted by the service alone. */
-export interface Reads {
-  readonly lists: Readonly<Record<ListName, (signal: AbortSignal) => Promise<Attempt>>>;
-  /** The first page of a DLQ filter, compared with its `match`; the queue is read before. */
-  filter(match: DlqQuery, signal: AbortSignal): Promise<Finding>;
-  /** A single flow-control key: one that is watched, else one that the list had; undefined when there is none. */
-  key(signal: AbortSignal): Promise<Attempt | undefined>;
-  /** What the reads say of the token that they were sent with; undefined when they say nothing. */
-  token(attempts: readonly Attempt[]): Finding | undefined;
-}
-
-/** The lists there are, by the key of their collector in `collect`. */
+/** Lists by the key of their collector in `collect`. */
 export type ListName = 'dlq' | 'events' | 'flowControl';
 
 const DAY = 86_400_000;
 
 const quiet: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => quiet };
 
-/** What to do about a read that failed. */
 const REMEDIES: Readonly<Record<Reason, string>> = {
   unauthorized: 'replace the token: docs/tokens.md',
   forbidden: 'give the token permission to read this, or disable the collector',
@@ -87,7 +106,8 @@ async function firstPage<Row>(
   return pageFinding({ count: rows.length, rejected }, what, isLast ? '' : ' on the first page');
 }
 
-export function openReads(settings: AccountSettings, deps: ReadDeps): Reads {
+/** The reads of one account with one of its tokens, on a separate budget. */
+export function openReads(settings: AccountSettings, deps: ReadDeps) {
   const { collect, paths } = settings;
   const { timeout = LONGEST_CHECK, clock } = deps;
   const recorder = createRecorder();
@@ -104,7 +124,7 @@ export function openReads(settings: AccountSettings, deps: ReadDeps): Reads {
   async function attempt(signal: AbortSignal, read: (signal: AbortSignal) => Promise<Finding>): Promise<Attempt> {
     const since = recorder.count();
     try {
-      // A little less than the check has, so that what the tries met can still be said.
+      // Less than the check's own limit, so that the reason of the failure can be reported.
       return { finding: await withDeadline(timeout * 0.9, signal, read) };
     } catch (error) {
       if (error instanceof UpstreamError) {
@@ -119,14 +139,15 @@ export function openReads(settings: AccountSettings, deps: ReadDeps): Reads {
 
   return {
     lists: {
-      dlq: signal => attempt(signal, inTime => firstPage(reader.dlqPages({}, inTime), 'entries', reported.add)),
-      events: signal =>
+      dlq: (signal: AbortSignal) =>
+        attempt(signal, inTime => firstPage(reader.dlqPages({}, inTime), 'entries', reported.add)),
+      events: (signal: AbortSignal) =>
         attempt(signal, async inTime => {
           const pages = reader.eventPages({ fromDate: clock.now() - DAY }, inTime);
           const found = await firstPage(pages, 'events of the last day');
           return { ...found, detail: `${recorder.lastPath()}: ${found.detail}` };
         }),
-      flowControl: signal =>
+      flowControl: (signal: AbortSignal) =>
         attempt(signal, async inTime => {
           let count = 0;
           const rejected = await reader.flowControl(inTime, ({ key }) => {
@@ -136,7 +157,8 @@ export function openReads(settings: AccountSettings, deps: ReadDeps): Reads {
           return pageFinding({ count, rejected }, 'keys');
         }),
     },
-    async filter(match, signal) {
+    /** Reads the first page of a DLQ filter and compares it with `match`. Requires a read of the queue. */
+    async filter(match: DlqQuery, signal: AbortSignal): Promise<Finding> {
       const proof = createFilterProof(match, reported);
       const { finding, reason } = await attempt(signal, async inTime =>
         firstPage(reader.dlqPages(match, inTime), 'entries', proof.add),
@@ -147,7 +169,8 @@ export function openReads(settings: AccountSettings, deps: ReadDeps): Reads {
       if (finding.status !== 'ok' || proof.isProven()) return finding;
       return warn(`${finding.detail}; rows do not report every field of match`, FILTER_REMEDY);
     },
-    async key(signal) {
+    /** Reads a watched flow-control key, else the first listed one; undefined without any. */
+    async key(signal: AbortSignal): Promise<Attempt | undefined> {
       const [watched] = collect.flowControl.watch;
       const key = watched ?? listedKey;
       if (key === undefined) return undefined;
@@ -159,7 +182,8 @@ export function openReads(settings: AccountSettings, deps: ReadDeps): Reads {
         return watched === undefined ? ok(`${detail}; only collect.flowControl.watch needs it`) : warn(detail, todo);
       });
     },
-    token(attempts) {
+    /** State of the token after these reads; undefined if they do not show it. */
+    token(attempts: readonly Attempt[]): Finding | undefined {
       const place = placeOf(settings.token);
       const none = attempts.find(({ reason }) => reason === 'unauthorized');
       const why = none?.serviceError === undefined ? '' : `: ${none.serviceError}`;

@@ -16,7 +16,7 @@ interface ReceiverDeps {
   readonly timeout?: number | undefined;
 }
 
-/** Undefined where the environment asks for what is not there, which has a line of its own. */
+/** Undefined if a variable is invalid, which has a separate line. */
 function pushAddress({ push }: Config, env: ReceiverDeps['env']): string | undefined {
   try {
     return targetOf(push.metrics, env).url;
@@ -42,7 +42,7 @@ function receiversOf(
   ];
 }
 
-/** TCP and TLS to each of them; nothing is sent. Of an address only scheme, host and port are shown. */
+/** Connects to each receiver by TCP and TLS and sends nothing. Shows only scheme, host and port of an address. */
 export async function checkReceivers(config: Config, deps: ReceiverDeps): Promise<readonly CheckLine[]> {
   const { signal, timeout = LONGEST_CHECK, clock } = deps;
   return withClosing(async closing => {
