@@ -130,7 +130,7 @@ const SHOWN: Readonly<Record<string, { readonly scenario: Scenario; readonly abo
 /** Panels that may stay empty: a scheduled message rarely fails. */
 const RARE = /^Schedules E /;
 
-/** Panels about replicas that share a database, which test/mixin/hand-over.test.ts covers. */
+/** Panels about replicas that share a database, which test/mixin/handover.test.ts covers. */
 const SHARED =
   /^(Accounts held|Replicas|Hand-overs|Age of the last renewal|Renewal duration, p95|Accounts with no or two holders) /;
 

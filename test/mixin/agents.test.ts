@@ -3,7 +3,7 @@ import { requireProgram } from '../support/prometheus.ts';
 import type { Input, Values } from './cases/case.ts';
 import { fires, firesIn, isQuiet, isQuietFrom, JOB, neverFired, type RuleTest, testRules } from './promtool.ts';
 
-/** What is told of agents and not of one account: each alert with what makes it fire, and what does not. */
+/** Alerts about agents and agent-wide state, each with inputs that must and must not make it fire. */
 
 const HOUR = 60;
 const minutes = 4 * HOUR;
@@ -26,7 +26,7 @@ const blind = (name: string, from: number, instance = 'one'): Input => {
   };
 };
 
-/** It restarts every other minute, and does not read anything before it does. */
+/** An agent that restarts every other minute, before its first read. */
 const crashing: Input = {
   [up('one')]: minute => minute % 2,
   [of('process_start_time_seconds', 'one')]: minute => (minute % 2 === 1 ? 60 * minute : undefined),
@@ -38,7 +38,7 @@ const crashing: Input = {
 const leader = (instance: string) => of('delivery_watch_leader', instance, 'account="a"');
 const renewals = (instance: string, outcome: string) =>
   of('delivery_watch_lease_renewals_total', instance, `outcome="${outcome}"`);
-/** Renewals every five seconds; they fail in these minutes, the first included. */
+/** Lease renewals every five seconds; they fail in the minutes after `from` until `to`. */
 const renewing = (instance: string, from = 9999, to = 9999): Input => ({
   [renewals(instance, 'ok')]: minute => 12 * (Math.min(minute, from) + Math.max(0, minute - to)),
   [renewals(instance, 'failed')]: minute => 12 * Math.max(0, Math.min(minute, to) - from),
@@ -48,22 +48,22 @@ const of01 = (is: (minute: number) => boolean) => (minute: number) => Number(is(
 const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { readonly minutes?: number })[]>> = {
   DeliveryInstanceDown: [
     {
-      name: 'one of two, for ten minutes',
+      name: 'one of two instances is down for ten minutes',
       input: { [up('one')]: minute => Number(minute < 20), [up('two')]: always },
       queries: [isQuiet('DeliveryInstanceDown', 29), fires('DeliveryInstanceDown', 30)],
     },
     {
-      name: 'the only one of its namespace, which never came up',
+      name: 'the only instance of its namespace never came up',
       input: { [of('up', 'one', 'namespace="stage"')]: () => 0, [of('up', 'two', 'namespace="prod"')]: always },
       queries: [firesIn('DeliveryInstanceDown', 'stage', 10)],
     },
     {
-      name: 'all: that is another alert',
+      name: 'is quiet if all instances are down, which is another alert',
       input: { [up('one')]: () => 0, [up('two')]: () => 0 },
       queries: [neverFired('DeliveryInstanceDown', minutes)],
     },
     {
-      name: 'a blip, and a target that is gone',
+      name: 'is quiet during a short outage and after a target is removed',
       input: {
         [up('one')]: minute => Number(minute < 20 || minute > 27),
         [up('two')]: until(30),
@@ -79,7 +79,7 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
       queries: [isQuiet('DeliveryAgentCrashLooping', 49), fires('DeliveryAgentCrashLooping', 50)],
     },
     {
-      name: 'two restarts, and all of a deployment once',
+      name: 'is quiet about two restarts and about one restart of a whole deployment',
       input: {
         [of('process_start_time_seconds', 'one')]: minute => (minute < 30 ? 0 : minute < 35 ? 1800 : 2100),
         [of('process_start_time_seconds', 'two')]: minute => (minute < 31 ? 0 : 1860),
@@ -89,7 +89,7 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
   ],
   DeliveryAccountMissing: [
     {
-      name: 'the only agent that watched it is down; forgotten two hours later',
+      name: 'the only agent with the account is down; resolves two hours later',
       input: { [account('a', 'one')]: until(30), [account('b', 'two')]: always },
       queries: [
         isQuiet('DeliveryAccountMissing', 41),
@@ -99,7 +99,7 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
       ],
     },
     {
-      name: 'the agent that watched it is down for three hours while another answers: until it is back',
+      name: 'the agent with the account is down for three hours while another is up; fires until it returns',
       input: {
         [up('one')]: minute => Number(minute < 30 || minute >= 210),
         [account('a', 'one')]: minute => (minute < 30 || minute >= 210 ? 1 : undefined),
@@ -112,7 +112,7 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
       ],
     },
     {
-      name: 'another agent watches it, too, or is replaced',
+      name: 'is quiet if another agent also has the account or replaces the first',
       input: {
         [account('a', 'one')]: until(30),
         [account('a', 'two')]: always,
@@ -122,7 +122,7 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
       queries: [neverFired('DeliveryAccountMissing', minutes)],
     },
     {
-      name: 'in one namespace, though there is one of that name in another',
+      name: 'fires in one namespace although another has an account of the same name',
       input: {
         [of('delivery_up', 'one', 'account="a",namespace="prod"')]: until(30),
         [of('delivery_up', 'two', 'account="a",namespace="stage"')]: always,
@@ -132,7 +132,7 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
   ],
   DeliveryDatabaseAway: [
     {
-      name: 'from all three, one of which holds nothing; told once',
+      name: 'fires once for three replicas, one of which holds no lease',
       input: { ...renewing('one', 20, 60), ...renewing('two', 20, 60), ...renewing('three', 20, 60) },
       queries: [
         isQuiet('DeliveryDatabaseAway', 22),
@@ -142,14 +142,14 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
       ],
     },
     {
-      name: 'from one of two, which is another alert; for a minute from both; and from one that is then killed',
+      name: 'is quiet if one of two is cut off (another alert), both for a minute, or one that is then killed',
       input: { ...renewing('one', 20), ...renewing('two', 40, 41), ...renewing('three', 20) },
       queries: [neverFired('DeliveryDatabaseAway', minutes)],
     },
   ],
   DeliveryAccountUncollected: [
     {
-      name: 'no replica takes it; another account is well',
+      name: 'no replica acquires the account while another account has a holder',
       input: {
         [leader('one')]: of01(minute => minute < 20),
         [leader('two')]: () => 0,
@@ -158,12 +158,12 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
       queries: [isQuiet('DeliveryAccountUncollected', 21), fires('DeliveryAccountUncollected', 22)],
     },
     {
-      name: 'its holder is gone, and the other does not take it',
+      name: 'its holder is gone and the other replica does not acquire it',
       input: { [leader('one')]: until(20), [leader('two')]: () => 0 },
       queries: [isQuiet('DeliveryAccountUncollected', 23), fires('DeliveryAccountUncollected', 27)],
     },
     {
-      name: 'it goes over: given back, taken over a minute after a kill, in a rolling update; it was never held by the third',
+      name: 'is quiet during a release, a takeover one minute after a kill, and a rolling update',
       input: {
         [leader('one')]: of01(minute => minute < 20),
         [leader('two')]: minute => (minute < 40 ? Number(minute >= 21) : Number.NaN),
@@ -173,14 +173,14 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
       queries: [neverFired('DeliveryAccountUncollected', minutes), neverFired('DeliveryAccountHeldTwice', minutes)],
     },
     {
-      name: 'it is in no configuration any more: that is another alert',
+      name: 'is quiet if the account is in no configuration, which is another alert',
       input: { [leader('one')]: until(20), [leader('two')]: minute => (minute < 20 ? 0 : undefined) },
       queries: [neverFired('DeliveryAccountUncollected', minutes)],
     },
   ],
   DeliveryAccountHeldTwice: [
     {
-      name: 'by one that lost the database, until it is back',
+      name: 'a replica without database access keeps the account until the database is back',
       input: { [leader('one')]: of01(minute => minute < 60), [leader('two')]: of01(minute => minute >= 20) },
       queries: [
         isQuiet('DeliveryAccountHeldTwice', 24),
@@ -190,7 +190,7 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
       ],
     },
     {
-      name: 'one after the other, each killed without a word; and in two namespaces',
+      name: 'is quiet if successive holders are killed, and about holders in two namespaces',
       input: {
         [leader('one')]: minute => (minute < 20 ? 1 : Number.NaN),
         [leader('two')]: minute => (minute < 24 ? Number(minute >= 20) : Number.NaN),
@@ -202,7 +202,7 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
   ],
   DeliveryConfigReloadFailed: [
     {
-      name: 'in one of two',
+      name: 'one of two agents failed to reload',
       input: {
         [of('delivery_watch_config_last_reload_successful', 'one')]: minute => Number(minute < 10),
         [of('delivery_watch_config_last_reload_successful', 'two')]: always,
@@ -210,7 +210,7 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
       queries: [isQuiet('DeliveryConfigReloadFailed', 14), fires('DeliveryConfigReloadFailed', 15)],
     },
     {
-      name: 'mended at once',
+      name: 'is quiet if the configuration is fixed within minutes',
       input: {
         [of('delivery_watch_config_last_reload_successful', 'one')]: minute => Number(minute < 10 || minute > 13),
       },
@@ -218,7 +218,7 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
     },
   ],
   DeliveryStoreFailing: ['0', '1'].map(complete => ({
-    name: `rounds fail; read to the end: ${complete}`,
+    name: `rounds fail; data_complete is ${complete}`,
     input: {
       [of('delivery_collector_success', 'one', 'account="a",collector="dlq",round="new"')]: () => 0,
       [of('delivery_collector_data_complete', 'one', 'account="a",collector="dlq",round="new"')]: () =>
@@ -238,7 +238,7 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
       queries: [isQuiet('DeliveryServiceUnavailable', 10), fires('DeliveryServiceUnavailable', 11)],
     },
     {
-      name: 'the token that three of five accounts share is revoked: that is another alert',
+      name: 'is quiet if the shared token of three of five accounts is revoked, which is another alert',
       input: {
         ...Object.assign({}, ...['a', 'b', 'c'].map(name => blind(name, 10)), blind('d', 9999), blind('e', 9999)),
         ...Object.fromEntries(
@@ -248,7 +248,7 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
       queries: [neverFired('DeliveryServiceUnavailable', minutes)],
     },
     {
-      name: 'three of the four accounts whose token is accepted, next to five with a revoked one',
+      name: 'three of the four accounts with an accepted token, next to five with a revoked one',
       input: {
         ...Object.assign({}, ...['a', 'b', 'c'].map(name => blind(name, 10)), blind('d', 9999)),
         ...Object.fromEntries(
@@ -261,7 +261,7 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
       queries: [fires('DeliveryServiceUnavailable', 20)],
     },
     {
-      name: 'three of six',
+      name: 'is quiet about three of six accounts',
       input: Object.assign(
         {},
         ...['a', 'b', 'c'].map(name => blind(name, 10)),
@@ -273,14 +273,14 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
       ],
     },
     {
-      name: 'both of two',
+      name: 'is quiet about two of two accounts',
       input: { ...blind('a', 10), ...blind('b', 10) },
       queries: [neverFired('DeliveryServiceUnavailable', minutes)],
     },
   ],
   DeliveryBlind: [
     {
-      name: 'of one shard that cannot store what it reads, and another that reads nothing: the second alone',
+      name: 'is quiet about a shard that cannot store its data and fires for another that reads nothing',
       input: {
         ...blind('a', 20),
         ...Object.fromEntries(
@@ -303,12 +303,12 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
       ],
     },
     {
-      name: 'an agent that restarts all the time',
+      name: 'an agent in a crash loop',
       input: crashing,
       queries: [isQuiet('DeliveryBlind', 30), fires('DeliveryBlind', 40), fires('DeliveryBlind', minutes)],
     },
     {
-      name: 'an agent whose first complete round takes twenty minutes',
+      name: 'is quiet about an agent with a first complete round of twenty minutes',
       input: {
         ...blind('a', 9999),
         [of('delivery_collector_data_timestamp_seconds', 'one', 'account="a",collector="dlq",round="new"')]: minute =>
@@ -319,7 +319,7 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
   ],
   DeliveryAgentDown: [
     {
-      name: 'an agent that dies while nothing can be read: told without a pause',
+      name: 'an agent dies while blind: one of the two alerts always fires',
       input: {
         [up('one')]: minute => Number(minute < 15),
         ...Object.fromEntries(
@@ -336,7 +336,8 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
           minute: 30,
           expected: [],
         },
-        // Both for a while: groups of rules are not evaluated at one time, and DeliveryAccountMissing takes two minutes more.
+        // Both fire for a while: rule groups are evaluated at different times, and DeliveryAccountMissing fires two
+        // minutes later.
         fires('DeliveryBlind', 27),
         fires('DeliveryAgentDown', 27),
         isQuietFrom('DeliveryBlind', 29, 2 * HOUR),
@@ -345,8 +346,8 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
   ],
 };
 
-describe.skipIf(!requireProgram('promtool'))('alerts on agents, by promtool test rules', () => {
-  it.each(Object.entries(CASES))('%s', (alert, cases) => {
+describe.skipIf(!requireProgram('promtool'))('agent alerts (promtool test rules)', () => {
+  it.each(Object.entries(CASES))('%s fires and stays quiet as specified', (alert, cases) => {
     const tests = cases.map(test => ({ minutes, ...test, name: `${alert}: ${test.name}` }));
     expect(testRules([alert, 'DeliveryBlind', 'DeliveryAccountHeldTwice'], tests)).toBe('');
   });

@@ -5,7 +5,7 @@ import { alertNamed, sceneOf } from './scene.ts';
 import { type Share, testsOf } from './variants.ts';
 
 function firstFiring(each: AlertCase): RuleTest {
-  const { alert, labels = {}, fires: input, at, says, step } = each;
+  const { alert, labels = {}, fires: input, at, description, step } = each;
   const { annotations, labels: given } = alertingRule(alert);
   const account = alertNamed(alert).isOfAgent ? {} : { account: 'a' };
   const named: Readonly<Record<string, string>> = { account: 'a', ...labels };
@@ -15,11 +15,11 @@ function firstFiring(each: AlertCase): RuleTest {
   ]);
   const expected = {
     exp_labels: { job: JOB, ...account, ...labels, ...given },
-    exp_annotations: { ...Object.fromEntries(filled), description: says },
+    exp_annotations: { ...Object.fromEntries(filled), description },
   };
   return {
-    name: `${alert} fires at the minute, and says what is wrong`,
-    input: replica(sceneOf(each).sees(input)),
+    name: `${alert} fires at the expected minute with the expected description`,
+    input: replica(sceneOf(each).withHealth(input)),
     minutes: at,
     step,
     alerts: [{ alert, minute: at, expected: [expected] }],
@@ -27,8 +27,8 @@ function firstFiring(each: AlertCase): RuleTest {
   };
 }
 
-/** What promtool finds wrong in the tests that an entry of the table stands for, of these shares; nothing when all is well. */
-export function wrongIn(each: AlertCase, ...shares: readonly Share[]): string {
+/** Returns promtool's errors for the generated tests of a case in these shares; empty if all pass. */
+export function errorsOf(each: AlertCase, ...shares: readonly Share[]): string {
   const scene = sceneOf(each);
   const first = shares.includes('usual') ? [firstFiring(each)] : [];
   return testRules([each.alert], [...first, ...asJobs(shares.flatMap(share => testsOf(scene, share)))]);

@@ -1,23 +1,23 @@
 import { describe, expect, it } from 'vitest';
 import { alertGroups } from '../../mixin/rules.ts';
 import { requireProgram } from '../support/prometheus.ts';
-import { wrongIn } from './alert-case.ts';
+import { errorsOf } from './alert-case.ts';
 import { alertingRule } from './alerting-rule.ts';
 import { REASONS, VARIANTS } from './cases/case.ts';
 import { alertCases } from './cases/index.ts';
 
 const alerts = alertGroups.flatMap(({ alerts }) => alerts);
 
-/** Those whose windows are days, and what is rare, are in alerts.long.test.ts. */
+/** Windows of days and rare situations are tested in alerts.long.test.ts. */
 const ofHours = alertCases.filter(({ step }) => step === undefined);
 
-describe.skipIf(!requireProgram('promtool'))('alerts, by promtool test rules', () => {
-  it.each(ofHours)('$alert', each => {
-    expect(wrongIn(each, 'usual')).toBe('');
+describe.skipIf(!requireProgram('promtool'))('alerts in common situations (promtool test rules)', () => {
+  it.each(ofHours)('$alert fires and resolves as specified', each => {
+    expect(errorsOf(each, 'usual')).toBe('');
   });
 });
 
-/** Of no one account: in sight.test.ts and agents.test.ts. */
+/** Agent-wide alerts, tested in sight.test.ts and agents.test.ts. */
 const OF_AGENTS = [
   'DeliveryAgentDown',
   'DeliveryInstanceDown',
@@ -31,12 +31,12 @@ const OF_AGENTS = [
   'DeliveryServiceUnavailable',
 ];
 
-it('has cases for every alert', () => {
+it('every alert has a test case', () => {
   expect([...OF_AGENTS, ...alertCases.map(({ alert }) => alert)].sort()).toEqual(alerts.map(({ name }) => name).sort());
   expect(alertingRule('DeliveryBlind').expr).not.toContain('ALERTS');
 });
 
-it('leaves no variant out but those that make no sense, and says why', () => {
+it('every exemption names an existing variant and reason', () => {
   const exempt = alertCases.flatMap(({ alert, exempt = {} }) =>
     Object.entries(exempt).map(([variant, reason]) => ({ alert, variant, reason })),
   );
@@ -46,11 +46,11 @@ it('leaves no variant out but those that make no sense, and says why', () => {
   }
 });
 
-it('holds every alert on what the service says, and no other: what the agent knows of itself is never stale', () => {
+it('every alert except those about the agent and DeliveryEventLogGap depends on a collector', () => {
   const ofAgent = alertGroups.find(({ name }) => name === 'delivery-agent')?.alerts ?? [];
   expect(alerts.filter(({ collector }) => !collector).map(({ name }) => name)).toEqual([
     ...ofAgent.map(({ name }) => name),
-    // A hole stays one.
+    // A gap is permanent, so the alert does not depend on fresh data.
     'DeliveryEventLogGap',
   ]);
 });

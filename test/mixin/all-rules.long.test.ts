@@ -5,7 +5,7 @@ import { ago, flat, from, type Input, rising, type Values } from './cases/case.t
 import { allRounds, course, cutOff, type Darkness, ended, health, takenOver, unseen } from './course.ts';
 import { type RuleTest, replica, type Target, testRules } from './promtool.ts';
 
-/** Situations of whole accounts, judged by every rule there is: exactly which alerts fire, so that noise is seen, too. */
+/** Evaluates all rules on complete accounts and checks the exact set of firing alerts, which also detects noise. */
 
 const HOUR = 60;
 const DAY = 24 * HOUR;
@@ -13,7 +13,7 @@ const DAY = 24 * HOUR;
 interface Situation {
   readonly hours: number;
   readonly replicas: (target: (more?: Partial<Target>) => Target) => Input;
-  /** Exactly these fire, at some time from `since` (default 0) to the end. */
+  /** The exact alerts that fire at any time from `since` (default 0) to the end. */
   readonly fires: readonly string[];
   readonly since?: number;
 }
@@ -27,7 +27,7 @@ const RETENTION = 'delivery_dlq_retention_seconds';
 const WAITLIST = 'delivery_flow_control_waitlist_size{flow_control_key="mail"}';
 const RATE = (what: string) => `delivery_flow_control_rate_${what}{flow_control_key="mail"}`;
 
-/** An account with traffic, of which all is well. */
+/** A healthy account with traffic. */
 const atWork: Input = {
   [FINISHED('delivered')]: rising(20),
   [FINISHED('failed')]: flat(0),
@@ -61,7 +61,7 @@ const process = (startedAt: Values): Input => ({
   delivery_watch_config_last_reload_successful: flat(1),
 });
 
-/** Everything that one agent shows of an account. */
+/** All series of one agent and one account. */
 const shows = (input: Input, target: Target, darkness?: Darkness): Input => {
   const all = { ...atWork, ...input };
   return {
@@ -75,7 +75,10 @@ const account =
   (input: Input, darkness?: Darkness): Situation['replicas'] =>
   target =>
     shows(input, target(), darkness);
-/** After two hours another replica takes the account over. `before`: what the one shows that held it, and for how long it thinks so. */
+/**
+ * After two hours another replica takes over the account. `before`: series of the previous holder; `holds`: its leader
+ * gauge.
+ */
 const moved =
   (before: (input: Input, at: number) => Input, holds: Values): Situation['replicas'] =>
   target => {
@@ -89,7 +92,7 @@ const moved =
       ),
     };
   };
-/** So many an hour, evenly. */
+/** A constant rate per hour. */
 const hourly =
   (count: number): Values =>
   minute =>
@@ -103,7 +106,7 @@ const failing = (failed: Values, delivered: Values, queue: Values): Input => ({
 });
 
 const SITUATIONS: Readonly<Record<string, Situation>> = {
-  'all is well': { hours: 12, replicas: account({}), fires: [] },
+  'a healthy account': { hours: 12, replicas: account({}), fires: [] },
   'an account without traffic': {
     hours: 8,
     replicas: account(AT_REST),
@@ -145,7 +148,7 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
     replicas: account({ [DLQ]: minute => 5000 + Math.floor(minute / HOUR), [OLDEST]: ago(3600) }),
     fires: [],
   },
-  'dead letters are simply left to expire': {
+  'operators let all dead letters expire': {
     hours: 8,
     replicas: account({
       [DLQ]: flat(900),
@@ -175,12 +178,12 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
     }),
     fires: [],
   },
-  'a key whose daily rate is used up': {
+  'a key with an exhausted daily rate': {
     hours: 12,
     replicas: account({ [WAITLIST]: flat(40), [RATE('limit')]: flat(100), [RATE('used')]: flat(100) }),
     fires: [],
   },
-  'a key whose waitlist stands still': {
+  'a key with a frozen waitlist': {
     hours: 2,
     replicas: account({ [WAITLIST]: flat(40), [RATE('limit')]: flat(100), [RATE('used')]: flat(3) }),
     fires: ['DeliveryWaitlistStalled'],
@@ -209,7 +212,7 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
     }),
     fires: ['DeliveryRateLimited'],
   },
-  'an agent that restarts all the time and never reads': {
+  'an agent in a crash loop without a read': {
     hours: 4,
     replicas: target => {
       const input = { ...process(minute => 60 * minute), ...health(allRounds), delivery_up: flat(0) };
@@ -220,7 +223,7 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
     },
     fires: ['DeliveryAgentCrashLooping', 'DeliveryBlind'],
   },
-  'two agents with an account each, and one goes down': {
+  'one of two agents with one account each goes down': {
     hours: 2,
     replicas: target => {
       const lost = target({ instance: 'two', account: 'b' });
@@ -229,7 +232,7 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
     },
     fires: ['DeliveryAccountMissing', 'DeliveryInstanceDown'],
   },
-  'a day in the dark, and failures that ended 23 hours before its end': {
+  'a day of blindness with failures only in its first hour': {
     hours: 30,
     replicas: account(
       course(
@@ -241,7 +244,7 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
     ),
     fires: ['DeliveryBlind'],
   },
-  'the first dead letters come while nothing is read for two hours': {
+  'the first dead letters are added during two hours of blindness': {
     hours: 6,
     replicas: account(
       { [DLQ]: from(2 * HOUR, 4), [OLDEST]: minute => (minute < 2 * HOUR ? undefined : 7200) },
@@ -249,7 +252,7 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
     ),
     fires: ['DeliveryBlind', 'DeliveryDlqFirstEntry'],
   },
-  'a dead letter comes while an account, otherwise at rest, is not read for an hour': {
+  'a dead letter is added to an idle account during an hour of blindness': {
     hours: 4,
     replicas: account(
       {
@@ -263,17 +266,17 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
     ),
     fires: ['DeliveryBlind', 'DeliveryDlqFirstEntry'],
   },
-  'an account goes from one replica to another': {
+  'an account moves to another replica': {
     hours: 8,
     replicas: moved(ended, minute => Number(minute < 2 * HOUR)),
     fires: [],
   },
-  'an account is taken over from a replica that lost the database and goes on': {
+  'an account is taken over from a running replica without a database': {
     hours: 8,
     replicas: moved(cutOff, flat(1)),
     fires: ['DeliveryAccountHeldTwice', 'DeliveryStoreFailing'],
   },
-  'stage is blind, prod of the same account name has recovered': {
+  'stage is blind and prod with the same account name has recovered': {
     hours: 8,
     since: 5 * HOUR,
     replicas: target => ({
@@ -290,7 +293,7 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
   },
 };
 
-/** Each in a cluster of its own, so that the rules are evaluated once for all of them. */
+/** Puts each situation into a separate cluster, so that the rules are evaluated once for all of them. */
 function together(): RuleTest {
   const all = Object.entries(SITUATIONS).map(([name, { replicas, hours, fires, since = 0 }]) => {
     const minutes = hours * HOUR;
@@ -304,7 +307,7 @@ function together(): RuleTest {
   });
   const until = (end: number, values: Values) => (minute: number) => (minute > end ? undefined : values(minute));
   return {
-    name: 'each in a cluster of its own',
+    name: 'one cluster per situation',
     step: 4,
     minutes: Math.max(...all.map(({ minutes }) => minutes)),
     input: Object.fromEntries(
@@ -316,8 +319,8 @@ function together(): RuleTest {
   };
 }
 
-describe.skipIf(!requireProgram('promtool'))('all rules, by promtool test rules', () => {
-  it('fire what a situation asks for, and nothing else', () => {
+describe.skipIf(!requireProgram('promtool'))('all rules (promtool test rules)', () => {
+  it('fire exactly the expected alerts of each situation', () => {
     const every = alertGroups.flatMap(({ alerts }) => alerts.map(({ name }) => name));
     expect(testRules(every, [together()])).toBe('');
   });

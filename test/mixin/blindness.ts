@@ -3,20 +3,20 @@ import { blindRestart, course } from './course.ts';
 import { fires, isQuiet, isQuietFrom, neverFired, type RuleTest, replica } from './promtool.ts';
 import { alertNamed, COARSE, coarse, type Generated, HOUR, KEPT, type Scene, two } from './scene.ts';
 
-/** Tests in which nothing can be read for some time. */
+/** Tests with a period of failed reads. */
 
-/** All is well for so long before something happens. */
-const WELL = 32;
+/** Minutes of healthy data before something happens. */
+const HEALTHY_FOR = 32;
 
-/** It fires, then nothing can be read; meanwhile what was wrong ends. */
-function held({ each, sees }: Scene, span: number, step: number | undefined): RuleTest {
-  const { alert, fires: ill, idle, recovery = idle, memory = HOUR, judgedAfter = memory } = each;
+/** The alert fires, then reads fail; the cause ends during the blindness. */
+function held({ each, withHealth }: Scene, span: number, step: number | undefined): RuleTest {
+  const { alert, fires: cause, idle, recovery = idle, memory = HOUR, evaluableAfter = memory } = each;
   const at = coarse(each.at + (span > HOUR ? COARSE : 0));
   const [from, to] = [at + 4, at + 4 + span];
-  const last = coarse(to + judgedAfter + 2 * KEPT);
+  const last = coarse(to + evaluableAfter + 2 * KEPT);
   return {
-    name: `${alert} goes on firing through ${span} min of blindness, and ends when all is back and well`,
-    input: replica(sees(course(ill, [from + 8, recovery]), { from, to })),
+    name: `${alert} keeps firing through ${span} min of blindness and resolves when healthy data is back`,
+    input: replica(withHealth(course(cause, [from + 8, recovery]), { from, to })),
     minutes: last,
     step,
     queries: [
@@ -26,17 +26,17 @@ function held({ each, sees }: Scene, span: number, step: number | undefined): Ru
   };
 }
 
-/** All was well; what went wrong in the dark is over. Or not. */
-function caughtUp({ each, sees }: Scene, span: number, step: number | undefined): RuleTest[] {
-  const { alert, fires: ill, at, idle, recovery = idle, memory = HOUR, judgedAfter = memory } = each;
-  const [from, to] = [WELL, WELL + span];
-  const over = to + coarse(judgedAfter + KEPT);
-  const still = to + coarse(judgedAfter + at + KEPT);
-  // What is over for less than the windows are long may still be told.
+/** A cause that starts during blindness: resolved before its end or still present. */
+function caughtUp({ each, withHealth }: Scene, span: number, step: number | undefined): RuleTest[] {
+  const { alert, fires: cause, at, idle, recovery = idle, memory = HOUR, evaluableAfter = memory } = each;
+  const [from, to] = [HEALTHY_FOR, HEALTHY_FOR + span];
+  const over = to + coarse(evaluableAfter + KEPT);
+  const still = to + coarse(evaluableAfter + at + KEPT);
+  // A resolved cause within the window may still fire.
   const isOver = (each.memory ?? 0) < span;
   const quietAfter: RuleTest = {
-    name: `${alert} is quiet about what was over before ${span} min of blindness were`,
-    input: replica(sees(course(idle, [from + 4, ill], [from + 28, recovery]), { from, to })),
+    name: `${alert} is quiet about a cause that starts and ends during ${span} min of blindness`,
+    input: replica(withHealth(course(idle, [from + 4, cause], [from + 28, recovery]), { from, to })),
     minutes: over,
     step,
     queries: [neverFired(alert, over)],
@@ -44,8 +44,8 @@ function caughtUp({ each, sees }: Scene, span: number, step: number | undefined)
   return [
     ...(isOver ? [quietAfter] : []),
     {
-      name: `${alert} fires for what began in ${span} min of blindness and goes on`,
-      input: replica(sees(course(idle, [from + 28, ill]), { from, to })),
+      name: `${alert} fires for a cause that starts during ${span} min of blindness and persists`,
+      input: replica(withHealth(course(idle, [from + 28, cause]), { from, to })),
       minutes: still,
       step,
       queries: [neverFired(alert, to - 4), fires(alert, still)],
@@ -53,14 +53,14 @@ function caughtUp({ each, sees }: Scene, span: number, step: number | undefined)
   ];
 }
 
-/** Nothing can be read any more a minute before the alert would fire, and as soon as it is pending at all. */
-function pending({ each, sees }: Scene): RuleTest[] {
-  const { alert, fires: ill, at, step = 1 } = each;
-  const patience = minutesOf(alertNamed(alert).for);
-  const darkFrom = [Math.max(1, at - patience), at - 2].map(from => Math.max(1, Math.min(from, at - 2)));
+/** Reads start to fail when the alert becomes pending, or one minute before it would fire. */
+function pending({ each, withHealth }: Scene): RuleTest[] {
+  const { alert, fires: cause, at, step = 1 } = each;
+  const pendingFor = minutesOf(alertNamed(alert).for);
+  const darkFrom = [Math.max(1, at - pendingFor), at - 2].map(from => Math.max(1, Math.min(from, at - 2)));
   return [...new Set(darkFrom)].map(from => ({
-    name: `${alert} does not begin while nothing is read from minute ${from} on`,
-    input: replica(sees(ill, { from, to: 9999 })),
+    name: `${alert} does not start to fire if reads fail from minute ${from}`,
+    input: replica(withHealth(cause, { from, to: 9999 })),
     minutes: at + HOUR,
     step,
     queries: [neverFired(alert, at + HOUR)],
@@ -70,15 +70,15 @@ const minutesOf = (text = '0m') => Number.parseInt(text, 10) * (text.endsWith('h
 
 export const blindHour: Generated = scene => {
   if (!scene.canBeBlind) return [];
-  const { alert, fires: ill, at, step } = scene.each;
+  const { alert, fires: cause, at, step } = scene.each;
   const again = at + HOUR;
   return [
     held(scene, HOUR, step),
     ...caughtUp(scene, HOUR, step),
     ...pending(scene),
     {
-      name: `${alert} goes on firing through a restart while nothing is read`,
-      input: replica(blindRestart(scene.sees(ill, { from: at + 4, to: 9999 }), again)),
+      name: `${alert} keeps firing through a restart while reads fail`,
+      input: replica(blindRestart(scene.withHealth(cause, { from: at + 4, to: 9999 }), again)),
       minutes: again + HOUR,
       step,
       queries: [4, 16, 20, 24, HOUR].map(minute => fires(alert, again + minute)),
@@ -86,7 +86,7 @@ export const blindHour: Generated = scene => {
   ];
 };
 
-/** To windows of at most an hour some hours are as good as a day. */
+/** For windows of at most an hour, six hours of blindness test the same as a day. */
 const longBlindness = ({ step = 1 }: AlertCase) => (step > 1 ? 24 : 6) * HOUR;
 
 export const blindDay: Generated = scene => {
@@ -94,16 +94,16 @@ export const blindDay: Generated = scene => {
   return scene.canBeBlind ? [held(scene, span, COARSE), ...caughtUp(scene, span, COARSE)] : [];
 };
 
-export const behindReplica: Generated = ({ each, sees, canBeBlind }) => {
+export const behindReplica: Generated = ({ each, withHealth, canBeBlind }) => {
   if (!canBeBlind) return [];
-  const { alert, fires: ill, idle, recovery = idle, memory = HOUR, judgedAfter = memory } = each;
-  const [from, to] = [WELL, WELL + longBlindness(each)];
-  const truth = course(idle, [from + 4, ill], [from + 28, recovery]);
-  const last = to + coarse(judgedAfter + KEPT);
+  const { alert, fires: cause, idle, recovery = idle, memory = HOUR, evaluableAfter = memory } = each;
+  const [from, to] = [HEALTHY_FOR, HEALTHY_FOR + longBlindness(each)];
+  const truth = course(idle, [from + 4, cause], [from + 28, recovery]);
+  const last = to + coarse(evaluableAfter + KEPT);
   return [
     {
-      name: `${alert} is quiet when one of two replicas catches up`,
-      input: { ...replica(sees(truth, { from, to })), ...replica(sees(truth), two) },
+      name: `${alert} is quiet while one of two replicas catches up`,
+      input: { ...replica(withHealth(truth, { from, to })), ...replica(withHealth(truth), two) },
       minutes: last,
       step: COARSE,
       queries: [isQuietFrom(alert, to - 4, last)],

@@ -5,22 +5,22 @@ import { caughtUpAfter } from './course.ts';
 import { asJobs, fires, neverFired, type RuleTest, replica, testRules } from './promtool.ts';
 import { alertNamed, HOUR, sceneOf } from './scene.ts';
 
-/** Alerts on the event log whose windows are hours. */
+/** Alerts on the event log with windows of hours. */
 const ofLog = alertCases.filter(({ alert, step }) => alertNamed(alert).collector === 'events' && step === undefined);
 
-/** Minutes from the start of the next agent until it has read the log to its end. */
+/** Minutes from the start of the next agent until it has read the log completely. */
 const CATCHING_UP = 15;
 
 const tests = ofLog.flatMap((each): RuleTest[] => {
-  const { alert, at, fires: ill, idle, below } = each;
-  const { sees } = sceneOf(each);
+  const { alert, at, fires: cause, idle, below } = each;
+  const { withHealth } = sceneOf(each);
   const gone = at + 4;
   const back = gone + 4;
   const well = Object.entries({ 'at rest': idle, ...below });
   return [
     {
-      name: `${alert} goes on firing`,
-      input: replica(caughtUpAfter(sees(ill), { from: gone, back, caughtUp: back + CATCHING_UP })),
+      name: `${alert} keeps firing`,
+      input: replica(caughtUpAfter(withHealth(cause), { from: gone, back, caughtUp: back + CATCHING_UP })),
       minutes: back + HOUR,
       queries: [4, 8, CATCHING_UP - 1, CATCHING_UP, CATCHING_UP + 4, CATCHING_UP + 20, HOUR].map(minute =>
         fires(alert, back + minute),
@@ -28,29 +28,31 @@ const tests = ofLog.flatMap((each): RuleTest[] => {
     },
     ...well.map(([why, input]) => ({
       name: `${alert} is quiet: ${why}`,
-      input: replica(caughtUpAfter(sees(input), { from: HOUR, back: 2 * HOUR, caughtUp: 2 * HOUR + CATCHING_UP })),
+      input: replica(
+        caughtUpAfter(withHealth(input), { from: HOUR, back: 2 * HOUR, caughtUp: 2 * HOUR + CATCHING_UP }),
+      ),
       minutes: 3 * HOUR + at,
       queries: [neverFired(alert, 3 * HOUR + at)],
     })),
   ];
 });
 
-/** Too few overdue messages in each half-hour to fire; those of hours are counted while the agent catches up. */
+/** Too few overdue messages in each half-hour to fire. The agent counts those of several hours while it catches up. */
 function fewOverdue(): RuleTest {
   const each = ofLog.find(({ alert }) => alert === 'DeliveryStalled');
   if (!each) throw new Error('there is no such case');
   const input = { ...each.idle, delivery_messages_overdue_total: (minute: number) => Math.floor(minute / 4) };
   const [back, minutes] = [5 * HOUR, 7 * HOUR];
   return {
-    name: `${each.alert} is quiet: few overdue messages at a time`,
-    input: replica(caughtUpAfter(sceneOf(each).sees(input), { from: HOUR, back, caughtUp: back + CATCHING_UP })),
+    name: `${each.alert} is quiet: few overdue messages per half-hour`,
+    input: replica(caughtUpAfter(sceneOf(each).withHealth(input), { from: HOUR, back, caughtUp: back + CATCHING_UP })),
     minutes,
     queries: [neverFired(each.alert, minutes)],
   };
 }
 
-describe.skipIf(!requireProgram('promtool'))('alerts on the event log after downtime, by promtool test rules', () => {
-  it('neither fire nor resolve because counters catch up', () => {
+describe.skipIf(!requireProgram('promtool'))('event log alerts after downtime (promtool test rules)', () => {
+  it('neither fire nor resolve while counters catch up', () => {
     expect(ofLog.length).toBeGreaterThan(5);
     expect(
       testRules(

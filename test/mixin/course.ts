@@ -1,9 +1,11 @@
 import { collectors } from '../../src/collectors/index.ts';
 import type { Input, Values } from './cases/case.ts';
 
-/** What series do over time: each function makes another course of one, as a replica would show it. */
+/** Transformations of series over time, as a replica would expose them. */
 
-/** Families of the service, by the names of their series: frozen or withdrawn when they can't be read. */
+/**
+ * Types of the service's families by series name. Their counters are frozen and their gauges withdrawn when reads fail.
+ */
 const ofService = new Map(
   collectors
     .flatMap(({ families }) => Object.values(families))
@@ -20,14 +22,17 @@ const isWithdrawn = (series: string) => ofService.get(familyOf(series)) === 'gau
 const mapped = (input: Input, change: (values: Values, series: string) => Values): Input =>
   Object.fromEntries(Object.entries(input).map(([series, values]) => [series, change(values, series)]));
 
-/** The same, so many minutes later; before, there is nothing. */
+/** Delays the input by `by` minutes, without samples before. */
 export const delayed = (input: Input, by: number): Input =>
   mapped(input, (values, series) => minute => {
     const value = minute < by ? undefined : values(minute - by);
     return value !== undefined && isTime(series) ? value + 60 * by : value;
   });
 
-/** One course after another, each from a minute on, which is minute 0 to it. Counters go on from where they stood. */
+/**
+ * Concatenates inputs. Each starts at its minute, which is its own minute 0. Counters continue from their previous
+ * value.
+ */
 export function course(first: Input, ...later: readonly (readonly [from: number, input: Input])[]): Input {
   return later.reduce((input, [from, next]) => followed(input, from, delayed(next, from)), first);
 }
@@ -49,7 +54,7 @@ function followed(before: Input, from: number, after: Input): Input {
 export const restarted = (input: Input, at: number): Input =>
   mapped(input, values => minute => (minute >= at && minute < at + 2 ? undefined : values(minute)));
 
-/** The same without a store: what is counted begins anew, as does what says since when. */
+/** Like `restarted`, without a store: counters and the start of counting are reset. */
 export const reset = (input: Input, at: number): Input =>
   mapped(restarted(input, at), (values, series) => minute => {
     const value = values(minute);
@@ -63,13 +68,16 @@ const COUNTING = 'delivery_event_log_counting';
 export const ended = (input: Input, at: number): Input =>
   mapped(input, values => minute => (minute < at ? values(minute) : undefined));
 
-/** The same, but nothing says that it has ended: Prometheus goes on with the last values for five minutes. */
+/** Like `ended`, without a staleness marker: Prometheus uses the last values for five more minutes. */
 export const vanished = (input: Input, at: number): Input =>
   mapped(input, values => minute => (minute < at ? values(minute) : NO_SAMPLE));
-/** Neither a sample nor an end. */
+/** Neither a sample nor a staleness marker. */
 export const NO_SAMPLE = Number.NaN;
 
-/** What another replica shows that takes the account over: counters go on from the shared store; it has read all two minutes later. */
+/**
+ * Series of a replica that takes over the account. Counters continue from the shared store; all lists are read two
+ * minutes later.
+ */
 export const takenOver = (input: Input, at: number): Input =>
   mapped(input, (values, series) => minute => {
     if (minute < at) return undefined;
@@ -80,7 +88,7 @@ export const takenOver = (input: Input, at: number): Input =>
   });
 const NOT_BEFORE_A_ROUND = /^delivery_collector_(data_timestamp_seconds|success|data_complete)/;
 
-/** What a replica shows that can't reach the database any more: it reads everything, and can't store it. */
+/** Series of a replica without database access: it reads everything but can store nothing. */
 export const cutOff = (input: Input, at: number): Input =>
   mapped(input, (values, series) => minute => {
     if (minute < at) return values(minute);
@@ -91,20 +99,23 @@ export const cutOff = (input: Input, at: number): Input =>
 export const withGaps = (input: Input): Input =>
   mapped(input, values => minute => (minute % 4 === 1 || minute % 4 === 2 ? undefined : values(minute)));
 
-/** One of everything that is counted. */
+/** Caps every counter at one. */
 export const oneOfEach = (input: Input): Input =>
   mapped(input, (values, series) => (isCounter(series) ? minute => Math.min(1, values(minute) ?? 0) : values));
 
-/** A span of minutes in which nothing can be read: the first without a complete round is the next after `from`. */
+/** Minutes without a complete read: after `from`, before `to`. */
 export interface Darkness {
   readonly from: number;
   readonly to: number;
 }
 
-/** So many minutes after the last complete round gauges are withdrawn. */
+/** Minutes from the last complete round until gauges are withdrawn. */
 const WITHDRAWN_AFTER = 5;
 
-/** What is seen of it: counters stand still, gauges go in the end, and at `to` there is all that happened meanwhile. */
+/**
+ * The input as exposed with failed reads: counters are frozen, gauges are withdrawn, and at `to` all changes appear at
+ * once.
+ */
 export const unseen = (input: Input, { from, to }: Darkness): Input =>
   mapped(input, (values, series) => minute => {
     if (minute <= from || minute >= to) return values(minute);
@@ -113,7 +124,7 @@ export const unseen = (input: Input, { from, to }: Darkness): Input =>
     return minute < from + WITHDRAWN_AFTER ? values(from) : undefined;
   });
 
-/** Rounds of the collectors, as a scrape shows that they fare. */
+/** Health metrics of the collectors' rounds. */
 export function health(rounds: readonly Round[], darkness: Darkness = { from: Infinity, to: Infinity }): Input {
   const isDark = (minute: number) => minute > darkness.from && minute < darkness.to;
   const isFine = (minute: number) => Number(!isDark(minute));
@@ -141,7 +152,7 @@ export function health(rounds: readonly Round[], darkness: Darkness = { from: In
   };
 }
 
-/** The same, and the agent restarts without reading anything: nothing is stale yet, but nothing was ever read, either. */
+/** Like `unseen`, with a restart before the next read: no data is stale yet, and no data is available. */
 export const blindRestart = (input: Input, at: number): Input =>
   mapped(restarted(input, at), (values, series) => minute => {
     if (minute < at) return values(minute);
@@ -152,8 +163,8 @@ export const blindRestart = (input: Input, at: number): Input =>
   });
 
 /**
- * No agent runs from `from` to `back`. The next one reads the log in the order of time and reaches its end at `caughtUp`: until then
- * its counters rise from where they stood, and gauges of the service are missing.
+ * No agent runs from `from` to `back`. The next one reads the log in order of time until `caughtUp`. Until then its
+ * counters rise from their previous values and gauges of the service are missing.
  */
 export const caughtUpAfter = (
   input: Input,
@@ -173,7 +184,7 @@ export interface Round {
   readonly round: string;
 }
 
-/** Every round with the usual options. */
+/** Every round of the default options. */
 export const allRounds: readonly Round[] = collectors.flatMap(({ name, rounds, options }) =>
   Object.keys(rounds(options.parse({}))).map(round => ({ collector: name, round })),
 );

@@ -12,8 +12,8 @@ const expressionsOf = (dashboard: Dashboard) => [
   ...dashboard.annotations.list.map(({ expr }) => expr),
 ];
 
-describe.each(dashboards)('the dashboard %s, by the rules of dashboard-linter', (name, dashboard) => {
-  it('template-datasource, template-job, template-instance, template-on-time-change-reload', () => {
+describe.each(dashboards)('the dashboard %s (rules of dashboard-linter)', (name, dashboard) => {
+  it('follows template-datasource, template-job, template-instance and template-on-time-change-reload', () => {
     const [datasource, ...others] = dashboard.templating.list;
     expect(datasource).toMatchObject({
       name: 'datasource',
@@ -30,13 +30,13 @@ describe.each(dashboards)('the dashboard %s, by the rules of dashboard-linter', 
     for (const label of labels) {
       expect(label).toMatchObject({ multi: true, allValue: '.+', refresh: 2, datasource: { uid: DATASOURCE } });
     }
-    // Addresses for links: not shown.
+    // Constants for links are hidden.
     expect(others.filter(({ type }) => type !== 'query')).toMatchObject([
       { name: 'traces', type: 'constant', hide: 2 },
     ]);
   });
 
-  it('template-label-promql', () => {
+  it('follows template-label-promql', () => {
     const queries = dashboard.templating.list
       .filter(({ type }) => type === 'query')
       .map(({ query }) => (typeof query === 'string' ? query : query.query));
@@ -47,7 +47,7 @@ describe.each(dashboards)('the dashboard %s, by the rules of dashboard-linter', 
     }
   });
 
-  it('panel-datasource, panel-title-description, panel-units, panel-no-targets', () => {
+  it('follows panel-datasource, panel-title-description, panel-units and panel-no-targets', () => {
     for (const { title, description, datasource, targets, type, fieldConfig, options } of panelsOf(dashboard)) {
       expect(datasource.uid, title).toBe(DATASOURCE);
       expect(title).not.toBe('');
@@ -58,18 +58,18 @@ describe.each(dashboards)('the dashboard %s, by the rules of dashboard-linter', 
     }
   });
 
-  it('target-job, target-instance, and the account of everything that has one', () => {
+  it('selects job, instance and account (target-job, target-instance)', () => {
     for (const expr of expressionsOf(dashboard)) {
       for (const { name, matchers } of parsePromql(expr).selectors) {
         expect(matchers.job, expr).toMatch(/^=~"\.\+\|?"$/);
-        // Rules take the highest of all instances: alerts and records of accounts are of none.
+        // Alerts and recording rules aggregate over instances and have no instance label.
         if (!/^ALERTS|^account/.test(name)) expect(matchers.instance, expr).toBe('=~".+"');
         if (knownSeries.get(name)?.includes('account')) expect(matchers.account, expr).toMatch(/^=~"\.\+\|?"$/);
       }
     }
   });
 
-  it('target-rate-interval, target-counter-agg', () => {
+  it('follows target-rate-interval and target-counter-agg', () => {
     for (const expr of expressionsOf(dashboard)) {
       for (const { name, inside = '', range } of parsePromql(expr).selectors) {
         if (/_(total|bucket|sum|count)$/.test(name)) expect(inside, expr).toMatch(/^(rate|irate|increase)$/);
@@ -79,27 +79,27 @@ describe.each(dashboards)('the dashboard %s, by the rules of dashboard-linter', 
     }
   });
 
-  it('can be edited, and imported anew', () => expect(dashboard.editable).toBe(true));
+  it('is editable', () => expect(dashboard.editable).toBe(true));
 
-  it('links to all of them, with what was chosen', () => {
+  it('links to every dashboard and keeps the variables and the time range', () => {
     expect(dashboard.uid).toBe(DASHBOARDS[name as keyof typeof DASHBOARDS]);
     expect(dashboard.links.map(({ url }) => url)).toEqual(Object.values(DASHBOARDS).map(uid => `/d/${uid}`));
     expect(dashboard.links.every(({ includeVars, keepTime }) => includeVars && keepTime)).toBe(true);
   });
 });
 
-/** Cells of the grid that a panel covers. */
+/** Grid cells that a panel covers. */
 const cellsOf = ({ gridPos: { x, y, w, h } }: Panel) =>
   Array.from({ length: w * h }, (_, i) => `${x + (i % w)} ${y + Math.floor(i / w)}`);
 
-/** Panels as they are laid out when one row is opened. */
+/** Visible panels with all rows collapsed, and each collapsed row with its panels. */
 const layouts = ({ panels }: Dashboard) => [
   panels,
   ...panels.filter(({ collapsed }) => collapsed).map(row => [row, ...(row.panels ?? [])]),
 ];
 
 describe.each(dashboards)('the layout of the dashboard %s', (_name, dashboard) => {
-  it('covers the grid without a hole or an overlap', () => {
+  it('covers the grid without gaps or overlaps', () => {
     for (const panels of layouts(dashboard)) {
       const cells = panels.flatMap(cellsOf);
       expect(new Set(cells).size).toBe(cells.length);
@@ -110,14 +110,14 @@ describe.each(dashboards)('the layout of the dashboard %s', (_name, dashboard) =
     }
   });
 
-  it('gives each panel a number and a title of its own', () => {
+  it('has unique panel ids and titles', () => {
     const all = dashboard.panels.flatMap(panel => [panel, ...(panel.panels ?? [])]);
     expect(new Set(all.map(({ id }) => id)).size).toBe(all.length);
     expect(new Set(panelsOf(dashboard).map(({ title }) => title)).size).toBe(panelsOf(dashboard).length);
   });
 
-  it('keeps titles short enough for their width on a screen of 1280 pixels, and at most six numbers in a line', () => {
-    // A column is about 50 pixels there, a letter of a title about 7.5.
+  it('has titles that fit at a screen width of 1280 pixels and at most six stat panels per line', () => {
+    // At this width a column has about 50 pixels and a title character about 7.5.
     for (const { title, gridPos } of panelsOf(dashboard)) {
       expect(title.length, title).toBeLessThanOrEqual((gridPos.w * 50 - 50) / 7.5);
     }

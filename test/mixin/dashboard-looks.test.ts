@@ -9,7 +9,7 @@ import { OUTCOMES as REQUEST_OUTCOMES } from '../../src/upstream/errors.ts';
 import { parsePromql } from './parse-promql.ts';
 import { dashboards, type Panel, panelsOf } from './read-dashboards.ts';
 
-/** Every value under any of these keys, wherever it is. */
+/** All values of these keys at any depth. */
 function valuesOf(json: unknown, keys: readonly string[]): unknown[] {
   if (typeof json !== 'object' || json === null) return [];
   return Object.entries(json).flatMap(([key, value]) => [
@@ -18,17 +18,17 @@ function valuesOf(json: unknown, keys: readonly string[]): unknown[] {
   ]);
 }
 
-/** Colours of Grafana's palette, which each theme has in a shade of its own. */
+/** Named colours of Grafana's palette, with a shade for each theme. */
 const NAMED = /^((super-light|light|semi-dark|dark)-)?(red|orange|yellow|green|blue|purple)$|^(gray|text|transparent)$/;
 
 const SHOWS_LINES = ['timeseries', 'state-timeline'];
-/** Grafana's words for durations: neighbouring ticks of an axis read alike. */
+/** Grafana's duration units that show neighbouring axis ticks as the same text. */
 const REPEATS_TICKS = ['dtdurations', 'dtdurationms', 'dthms', 'clocks'];
 
-describe.each(dashboards)('what the dashboard %s draws', (_name, dashboard) => {
+describe.each(dashboards)('panels of the dashboard %s', (_name, dashboard) => {
   const panels = panelsOf(dashboard);
 
-  it('has a legend and a tooltip of all lines', () => {
+  it('have a legend and a tooltip with all series', () => {
     for (const { title, options } of panels.filter(({ type }) => SHOWS_LINES.includes(type))) {
       expect(options.legend?.showLegend, title).toBe(true);
       expect(options.tooltip?.mode, title).toBe('multi');
@@ -40,7 +40,7 @@ describe.each(dashboards)('what the dashboard %s draws', (_name, dashboard) => {
     }
   });
 
-  it('names its lines', () => {
+  it('have a name for every series', () => {
     for (const { title, type, targets } of panels.filter(({ type }) => type !== 'table')) {
       for (const { expr, legendFormat } of targets) {
         const isOne = type === 'stat' && /^(sum|count|time\(\)|0 \*)/.test(expr);
@@ -53,13 +53,13 @@ describe.each(dashboards)('what the dashboard %s draws', (_name, dashboard) => {
     }
   });
 
-  it('takes the worst of all accounts where it shows one number, and never a mean of them', () => {
+  it('show the worst account in stat panels, never a mean', () => {
     for (const { expr } of panels.filter(({ type }) => type === 'stat').flatMap(({ targets }) => targets)) {
       expect(expr).not.toMatch(/\bavg\b|sum\(.*\) \/ sum\(/s);
     }
   });
 
-  it('chooses its top ten once for the range that it shows', () => {
+  it('select the top ten once per time range', () => {
     for (const { expr, instant } of panels.flatMap(({ targets }) => targets)) {
       if (!/\b(topk|bottomk)\(/.test(expr)) continue;
       if (instant) expect(expr).not.toContain('@ end()');
@@ -70,7 +70,7 @@ describe.each(dashboards)('what the dashboard %s draws', (_name, dashboard) => {
     }
   });
 
-  it('asks for one value where it shows the last, and for the range where it draws', () => {
+  it('query one value for stats and tables and a range for graphs', () => {
     for (const { title, type, targets } of panels) {
       const showsLast = ['stat', 'table'].includes(type);
       for (const { instant, range, format, exemplar = false } of targets) {
@@ -84,19 +84,19 @@ describe.each(dashboards)('what the dashboard %s draws', (_name, dashboard) => {
     }
   });
 
-  it('begins axes at zero, and draws nothing at all at the bottom', () => {
+  it('start axes at zero and have a soft maximum', () => {
     for (const { title, fieldConfig } of panels.filter(({ type }) => type === 'timeseries')) {
       const { min, unit = '', custom } = fieldConfig.defaults;
       if (!title.startsWith('Change')) expect(min, title).toBe(0);
       expect(custom?.axisSoftMax, title).toBeLessThanOrEqual(1024);
       expect(custom?.axisSoftMax, title).toBeGreaterThan(0);
       expect(REPEATS_TICKS, title).not.toContain(unit);
-      // An area has no edge, so that one of nothing can't be seen on another.
+      // An area without a border is invisible at zero on top of another area.
       if (custom?.stacking?.mode === 'normal') expect(custom.lineWidth, title).toBe(0);
     }
   });
 
-  it('gives the heatmap its unit on its axis, and counts in its cells', () => {
+  it('have a unit on the heatmap axis and counts in its cells', () => {
     for (const { title, options, fieldConfig } of panels.filter(({ type }) => type === 'heatmap')) {
       expect(options.yAxis?.unit, title).toBe('s');
       expect(options.cellValues?.unit, title).toBe('locale');
@@ -105,7 +105,7 @@ describe.each(dashboards)('what the dashboard %s draws', (_name, dashboard) => {
     }
   });
 
-  it('names the columns of tables, sorts them, and leaves out the time', () => {
+  it('name the columns of tables, sort them and hide the time', () => {
     for (const { title, targets, transformations = [], options, fieldConfig } of panels.filter(
       ({ type }) => type === 'table',
     )) {
@@ -128,14 +128,14 @@ describe.each(dashboards)('what the dashboard %s draws', (_name, dashboard) => {
     }
   });
 
-  it('says something where there is nothing to show, and invents no zero', () => {
+  it('have a text for missing data and no invented zero', () => {
     for (const { expr } of panels.flatMap(({ targets }) => targets)) expect(expr).not.toMatch(/vector\(/);
     for (const { title, fieldConfig } of panels.filter(({ type }) => type === 'stat' || type === 'table')) {
       expect(fieldConfig.defaults.noValue, title).toMatch(/./);
     }
   });
 
-  it('has colours of names, which both themes have', () => {
+  it('use named colours, which exist in both themes', () => {
     const colours = valuesOf(dashboard, ['color', 'fixedColor', 'iconColor']).filter(
       value => typeof value === 'string',
     );
@@ -143,7 +143,7 @@ describe.each(dashboards)('what the dashboard %s draws', (_name, dashboard) => {
     for (const colour of colours) expect(colour).toMatch(NAMED);
   });
 
-  it('links rows and lines of accounts to their dashboards', () => {
+  it('link rows and series of accounts to account dashboards', () => {
     const links = valuesOf(panels, ['links']).flat() as { readonly url: string }[];
     expect(links.length).toBeGreaterThan(5);
     const allowed = Object.values(DASHBOARDS).map(uid => `/d/${uid}?`);
@@ -158,7 +158,7 @@ describe.each(dashboards)('what the dashboard %s draws', (_name, dashboard) => {
   });
 });
 
-/** The colour that each of the words has in a panel. */
+/** Returns the colour of a series name in a panel. */
 function colourOf({ fieldConfig, title }: Panel, name: string): unknown {
   const colours = fieldConfig.overrides
     .filter(({ matcher }) => matcher.id === 'byRegexp' && new RegExp(matcher.options.slice(1, -1)).test(name))
@@ -182,7 +182,7 @@ describe('colours', () => {
     ['Failure callbacks by state', CALLBACK_STATES],
     ['Left, by reason (1 h)', LEFT_REASONS],
     ['Actions by outcome', FINAL_OUTCOMES],
-  ])('%s: each of its words has one, and no two the same unless they mean the same', (title, words) => {
+  ])('%s: every name has a colour, shared only by synonyms', (title, words) => {
     const [one] = panel(title);
     if (!one) throw new Error(`there is no panel ${title}`);
     const colours = words.map(word => colourOf(one, word));
@@ -191,7 +191,7 @@ describe('colours', () => {
     );
   });
 
-  it('what is well is green, what has failed is red, everywhere', () => {
+  it('delivered is green and failed is red on every panel', () => {
     for (const each of withLegend('{{outcome}}')) {
       expect([colourOf(each, 'delivered'), colourOf(each, 'failed'), colourOf(each, 'cancelled')]).toEqual([
         'green',
@@ -208,7 +208,7 @@ describe('colours', () => {
     }
   });
 
-  it('bands say in words which state is well', () => {
+  it('timelines show a text and a colour for each state', () => {
     const words = (title: string) => panel(title)[0]?.fieldConfig.defaults.mappings?.[0]?.options;
     expect(words('Rounds')).toMatchObject({ 0: { text: 'failed', color: 'red' }, 1: { text: 'ok', color: 'green' } });
     expect(words('Breakers and pauses')).toMatchObject({ 0: { color: 'green' }, 1: { text: 'stopped', color: 'red' } });

@@ -15,7 +15,7 @@ const expressionsOf = (dashboard: Dashboard) => [
   ...dashboard.annotations.list.map(({ expr }) => expr),
 ];
 
-/** What an expression says that can't be so. */
+/** Returns parse errors, unknown series, unknown labels and sums over filters. */
 function faultsOf(expr: string): string[] {
   const { faults, selectors, groupedBy } = parsePromql(expr);
   const labels = new Set(selectors.flatMap(({ name }) => knownSeries.get(name) ?? []));
@@ -28,7 +28,7 @@ function faultsOf(expr: string): string[] {
         .filter(label => !knownSeries.get(name)?.includes(label))
         .map(label => `${name} has no label ${label}`),
     ),
-    // What the agent says of itself has none, and rules name it as it is one of the four that tell accounts apart.
+    // The account label is exempt: rules group by it even if agent-wide series do not have it.
     ...groupedBy
       .filter(label => label !== 'account' && !labels.has(label))
       .map(label => `nothing in ${expr} has the label ${label}`),
@@ -38,7 +38,7 @@ function faultsOf(expr: string): string[] {
   ];
 }
 
-describe('the checks of expressions', () => {
+describe('checks of expressions', () => {
   it.each([
     ['sum(delivery_dlq_filter_messages)', ['delivery_dlq_filter_messages is summed over filter']],
     ['sum without (filter) (delivery_dlq_filter_messages)', ['delivery_dlq_filter_messages is summed over filter']],
@@ -60,7 +60,7 @@ describe('the checks of expressions', () => {
 });
 
 describe.each(dashboards)('the dashboard %s', (_name, dashboard) => {
-  it('names series and labels that there are', () => {
+  it('uses only existing series and labels', () => {
     expect(expressionsOf(dashboard).flatMap(faultsOf)).toEqual([]);
   });
 });
@@ -71,9 +71,9 @@ describe('rules', () => {
   it.each([
     ...records.map(({ record, expr }) => [record, expr] as const),
     ...alerts.map(alert => [alert.name, alertingRule(alert.name).expr] as const),
-  ])('%s names series and labels that there are', (_name, expr) => expect(faultsOf(expr)).toEqual([]));
+  ])('%s uses only existing series and labels', (_name, expr) => expect(faultsOf(expr)).toEqual([]));
 
-  it.skipIf(!requireProgram('promtool'))('are taken by promtool', () => {
+  it.skipIf(!requireProgram('promtool'))('pass promtool check rules', () => {
     const { status, stdout, stderr } = spawnSync(
       'promtool',
       ['check', 'rules', ...globSync('dashboards/rules/*.yaml')],
@@ -88,7 +88,7 @@ describe('rules', () => {
     ]);
   });
 
-  it.each(alerts)('$name says all that an alert should', alert => {
+  it.each(alerts)('$name has a severity, annotations, links and formatted values', alert => {
     const places = { runbooks: 'https://wiki.example/r', grafana: 'https://g.example' };
     const { annotations, labels } = alertingRule(alert.name, places);
     expect(['critical', 'warning', 'info']).toContain(labels.severity);
@@ -103,12 +103,12 @@ describe('rules', () => {
 });
 
 describe('runbooks', () => {
-  it('there is one for each alert, and no other', () => {
+  it('exist for every alert and no other', () => {
     const files = globSync('docs/runbooks/*.md').map(file => basename(file, '.md'));
     expect(files.sort()).toEqual(alerts.map(({ name }) => name).sort());
   });
 
-  it.each(alerts)('$name: what it means, how to look, what to do', ({ name }) => {
+  it.each(alerts)('$name has three sections, valid links and existing metrics', ({ name }) => {
     const file = `docs/runbooks/${name}.md`;
     const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
     expect(text, file).toMatch(new RegExp(`^# ${name}\n`));

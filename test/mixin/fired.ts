@@ -5,7 +5,7 @@ import { namesInRules, type Query, replica, testRules } from './promtool.ts';
 
 const everyAlert = alertGroups.flatMap(({ alerts }) => alerts.map(({ name }) => name));
 
-/** Exactly these alerts have fired at some time until then, besides those that only tell what is new. */
+/** Exactly these alerts fired until `minute`, except those with severity info. */
 const firedUntil = (minute: number, names: readonly string[]): Query => ({
   expr: `group by (alertname) (count_over_time(ALERTS{alertstate="firing",severity!="info"}[${minute}m]))`,
   minute,
@@ -13,12 +13,12 @@ const firedUntil = (minute: number, names: readonly string[]): Query => ({
 });
 
 interface Watched extends Omit<CourseOptions, 'keep'> {
-  /** Minutes between the scrapes that are judged, and between evaluations; default 1. */
+  /** Minutes between the evaluated scrapes and between evaluations; default 1. */
   readonly step?: number;
 }
 
-/** What is wrong with the expectation that in a scenario of the emulator exactly these alerts fire; nothing when all is well. */
-export async function wronglyFired(names: readonly string[], { step, ...options }: Watched): Promise<string> {
+/** Runs a scenario of the emulator and returns promtool's errors unless exactly these alerts fire. */
+export async function unexpectedlyFired(names: readonly string[], { step, ...options }: Watched): Promise<string> {
   const needed = namesInRules(everyAlert);
   const course = await runCourse({ ...options, keep: name => needed.has(name) });
   const { minutes } = options;

@@ -15,7 +15,7 @@ const SLOW = 'DeliveryErrorBudgetSlowBurn';
 const ended = (outcome: string) => `delivery_messages_finished_total{outcome="${outcome}"}`;
 const attempts = (state: string) => `delivery_events_total{state="${state}",destination="api.example.com"}`;
 
-/** Of ten messages a minute four fail, for half an hour. */
+/** Four of ten messages a minute fail for half an hour. */
 const failed = (minute: number) => 4 * Math.min(30, Math.max(0, minute - 6 * HOUR));
 const END = 6 * HOUR + 30;
 const burnt: RuleTest = {
@@ -38,13 +38,13 @@ const due: Input = {
 
 const others: readonly RuleTest[] = [
   {
-    name: 'nothing is tried any more at a destination that fails: that is no recovery, a delivery is',
+    name: 'a failing destination without attempts keeps firing until a delivery',
     input: sees(course(failing, [20, untried], [2 * HOUR, delivering])),
     minutes: 3 * HOUR,
     queries: [fires(FAILING, 20), fires(FAILING, 2 * HOUR), isQuiet(FAILING, 3 * HOUR)],
   },
   {
-    name: 'a failing destination is removed: the alert ends six hours after the last attempt',
+    name: 'a failing destination is removed: the alert resolves six hours after the last attempt',
     input: sees(course(failing, [20, untried])),
     minutes: 7 * HOUR,
     queries: [fires(FAILING, 6 * HOUR), isQuiet(FAILING, 7 * HOUR)],
@@ -60,7 +60,7 @@ const others: readonly RuleTest[] = [
     queries: [fires(LOG_STALE, HOUR)],
   },
   {
-    name: 'all stuck messages are cancelled, and five wait until tomorrow',
+    name: 'all stuck messages are cancelled and five are delayed until tomorrow',
     input: sees({
       ...due,
       delivery_messages_overdue_total: rising(2, 120),
@@ -71,13 +71,13 @@ const others: readonly RuleTest[] = [
     queries: [fires(STALLED, HOUR), isQuiet(STALLED, 2 * HOUR), isQuiet(STALLED, 3 * HOUR)],
   },
   {
-    name: 'failures of an outage, which come at once when it is over',
+    name: 'failures during an outage appear at once when it ends',
     input: sees(course(untried, [64, failing], [90, untried]), { from: HOUR, to: 2 * HOUR }),
     minutes: 3 * HOUR,
     queries: [neverFired(FAILING, 3 * HOUR)],
   },
   {
-    name: 'no more messages become overdue, for none is published, and none ends: until one does',
+    name: 'overdue messages stop increasing because none is published or finished: fires until one finishes',
     input: sees({
       ...due,
       delivery_messages_overdue_total: rising(2, 60),
@@ -89,7 +89,7 @@ const others: readonly RuleTest[] = [
   },
 ];
 
-/** Two hours in which half of ten messages a minute fail, after a day without failures. */
+/** Half of ten messages a minute fail for two hours, after a day without failures. */
 const lastFailed = (minute: number) => 5 * Math.min(2 * HOUR, Math.max(0, minute - 25 * HOUR));
 const afterwards: RuleTest = {
   name: 'two hours of failures after a day',
@@ -99,16 +99,16 @@ const afterwards: RuleTest = {
   queries: [fires(BURN, 26 * HOUR), neverFired(SLOW, 36 * HOUR)],
 };
 
-describe.skipIf(!requireProgram('promtool'))('messages over hours, by promtool test rules', () => {
-  it('a fast burn ends a quarter of an hour after messages are delivered again', () => {
+describe.skipIf(!requireProgram('promtool'))('message alerts over hours (promtool test rules)', () => {
+  it('the fast burn alert resolves a quarter of an hour after deliveries recover', () => {
     expect(testRules([BURN], [burnt])).toBe('');
   });
 
-  it('a slow burn does not fire for the rest of a fast one', () => {
+  it('the slow burn alert does not fire for the rest of a fast burn', () => {
     expect(testRules([BURN, SLOW], [afterwards])).toBe('');
   });
 
-  it('what only stopped goes on firing, and what only came at once does not begin', () => {
+  it('alerts keep firing without traffic and do not start from a backlog that appears at once', () => {
     expect(testRules([FAILING, STALLED, LOG_STALE], asJobs(others))).toBe('');
   });
 });

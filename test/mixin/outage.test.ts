@@ -6,10 +6,10 @@ import { fires, isQuiet, neverFired, type RuleTest, replica, testRules } from '.
 
 const [BLIND, UNAVAILABLE] = ['DeliveryBlind', 'DeliveryServiceUnavailable'];
 const SECOND = 1 / 60;
-/** The service answers no request between these minutes. */
+/** The service is down between these minutes. */
 const [FROM, TO] = [10, 15];
 
-/** What Prometheus scrapes every 15 seconds of an account in an outage of five minutes; `reads`: its collectors. */
+/** Series of an account in an outage of five minutes, scraped every 15 seconds; `reads`: its collectors. */
 function outage(reads: readonly string[]): Input {
   const isFailing = (minute: number) => minute > FROM && minute <= TO;
   const rounds = allRounds.filter(({ collector }) => reads.includes(collector));
@@ -19,7 +19,7 @@ function outage(reads: readonly string[]): Input {
     ...Object.fromEntries(
       rounds.flatMap(({ collector, round }) => {
         const labels = `{collector="${collector}",round="${round}"}`;
-        // Three intervals after the last complete round.
+        // Data is stale after three intervals without a complete round.
         const staleFrom = FROM + (collector === 'dlq' ? 90 : 45) * SECOND;
         return Object.entries({
           data_stale: (minute: number) => Number(minute > staleFrom && minute <= TO),
@@ -45,7 +45,7 @@ const tests: readonly RuleTest[] = [
   },
   {
     ...real,
-    name: 'three accounts, one cause',
+    name: 'three accounts with the same cause',
     input: Object.assign({}, ...['a', 'b', 'c'].map(account => ofAccount(account, LOG))),
     queries: [
       neverFired(UNAVAILABLE, FROM + 1),
@@ -56,7 +56,7 @@ const tests: readonly RuleTest[] = [
   },
   {
     ...real,
-    name: 'a blip of one minute',
+    name: 'an outage of one minute',
     input: ofAccount(
       'a',
       Object.fromEntries(
@@ -72,7 +72,7 @@ describe.skipIf(!requireProgram('promtool'))('an outage of five minutes, scraped
     expect(testRules([BLIND, UNAVAILABLE], [test])).toBe('');
   });
 
-  it('fires once for each collector that cannot be read', () => {
+  it('fires once for each unreadable collector', () => {
     const expr = 'count by (collector) (ALERTS{alertname="DeliveryBlind", alertstate="firing"})';
     const expected = ['dlq', 'events'].map(name => ({ labels: `{collector="${name}"}`, value: 1 }));
     const test = {

@@ -3,25 +3,25 @@ import { parser } from '@prometheus-io/lezer-promql';
 
 export interface Selector {
   readonly name: string;
-  /** Matchers as they are written: label → operator and value. */
+  /** Matchers as written: label → operator and value. */
   readonly matchers: Readonly<Record<string, string>>;
-  /** The function right around it, if any. */
+  /** The directly enclosing function, if any. */
   readonly inside: string | undefined;
-  /** Its range, as it is written. */
+  /** The range as written. */
   readonly range: string | undefined;
-  /** Sums that it is in and that do not keep the label `filter`. */
+  /** Whether an enclosing sum drops the label `filter`. */
   readonly isSummedOverFilter: boolean;
 }
 
 export interface Parsed {
-  /** Where it is no PromQL. */
+  /** Positions of syntax errors. */
   readonly faults: readonly string[];
   readonly selectors: readonly Selector[];
-  /** Labels that are grouped or matched by. */
+  /** Labels used for grouping or matching. */
   readonly groupedBy: readonly string[];
 }
 
-/** Grafana's variables as Prometheus would see them. */
+/** Replaces Grafana's variables. */
 export const interpolate = (expr: string) =>
   expr
     .replaceAll('$__rate_interval', '1m')
@@ -30,7 +30,7 @@ export const interpolate = (expr: string) =>
 
 const ancestors = (node: SyntaxNode): SyntaxNode[] => (node.parent ? [node.parent, ...ancestors(node.parent)] : []);
 
-/** Reads PromQL with Grafana's variables in it. */
+/** Parses PromQL with Grafana's variables. */
 export function parsePromql(written: string): Parsed {
   const expr = interpolate(written);
   const text = ({ from, to }: { from: number; to: number }) => expr.slice(from, to);
@@ -38,7 +38,7 @@ export function parsePromql(written: string): Parsed {
   const selectors: Selector[] = [];
   const groupedBy: string[] = [];
   const labelsIn = (node: SyntaxNode | null) => (node?.getChildren('LabelName') ?? []).map(text);
-  const forgetsFilter = (aggregate: SyntaxNode) => {
+  const dropsFilter = (aggregate: SyntaxNode) => {
     if (aggregate.getChild('AggregateOp')?.getChild('Sum') === null) return false;
     const modifier = aggregate.getChild('AggregateModifier');
     const labels = labelsIn(modifier?.getChild('GroupingLabels') ?? null);
@@ -64,8 +64,7 @@ export function parsePromql(written: string): Parsed {
         inside: call?.name === 'FunctionCall' ? text(call.getChild('FunctionIdentifier') ?? call) : undefined,
         range: matrix && /\[(.*)\]$/.exec(text(matrix))?.[1],
         isSummedOverFilter:
-          !matchers.filter?.startsWith('="') &&
-          around.some(node => node.name === 'AggregateExpr' && forgetsFilter(node)),
+          !matchers.filter?.startsWith('="') && around.some(node => node.name === 'AggregateExpr' && dropsFilter(node)),
       });
     },
   });

@@ -30,14 +30,14 @@ const config = {
 };
 
 describe('rules print', () => {
-  it('prints what dashboards/rules has, without a configuration', async () => {
+  it('prints the rules of dashboards/rules without a configuration', async () => {
     const { code, stdout } = await runCli(['rules', 'print']);
     expect(code).toBe(0);
     const files = ['recording', 'alerting'].map(name => readFileSync(`dashboards/rules/${name}.yaml`, 'utf8'));
     expect(groupsIn(stdout)).toEqual(files.flatMap(groupsIn));
   });
 
-  it('puts in the objectives, the configured alerts, the job and the places of links', async () => {
+  it('inserts objectives, configured alerts, the job and link targets', async () => {
     const file = join(newFolder(), 'config.yaml');
     writeFileSync(file, JSON.stringify(config));
     const places = ['--job', 'dw', '--runbooks', 'https://wiki.example/r/', '--grafana', 'https://g.example'];
@@ -47,7 +47,7 @@ describe('rules print', () => {
     const [first] = groupsIn(stdout);
     expect(first).toMatchObject({ name: 'delivery-watch', interval: '20s' });
     expect(first?.rules.at(-1)?.alert).toBe('Many');
-    // The alert has the rule's cluster, whatever the target's is.
+    // The alert has the cluster of the rule, regardless of the target's.
     expect(first?.rules.at(-1)?.expr).toContain('and on (namespace, job, account) (');
     const rule = (name: string) => rulesIn(stdout).find(({ alert, record }) => alert === name || record === name);
     expect(rule('DeliveryAgentDown')?.expr).toBe('absent(up{job="dw"} == 1)');
@@ -65,7 +65,7 @@ describe('rules print', () => {
     expect(execFileSync('promtool', ['check', 'rules', `${file}.rules`], { encoding: 'utf8' })).toContain('SUCCESS');
   });
 
-  it('links to the runbooks of the agent if its address is configured', async () => {
+  it("links to the agent's runbooks if externalUrl is configured", async () => {
     const file = join(newFolder(), 'config.yaml');
     writeFileSync(file, JSON.stringify({ ...config, server: { externalUrl: 'https://dw.example.com/' } }));
     const { stdout } = await runCli(['rules', 'print', '--config', file]);
@@ -73,12 +73,12 @@ describe('rules print', () => {
     expect(blind?.annotations?.runbook_url).toBe('https://dw.example.com/runbooks/DeliveryBlind.md');
   });
 
-  it('has no link to a place that is unknown', async () => {
+  it('omits links without a known target', async () => {
     const { stdout } = await runCli(['rules', 'print']);
     expect(stdout).not.toMatch(/_url:|example\.com/);
   });
 
-  it('warns of a configured alert that has the name of a shipped one', async () => {
+  it('warns if a configured alert has the name of a shipped one', async () => {
     const file = join(newFolder(), 'config.yaml');
     const rules = config.alerts.rules.map(rule => ({ ...rule, name: 'DeliveryBlind' }));
     writeFileSync(file, JSON.stringify({ ...config, alerts: { rules } }));
@@ -86,12 +86,12 @@ describe('rules print', () => {
     expect([code, stderr]).toEqual([0, expect.stringContaining('warning: the alert DeliveryBlind')]);
   });
 
-  it.each(['{{ .Labels }}', ''])('refuses the job "%s"', async job => {
+  it.each(['{{ .Labels }}', ''])('rejects the job "%s"', async job => {
     const { code, stderr } = await runCli(['rules', 'print', '--job', job]);
     expect([code, stderr]).toEqual([2, expect.stringContaining('must be the name of a scrape job')]);
   });
 
-  it.each(['ftp://x', 'wiki', 'https://x/{{ .Labels }}', 'https://x/?a=b'])('refuses the link %s', async link => {
+  it.each(['ftp://x', 'wiki', 'https://x/{{ .Labels }}', 'https://x/?a=b'])('rejects the link %s', async link => {
     const { code, stderr } = await runCli(['rules', 'print', '--runbooks', link]);
     expect([code, stderr]).toEqual([2, expect.stringContaining('must be an http or https address')]);
   });

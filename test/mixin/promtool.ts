@@ -6,14 +6,14 @@ import { defaultGroups, records } from '../../mixin/rules.ts';
 import type { Input, Values } from './cases/case.ts';
 import { knownSeries } from './known-series.ts';
 
-/** Expected alerts at a minute, with everything that they say; or whether, and with which value, an expression has series. */
+/** Expected alerts at a minute, with all their labels and annotations, and expected results of expressions. */
 export interface RuleTest {
   readonly name: string;
-  /** Series with all their labels. */
+  /** Series with all labels. */
   readonly input: Input;
-  /** The last minute that the series have samples for. */
+  /** The last minute with samples. */
   readonly minutes: number;
-  /** Minutes between samples, and between evaluations: 0.25 is the shipped scrape interval. Default 1. */
+  /** Minutes between samples and between evaluations: 0.25 is the shipped scrape interval. Default 1. */
   readonly step?: number | undefined;
   readonly alerts?: readonly {
     readonly alert: string;
@@ -29,7 +29,10 @@ export interface Query {
   readonly expected: readonly object[];
 }
 
-/** promtool's notation: `a+bxn` for n more samples, each b above the last; `_` for no sample, `stale` where a series ends. NaN: no sample, and no end. */
+/**
+ * Converts values to promtool's notation: `a+bxn` for n more samples, each b higher; `_` for no sample; `stale` at the
+ * end of a series. NaN is a missing sample without a staleness marker.
+ */
 export function samples(values: Values, minutes: number, step = 1): string {
   const written: string[] = [];
   let run: { first: number; by: number; more: number } | undefined;
@@ -60,7 +63,7 @@ export function samples(values: Values, minutes: number, step = 1): string {
 }
 const signed = (by: number) => (by < 0 ? String(by) : `+${by}`);
 
-/** Some alerts and what they are computed from: all of them would take minutes. */
+/** Rules of some alerts and the recording rules that they use. Testing all rules would take minutes. */
 function rulesOf(names: readonly string[]) {
   const rules = defaultGroups
     .flatMap(({ rules }) => rules)
@@ -78,14 +81,14 @@ function rulesOf(names: readonly string[]) {
 }
 
 /**
- * Tests that ask only about ALERTS, as one with a job for each: an evaluation of the rules costs nearly the same for one series
- * and for a hundred.
+ * Combines tests that only query ALERTS into one, with a job label for each: evaluating rules costs about the same for
+ * one series as for a hundred.
  */
 export function asJobs(tests: readonly RuleTest[]): RuleTest[] {
   const jobs = new Set(tests.map(({ name }) => name));
-  if (jobs.size < tests.length) throw new Error(`two tests have one name: ${tests.map(({ name }) => name)}`);
+  if (jobs.size < tests.length) throw new Error(`two tests have the same name: ${tests.map(({ name }) => name)}`);
   return [...Map.groupBy(tests, ({ step = 1 }) => step)].map(([step, tests]) => ({
-    name: `each a job of its own, every ${step} min`,
+    name: `one job per test, every ${step} min`,
     step,
     input: Object.fromEntries(
       tests.flatMap(({ name, input, minutes }) =>
@@ -107,8 +110,8 @@ const named = (series: string) => {
   return { name, labels };
 };
 
-/** Fails for a series that no agent shows. */
-export function requireKnown(input: Input): void {
+/** Throws if no agent exposes one of the series. */
+export function requireExisting(input: Input): void {
   for (const series of Object.keys(input)) {
     const { name, labels } = named(series);
     const known = knownSeries.get(name);
@@ -117,11 +120,11 @@ export function requireKnown(input: Input): void {
   }
 }
 
-/** Names of series, among others, that these alerts are computed from. */
+/** All words in the rules of these alerts, including their series names. */
 export const namesInRules = (alerts: readonly string[]): ReadonlySet<string> =>
   new Set(JSON.stringify(rulesOf(alerts)).match(/\w+/g));
 
-/** Runs `promtool test rules` on rules as they are generated. Gives what it finds wrong; nothing when all is well. */
+/** Runs `promtool test rules` on the generated rules. Returns its errors; empty if all pass. */
 export function testRules(alerts: readonly string[], tests: readonly RuleTest[]): string {
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-rules-'));
   try {
@@ -142,7 +145,7 @@ export function testRules(alerts: readonly string[], tests: readonly RuleTest[])
       cwd: folder,
       encoding: 'utf8',
       maxBuffer: 64 << 20,
-      // It lives for seconds: memory is cheaper than collecting garbage, which is a fifth of its work.
+      // A process that runs for seconds: more memory is cheaper than garbage collection, a fifth of its time.
       env: { ...process.env, GOGC: '400' },
     });
     return status === 0 ? '' : inShort(`${stdout}${stderr}`);
@@ -151,7 +154,7 @@ export function testRules(alerts: readonly string[], tests: readonly RuleTest[])
   }
 }
 
-/** Of tests that are jobs of their own, a line each: which, when, and what is wrong. */
+/** Shortens errors of combined tests to one line each: test, time, actual and expected value. */
 const inShort = (output: string) =>
   output.replaceAll(
     /expr: ".*?job=\\"([^"\\]+)\\".*", time: (\S+),\s+exp: ?(.*)\s+got: ?(.*)/g,
@@ -168,7 +171,7 @@ function promtoolTest(
   return {
     name,
     interval: seconds(step),
-    // What no rule names costs time alone.
+    // Series that no rule uses only cost time.
     input_series: Object.entries(input)
       .filter(([series]) => names.has(named(series).name))
       .map(([series, values]) => ({ series, values: samples(values, minutes, step) })),
@@ -189,7 +192,7 @@ export const JOB = 'delivery-watch';
 
 const isOfAgent = (name: string) => name === 'up' || !knownSeries.get(name)?.includes('account');
 
-/** Labels that the scrape adds, besides the job. */
+/** Labels that the scrape adds, except the job. */
 export interface Target {
   readonly instance: string;
   /** Default `a`. */
@@ -200,9 +203,9 @@ export interface Target {
   readonly node?: string;
 }
 
-/** Series of one replica, each with all labels. */
+/** Series of one replica with all labels. */
 export function replica(input: Input, target: string | Target = 'one:10922'): Input {
-  requireKnown(input);
+  requireExisting(input);
   const { instance, account = 'a', ...more } = typeof target === 'string' ? { instance: target } : target;
   return Object.fromEntries(
     Object.entries(input).map(([series, values]) => {
@@ -221,7 +224,7 @@ export function replica(input: Input, target: string | Target = 'one:10922'): In
 }
 
 const firing = (alert: string) => `count(ALERTS{alertname="${alert}", alertstate="firing"})`;
-/** It fires at that minute, for one thing. */
+/** Fires at that minute, exactly once. */
 export const fires = (alert: string, minute: number): Query => ({
   expr: firing(alert),
   minute,
@@ -229,16 +232,16 @@ export const fires = (alert: string, minute: number): Query => ({
 });
 export const isQuiet = (alert: string, minute: number): Query => ({ expr: firing(alert), minute, expected: [] });
 
-/** It fires at no minute of these, both included. */
+/** Does not fire from `from` to `to`, both inclusive. */
 export const isQuietFrom = (alert: string, from: number, to: number): Query => ({
   expr: `count(count_over_time(ALERTS{alertname="${alert}", alertstate="firing"}[${60 * (to - from)}s]))`,
   minute: to,
   expected: [],
 });
-/** It has not fired at any time until then. */
+/** Does not fire until `minute`. */
 export const neverFired = (alert: string, minute: number): Query => isQuietFrom(alert, -1, minute);
 
-/** It fires in that namespace, for one thing, and in no other. */
+/** Fires exactly once in this namespace and in no other. */
 export const firesIn = (alert: string, namespace: string, minute: number): Query => ({
   expr: `count by (namespace) (ALERTS{alertname="${alert}", alertstate="firing"})`,
   minute,

@@ -16,7 +16,7 @@ export interface Target {
   readonly datasource: { readonly uid: string };
 }
 
-/** As much of a panel's JSON as tests look at. */
+/** The parts of a panel's JSON that tests use. */
 export interface Panel {
   readonly id: number;
   readonly type: string;
@@ -94,11 +94,11 @@ export interface Dashboard {
 
 const generated = generatedFiles();
 
-/** The dashboards as they are written to dashboards/, by their names. */
+/** Generated dashboards by name. */
 export const dashboards = Object.keys(DASHBOARDS).map(
   name => [name, JSON.parse(generated[`dashboards/${name}.json`] ?? '') as Dashboard] as const,
 );
 
-/** Panels that show something, those of collapsed rows, too. */
+/** All panels except rows, including those in collapsed rows. */
 export const panelsOf = ({ panels }: Dashboard): readonly Panel[] =>
   panels.flatMap(panel => (panel.type === 'row' ? (panel.panels ?? []) : [panel]));

@@ -8,7 +8,7 @@ import { neverFired, replica, testRules } from './promtool.ts';
 const HOUR = 60;
 const alerts = alertGroups.flatMap(({ alerts }) => alerts.map(({ name }) => name));
 
-/** A counter of an account at rest, which a restored backup of the store takes back by one. */
+/** A counter of an idle account that decreases by one when a backup of the store is restored. */
 const restored =
   (value: number): Values =>
   minute =>
@@ -44,8 +44,8 @@ const input: Input = {
   [ofSchedule('last_delivered_timestamp_seconds')]: ago(600),
 };
 
-describe.skipIf(!requireProgram('promtool'))('a restored backup of the store, by promtool test rules', () => {
-  it('fires no alert when every counter steps back by one', () => {
+describe.skipIf(!requireProgram('promtool'))('a restored backup of the store (promtool test rules)', () => {
+  it('fires no alert when every counter decreases by one', () => {
     const queries = alerts.map(alert => neverFired(alert, 4 * HOUR));
     expect(testRules(alerts, [{ name: 'restored', input: replica(input), minutes: 4 * HOUR, queries }])).toBe('');
   });

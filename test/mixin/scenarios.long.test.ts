@@ -1,35 +1,35 @@
 import { describe, expect, it } from 'vitest';
 import { scenarios } from '../../src/emulator/server.ts';
 import { requireProgram } from '../support/prometheus.ts';
-import { wronglyFired } from './fired.ts';
+import { unexpectedlyFired } from './fired.ts';
 
-type Longer = Pick<Parameters<typeof wronglyFired>[1], 'minutes' | 'step' | 'config'>;
+type Longer = Pick<Parameters<typeof unexpectedlyFired>[1], 'minutes' | 'step' | 'config'>;
 
-/** Days take minutes where rounds are seldom, and not every scrape is judged. */
+/** Two days, with longer intervals and fewer evaluated scrapes to keep the test within minutes. */
 const DAYS: Longer = {
   minutes: 48 * 60,
   step: 4,
   config: { collect: { flowControl: { every: '2m' }, dlq: { every: '2m' }, events: { every: '2m' } } },
 };
 
-/** An agent that knows the destinations and a schedule, as that of the demo does. */
-const KNOWS = {
+/** Configuration with destinations and a schedule, like the demo's. */
+const DEMO_LIKE = {
   collect: { events: { destination: 'host' } },
   schedules: [
     { name: 'reports', match: { scheduleId: 'scd_7minutely' }, cron: '* * * * *', grace: '59s', endsWithin: '5m' },
   ],
 };
 
-/** Long enough for the fast burns of error budgets, which need six hours. */
+/** Six hours are required for fast burns of error budgets. */
 const HOURS: Longer = { minutes: 8 * 60, step: 4 };
 
-/** Scenarios that three hours do not show completely. */
+/** Scenarios that need more than three hours. */
 const NEEDS: Readonly<Record<string, Longer>> = {
   neglected: HOURS,
   'dlq-growth': HOURS,
   'flow-control-pileup': HOURS,
   'ghost-slots': HOURS,
-  // A callback counts as stuck when it was seen in progress for more than two days.
+  // A callback counts as stuck after more than two days in progress.
   'stuck-callback': {
     minutes: 50 * 60,
     step: 4,
@@ -37,13 +37,13 @@ const NEEDS: Readonly<Record<string, Longer>> = {
   },
 };
 
-describe.skipIf(!requireProgram('promtool'))('scenarios of the emulator', () => {
-  it('steady: no alert in 48 hours', async () => {
-    expect(await wronglyFired([], { scenario: 'steady', ...DAYS })).toBe('');
+describe.skipIf(!requireProgram('promtool'))('scenarios of the emulator over hours and days', () => {
+  it('steady fires no alert in 48 hours', async () => {
+    expect(await unexpectedlyFired([], { scenario: 'steady', ...DAYS })).toBe('');
   });
 
   const { steady, ...others } = scenarios;
-  it.each(Object.entries(others))('%s: exactly the alerts that it names', async (scenario, { fires }) => {
-    expect(await wronglyFired(fires, { scenario, minutes: 180, config: KNOWS, ...NEEDS[scenario] })).toBe('');
+  it.each(Object.entries(others))('%s fires exactly its declared alerts', async (scenario, { fires }) => {
+    expect(await unexpectedlyFired(fires, { scenario, minutes: 180, config: DEMO_LIKE, ...NEEDS[scenario] })).toBe('');
   });
 });

@@ -5,23 +5,23 @@ import { allRounds, type Darkness, health, type Round, unseen } from './course.t
 import { knownSeries } from './known-series.ts';
 import { namesInRules, type RuleTest } from './promtool.ts';
 
-/** Objectives and the like are shown only where the agent has such families. */
+/** Health metrics of a configuration without objectives would be unknown series. */
 const isKnown = (series: string) => knownSeries.has(series.replace(/\{.*/, ''));
 
-/** How long the longest alert goes on firing when it is no longer true, in minutes, and a little more. */
+/** Upper bound of keep_firing_for of all alerts (minutes). */
 export const KEPT = 20;
 export const HOUR = 60;
-/** A day's blindness is sampled so seldom: less than the five minutes that Prometheus looks back. */
+/** Sampling interval for tests of long blindness (minutes): less than Prometheus's look-back of five. */
 export const COARSE = 4;
 export const coarse = (minute: number) => Math.ceil(minute / COARSE) * COARSE;
 
-/** What the generated tests of one alert have in common. */
+/** Common parts of the generated tests of one alert. */
 export interface Scene {
   readonly each: AlertCase;
-  /** Whether it judges what the service says. */
+  /** Whether the alert depends on data of the service. */
   readonly canBeBlind: boolean;
-  /** Series and health of an agent that sees this, and nothing for a while. */
-  sees(input: Input, darkness?: Darkness): Input;
+  /** Series and health metrics of an agent with this input and optional blindness. */
+  withHealth(input: Input, darkness?: Darkness): Input;
 }
 
 export const alertNamed = (name: string) => {
@@ -30,7 +30,7 @@ export const alertNamed = (name: string) => {
   return alert;
 };
 
-/** Rounds that an alert may depend on: of the collectors whose families its rules name. */
+/** Rounds of the collectors with families used in the alert's rules. */
 function roundsFor(alert: string): readonly Round[] {
   const names = namesInRules([alert]);
   const used = collectors.filter(({ families }) => Object.values(families).some(({ name }) => names.has(name)));
@@ -45,15 +45,15 @@ export function sceneOf(each: AlertCase): Scene {
   return {
     each,
     canBeBlind: collector !== undefined,
-    sees: (input, darkness) => ({
+    withHealth: (input, darkness) => ({
       ...Object.fromEntries(Object.entries(health(rounds, darkness)).filter(([series]) => isKnown(series))),
       ...(darkness ? unseen(input, darkness) : input),
     }),
   };
 }
 
-/** Makes tests of one variant. */
+/** Generates the tests of one variant. */
 export type Generated = (scene: Scene) => readonly RuleTest[];
 
-/** The other of two replicas. */
+/** Instance of the second replica. */
 export const two = 'two:10922';

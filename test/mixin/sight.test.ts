@@ -12,14 +12,14 @@ import { fires, isQuiet, JOB, replica, testRules } from './promtool.ts';
 
 const up = (instance: string) => `up{job="${JOB}",instance="${instance}"}`;
 const stale = '{collector="dlq",round="new"}';
-/** Read well until minute 20, and not any more. */
+/** Reads succeed until minute 20. */
 const state: Input = {
   [`delivery_collector_data_stale${stale}`]: minute => Number(minute >= 20),
   [`delivery_collector_data_timestamp_seconds${stale}`]: minute => 60 * Math.min(minute, 20),
 };
 
-describe.skipIf(!requireProgram('promtool'))('what is known of sight, by promtool test rules', () => {
-  it('tells an agent that is down, wherever it went', () => {
+describe.skipIf(!requireProgram('promtool'))('availability of agents and data (promtool test rules)', () => {
+  it('fires when all agents are down or missing', () => {
     const alert = 'DeliveryAgentDown';
     const expected = {
       exp_labels: { job: JOB, severity: 'critical' },
@@ -37,7 +37,7 @@ describe.skipIf(!requireProgram('promtool'))('what is known of sight, by promtoo
             alerts: [{ alert, minute: 10, expected: [expected] }],
             queries: [isQuiet(alert, 9)],
           },
-          { name: 'gone', input: {}, minutes, queries: [isQuiet(alert, 9), fires(alert, 10)] },
+          { name: 'missing', input: {}, minutes, queries: [isQuiet(alert, 9), fires(alert, 10)] },
           {
             name: 'both down',
             input: { [up('one')]: () => 0, [up('two')]: () => 0 },
@@ -46,7 +46,7 @@ describe.skipIf(!requireProgram('promtool'))('what is known of sight, by promtoo
           },
           { name: 'another job', input: { 'up{job="other"}': () => 1 }, minutes, queries: [fires(alert, 10)] },
           {
-            name: 'a blip',
+            name: 'a short outage',
             input: { [up('one')]: m => Number(m < 10 || m >= 19) },
             minutes,
             queries: [19, 20, 40].map(m => isQuiet(alert, m)),
@@ -63,7 +63,7 @@ describe.skipIf(!requireProgram('promtool'))('what is known of sight, by promtoo
     ).toBe('');
   });
 
-  it('is not blind while one of two replicas sees', () => {
+  it('is blind only if both replicas are blind', () => {
     const sees: Input = { ...state, [`delivery_collector_data_stale${stale}`]: () => 0 };
     const input = { ...replica(state), ...replica(sees, 'two:10922') };
     const both = { ...replica(state), ...replica(state, 'two:10922') };
@@ -86,7 +86,7 @@ describe.skipIf(!requireProgram('promtool'))('what is known of sight, by promtoo
     ).toBe('');
   });
 
-  it('says of what is held that it is, and lets go of an account that is no more', () => {
+  it('marks an alert kept from before data went stale, and resolves it when the account is removed', () => {
     const alert = 'DeliveryFailureCallbackStuck';
     const input: Input = {
       ...state,
@@ -107,18 +107,23 @@ describe.skipIf(!requireProgram('promtool'))('what is known of sight, by promtoo
         [alert],
         [
           {
-            name: 'held',
+            name: 'stale',
             input: replica(input),
             minutes: 300,
             alerts: [{ alert, minute: 300, expected: [expected] }],
           },
-          { name: 'gone', input: replica(gone), minutes: 120, queries: [fires(alert, 60), isQuiet(alert, 90)] },
+          {
+            name: 'account removed',
+            input: replica(gone),
+            minutes: 120,
+            queries: [fires(alert, 60), isQuiet(alert, 90)],
+          },
         ],
       ),
     ).toBe('');
   });
 
-  it('does not take silence of a failing destination for recovery, but a delivery, or that it is forgotten', () => {
+  it('keeps a failing destination firing without traffic until a delivery or its removal', () => {
     const alert = 'DeliveryDestinationFailing';
     const series = (state: string) => `delivery_events_total{state="${state}",destination="api"}`;
     const failing = (minute: number) => Math.min(60, 2 * minute);
@@ -165,7 +170,7 @@ describe.skipIf(!requireProgram('promtool'))('what is known of sight, by promtoo
     ).toBe('');
   });
 
-  it('records what two replicas count once', () => {
+  it('records counters of two replicas once', () => {
     const input: Input = {
       delivery_event_log_counting: () => 1,
       'delivery_messages_finished_total{outcome="delivered",destination="a"}': minute => 3 * minute,
@@ -200,9 +205,9 @@ describe.skipIf(!requireProgram('promtool'))('what is known of sight, by promtoo
   });
 });
 
-it('fires before the first data is withdrawn, whatever collector can not be read', () => {
+it('fires before the first data is withdrawn, for every collector', () => {
   const pending = parseDuration(readingAlerts.find(({ name }) => name === 'DeliveryBlind')?.for ?? '') ?? NaN;
-  // Scraped and evaluated every 30 seconds, at worst.
+  // Maximum delay with scrapes and evaluations every 30 seconds.
   const late = 60_000;
   for (const { name, auxiliary = [], rounds, options } of collectors) {
     const cadences = Object.entries(rounds(options.parse({}))).filter(([round]) => !auxiliary.includes(round));

@@ -4,7 +4,7 @@ import { flat, type Input, rising, type Values } from './cases/case.ts';
 import { allRounds, course, health } from './course.ts';
 import { asJobs, fires, isQuiet, neverFired, type RuleTest, replica, testRules } from './promtool.ts';
 
-/** Situations of deliveries that rules must tell, or must not, beyond what every alert is tried with. */
+/** Delivery situations that must or must not fire, in addition to the variants of every alert. */
 
 const HOUR = 60;
 const DAY = 24 * HOUR;
@@ -45,19 +45,19 @@ const withoutObjectives = Object.fromEntries(Object.entries(well).filter(([name]
 
 const rates: readonly RuleTest[] = [
   {
-    name: '18 messages an hour, and all fail',
+    name: '18 messages an hour, all failing',
     input: replica(messages(hourly(18), flat(0))),
     minutes: 2 * HOUR,
     queries: [fires(FAST, HOUR + 2), fires(FAST, 2 * HOUR)],
   },
   {
-    name: '8 messages an hour, and all fail: ten of six hours',
+    name: '8 messages an hour, all failing: ten within six hours',
     input: replica(messages(hourly(8), flat(0))),
     minutes: 7 * HOUR,
     queries: [...quiet(6 * HOUR, FAST), fires(FAST, 7 * HOUR)],
   },
   {
-    name: 'one message an hour, and all fail',
+    name: 'one message an hour, all failing',
     input: replica(messages(hourly(1), flat(0))),
     minutes: DAY + HOUR,
     step: 4,
@@ -87,13 +87,13 @@ const rates: readonly RuleTest[] = [
     queries: [fires(LATE_FAST, HOUR + 2), fires('DeliveryStalled', HOUR)],
   },
   {
-    name: 'all messages hang, and no more are published',
+    name: 'all messages hang and no more are published',
     input: replica({ ...messages(flat(0), flat(0), rising(1, 45)), delivery_messages_overdue: rising(1, 45) }),
     minutes: 4 * HOUR,
     queries: [fires('DeliveryStalled', 4 * HOUR)],
   },
   {
-    name: '40 fail within three minutes, and then none',
+    name: '40 fail within three minutes',
     input: replica(messages(m => Math.min(40, 14 * Math.max(0, m - HOUR)), rising(20))),
     minutes: 3 * HOUR,
     queries: [
@@ -106,45 +106,45 @@ const rates: readonly RuleTest[] = [
 
 const objectives: readonly RuleTest[] = [
   {
-    name: 'an account that is satisfied with 90 %, of which 12 % fail',
+    name: 'an objective of 90 % with 12 % failing',
     input: replica({ ...messages(rising(12), rising(88)), ...objective(0.9) }),
     minutes: 3 * DAY + HOUR,
     step: 4,
     queries: [...quiet(3 * DAY + HOUR, FAST), ...quiet(3 * DAY, SLOW), fires(SLOW, 3 * DAY + HOUR)],
   },
   {
-    name: 'an account that is satisfied with 90 %, of which all fail',
+    name: 'an objective of 90 % with all failing',
     input: replica({ ...messages(rising(12), flat(0)), ...objective(0.9) }),
     minutes: 2 * HOUR,
     queries: [fires(FAST, 2 * HOUR)],
   },
   {
-    name: 'an account that is satisfied with 75 %, of which all fail',
+    name: 'an objective of 75 % with all failing',
     input: replica({ ...messages(rising(12), flat(0)), ...objective(0.75) }),
     minutes: 2 * HOUR,
     queries: [fires(FAST, 2 * HOUR), fires('DeliveryDlqArrivalRatioHigh', HOUR)],
   },
   {
-    name: 'an account that wants 99.9 %, of which 2 % fail',
+    name: 'an objective of 99.9 % with 2 % failing',
     input: replica({ ...messages(rising(2), rising(98)), ...objective(0.999) }),
     minutes: 2 * HOUR,
     queries: [fires(FAST, 2 * HOUR)],
   },
   {
-    name: 'an objective of seven days, and 4 % fail',
+    name: 'an objective over seven days with 4 % failing',
     input: replica({ ...messages(rising(4), rising(96)), ...objective(0.99, 7) }),
     minutes: 2 * HOUR,
     queries: [fires(FAST, 2 * HOUR)],
   },
   {
-    name: 'an agent that does not tell objectives',
+    name: 'an agent without objective metrics',
     input: replica({ ...withoutObjectives, [FAILED]: rising(3), [DELIVERED]: rising(17) }),
     minutes: 2 * HOUR,
     queries: [fires(FAST, 2 * HOUR)],
   },
 ];
 
-/** Nothing from one minute on, until another. */
+/** Removes all samples between two minutes. */
 const away = (input: Input, gone: number, back: number): Input =>
   Object.fromEntries(
     Object.entries(input).map(([series, values]) => [
@@ -152,7 +152,7 @@ const away = (input: Input, gone: number, back: number): Input =>
       minute => {
         if (minute < gone || minute > back) return values(minute);
         if (minute < back) return undefined;
-        // The first scrape is before the first round.
+        // The first scrape comes before the first round.
         if (/data_timestamp/.test(series)) return undefined;
         if (/event_log_counting/.test(series)) return 0;
         return /_total/.test(series) ? values(gone) : values(minute);
@@ -161,36 +161,36 @@ const away = (input: Input, gone: number, back: number): Input =>
   );
 
 const none = messages(flat(0), rising(2));
-const ill = messages(rising(20), rising(20));
+const failing = messages(rising(20), rising(20));
 const replicas: readonly RuleTest[] = [
   {
-    name: 'an agent that was down for a day, and catches up with failures of that day',
-    input: replica(away(course(none, [2 * HOUR, ill], [4 * HOUR, none]), HOUR, DAY)),
+    name: 'an agent was down for a day and catches up with failures of that day',
+    input: replica(away(course(none, [2 * HOUR, failing], [4 * HOUR, none]), HOUR, DAY)),
     minutes: DAY + 4 * HOUR,
     step: 4,
     queries: quiet(DAY + 4 * HOUR, FAST, SLOW, 'DeliveryDlqArrivalRatioHigh'),
   },
   {
-    name: 'one of two agents was down for a day; the other saw everything',
+    name: 'one of two agents was down for a day while the other counted everything',
     input: {
-      ...replica(away(course(none, [2 * HOUR, ill], [4 * HOUR, none]), HOUR, DAY)),
-      ...replica(course(none, [2 * HOUR, ill], [4 * HOUR, none]), 'two'),
+      ...replica(away(course(none, [2 * HOUR, failing], [4 * HOUR, none]), HOUR, DAY)),
+      ...replica(course(none, [2 * HOUR, failing], [4 * HOUR, none]), 'two'),
     },
     minutes: DAY + 2 * HOUR,
     step: 4,
     queries: [fires(FAST, 4 * HOUR), isQuiet(FAST, 8 * HOUR), isQuiet(FAST, DAY + 60), isQuiet(FAST, DAY + 120)],
   },
   {
-    name: 'the agent’s pod is replaced by one of another name while messages begin to fail',
+    name: 'the agent’s pod is replaced by one with another name while messages begin to fail',
     input: {
       ...replica(
         Object.fromEntries(
-          Object.entries(course(none, [2 * HOUR, ill])).map(([s, v]) => [s, m => (m < 122 ? v(m) : undefined)]),
+          Object.entries(course(none, [2 * HOUR, failing])).map(([s, v]) => [s, m => (m < 122 ? v(m) : undefined)]),
         ),
       ),
       ...replica(
         Object.fromEntries(
-          Object.entries(course(none, [2 * HOUR, ill])).map(([s, v]) => [s, m => (m < 124 ? undefined : v(m))]),
+          Object.entries(course(none, [2 * HOUR, failing])).map(([s, v]) => [s, m => (m < 124 ? undefined : v(m))]),
         ),
         'two',
       ),
@@ -199,7 +199,7 @@ const replicas: readonly RuleTest[] = [
     queries: [fires(FAST, 130), fires(FAST, 3 * HOUR), fires(FAST, 4 * HOUR)],
   },
   {
-    name: '40 % of the requests of one of two replicas are refused, and it sends few',
+    name: '40 % of the few requests of one of two replicas are rate limited',
     input: {
       ...replica({
         'delivery_watch_api_requests_total{endpoint="dlq",outcome="rate_limited"}': rising(4),
@@ -212,7 +212,7 @@ const replicas: readonly RuleTest[] = [
   },
 ];
 
-describe.skipIf(!requireProgram('promtool'))('situations, by promtool test rules', () => {
+describe.skipIf(!requireProgram('promtool'))('delivery situations (promtool test rules)', () => {
   it.each(Object.entries({ rates, objectives, replicas }))('%s', (_, tests) => {
     expect(testRules([...ALERTS], asJobs(tests))).toBe('');
   });

@@ -2,20 +2,20 @@ import { describe, expect, it } from 'vitest';
 import { alertGroups } from '../../mixin/rules.ts';
 import { scenarios } from '../../src/emulator/server.ts';
 import { requireProgram } from '../support/prometheus.ts';
-import { wronglyFired } from './fired.ts';
+import { unexpectedlyFired } from './fired.ts';
 
-describe.skipIf(!requireProgram('promtool'))('scenarios of the emulator', () => {
-  it('steady: no alert in an hour of a service in good health', async () => {
-    expect(await wronglyFired([], { scenario: 'steady', minutes: 60 })).toBe('');
+describe.skipIf(!requireProgram('promtool'))('short scenarios of the emulator', () => {
+  it('steady fires no alert in an hour', async () => {
+    expect(await unexpectedlyFired([], { scenario: 'steady', minutes: 60 })).toBe('');
   });
 
-  it('dlq-growth: told within a quarter of an hour, though nothing is known of the time before', async () => {
+  it('dlq-growth fires within a quarter of an hour although earlier data is missing', async () => {
     const fired = ['DeliveryDlqAgeHigh', 'DeliveryDlqGrowing'];
-    expect(await wronglyFired(fired, { scenario: 'dlq-growth', minutes: 16 })).toBe('');
+    expect(await unexpectedlyFired(fired, { scenario: 'dlq-growth', minutes: 16 })).toBe('');
   });
 });
 
-it('name alerts that there are', () => {
+it('scenarios declare only existing alerts', () => {
   const names = new Set<string>(alertGroups.flatMap(({ alerts }) => alerts.map(({ name }) => name)));
   const unknown = Object.values(scenarios).flatMap(({ fires }) => fires.filter(name => !names.has(name)));
   expect(unknown).toEqual([]);

@@ -18,12 +18,13 @@ export const agentCases: readonly AlertCase[] = [
     labels: { collector: 'dlq' },
     fires: { [`${STALE}{collector="dlq",round="new"}`]: from(10, 1) },
     at: 11,
-    says: 'No current data of dlq of a. Its metrics are stale and will be dropped. Firing alerts on them keep firing; new ones can’t start until data returns.',
+    description:
+      'No current data of dlq of a. Its metrics are stale and will be dropped. Firing alerts on them keep firing; new ones can’t start until data returns.',
     below: {
-      'less than half a minute, and then it comes through': {
+      'less than half a minute': {
         [`${STALE}{collector="dlq",round="new"}`]: m => Number(m === 10),
       },
-      'only a lesser round': { [`${STALE}{collector="events",round="sweep"}`]: flat(1) },
+      'only an auxiliary round': { [`${STALE}{collector="events",round="sweep"}`]: flat(1) },
     },
     idle: { [`${STALE}{collector="dlq",round="new"}`]: flat(0) },
   },
@@ -31,11 +32,12 @@ export const agentCases: readonly AlertCase[] = [
     alert: 'DeliveryCollectorStale',
     fires: { [`${STALE}{collector="events",round="sweep"}`]: flat(1) },
     at: 15,
-    says: 'Rounds of a that have not completed for more than 15 minutes: sweep. All other metrics are current; only what these rounds find is missing.',
+    description:
+      'Rounds of a that have not completed for more than 15 minutes: sweep. All other metrics are current; only what these rounds find is missing.',
     below: {
       'less than 15 minutes': { [`${STALE}{collector="events",round="sweep"}`]: until(15, 1) },
-      'a round that decides': { [`${STALE}{collector="events",round="tail"}`]: flat(1) },
-      'an account that can not be read: that is another alert': {
+      'a round that is not auxiliary': { [`${STALE}{collector="events",round="tail"}`]: flat(1) },
+      'an unreadable account, which is another alert': {
         [`${STALE}{collector="events",round="sweep"}`]: flat(1),
         [`${STALE}{collector="events",round="tail"}`]: flat(1),
       },
@@ -46,8 +48,9 @@ export const agentCases: readonly AlertCase[] = [
     alert: 'DeliveryTokenRejected',
     fires: { delivery_token_rejected: from(5, 1) },
     at: 6,
-    says: 'The service has answered 401 to the token of a for more than a minute. Collection for this account is stopped until a token is accepted.',
-    below: { 'one look': { delivery_token_rejected: m => Number(m === 5) } },
+    description:
+      'The service has answered 401 to the token of a for more than a minute. Collection for this account is stopped until a token is accepted.',
+    below: { 'a single rejection': { delivery_token_rejected: m => Number(m === 5) } },
     idle: { delivery_token_rejected: flat(0) },
   },
   {
@@ -58,21 +61,26 @@ export const agentCases: readonly AlertCase[] = [
       [requests('ok', 'events')]: rising(4),
     },
     at: 15,
-    says: '11.11% of the requests of a in the last 15 minutes were answered with 429. Data is older than the configured intervals, and other clients of the account may be limited, too.',
+    description:
+      '11.11% of the requests of a in the last 15 minutes were answered with 429. Data is older than the configured intervals, and other clients of the account may be limited, too.',
     below: {
       'one in ten': { [requests('rate_limited')]: rising(1), [requests('ok')]: rising(9) },
-      'too few to say': { [requests('rate_limited')]: rising(1, 4), [requests('ok')]: flat(0) },
+      'too few': { [requests('rate_limited')]: rising(1, 4), [requests('ok')]: flat(0) },
     },
     idle: { [requests('rate_limited')]: flat(0), [requests('ok')]: rising(4) },
   },
   {
     alert: 'DeliveryRequestBudgetLow',
-    // By minute 100, seven hundredths of the day, nine tenths are used.
+    // At minute 100, 7% of the day has passed and 90% of the budget is used.
     fires: { [REMAINING]: minute => 1000 - 10 * minute, [LIMIT]: flat(1000) },
     at: 82,
-    says: 'a has 8% of its requests for this UTC day left for reading. Rounds wait for requests, and data gets older.',
+    description:
+      'a has 8% of its requests for this UTC day left for reading. Rounds wait for requests, and data gets older.',
     below: {
-      'a quarter of what is left': { [REMAINING]: minute => Math.max(340, 1000 - 10 * minute), [LIMIT]: flat(1000) },
+      'a quarter of the remaining budget': {
+        [REMAINING]: minute => Math.max(340, 1000 - 10 * minute),
+        [LIMIT]: flat(1000),
+      },
       'a reload lowers the budget': { [REMAINING]: from(10, 250, 1000), [LIMIT]: from(10, 250, 1000) },
     },
     idle: { [REMAINING]: flat(1000), [LIMIT]: flat(1000) },
@@ -83,8 +91,9 @@ export const agentCases: readonly AlertCase[] = [
     labels: { collector: 'dlq' },
     fires: { [MISSING]: rising(1), 'delivery_lists_missing_total{collector="events"}': flat(0) },
     at: 8,
-    says: '8 answers to dlq of a in the last 15 minutes were not a complete, readable list. They were discarded; metrics show the data from before.',
-    below: { 'two answers': { [MISSING]: rising(1, 2) } },
+    description:
+      '8 answers to dlq of a in the last 15 minutes were not a complete, readable list. They were discarded; metrics show the data from before.',
+    below: { 'two responses': { [MISSING]: rising(1, 2) } },
     idle: { [MISSING]: flat(0) },
   },
   {
@@ -92,8 +101,9 @@ export const agentCases: readonly AlertCase[] = [
     labels: { collector: 'dlq' },
     fires: { [REJECTED]: rising(4), 'delivery_rows_rejected_total{collector="events"}': flat(7) },
     at: 6,
-    says: '24 rows of dlq in a could not be parsed in the last 15 minutes. Its metrics are incomplete: missing entries do not count as removed, firing alerts keep firing, and auto-cancel cancels nothing.',
-    below: { 'none lately': { [REJECTED]: flat(7) } },
+    description:
+      '24 rows of dlq in a could not be parsed in the last 15 minutes. Its metrics are incomplete: missing entries do not count as removed, firing alerts keep firing, and auto-cancel cancels nothing.',
+    below: { 'no recent increase': { [REJECTED]: flat(7) } },
     idle: { [REJECTED]: flat(7) },
     exempt: { 'low traffic': 'one is enough' },
   },
@@ -102,7 +112,7 @@ export const agentCases: readonly AlertCase[] = [
     labels: { breaker: 'errors' },
     fires: { 'delivery_auto_cancel_breaker_open{breaker="errors"}': from(5, 1) },
     at: 5,
-    says: 'Auto-cancel is stopped in a until an operator resets the breaker errors.',
+    description: 'Auto-cancel is stopped in a until an operator resets the breaker errors.',
     below: { closed: { 'delivery_auto_cancel_breaker_open{breaker="errors"}': flat(0) } },
     idle: { 'delivery_auto_cancel_breaker_open{breaker="errors"}': flat(0) },
   },
@@ -111,7 +121,7 @@ export const agentCases: readonly AlertCase[] = [
     labels: { rule: 'nightly' },
     fires: { [UNRESOLVED]: flat(0) },
     at: 36,
-    says: 'The oldest cancel by nightly in a without a known outcome was started 36m 0s ago.',
+    description: 'The oldest cancel by nightly in a without a known outcome was started 36m 0s ago.',
     below: { 'half an hour': { [UNRESOLVED]: ago(1800) } },
     idle: {},
   },
@@ -120,10 +130,11 @@ export const agentCases: readonly AlertCase[] = [
     labels: { notifier: 'ops' },
     fires: { [notified('failed')]: rising(1), [notified('sent')]: flat(7), [notified('sent', 'hook')]: rising(1) },
     at: 11,
-    says: '11 notifications to ops failed in the last 15 minutes and none was delivered: its recipients get no alerts.',
+    description:
+      '11 notifications to ops failed in the last 15 minutes and none was delivered: its recipients get no alerts.',
     below: {
       'some are sent': { [notified('failed')]: rising(9), [notified('sent')]: rising(1) },
-      'one fails and is sent when tried again': { [notified('failed')]: from(20, 1), [notified('sent')]: from(21, 1) },
+      'one fails and is sent in a retry': { [notified('failed')]: from(20, 1), [notified('sent')]: from(21, 1) },
     },
     idle: { [notified('failed')]: flat(0), [notified('sent')]: flat(0) },
     exempt: { 'low traffic': 'one is enough' },
@@ -132,10 +143,11 @@ export const agentCases: readonly AlertCase[] = [
     alert: 'DeliveryPushFailing',
     fires: { [pushed('failed')]: rising(1), [pushed('accepted')]: flat(7) },
     at: 11,
-    says: '11 requests with metrics failed or were refused in the last 15 minutes and none was accepted. Metrics wait in memory, up to 16 MB; then the oldest are dropped.',
+    description:
+      '11 requests with metrics failed or were refused in the last 15 minutes and none was accepted. Metrics wait in memory, up to 16 MB; then the oldest are dropped.',
     below: {
       'some are accepted': { [pushed('refused')]: rising(9), [pushed('accepted')]: rising(1) },
-      'one fails and is accepted when tried again': {
+      'one fails and is accepted in a retry': {
         [pushed('failed')]: from(20, 1),
         [pushed('accepted')]: from(21, 1),
       },

@@ -1,74 +1,74 @@
-/** The value of a series at each minute; undefined: no sample. */
+/** Value of a series at each minute, or undefined for no sample. */
 export type Values = (minute: number) => number | undefined;
 
 /** Series by `name{labels}`, without job, instance and account. */
 export type Input = Readonly<Record<string, Values>>;
 
-/** What every alert is tried with, besides that it fires, and that it does not. */
+/** Situations in which every alert is tested. */
 export const VARIANTS = {
-  'two replicas': 'two replicas are one incident, and one of them is enough',
+  'two replicas': 'two replicas fire one alert, and one replica is sufficient',
   'missing samples': 'some scrapes fail',
-  restart: 'the agent restarts, and its store is there',
-  reset: 'the agent restarts without its store: counters begin at 0 again',
-  'first hour': 'the agent is installed beside a Prometheus that has been running',
-  'low traffic': 'one of everything that is counted, and no more',
-  namespaces: 'two namespaces with an account of the same name: one ill, one well or blind',
-  'target labels': 'labels that the scrape adds: one that all replicas share, one that differs between them',
-  'rejected rows': 'rows can not be read, and what would end the alert may be among them',
-  'blind hour': 'nothing can be read for an hour, then all that happened meanwhile comes at once',
-  'blind day': 'the same for a day, or for some hours where windows are no longer',
-  'hand-over':
-    'replicas share a database, and the account goes over to another: given back, after the end of the holder, or while that goes on without the database',
+  restart: 'the agent restarts with its store',
+  reset: 'the agent restarts without its store: counters restart at 0',
+  'first hour': 'the agent is added to a running Prometheus',
+  'low traffic': 'every counter rises to one at most',
+  namespaces: 'two namespaces with an account of the same name: one affected, one healthy or blind',
+  'target labels': 'labels that the scrape adds: one common to all replicas, one that differs',
+  'rejected rows': 'unreadable rows may contain the data that would resolve the alert',
+  'blind hour': 'reads fail for an hour, then all changes appear at once',
+  'blind day': 'like `blind hour` for a day, or for six hours if windows are short',
+  handover:
+    'replicas share a database and the account moves: released, after a kill, or while the holder runs without the database',
   'behind replica': 'one of two replicas is blind for as long and catches up; the other saw everything',
 } as const;
 export type Variant = keyof typeof VARIANTS;
 
-/** Why a variant makes no sense for an alert. */
+/** Why a variant does not apply to an alert. */
 export const REASONS = {
-  'one is enough': 'a single one is worth telling',
-  'told when found': 'it is about what the agent found, whenever it happened',
-  'counts unreadable rows': 'its numbers include them',
-  'counted by the store': 'the counter of a new store does not contain it',
-  'time of day': 'what it allows depends on how much of the UTC day is left',
-  'of no account': 'it has no labels of the target: it is about what is not there',
+  'one is enough': 'a single occurrence fires',
+  'fires on detection': 'the alert fires when the agent detects the cause, regardless of its age',
+  'counts unreadable rows': 'the metric includes them',
+  'counted by the store': 'the counter of a new store does not include the cause',
+  'time of day': 'the threshold depends on the rest of the UTC day',
+  'agent-wide': 'the alert is about a missing target and has no target labels',
 } as const;
 export type Reason = keyof typeof REASONS;
 
-/** Of what is told once, whenever it came: by the agent that finds it, or counts it. */
-export const TOLD_ONCE = {
+/** Exemptions of alerts that fire once on detection or on a counter increase, regardless of the age of the cause. */
+export const FIRES_ONCE = {
   'low traffic': 'one is enough',
   reset: 'counted by the store',
-  'blind hour': 'told when found',
-  'blind day': 'told when found',
-  'behind replica': 'told when found',
+  'blind hour': 'fires on detection',
+  'blind day': 'fires on detection',
+  'behind replica': 'fires on detection',
 } as const satisfies AlertCase['exempt'];
 
 /**
- * What one alert is about. Minute 0 is when the agent was installed, and time 0. Health series are added to every input:
- * an agent that reads everything well, unless the input says otherwise.
+ * One alert and its inputs. The agent is installed at minute 0, which is time 0. Series of a healthy agent are added to
+ * every input unless it overrides them.
  */
 export interface AlertCase {
   readonly alert: string;
-  /** Of the alert, besides alertname, severity, job and account. */
+  /** Labels of the alert except alertname, severity, job and account. */
   readonly labels?: Readonly<Record<string, string>>;
   readonly fires: Input;
-  /** The minute at which it fires, and not a minute before. A multiple of `step`. */
+  /** The first minute at which it fires, a multiple of `step`. */
   readonly at: number;
-  /** The description it then has. */
-  readonly says: string;
-  /** What must never make it fire: just below a limit, by its name. */
+  /** Its description at that minute. */
+  readonly description: string;
+  /** Inputs just below a limit that must not fire, by name. */
   readonly below: Readonly<Record<string, Input>>;
-  /** An account at rest. */
+  /** An idle account. */
   readonly idle: Input;
-  /** What ends it, where rest does not. */
+  /** Input that resolves the alert if `idle` does not. */
   readonly recovery?: Input;
-  /** So many minutes after a trouble the alert may still be true: the shortest of the windows that must agree. Default 60. */
+  /** Minutes for which the alert may remain true after its cause: its shortest window. Default 60. */
   readonly memory?: number;
-  /** So many minutes after a blindness the alert can be judged again: the longest of its windows. Default `memory`. */
-  readonly judgedAfter?: number;
-  /** Minutes between samples, and between evaluations: 1, or 4 where windows are days. Default 1. */
+  /** Minutes after blindness until the alert can be evaluated again: its longest window. Default `memory`. */
+  readonly evaluableAfter?: number;
+  /** Minutes between samples and between evaluations: 1, or 4 for windows of days. Default 1. */
   readonly step?: 1 | 4;
-  /** Variants that make no sense for it, and why. */
+  /** Variants that do not apply, with the reason. */
   readonly exempt?: Readonly<Partial<Record<Variant, Reason>>>;
 }
 
@@ -76,7 +76,7 @@ export const flat =
   (value: number): Values =>
   () =>
     value;
-/** A counter that rises evenly, by so much a minute, up to `most`. */
+/** A counter that rises by `perMinute` up to `most`. */
 export const rising =
   (perMinute: number, most = Number.POSITIVE_INFINITY): Values =>
   minute =>
@@ -89,7 +89,7 @@ export const until =
   (end: number, value: number, after = 0): Values =>
   minute =>
     minute < end ? value : after;
-/** A time, in seconds, that is always so many seconds ago. */
+/** A timestamp (s) that is always `seconds` ago. */
 export const ago =
   (seconds: number): Values =>
   minute =>

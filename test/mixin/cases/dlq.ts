@@ -1,4 +1,4 @@
-import { type AlertCase, ago, flat, from, type Input, TOLD_ONCE, until, type Values } from './case.ts';
+import { type AlertCase, ago, FIRES_ONCE, flat, from, type Input, until, type Values } from './case.ts';
 
 const DLQ = 'delivery_dlq_messages';
 const OLDEST = 'delivery_dlq_oldest_entered_timestamp_seconds';
@@ -6,15 +6,15 @@ const RETENTION = 'delivery_dlq_retention_seconds';
 const left = (reason: string) => `delivery_dlq_left_total{reason="${reason}"}`;
 const callbacks = (state: string) => `delivery_dlq_failure_callbacks{state="${state}"}`;
 
-/** So many more every so many minutes, all at once. */
+/** Adds `size` at once every `every` minutes. */
 const bursts =
   (size: number, every: number, before = 0): Values =>
   minute =>
     before + size * Math.floor(minute / every);
-/** So many more an hour. */
+/** Adds one entry at regular intervals, `perHour` times an hour. */
 const trickle = (perHour: number, before: number): Values => bursts(1, 60 / perHour, before);
 
-/** Entries that operators deal with, as far as can be told. */
+/** Counters of a queue in which operators remove most entries before they expire. */
 const handled: Input = { [left('removed')]: flat(9), [left('expired')]: flat(3) };
 
 export const dlqCases: readonly AlertCase[] = [
@@ -22,28 +22,28 @@ export const dlqCases: readonly AlertCase[] = [
     alert: 'DeliveryDlqFirstEntry',
     fires: { [DLQ]: from(10, 1) },
     at: 10,
-    says: 'Messages in the dead-letter queue of a: 1. It was empty before.',
+    description: 'Messages in the dead-letter queue of a: 1. It was empty before.',
     below: {
-      'more where there were some': { [DLQ]: minute => 1 + minute },
-      'some at the first sight': { [DLQ]: minute => (minute < 10 ? undefined : 7) },
+      'more entries in a non-empty queue': { [DLQ]: minute => 1 + minute },
+      'entries in the first read': { [DLQ]: minute => (minute < 10 ? undefined : 7) },
     },
     idle: { [DLQ]: flat(0) },
     exempt: { 'rejected rows': 'counts unreadable rows' },
-    judgedAfter: 0,
+    evaluableAfter: 0,
   },
   {
     alert: 'DeliveryDlqGrowing',
     fires: { [DLQ]: minute => 100 + 6 * Math.max(0, minute - 30) },
     at: 36,
-    says: 'The dead-letter queue of a has 36 messages more than at any time between 10 and 30 minutes ago. ',
+    description: 'The dead-letter queue of a has 36 messages more than at any time between 10 and 30 minutes ago. ',
     below: {
-      'one more an hour where there are many': { [DLQ]: trickle(1, 5000) },
-      'one step that is nothing to its size': { [DLQ]: from(30, 329, 280) },
-      'four in all': { [DLQ]: trickle(4, 0) },
-      'many that stay': { [DLQ]: flat(900) },
-      'fewer and fewer': { [DLQ]: minute => 900 - minute },
-      'as many as are retried, which shows every ten minutes': { [DLQ]: minute => 1000 + 8 * (minute % 10) },
-      '200 that are replayed and fail again': { [DLQ]: minute => (minute >= 30 && minute < 50 ? 0 : 200) },
+      'one more an hour in a large queue': { [DLQ]: trickle(1, 5000) },
+      'a small step relative to the queue size': { [DLQ]: from(30, 329, 280) },
+      'four in total': { [DLQ]: trickle(4, 0) },
+      'a constant large queue': { [DLQ]: flat(900) },
+      'a decrease': { [DLQ]: minute => 900 - minute },
+      'a saw-tooth of retries every ten minutes': { [DLQ]: minute => 1000 + 8 * (minute % 10) },
+      '200 entries are replayed and fail again': { [DLQ]: minute => (minute >= 30 && minute < 50 ? 0 : 200) },
     },
     idle: { [DLQ]: flat(0) },
     exempt: { 'rejected rows': 'counts unreadable rows' },
@@ -52,11 +52,12 @@ export const dlqCases: readonly AlertCase[] = [
     alert: 'DeliveryDlqExpiringSoon',
     fires: { [OLDEST]: flat(60), [RETENTION]: flat(10_000), ...handled },
     at: 150,
-    says: 'The oldest message in the dead-letter queue of a entered it 2h 29m 0s ago, more than 80% of its retention.',
+    description:
+      'The oldest message in the dead-letter queue of a entered it 2h 29m 0s ago, more than 80% of its retention.',
     below: {
       '80 %': { [OLDEST]: ago(8000), [RETENTION]: flat(10_000), ...handled },
-      'it is unknown how long they are kept': { [OLDEST]: flat(0), ...handled },
-      'most are left to expire': {
+      'unknown retention': { [OLDEST]: flat(0), ...handled },
+      'operators let most entries expire': {
         [OLDEST]: ago(9999),
         [RETENTION]: flat(10_000),
         [left('removed')]: flat(3),
@@ -70,7 +71,8 @@ export const dlqCases: readonly AlertCase[] = [
     alert: 'DeliveryDlqAgeHigh',
     fires: { [OLDEST]: ago(86_460) },
     at: 15,
-    says: 'The oldest message in the dead-letter queue of a entered it 1d 0h 1m 0s ago, longer than the objective allows.',
+    description:
+      'The oldest message in the dead-letter queue of a entered it 1d 0h 1m 0s ago, longer than the objective allows.',
     below: {
       'a day': { [OLDEST]: ago(86_400) },
       'less than 15 minutes': { [OLDEST]: minute => 60 * minute - (minute < 15 ? 86_460 : 60) },
@@ -81,11 +83,11 @@ export const dlqCases: readonly AlertCase[] = [
     alert: 'DeliveryDlqNearlyFull',
     fires: { [DLQ]: flat(81), delivery_account_max_dlq_size: flat(100) },
     at: 15,
-    says: 'The dead-letter queue of a uses 81% of what the plan allows.',
+    description: 'The dead-letter queue of a uses 81% of what the plan allows.',
     below: {
       'four fifths': { [DLQ]: flat(80), delivery_account_max_dlq_size: flat(100) },
       'less than 15 minutes': { [DLQ]: until(15, 99), delivery_account_max_dlq_size: flat(100) },
-      'a plan that is not known': { [DLQ]: flat(999) },
+      'an unknown plan': { [DLQ]: flat(999) },
     },
     idle: { [DLQ]: flat(0), delivery_account_max_dlq_size: flat(100) },
     exempt: { 'rejected rows': 'counts unreadable rows' },
@@ -94,25 +96,27 @@ export const dlqCases: readonly AlertCase[] = [
     alert: 'DeliveryDlqNewKind',
     fires: { delivery_dlq_groups_new_total: from(30, 2) },
     at: 30,
-    says: 'Kinds of messages (host and route, status and error) that the agent found for the first time in the dead-letter queue of a in the last hour: 2.',
-    below: { 'kinds that are known': { delivery_dlq_groups_new_total: flat(7) } },
+    description:
+      'Kinds of messages (host and route, status and error) that the agent found for the first time in the dead-letter queue of a in the last hour: 2.',
+    below: { 'known kinds': { delivery_dlq_groups_new_total: flat(7) } },
     idle: { delivery_dlq_groups_new_total: flat(0) },
-    exempt: TOLD_ONCE,
+    exempt: FIRES_ONCE,
   },
   {
     alert: 'DeliveryDlqKindReturned',
     fires: { delivery_dlq_groups_returned_total: from(30, 1) },
     at: 30,
-    says: 'Kinds of messages (host and route, status and error) that the agent found again in the dead-letter queue of a in the last hour, after a day or more without one: 1.',
-    below: { 'kinds that stay': { delivery_dlq_groups_returned_total: flat(7) } },
+    description:
+      'Kinds of messages (host and route, status and error) that the agent found again in the dead-letter queue of a in the last hour, after a day or more without one: 1.',
+    below: { 'kinds that remain': { delivery_dlq_groups_returned_total: flat(7) } },
     idle: { delivery_dlq_groups_returned_total: flat(0) },
-    exempt: TOLD_ONCE,
+    exempt: FIRES_ONCE,
   },
   {
     alert: 'DeliveryFailureCallbackStuck',
     fires: { delivery_dlq_failure_callbacks_suspected: flat(1) },
     at: 15,
-    says: 'Failure callbacks of a in progress for longer than all their retries can take: 1.',
+    description: 'Failure callbacks of a in progress for longer than all their retries can take: 1.',
     below: { 'less than 15 minutes': { delivery_dlq_failure_callbacks_suspected: until(15, 1) } },
     idle: { delivery_dlq_failure_callbacks_suspected: flat(0) },
   },
@@ -120,7 +124,8 @@ export const dlqCases: readonly AlertCase[] = [
     alert: 'DeliveryFailureCallbackFailed',
     fires: { [callbacks('fail')]: flat(2), [callbacks('success')]: flat(7), [callbacks('in_progress')]: flat(50) },
     at: 30,
-    says: 'Failed workflows of a that went unreported because their failure callbacks failed, too: 2, more than a fifth of those whose callback ended.',
+    description:
+      'Failed workflows of a that went unreported because their failure callbacks failed, too: 2, more than a fifth of those whose callback ended.',
     below: {
       'less than half an hour': { [callbacks('fail')]: until(30, 2), [callbacks('success')]: flat(0) },
       'a fifth': { [callbacks('fail')]: flat(2), [callbacks('success')]: flat(8) },

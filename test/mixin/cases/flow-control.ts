@@ -14,23 +14,25 @@ export const flowControlCases: readonly AlertCase[] = [
     labels: { flow_control_key: 'mail' },
     fires: { [WAITLIST]: minute => 101 + 10 * minute, [PAUSED]: flat(0) },
     at: 85,
-    says: 'At least 351 messages have been waiting on mail in a for an hour, many more than in the hour before: its limits are below the arrival rate.',
+    description:
+      'At least 351 messages have been waiting on mail in a for an hour, many more than in the hour before: its limits are below the arrival rate.',
     below: {
       'a hundred': { [WAITLIST]: minute => Math.min(100, minute) },
-      'fewer and fewer': { [WAITLIST]: minute => 5000 - minute },
-      'one more a minute where many wait': { [WAITLIST]: minute => 5000 + minute },
-      'many that come and go': { [WAITLIST]: minute => 100 + 100 * (minute % 50) },
+      'a decrease': { [WAITLIST]: minute => 5000 - minute },
+      'one more a minute on a long waitlist': { [WAITLIST]: minute => 5000 + minute },
+      'a waitlist that is filled and emptied repeatedly': { [WAITLIST]: minute => 100 + 100 * (minute % 50) },
       'a paused key': { [WAITLIST]: minute => 101 + 10 * minute, [PAUSED]: flat(1) },
     },
     idle: { [WAITLIST]: flat(0), [PAUSED]: flat(0) },
-    judgedAfter: 120,
+    evaluableAfter: 120,
   },
   {
     alert: 'DeliveryFlowControlGhostSlots',
     labels: { flow_control_key: 'mail' },
     fires: { [GHOSTS]: flat(1), [WAITLIST]: flat(3) },
     at: 2,
-    says: 'Slots of mail in a that are in use although the event log shows no attempt in them: 1. Messages that wait on the key: 3.',
+    description:
+      'Slots of mail in a that are in use although the event log shows no attempt in them: 1. Messages that wait on the key: 3.',
     below: { none: { [GHOSTS]: flat(0) }, 'less than two minutes': { [GHOSTS]: until(2, 2) } },
     idle: { [GHOSTS]: flat(0) },
   },
@@ -39,18 +41,19 @@ export const flowControlCases: readonly AlertCase[] = [
     labels: { flow_control_key: 'mail' },
     fires: { [WAITLIST]: flat(5), [PAUSED]: flat(0), [RATE_LIMIT]: flat(10), [RATE_USED]: flat(9) },
     at: 40,
-    says: 'The waitlist of mail in a has not changed for 30 minutes, although the key is not paused and its rate is not used up. Waiting messages: 5.',
+    description:
+      'The waitlist of mail in a has not changed for 30 minutes, although the key is not paused and its rate is not used up. Waiting messages: 5.',
     below: {
-      'a change now and then': { [WAITLIST]: minute => 5 + (Math.floor(minute / 25) % 2) },
+      'an occasional change': { [WAITLIST]: minute => 5 + (Math.floor(minute / 25) % 2) },
       'a paused key': { [WAITLIST]: flat(5), [PAUSED]: flat(1) },
-      'a day’s rate that is used up': { [WAITLIST]: flat(5), [RATE_LIMIT]: flat(1000), [RATE_USED]: flat(1000) },
+      'a daily rate that is used up': { [WAITLIST]: flat(5), [RATE_LIMIT]: flat(1000), [RATE_USED]: flat(1000) },
       'half an hour': { [WAITLIST]: until(40, 5) },
       'workers that publish as many messages as they finish': {
         [WAITLIST]: flat(2),
         [PAUSED]: flat(0),
         'delivery_flow_control_state{flow_control_key="mail",state="throttled",reason="parallelism"}': flat(1),
       },
-      'a number that is not read any more': {
+      'a waitlist that is no longer read': {
         [WAITLIST]: minute => Math.min(20, minute),
         [`${STALE}{collector="flow_control",round="list"}`]: from(23, 1),
         'delivery_collector_data_timestamp_seconds{collector="flow_control",round="list"}': minute =>
@@ -64,10 +67,10 @@ export const flowControlCases: readonly AlertCase[] = [
     labels: { flow_control_key: 'mail' },
     fires: { [WAITLIST]: minute => 3 + (minute % 2), [PAUSED]: flat(1) },
     at: 60,
-    says: 'The key mail in a has been paused for more than an hour. Waiting messages: 3.',
+    description: 'The key mail in a has been paused for more than an hour. Waiting messages: 3.',
     below: {
       'less than an hour': { [WAITLIST]: flat(3), [PAUSED]: until(60, 1) },
-      'nothing waits': { [WAITLIST]: flat(0), [PAUSED]: flat(1) },
+      'an empty waitlist': { [WAITLIST]: flat(0), [PAUSED]: flat(1) },
     },
     idle: { [WAITLIST]: flat(0), [PAUSED]: flat(0) },
   },
@@ -75,11 +78,12 @@ export const flowControlCases: readonly AlertCase[] = [
     alert: 'DeliveryParallelismNearlyUsed',
     fires: { [inUse('mail')]: flat(60), [inUse('llm')]: flat(31), [PARALLELISM]: flat(100) },
     at: 15,
-    says: 'For 15 minutes, deliveries in a with a flow-control key alone have used 91% of the concurrent deliveries that the plan allows.',
+    description:
+      'For 15 minutes, deliveries in a with a flow-control key alone have used 91% of the concurrent deliveries that the plan allows.',
     below: {
       'nine of ten': { [inUse('mail')]: flat(60), [inUse('llm')]: flat(30), [PARALLELISM]: flat(100) },
       'less than 15 minutes': { [inUse('mail')]: until(15, 99), [PARALLELISM]: flat(100) },
-      'a plan that is not known': { [inUse('mail')]: flat(999) },
+      'an unknown plan': { [inUse('mail')]: flat(999) },
     },
     idle: { [inUse('mail')]: flat(0), [PARALLELISM]: flat(100) },
   },

@@ -5,7 +5,7 @@ import { flowControlCases } from './flow-control.ts';
 import { messageCases } from './messages.ts';
 import { scheduleCases } from './schedules.ts';
 
-/** An entry for each alert. */
+/** Cases of all alerts that depend on an account. */
 export const alertCases: readonly AlertCase[] = [
   ...agentCases,
   ...messageCases,

@@ -15,13 +15,15 @@ const ends = (failed: Values, delivered: Values): Input => ({
   [finished('failed')]: failed,
   [finished('delivered')]: delivered,
 });
-/** Overdue messages, and those that end. */
+/** Overdue and finished messages. */
 const late = (overdue: Values, delivered: Values): Input => ({
   delivery_messages_overdue_total: overdue,
   [finished('delivered')]: delivered,
   [finished('failed')]: flat(0),
 });
-/** So many bad ones for so many good, and what is quiet: a share just below the limit, and too few of them. */
+/**
+ * A case that fires at the ratio of `bad` to `good`, with a ratio just below the limit and one with too few messages.
+ */
 const burning = (
   shown: typeof ends,
   [bad, good]: readonly [number, number],
@@ -31,7 +33,7 @@ const burning = (
   fires: shown(rising(bad), rising(good)),
   below: {
     [below[0]]: shown(rising(below[1]), rising(below[2])),
-    'too few to say': shown(rising(1, 9), flat(0)),
+    'too few messages': shown(rising(1, 9), flat(0)),
   },
   idle,
 });
@@ -50,10 +52,10 @@ export const messageCases: readonly AlertCase[] = [
       [finished('cancelled', 'one')]: rising(100),
     },
     at: 10,
-    says: '10% of the messages that finished in a in the last five minutes failed permanently.',
+    description: '10% of the messages that finished in a in the last five minutes failed permanently.',
     below: {
       'one in twenty': ends(rising(2), rising(38)),
-      'too few to say': ends(from(20, 9), flat(0)),
+      'too few': ends(from(20, 9), flat(0)),
     },
     idle: noMessages,
   },
@@ -61,42 +63,47 @@ export const messageCases: readonly AlertCase[] = [
     alert: 'DeliveryErrorBudgetFastBurn',
     ...burning(ends, [3, 17], ['5.9 %', 59, 941]),
     at: 62,
-    says: 'In the last hour 15% of the messages of a failed. At this rate the error budget of its objective is spent before the objective’s window ends.',
-    judgedAfter: 90,
+    description:
+      'In the last hour 15% of the messages of a failed. At this rate the error budget of its objective is spent before the objective’s window ends.',
+    evaluableAfter: 90,
   },
   {
     alert: 'DeliveryErrorBudgetSlowBurn',
     ...burning(ends, [7, 193], ['0.9 %', 9, 991]),
     at: 1456,
-    says: 'In the last day 3.5% of the messages of a failed. At this rate the error budget of its objective is spent before the objective’s window ends.',
+    description:
+      'In the last day 3.5% of the messages of a failed. At this rate the error budget of its objective is spent before the objective’s window ends.',
     step: 4,
     memory: 360,
-    judgedAfter: 1440,
+    evaluableAfter: 1440,
   },
   {
     alert: 'DeliveryOnTimeBudgetFastBurn',
     ...burning(late, [3, 17], ['5.9 %', 59, 1000], noneLate),
     at: 62,
-    says: 'In the last hour 17.65% of the messages of a missed their on-time target. At this rate the error budget of its objective is spent before the objective’s window ends.',
-    judgedAfter: 90,
+    description:
+      'In the last hour 17.65% of the messages of a missed their on-time target. At this rate the error budget of its objective is spent before the objective’s window ends.',
+    evaluableAfter: 90,
   },
   {
     alert: 'DeliveryOnTimeBudgetSlowBurn',
     ...burning(late, [7, 200], ['0.9 %', 9, 1000], noneLate),
     at: 1456,
-    says: 'In the last day 3.5% of the messages of a missed their on-time target. At this rate the error budget of its objective is spent before the objective’s window ends.',
+    description:
+      'In the last day 3.5% of the messages of a missed their on-time target. At this rate the error budget of its objective is spent before the objective’s window ends.',
     step: 4,
     memory: 360,
-    judgedAfter: 1440,
+    evaluableAfter: 1440,
   },
   {
     alert: 'DeliveryRetryRatioHigh',
     fires: { [events('retry', 'one')]: rising(13), [events('active', 'one')]: rising(50) },
     at: 30,
-    says: '26% of the delivery attempts in a in the last 15 minutes led to a retry. Messages that keep failing go to the dead-letter queue once their retries are exhausted.',
+    description:
+      '26% of the delivery attempts in a in the last 15 minutes led to a retry. Messages that keep failing go to the dead-letter queue once their retries are exhausted.',
     below: {
       'one in four': { [events('retry')]: rising(10), [events('active')]: rising(40) },
-      'too few to say': { [events('retry')]: rising(10, 40), [events('active')]: rising(10, 40) },
+      'too few': { [events('retry')]: rising(10, 40), [events('active')]: rising(10, 40) },
     },
     idle: noMessages,
   },
@@ -104,10 +111,10 @@ export const messageCases: readonly AlertCase[] = [
     alert: 'DeliveryStalled',
     fires: { ...noMessages, delivery_messages_overdue_total: rising(2), delivery_messages_overdue: rising(2) },
     at: 40,
-    says: '60 messages of a missed their on-time target in the last 30 minutes; none was delivered or failed.',
+    description: '60 messages of a missed their on-time target in the last 30 minutes; none was delivered or failed.',
     below: {
-      'too few to say': { ...noMessages, delivery_messages_overdue_total: rising(1, 9) },
-      'one ends now and then': {
+      'too few': { ...noMessages, delivery_messages_overdue_total: rising(1, 9) },
+      'occasional ends': {
         ...noMessages,
         delivery_messages_overdue_total: rising(1),
         [finished('failed')]: minute => Math.floor(minute / 20),
@@ -125,13 +132,14 @@ export const messageCases: readonly AlertCase[] = [
       [events('delivered', 'mail.example.com')]: rising(100),
     },
     at: 20,
-    says: '66.67% of the delivery attempts to api.example.com in a in the last 15 minutes failed. Resolves when a message is delivered there again.',
+    description:
+      '66.67% of the delivery attempts to api.example.com in a in the last 15 minutes failed. Resolves when a message is delivered there again.',
     below: {
       'one in two': {
         [events('error', 'api.example.com')]: rising(2),
         [events('delivered', 'api.example.com')]: rising(2),
       },
-      'too few to say': {
+      'too few': {
         [events('error', 'api.example.com')]: rising(1, 9),
         [events('delivered', 'api.example.com')]: flat(0),
       },
@@ -147,7 +155,7 @@ export const messageCases: readonly AlertCase[] = [
     alert: 'DeliveryEventLogGap',
     fires: { delivery_event_log_gaps_total: from(30, 1) },
     at: 30,
-    says: 'Gaps in the event log of a in the last hour: 1. Counters of events are too low.',
+    description: 'Gaps in the event log of a in the last hour: 1. Counters of events are too low.',
     below: { none: { delivery_event_log_gaps_total: flat(7) } },
     idle: { delivery_event_log_gaps_total: flat(0) },
     exempt: { 'low traffic': 'one is enough' },
@@ -156,11 +164,12 @@ export const messageCases: readonly AlertCase[] = [
     alert: 'DeliveryEventLogStale',
     fires: { [NEWEST]: flat(0), [ENTERED]: rising(1) },
     at: 21,
-    says: 'The newest event of a is 21m 0s old, although dead letters arrive or waitlists change. Metrics from the event log lag.',
+    description:
+      'The newest event of a is 21m 0s old, although dead letters arrive or waitlists change. Metrics from the event log lag.',
     below: {
       'a quarter of an hour': { [NEWEST]: ago(900), [ENTERED]: rising(1) },
-      'messages wait, and none moves': { [NEWEST]: flat(0), [ENTERED]: flat(3), [WAITLIST]: flat(5) },
-      'dead letters that came while the queue was not read': {
+      'messages wait and none is attempted': { [NEWEST]: flat(0), [ENTERED]: flat(3), [WAITLIST]: flat(5) },
+      'dead letters added while the queue was unreadable': {
         [NEWEST]: flat(0),
         [ENTERED]: from(40, 3),
         'delivery_collector_data_stale{collector="dlq",round="new"}': until(40, 1),

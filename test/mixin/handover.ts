@@ -3,9 +3,9 @@ import { cutOff, ended, takenOver, vanished } from './course.ts';
 import { replica } from './promtool.ts';
 import { two } from './scene.ts';
 
-/** How an account goes from one replica to another at a minute. */
-export const handedOver = {
-  givenBack: (seen: Input, at: number): Input => ({
+/** Ways in which an account moves between two replicas at a given minute. */
+export const handovers = {
+  released: (seen: Input, at: number): Input => ({
     ...replica(ended(seen, at)),
     ...replica(takenOver(seen, at), two),
   }),
@@ -13,12 +13,12 @@ export const handedOver = {
     ...replica(vanished(seen, at)),
     ...replica(takenOver(seen, at + 1), two),
   }),
-  /** The one before goes on, and no one tells it that it should not. */
+  /** The previous holder keeps running without database access. */
   cutOff: (seen: Input, at: number): Input => ({
     ...replica(cutOff(seen, at)),
     ...replica(takenOver(seen, at + 1), two),
   }),
-  /** By service discovery: the same labels, of another process. */
+  /** Service discovery moves the probe: the same labels from another process. */
   probedElsewhere(seen: Input, at: number): Input {
     const after = takenOver(seen, at);
     return replica(
@@ -27,7 +27,7 @@ export const handedOver = {
       ),
     );
   },
-  /** And comes back six minutes later. */
+  /** The account returns six minutes later. */
   thereAndBack(seen: Input, at: number): Input {
     const [there, back] = [takenOver(seen, at), takenOver(seen, at + 6)];
     const first = Object.entries(seen).map(

@@ -6,7 +6,7 @@ import { events } from '../../src/collectors/events/events.ts';
 import { requireProgram } from '../support/prometheus.ts';
 import { flat, type Input, rising } from './cases/case.ts';
 import { allRounds, health } from './course.ts';
-import { handedOver } from './hand-over.ts';
+import { handovers } from './handover.ts';
 import { type Query, type RuleTest, testRules } from './promtool.ts';
 
 const AT = 30;
@@ -18,39 +18,39 @@ const seen: Input = {
 };
 
 const as = (text: string) => text.replaceAll(/\$(job|instance|account)/g, '.+').replaceAll('$__rate_interval', '4m');
-const says = (expr: string, minute: number, value?: number): Query => ({
+const returns = (expr: string, minute: number, value?: number): Query => ({
   expr: as(expr),
   minute,
   expected: value === undefined ? [] : [{ labels: '{}', value }],
 });
-const nothingAbove = (most: number, expr: string) =>
+const neverAbove = (most: number, expr: string) =>
   [AT - 1, AT, AT + 1, AT + 2, AT + 3, AT + 5, AT + 8, AT + 12, AT + 20].map(minute =>
-    says(`${expr} > ${most}`, minute),
+    returns(`${expr} > ${most}`, minute),
   );
 const finished = rise(events.families.finished, '10m', { where: { outcome: 'delivered' } });
 
-const tests = (['givenBack', 'afterKill', 'cutOff', 'probedElsewhere', 'thereAndBack'] as const).map(
+const tests = (['released', 'afterKill', 'cutOff', 'probedElsewhere', 'thereAndBack'] as const).map(
   (how): RuleTest => ({
     name: how,
-    input: handedOver[how](seen, AT),
+    input: handovers[how](seen, AT),
     minutes: 2 * AT,
     queries: [
-      says(level(dlq.families.messages), AT + 4, 7),
-      ...nothingAbove(7, level(dlq.families.messages)),
-      says(finished, AT + 20, 600),
-      // The minute that is read late is counted with the next.
-      ...nothingAbove(660, finished),
+      returns(level(dlq.families.messages), AT + 4, 7),
+      ...neverAbove(7, level(dlq.families.messages)),
+      returns(finished, AT + 20, 600),
+      // The delayed minute is counted together with the next one.
+      ...neverAbove(660, finished),
     ],
   }),
 );
 
-const held = (instance: string) => `delivery_watch_leader{job="delivery-watch",instance="${instance}",account="a"}`;
+const leader = (instance: string) => `delivery_watch_leader{job="delivery-watch",instance="${instance}",account="a"}`;
 const leaders: RuleTest = {
-  name: 'who holds what',
+  name: 'leases',
   input: {
-    [held('one')]: minute => Number(minute < AT),
-    [held('two')]: minute => Number(minute >= AT + 2 && minute < AT + 4),
-    [held('three')]: minute => Number(minute >= AT + 3),
+    [leader('one')]: minute => Number(minute < AT),
+    [leader('two')]: minute => Number(minute >= AT + 2 && minute < AT + 4),
+    [leader('three')]: minute => Number(minute >= AT + 3),
   },
   minutes: 2 * AT,
   queries: [
@@ -82,12 +82,12 @@ function exprOf(title: string): string {
   return query.expr;
 }
 
-describe.skipIf(!requireProgram('promtool'))('panels in a hand-over, by promtool test rules', () => {
-  it('count nothing twice, and show no burst', () => {
+describe.skipIf(!requireProgram('promtool'))('panels during a handover (promtool test rules)', () => {
+  it('count nothing twice and show no burst', () => {
     expect(testRules(['DeliveryDlqArrivalRatioHigh', 'DeliveryDlqGrowing'], tests)).toBe('');
   });
 
-  it('show who holds each account, and where no one or more than one does', () => {
+  it('show the holder of each account and accounts with no or two holders', () => {
     expect(testRules(['DeliveryAccountHeldTwice'], [leaders])).toBe('');
   });
 });
