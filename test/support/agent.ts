@@ -6,25 +6,24 @@ import { newFolder } from './folder.ts';
 import { type ParsedFamily, parseExposition } from './parse-exposition.ts';
 
 export interface Agent {
-  /** Of configuration and store. */
+  /** Contains the configuration and the store. */
   readonly folder: string;
   readonly configFile: string;
   readonly store: string;
-  /** Its address, as its log tells it; empty until then. */
+  /** Its address from the log; empty before it listens. */
   readonly url: string;
-  /** The process that was started last. */
+  /** The latest process. */
   readonly process: CliProcess;
-  /** Starts it, also once more after its end; gives its address. */
+  /** Starts the agent, or restarts it after its end. Returns its address. */
   start(): Promise<string>;
-  /** Starts it and waits for nothing. */
+  /** Starts the agent without waiting. */
   launch(): CliProcess;
-  /** Ends it; gives the exit code, or the signal that ended it. */
+  /** Ends the agent. Returns the exit code or the signal. */
   end(signal?: NodeJS.Signals): Promise<number | NodeJS.Signals>;
-  /** The body of an answer of its port. */
+  /** The body of a response. */
   get(path: string): Promise<string>;
-  /** What /metrics shows. */
   scrape(): Promise<Scrape>;
-  /** The value that /metrics shows of the first sample with this name and these labels, among others. */
+  /** The value of the first sample in /metrics with this name and at least these labels. */
   value(name: string, labels?: Labels): Promise<number | undefined>;
 }
 
@@ -32,13 +31,13 @@ type Labels = Readonly<Record<string, string>>;
 
 export interface Scrape {
   readonly families: readonly ParsedFamily[];
-  /** The samples with this name and these labels, among others. */
+  /** The samples with this name and at least these labels. */
   samples(name: string, labels?: Labels): ParsedFamily['samples'];
-  /** The sum of their values; undefined when there are none. */
+  /** The sum of their values; undefined without samples. */
   sum(name: string, labels?: Labels): number | undefined;
 }
 
-/** What /metrics of the agent at this address shows. */
+/** Reads and parses /metrics of the agent at `url`. */
 export async function scrape(url: string): Promise<Scrape> {
   const families = parseExposition(await (await fetch(`${url}/metrics`)).text(), 'text');
   const all = families.flatMap(({ samples }) => samples);
@@ -55,8 +54,8 @@ export async function scrape(url: string): Promise<Scrape> {
 }
 
 /**
- * The real agent in a process of its own, which can be killed and started again, with its configuration and store in an empty
- * folder. Both go with the test. It listens at a port of its own, unless the configuration says otherwise.
+ * Creates an agent that runs as a separate process and can be killed and restarted. Its configuration and store are in
+ * a temporary folder, which is deleted after the test. It listens on a free port by default.
  */
 export function createAgent(config: object, env: Readonly<Record<string, string>> = {}): Agent {
   const folder = newFolder();
@@ -99,14 +98,14 @@ export function createAgent(config: object, env: Readonly<Record<string, string>
   };
 }
 
-/** Starts it, with this token in DELIVERY_TOKEN, and waits until it listens. */
+/** Starts an agent with `token` in DELIVERY_TOKEN and waits until it listens. */
 export async function startAgent(config: object, token = 'token-canary'): Promise<Agent> {
   const agent = createAgent(config, { DELIVERY_TOKEN: token });
   await agent.start();
   return agent;
 }
 
-/** An account of the configuration whose budget limits nothing; its token is in DELIVERY_TOKEN. */
+/** Settings of an account with an effectively unlimited budget and the token from DELIVERY_TOKEN. */
 export const unlimited = (name: string, baseUrl: string) => ({
   name,
   baseUrl,

@@ -7,7 +7,7 @@ import { eventually } from './eventually.ts';
 import { newFolder } from './folder.ts';
 import { freePort } from './prometheus.ts';
 
-/** Debian's name of the program. */
+/** Debian's program name. */
 export const ALERTMANAGER = 'prometheus-alertmanager';
 
 export interface AlertmanagerAlert {
@@ -20,26 +20,28 @@ export interface AlertmanagerAlert {
 
 export interface Alertmanager {
   readonly url: string;
-  /** Alerts that fire. */
+  /** Firing alerts. */
   alerts(): Promise<AlertmanagerAlert[]>;
-  /** When it last wrote down whom it has told of what, milliseconds since the Unix epoch. */
+  /** When Alertmanager last saved its notification log (ms since the Unix epoch). */
   savedAt(): number;
-  /** Kills the process; its data and its address stay. */
+  /** Kills the process but keeps its data and address. */
   kill(): Promise<void>;
-  /** Starts it again after a kill. */
+  /** Restarts it after a kill. */
   startAgain(): Promise<void>;
 }
 
-/** A configuration that tells a webhook of each alert at once. */
-const tellsAtOnce = (webhookUrl: string) => ({
+/** A configuration that sends each alert to a webhook immediately. */
+const notifyImmediately = (webhookUrl: string) => ({
   route: { receiver: 'hook', group_by: ['...'], group_wait: '0s', group_interval: '1s' },
   receivers: [{ name: 'hook', webhook_configs: [{ url: webhookUrl, send_resolved: true }] }],
 });
 
-/** Starts a real Alertmanager, alone and with an empty store, until the test ends. Its webhook is told at once, unless a configuration says otherwise. */
+/**
+ * Starts a real Alertmanager with an empty store until the test ends. By default it notifies the webhook immediately.
+ */
 export async function startAlertmanager(
   webhookUrl: string,
-  config: object = tellsAtOnce(webhookUrl),
+  config: object = notifyImmediately(webhookUrl),
 ): Promise<Alertmanager> {
   const folder = newFolder();
   const file = join(folder, 'alertmanager.yml');
@@ -52,7 +54,7 @@ export async function startAlertmanager(
     `--storage.path=${join(folder, 'data')}`,
     `--web.listen-address=127.0.0.1:${port}`,
     '--cluster.listen-address=',
-    // Whom it has told is on the disk at once, so that it survives a kill.
+    // Saves the notification log immediately, so that it survives a kill.
     '--data.maintenance-interval=1s',
   ];
   let child: ChildProcess | undefined;

@@ -1,4 +1,4 @@
-/** The emulated service and the collectors that audit its flow control, in one process and in a time that is driven. */
+/** The emulated service and the collectors that audit its flow control, in one process with a simulated clock. */
 import { createEvents, type EventsFacts } from '../../src/collectors/events/events.ts';
 import {
   createFlowControl,
@@ -20,14 +20,13 @@ const SIGNAL = new AbortController().signal;
 export interface AuditedService {
   readonly state: EmulatorState;
   now(): number;
-  /** Time goes on, and every 15 s both collectors read. */
+  /** Advances time; both collectors read every 15 s. */
   advance(ms: number): Promise<void>;
-  /** As the agent shows it. */
   audited(key: string): ReturnType<NonNullable<FlowControlFacts['audited']>['get']>;
   facts(): FlowControlFacts | undefined;
-  /** The process ends, and another goes on from what is stored after so long. */
+  /** Restarts the process with its store after `awayMs`. */
   restart(awayMs: number): Promise<void>;
-  /** Reads of both fail until then. */
+  /** Makes the reads of both collectors fail until `time`. */
   failUntil(time: number): void;
 }
 
@@ -38,7 +37,7 @@ export interface AuditedOptions {
   readonly scenario?: string;
 }
 
-/** Stands for a destination with a flow-control key. */
+/** A destination with a flow-control key. */
 export function keyed(key: string, fields: Partial<Destination['fields']>, rest: Partial<Destination>): Destination {
   const common = { url: `https://example.com/${key}`, method: 'POST', header: {}, maxRetries: 1, topicId: '' };
   return {
@@ -131,7 +130,7 @@ export function createAuditedService(options: AuditedOptions): AuditedService {
   };
 }
 
-/** What the emulated service lists, through the client's mapping of its rows. */
+/** Lists the emulated service's data, with the client's mapping of rows. */
 function readerOf(state: EmulatorState): Reader {
   return {
     async *eventPages({ fromDate: from = 0, toDate: to = 0 }) {
@@ -166,6 +165,6 @@ function readerOf(state: EmulatorState): Reader {
       }
       return 0;
     },
-    // The rest is not read here.
+    // Other methods are unused here.
   } as unknown as Reader;
 }

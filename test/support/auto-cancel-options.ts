@@ -5,7 +5,7 @@ export const MINUTE = 60 * SECOND;
 export const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;
 
-/** A rule as it stands in a configuration, without what no test here is about. */
+/** A rule in configuration format with defaults for values that the tests ignore. */
 export const rule = (name: string, more: object = {}) => ({
   name,
   match: { label: { in: ['x'] } },
@@ -24,7 +24,7 @@ const NEVER_TRIPS = {
   lostRaces: { percent: 100, ofLast: 1000 },
 };
 
-/** The section as a configuration has it; limits are wide and breakers far away where `section` does not say otherwise. */
+/** The parsed section, with limits and breakers that never apply unless `section` sets them. */
 export function optionsOf(section: object) {
   return autoCancelOptions.parse({ mode: 'enforce', limits: WIDE, breaker: NEVER_TRIPS, ...section });
 }

@@ -10,53 +10,53 @@ import type { Store } from '../../src/store/store.ts';
 import type { Order } from './operators.ts';
 import type { createTestLog } from './silent.ts';
 
-/** Auto-cancel of one account under the control of a test. */
+/** Auto-cancel of one account, controlled by a test. */
 export interface Scene {
-  /** Ends a complete walk in which these were in progress. */
+  /** Completes a walk in which these callbacks were in progress. */
   list(words: string): void;
-  /** The same one minute later, and gives what then was written and told. */
+  /** Like `list` one minute later. Returns the new journal lines and skipped callbacks. */
   walk(words: string): Promise<string>;
-  /** Lets time pass, and what is due happen. */
+  /** Advances time and runs due work. */
   wait(ms: number): Promise<string>;
   /** The next complete walk, one minute later, with the same callbacks. */
   again(): Promise<string>;
-  /** Three walks: the start is over. */
+  /** Three walks, after which the start-up phase is over. */
   warm(): Promise<void>;
-  /** A new process on what is stored, whose rules may be others. */
+  /** Starts a new process on the same store, optionally with other rules. */
   restart(section?: object): Promise<void>;
-  /** Answers to the next cancels, in words. */
+  /** Responses to the next cancels, in words. */
   answers: string[];
-  /** States in which the service lists callbacks: in progress where nothing is said. */
+  /** Callback states listed by the service; the default is in progress. */
   readonly states: Map<string, CallbackState | 'gone' | undefined>;
-  /** States that the workflow source tells; while it is empty, there is no such source. */
+  /** States reported by the workflow source. An empty map means that no such source exists. */
   readonly workflowStates: Map<string, CallbackState>;
-  /** What else is listed of an entry. */
+  /** Other fields of an entry. */
   readonly rows: Map<string, Partial<DlqEntry>>;
-  /** Of the entry's callback, where the service tells. */
+  /** Message of the entry's callback, if the service reports it. */
   readonly messages: Map<string, string>;
-  /** Newest events by message; undefined is a log that can't be read. */
+  /** Newest event time by message; undefined if the log is unreadable. */
   readonly events: Map<string, number | undefined>;
-  /** What was asked of the service, and with which priority. */
+  /** Requests to the service with their priority. */
   readonly asked: string[];
-  /** What happens while the service answers, as `asked` has it, about a message. */
+  /** Runs during each request, with its text as in `asked`. */
   onAsked: (what: string, messageId: string) => unknown;
-  /** What happens while the log answers about a message. */
+  /** Runs during each look-up of events. */
   onEvents: (messageId: string) => unknown;
-  /** Rows of each answer that can't be read. */
+  /** Number of unreadable rows in each response. */
   readonly rejected: { dlq: number; events: number };
-  /** What is asked of the service from now on: fails with this. */
+  /** Error of all following requests. */
   failing: Error | undefined;
-  /** From now on so many commits are made, and then no other; undefined: all. */
+  /** Lets `count` more commits succeed; undefined removes the limit. */
   failCommitsAfter(count: number | undefined): void;
-  /** Commits that fail are written all the same. */
+  /** Whether failing commits are written nevertheless. */
   failedCommitsAreWritten: boolean;
   isStopped: boolean;
-  /** Of the newest process, which took the account from the one before. Undefined: there are no replicas. */
+  /** Lease of the newest process, which took over the account. Undefined without replicas. */
   lease: Lease | undefined;
   readonly firing: Set<string>;
-  /** Alerts of which it is not known whether they fire. */
+  /** Alerts with an unknown state. */
   readonly unknownAlerts: Set<string>;
-  /** Hash of the rules, as a process takes it up at its start. */
+  /** Hash of the rules, read by a process when it starts. */
   policy: string;
   /** Difference to the service's clock (ms), or undefined if it is unknown. */
   clockSkew: number | undefined;
@@ -64,21 +64,21 @@ export interface Scene {
   eventsAreFresh: boolean;
   isPartial: boolean;
   hasFacts: boolean;
-  /** Calls of the writer, by id. */
+  /** Ids of sent cancels. */
   readonly sent: string[];
-  /** What happens while a cancel waits for its turn. */
+  /** Runs while a cancel waits for the request budget. */
   onTurn: (id: string, signal: AbortSignal) => unknown;
-  /** Called with each cancel that is about to be sent. */
+  /** Runs before each cancel is sent. */
   onSend: (id: string) => void;
   readonly clock: Clock & { step(ms: number): void };
-  /** Milliseconds that have passed, whatever the clock says and however many processes there were. */
+  /** Total elapsed time (ms), independent of the wall clock and of restarts. */
   passed(): number;
   readonly store: Store;
   journal(): Journal;
   autoCancel(): AccountAutoCancel;
-  /** Everything that the last walk listed. */
+  /** All callbacks of the last walk. */
   sightings(): readonly CallbackSighting[];
-  /** Gives an order as another process would, and lets the agent see it. Returns `obeyed`, or why it was refused. */
+  /** Executes an order like a separate process and runs the agent. Returns `obeyed` or the reason for a refusal. */
   order(order: Order): Promise<string>;
   pause(): Promise<string>;
   resume(): Promise<string>;

@@ -1,4 +1,4 @@
-/** Auto-cancel of one account, with everything round it, and what rules find, in the hands of the test. */
+/** Auto-cancel of one account with all its dependencies, where a test sets the findings of rules. */
 
 import { vi } from 'vitest';
 import { type AccountAutoCancel, createAutoCancel } from '../../src/auto-cancel/account.ts';
@@ -22,10 +22,10 @@ import { told } from './journal-words.ts';
 import { giveOrder, operatorClock } from './operators.ts';
 import { createTestLog, createTestTracer, noOutbox } from './silent.ts';
 
-/** What rules say of a sighting, by the rule's name: the word of the walk that listed it last. */
+/** Scripted findings of rules for a sighting, by rule name. */
 const scripts = vi.hoisted(() => new WeakMap<CallbackSighting, () => ReadonlyMap<string, string> | undefined>());
 
-/** Rules say what the script has: what they find by themselves has tests of its own. */
+/** Rules return the scripted findings. Other tests cover the real ones. */
 vi.mock('../../src/auto-cancel/judge.ts', async importOriginal => {
   const judging = await importOriginal<typeof Judging>();
   const judge = (rule: Judging.Judged['rule'], { sighting, id, lastEventAt, askedAt }: Judging.Seen): Finding => {
@@ -41,7 +41,7 @@ vi.mock('../../src/auto-cancel/judge.ts', async importOriginal => {
   return { ...judging, judge };
 });
 
-/** What a cancel is answered. `!`: and it is done. Without a word: accepted, and done. */
+/** Responses to cancels by word. The suffix `!` also performs the cancel; the default is accepted and performed. */
 const ANSWERS: Readonly<Record<string, CancelAnswer>> = {
   '302': { kind: 'accepted', status: 302 },
   '400': { kind: 'refused', status: 400 },
@@ -53,7 +53,10 @@ const ANSWERS: Readonly<Record<string, CancelAnswer>> = {
   unsent: { kind: 'not_sent', why: 'no connection' },
 };
 
-/** `a`: stuck. `a:idle_for`: every rule says so. `a:jobs=idle_for,others=no_match`: each for itself. `a@host`: of that URL. `a#2`: another episode. */
+/**
+ * `a`: stuck. `a:idle_for`: same finding of every rule. `a:jobs=idle_for,others=no_match`: by rule. `a@host`: URL host.
+ * `a#2`: another episode.
+ */
 const WORD = /^(\w+)(?::([\w=,]+))?(?:@(\w+))?(?:#(\w+))?$/;
 
 interface Seen {
@@ -156,7 +159,7 @@ export async function createScene(section: object): Promise<Scene> {
     isFresh: scene.isFresh,
     eventsAreFresh: scene.eventsAreFresh,
   });
-  /** What the last walk of a process saw, when another took its place. */
+  /** The last walk of each replaced process. */
   const lastViews = new Map<number, ReturnType<typeof view>>();
   let holder = 0;
   async function start(): Promise<void> {
@@ -165,7 +168,7 @@ export async function createScene(section: object): Promise<Scene> {
     holder += 1;
     const self = holder;
     const born = time;
-    // Tests put other functions in the place of the clock's.
+    // Tests replace functions of the clock.
     const ownClock: Clock = {
       now: () => clock.now(),
       monotonic: () => time - born,
@@ -215,7 +218,7 @@ export async function createScene(section: object): Promise<Scene> {
 
   let read = 0;
   let logged = 0;
-  /** What is new in the journal, then what was left alone and why. */
+  /** Returns new journal lines, then skipped callbacks with reasons. */
   async function news(): Promise<string> {
     const lines = await readJournal(store, ACCOUNT);
     for (const { entry } of scene.sightings()) {

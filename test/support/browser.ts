@@ -4,12 +4,12 @@ import { afterThisTest } from './client.ts';
 import { atThisLoad } from './eventually.ts';
 import { requireProgram } from './prometheus.ts';
 
-/** Whether there is a Chromium; see `requireProgram`. */
+/** Whether Chromium is installed; see `requireProgram`. */
 export const hasChromium = requireProgram('chromium');
 
-const PATIENCE_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 
-/** These run in the page, whose types are none of Node's. */
+/** Evaluated in the page, so that no DOM types are needed. */
 const OVERFLOWING = `(() => {
   const { scrollWidth, clientWidth } = document.documentElement;
   if (scrollWidth <= clientWidth) return [];
@@ -20,20 +20,20 @@ const VALUES = `[...document.querySelectorAll('main data, main time')].map(
   each => each.getAttribute('value') ?? each.getAttribute('datetime') ?? '',
 )`;
 
-/** A page of a real browser with its errors. */
+/** A page in a real browser and its errors. */
 export interface Visited {
   readonly page: Page;
-  /** Errors and warnings of its console, exceptions, and blocked or failed requests, as text. */
+  /** Console errors and warnings, exceptions, and blocked or failed requests. */
   readonly complaints: readonly string[];
-  /** Addresses that it asked for outside of its own origin. */
+  /** Requested addresses outside of its origin. */
   readonly foreign: readonly string[];
-  /** What axe-core calls serious or critical, as text. */
+  /** Serious and critical findings of axe-core. */
   accessibilityFaults(): Promise<string[]>;
-  /** Elements that are wider than the page, as text. */
+  /** Elements wider than the page. */
   overflowing(): Promise<string[]>;
-  /** Values for programs of all numbers and times; `''` if unknown. */
+  /** Machine-readable values of all numbers and times; `''` if unknown. */
   values(): Promise<string[]>;
-  /** It goes with the test at the latest; until then it follows each change. */
+  /** Stops it before the end of the test; until then the page follows changes. */
   close(): Promise<void>;
 }
 
@@ -46,11 +46,11 @@ export interface VisitOptions {
 }
 
 export function launchBrowser(): Promise<Browser> {
-  // Debian's. Its sandbox can't be had as root, nor in most containers.
+  // Debian's Chromium. Its sandbox is unavailable to root and in most containers.
   return chromium.launch({
     executablePath: '/usr/bin/chromium',
     args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--disable-background-networking', '--disable-sync'],
-    timeout: atThisLoad(PATIENCE_MS),
+    timeout: atThisLoad(TIMEOUT_MS),
   });
 }
 
@@ -58,7 +58,7 @@ export function launchBrowser(): Promise<Browser> {
 export async function visit(browser: Browser, url: string, options: VisitOptions = {}): Promise<Visited> {
   const { width = 1280, ...rest } = options;
   const context = await browser.newContext({ viewport: { width, height: 900 }, reducedMotion: 'reduce', ...rest });
-  context.setDefaultTimeout(atThisLoad(PATIENCE_MS));
+  context.setDefaultTimeout(atThisLoad(TIMEOUT_MS));
   afterThisTest(() => context.close());
   const page = await context.newPage();
   const complaints: string[] = [];
@@ -82,7 +82,7 @@ export async function visit(browser: Browser, url: string, options: VisitOptions
     complaints,
     foreign,
     async accessibilityFaults() {
-      // Not as a script element: the page's policy forbids those of others.
+      // Not added as a script element, because the page's policy blocks foreign scripts.
       await page.evaluate(axe.source);
       const { violations } = await page.evaluate<axe.AxeResults>("axe.run({ resultTypes: ['violations'] })");
       return violations

@@ -4,17 +4,17 @@ import { join } from 'node:path';
 import { build } from 'rolldown';
 import config from '../../rolldown.config.ts';
 
-/** Where processes of this run find it. */
+/** Environment variable with the path of the bundle. */
 const NAME = 'DELIVERY_WATCH_BUNDLE';
 
 /**
- * Builds the command line once for all tests of a run that start it, as for the package, in a folder with no node_modules in it
- * or above it: a start takes half of what it takes from the sources.
+ * Builds the command line once for all tests that start it, like the package, in a folder without node_modules above
+ * it. It starts twice as fast as the sources.
  */
 export async function setup(): Promise<() => void> {
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-bundle-'));
   const main = join(folder, 'dist', 'main.js');
-  // Not by its command, which writes beside the configuration: a checkout may be read-only.
+  // Does not run the build command, which writes next to the configuration: a checkout may be read-only.
   const { output, ...input } = config;
   const { output: files } = await build({
     ...input,
@@ -27,10 +27,12 @@ export async function setup(): Promise<() => void> {
   return () => rmSync(folder, { recursive: true, force: true });
 }
 
-/** What is started: the bundle; in a program that is no test, or from now on where a test wants that, the sources. */
+/** The file to start: the bundle, or the sources outside of tests and after `startSources`. */
 export const mainFile = (): string => process.env[NAME] ?? 'src/main.ts';
 
-/** From now on the sources are started, as `npm start` does. Gives how to undo that: other tests follow in this process. */
+/**
+ * Makes tests start the sources, as `npm start` does. Returns a function to undo this for later tests in this process.
+ */
 export function startSources(): () => void {
   const { [NAME]: bundle } = process.env;
   delete process.env[NAME];

@@ -1,6 +1,6 @@
 /**
- * A month of failure callbacks, each with its whole life known beforehand: when it is attempted, how it ends or that it never
- * does, when somebody runs it again by hand, when its entry leaves. Times: milliseconds since the Unix epoch.
+ * A month of failure callbacks with predefined lives: their attempts, ends or hangs, manual reruns, and removal. Times
+ * are in milliseconds since the Unix epoch.
  */
 import { createRandom, type Random } from '../../src/emulator/random.ts';
 
@@ -8,44 +8,44 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** A time in which nothing, or nothing true, is seen of the service. */
+/** A period with missing or wrong responses of the service. */
 export interface Incident {
   readonly from: number;
   readonly to: number;
-  /** The agent is down, or the service fails, ends its list with an error, or lists nothing, or less than there is. */
+  /** The agent is down, or the service fails, ends its list with an error, lists nothing, or omits entries. */
   readonly kind: 'down' | 'errors' | 'partial' | 'empty' | 'short';
 }
 
-/** One message of the callback: from its first attempt until its last one was answered. */
+/** One message of the callback, from its first attempt to the end of its last. */
 export interface Run {
   readonly from: number;
-  /** Infinity when an attempt hangs for ever. */
+  /** Infinity if an attempt hangs forever. */
   readonly to: number;
   readonly end: 'SUCCESS' | 'FAIL' | undefined;
   readonly messageId: string;
-  /** Times of its events. */
+  /** Event times. */
   readonly events: readonly number[];
 }
 
 export interface Callback {
   readonly dlqId: string;
-  /** What its row says, whatever its callback does. */
+  /** Constant fields of its row. */
   readonly row: Readonly<Record<string, unknown>>;
   readonly enteredAt: number;
   readonly shape: 'failureCallbackInfo' | 'failureFunctionState';
   readonly tellsMessage: boolean;
-  /** Each begins after the one before has failed. */
+  /** Each run starts after the previous one has failed. */
   readonly runs: readonly Run[];
-  /** People, or the retention, remove its entry. */
+  /** When operators or the retention remove its entry. */
   readonly leavesAt: number;
-  /** Who hangs. */
+  /** Whether its last attempt hangs. */
   readonly isStuck: boolean;
-  /** In the eyes of the rule that enforces: not excepted, not another rule's. */
+  /** Whether the enforcing rule matches: not excepted, and not matched by another rule. */
   readonly isMeant: boolean;
 }
 
 const RETENTION = 14 * DAY;
-/** As the plan allows. */
+/** Limit of the plan. */
 const LONGEST_ATTEMPT = 15 * MINUTE;
 const WORKFLOWS = [
   { url: 'https://api.example.com/jobs/nightly', retries: 3 },
@@ -55,7 +55,7 @@ const WORKFLOWS = [
   { url: 'https://api.example.com/payout', retries: 5 },
 ] as const;
 
-/** As documented: e^(2.5 n) seconds before retry n, at most a day. */
+/** Documented delay: e^(2.5 n) seconds before retry n, at most a day. */
 const delayBefore = (retry: number) => Math.min(DAY, Math.exp(2.5 * retry) * 1000);
 
 function attemptLasts(random: Random): number {
@@ -64,7 +64,7 @@ function attemptLasts(random: Random): number {
     : Math.min(LONGEST_ATTEMPT, random.exponential(5000));
 }
 
-/** One message from `from` on. `stuckAt`: the attempt (0 is the first) that never ends. */
+/** One message that starts at `from`. `stuckAt`: the attempt (0 is the first) that never ends. */
 function course(
   random: Random,
   from: number,
@@ -87,7 +87,7 @@ function course(
   }
 }
 
-/** When somebody runs a failed callback again: minutes to days later, and sometimes while nobody watches. */
+/** When an operator reruns a failed callback: minutes to days later, and sometimes during an incident. */
 function rerunAt(random: Random, failedAt: number, soonest: number, incidents: readonly Incident[]): number {
   const hidden = incidents.filter(
     ({ from, to }) => to - from > 2 * soonest && to > failedAt + soonest && from < failedAt + 2 * DAY,
@@ -107,8 +107,8 @@ export interface MonthOptions {
   readonly end: number;
   readonly incidents: readonly Incident[];
   /**
-   * Milliseconds between two walks after which all begins anew. Whoever runs a callback again sooner is seen by nobody,
-   * where the service does not tell its message: that does not happen here.
+   * Gap between two walks (ms) that resets tracking. A rerun within it is undetectable unless the service reports the
+   * message, so it is not generated.
    */
   readonly maxGap: number;
 }
@@ -127,7 +127,7 @@ export function createMonth({ seed, callbacks, start, end, incidents, maxGap }: 
     let from = random.between(start - DAY, end - HOUR);
     const long = incidents.filter(each => each.to - each.from > HOUR);
     if (fails === 1 && long.length > 0 && random.chance(0.3)) {
-      // Its first run fails while nobody watches.
+      // The first run fails during an incident.
       const { from: hidden, to } = random.pick(long);
       const probe = course(createRandom(number), 0, retries, 1, undefined, '');
       from = random.between(hidden, to) - Math.floor(probe.to);
@@ -137,7 +137,7 @@ export function createMonth({ seed, callbacks, start, end, incidents, maxGap }: 
     const hangsIn = isStuck ? random.between(1, most) : undefined;
     while (runs.length < most) {
       const isLast = runs.length + 1 === hangsIn;
-      // Until the run that hangs, they fail.
+      // All runs before a hanging one fail.
       const share = hangsIn === undefined ? fails : 1;
       const draws = runs.length === 0 && fails === 1 ? createRandom(number) : random;
       const run = course(
@@ -177,7 +177,7 @@ export function createMonth({ seed, callbacks, start, end, incidents, maxGap }: 
         labels: [label],
         createdAt: enteredAt - random.between(MINUTE, 5 * DAY),
         responseStatus: 500,
-        // Of the message that failed: the callback may have others.
+        // From the failed message; the callback may have another value.
         ...(random.chance(0.7) && { maxRetries: random.pick([retries, 3]) }),
       },
     });

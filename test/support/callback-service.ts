@@ -1,4 +1,4 @@
-/** The service of a month of failure callbacks, without a network: what it lists and answers at a time. */
+/** The service for a month of failure callbacks, without a network. */
 import { createRandom } from '../../src/emulator/random.ts';
 import type { CancelAnswer } from '../../src/model/journal.ts';
 import type { DeliveryEvent, DlqEntry } from '../../src/model/message.ts';
@@ -10,14 +10,14 @@ import type { Callback, Incident, Run } from './callback-month.ts';
 
 const PAGE = 100;
 const DAY = 86_400_000;
-/** How long the service keeps events. */
+/** Event retention of the service. */
 const LOG_RETENTION = 20 * DAY;
 
-/** One DELETE as it came. */
+/** A received DELETE. */
 export interface Heard {
   readonly at: number;
   readonly callback: Callback;
-  /** What the callback did then. Only `hangs` may be cancelled. */
+  /** State of the callback at that time. Only `hangs` may be cancelled. */
   readonly state: 'hangs' | 'healthy' | 'ended' | 'cancelled' | 'left';
 }
 
@@ -32,7 +32,7 @@ export interface CallbackServiceOptions {
   readonly callbacks: readonly Callback[];
   readonly seed: number;
   now(): number;
-  /** Each request takes time, and may be the last that the agent makes. */
+  /** Simulates the duration of a request, which may be the agent's last. */
   pass<T>(ms: number, work: () => T): Promise<T>;
   incident(): Incident['kind'] | undefined;
 }
@@ -45,9 +45,9 @@ export function createCallbackService({
   incident,
 }: CallbackServiceOptions): CallbackService {
   const random = createRandom(seed + 7);
-  /** When they say so. */
+  /** When they are reported as cancelled. */
   const cancelledAt = new Map<Callback, number>();
-  /** Callbacks of which a cancel was lost once: everybody's second one counts. */
+  /** Callbacks with one lost cancel; the second cancel always succeeds. */
   const unlucky = new Set<Callback>();
   const heard: Heard[] = [];
   const known = new Map<string, Callback>(callbacks.map(callback => [callback.dlqId, callback]));
@@ -61,7 +61,7 @@ export function createCallbackService({
   const rows = new Map<Callback, { run: Run | undefined; state: string; entry: DlqEntry }>();
   const places = new Map(callbacks.map((callback, index) => [callback, index]));
   const place = (callback: Callback) => places.get(callback) as number;
-  /** Those that entered and did not leave, kept up as time goes on. */
+  /** Entered and not removed callbacks, updated as time advances. */
   let listed: Callback[] = [];
   let next = 0;
 
@@ -72,7 +72,7 @@ export function createCallbackService({
     return run === undefined || now() < run.to ? 'INPROGRESS' : (run.end as string);
   }
 
-  /** Parsed again only when it has changed: most rows of most walks are as they were. */
+  /** Parses a row only if it has changed; most rows of most walks are unchanged. */
   function entryOf(callback: Callback): DlqEntry {
     const { row, shape, tellsMessage } = callback;
     const run = runAt(callback);
@@ -105,7 +105,7 @@ export function createCallbackService({
     const asked = byMessage.get(String(query.messageId));
     const lists = (all: readonly Callback[]) =>
       query.messageId === undefined ? all : all.filter(each => each === asked);
-    // What comes and goes meanwhile moves nothing else.
+    // Continues after the last listed entry, so additions and removals between pages shift nothing.
     let after = -1;
     for (let isLast = false, page = 0; !isLast; page += 1) {
       yield await pass(50, () => {

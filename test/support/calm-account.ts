@@ -1,6 +1,6 @@
 import type { ShownAccount } from '../../src/status/problems.ts';
 
-/** Noon, milliseconds since the Unix epoch. */
+/** Noon (ms since the Unix epoch). */
 export const NOON = Date.UTC(2026, 2, 14, 12);
 
 const ago = (seconds: number) => new Date(NOON - seconds * 1000).toISOString();
@@ -16,7 +16,7 @@ const round = (collector: string, name: string, everySeconds: number): ShownAcco
   failure: null,
 });
 
-/** An account at noon of which everything is known, and nothing is wrong. A new object each time, to be changed. */
+/** Creates a complete account view at noon without problems, for tests to modify. */
 export function calmAccount(): ShownAccount {
   return {
     now: ago(0),

@@ -1,8 +1,8 @@
 import { createRandom, type Random } from '../../src/emulator/random.ts';
 
 /**
- * Random numbers for a test, which says their seed: SEED=… in the environment brings the same ones again. Where processes take
- * part, the same numbers still meet another order of things.
+ * Random numbers for a test with a printed seed, which SEED=… in the environment repeats. Tests with several processes
+ * may still vary in order.
  */
 export function createChance(): Random {
   const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));

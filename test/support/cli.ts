@@ -7,18 +7,22 @@ export interface CliProcess {
   readonly pid: number;
   stdout(): string;
   stderr(): string;
-  /** Resolves with the match once standard output or standard error has it; rejects when the process ends without it. */
+  /**
+   * Resolves with the match once standard output or standard error contains it; rejects if the process ends without it.
+   */
   says(pattern: RegExp): Promise<RegExpExecArray>;
-  /** The address that an agent tells in its log, once it listens. */
+  /** The address in the agent's log once it listens. */
   listensAt(): Promise<string>;
   /** Writes a line to standard input, which must be a pipe. */
   type(line: string): void;
   kill(signal: NodeJS.Signals): void;
-  /** The exit code, or the signal that ended it. */
+  /** The exit code or the signal that ended it. */
   readonly ended: Promise<number | NodeJS.Signals>;
 }
 
-/** Runs the real command line in a process of its own. `wrap`: a command that runs it, such as one that gives up a right. */
+/**
+ * Runs the real command line in a separate process. `wrap`: a command to run it with, for example to drop a privilege.
+ */
 export function startCli(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
@@ -74,7 +78,7 @@ export function startCli(
   };
 }
 
-/** Runs the command line to its end. */
+/** Runs the command line until it exits. */
 export async function runCli(...how: Parameters<typeof startCli>) {
   const cli = startCli(...how);
   return { code: await cli.ended, stdout: cli.stdout(), stderr: cli.stderr() };

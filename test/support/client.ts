@@ -13,16 +13,16 @@ export const TOKEN = 'test-token';
 
 const closers: (() => Promise<void>)[] = [];
 afterEach(async () => {
-  // The last first: a process ends before the folder that it writes into goes.
+  // In reverse order: a process must end before its folder is deleted.
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-/** Closes something when the test that is running has ended. */
+/** Closes a resource at the end of the current test. */
 export function afterThisTest(close: () => Promise<void>): void {
   closers.push(close);
 }
 
-/** What a client counted, as `endpoint outcome` → number. */
+/** Counts of a client by `endpoint outcome`. */
 export interface Counts {
   readonly requests: Record<string, number>;
   readonly rejected: Record<string, number>;
@@ -31,7 +31,7 @@ export interface Counts {
   timed: number;
 }
 
-/** A real client of `baseUrl` whose waits between tries are short and whose budget does not limit, unless told otherwise. */
+/** A real client of `baseUrl` with skipped waits and an unlimited budget by default. */
 export function createTestClient(baseUrl: string, overrides: Partial<ClientDeps> & { connectTimeout?: number } = {}) {
   const counts: Counts = { requests: {}, rejected: {}, missing: {}, bytes: 0, timed: 0 };
   const dispatcher = createDispatcher({ connectTimeout: overrides.connectTimeout ?? 60_000 });
@@ -90,7 +90,7 @@ export function createTestClient(baseUrl: string, overrides: Partial<ClientDeps>
   return { client, reader: client.at('events'), counts, waits, rejections };
 }
 
-/** All flow-control keys, and how many rows could not be read. */
+/** All flow-control keys and the number of unreadable rows. */
 export async function allKeys(reader: Reader, signal: AbortSignal) {
   const rows: FlowControlEntry[] = [];
   const rejected = await reader.flowControl(signal, row => void rows.push(row));

@@ -1,6 +1,6 @@
 /**
- * What an agent shows of an emulated service over hours or days: one process, one clock that is driven, so that days pass in
- * as long as their requests take.
+ * Runs an agent and an emulated service for hours or days of simulated time in one process. The duration depends only
+ * on the number of requests.
  */
 import { setImmediate } from 'node:timers/promises';
 import { openAccounts } from '../../src/agent/parts.ts';
@@ -9,9 +9,9 @@ import { startEmulator } from '../../src/emulator/server.ts';
 import type { Clock } from '../../src/kit/clock.ts';
 import { withClosing } from '../../src/kit/closing.ts';
 
-/** A clock on which the time that someone sleeps is over at once. */
+/** A clock that advances immediately when a caller sleeps. */
 export interface DrivenClock extends Clock {
-  /** Moves on to this time of `monotonic`, unless that is over. */
+  /** Advances `monotonic` to `time` unless it is already later. */
   reach(time: number): void;
 }
 
@@ -24,7 +24,7 @@ export function createDrivenClock(start = Date.UTC(2026, 0, 1)): DrivenClock {
     now: () => Math.floor(start + time),
     monotonic: () => time,
     reach,
-    // What is read at the same time sleeps at the same time.
+    // Concurrent reads sleep concurrently: yield before advancing.
     async sleep(ms, signal) {
       const until = time + ms;
       await setImmediate();
@@ -34,22 +34,25 @@ export function createDrivenClock(start = Date.UTC(2026, 0, 1)): DrivenClock {
   };
 }
 
-/** Series with all their labels but those of the target, and their values at each scrape; undefined: not shown. */
+/** Series with all labels except the target's, and their values at each scrape; undefined if missing. */
 export type Course = ReadonlyMap<string, readonly (number | undefined)[]>;
 
 export interface CourseOptions {
   readonly scenario: string;
   readonly seed?: number;
   readonly minutes: number;
-  /** Configuration of the agent besides its account. */
+  /** Configuration of the agent without its account. */
   readonly config?: Readonly<Record<string, unknown>>;
-  /** Names of the series that are kept. */
+  /** Selects series by name. */
   readonly keep: (name: string) => boolean;
 }
 
 const MINUTE = 60_000;
 
-/** Runs agent and emulator for so long, and scrapes the agent each minute. Times that are values count from the start. */
+/**
+ * Runs an agent and an emulator for `minutes` and scrapes the agent every minute. Timestamp values count from the
+ * start.
+ */
 export function runCourse({ scenario, seed = 1, minutes, config = {}, keep }: CourseOptions): Promise<Course> {
   return withClosing(async closing => {
     const clock = createDrivenClock();
@@ -92,7 +95,7 @@ const seriesText = (name: string, labels: Readonly<Record<string, string | undef
   return `${name}{${texts.join(',')}}`;
 };
 
-/** Runs each round when it is due, one after another, and `scrape` each minute. */
+/** Runs each round when it is due, sequentially, and `scrape` every minute. */
 export async function drive(
   clock: DrivenClock,
   rounds: readonly { readonly every: number; run(signal: AbortSignal): Promise<void> }[],

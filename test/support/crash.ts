@@ -1,7 +1,7 @@
 /**
- * Loaded into a process before its program (`--import`): counts what it does to files in CRASH_FOLDER, kills it with SIGKILL
- * just before number CRASH_AT, makes what CRASH_FAIL names (`rename token EBUSY`: operation, part of the path, code) fail,
- * and writes down what was done in CRASH_TRACE, one `operation file` a line.
+ * Loaded into a process before its program (`--import`). Counts file operations in CRASH_FOLDER and kills the process
+ * with SIGKILL before operation number CRASH_AT. Operations that match CRASH_FAIL (`rename token EBUSY`: operation,
+ * part of the path, code) fail. CRASH_TRACE records one `operation file` per line.
  */
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';

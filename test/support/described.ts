@@ -1,4 +1,4 @@
-/** Answers of the port, held against their description in docs/openapi.json by a validator that is not ours. */
+/** Validates responses against docs/openapi.json with an independent validator. */
 import { readFileSync } from 'node:fs';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 
@@ -32,16 +32,19 @@ const NAMED = '#/components/schemas/';
 
 export interface Described {
   readonly document: Document;
-  /** Holds an answer against what its operation says of the status. Throws an Error that says where it differs. `body`: that of a good request. */
+  /**
+   * Validates a response against its operation and status. Throws an Error with the location of the first difference.
+   * `body`: the body of a valid request.
+   */
   check(method: 'get' | 'post', path: string, response: Response, body?: object): Promise<unknown>;
-  /** What is described and was in no answer yet: `get /path 404`, and properties as `Component.list[].name`. */
+  /** Described but not yet returned: responses as `get /path 404` and properties as `Component.list[].name`. */
   missing(): { readonly answers: readonly string[]; readonly properties: readonly string[] };
 }
 
 export function createDescribed(): Described {
   const document = JSON.parse(readFileSync(DESCRIPTION, 'utf8')) as Document;
   const { schemas } = document.components;
-  // Of formats and words of OpenAPI it knows nothing: patterns say the same.
+  // Formats and OpenAPI keywords are ignored; patterns cover them.
   const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true }).addSchema(document, 'api');
   const validators = new Map<Schema, ValidateFunction>();
   const answers = new Set<string>();
@@ -54,20 +57,20 @@ export function createDescribed(): Described {
     return known;
   }
 
-  /** Notes which properties of a schema a value has, and leaves out those that are null. */
-  function look(schema: Schema, value: unknown, place: string): void {
+  /** Records the properties of a schema that a value contains, except null. */
+  function record(schema: Schema, value: unknown, place: string): void {
     if (value === null || value === undefined) return;
     if (schema.$ref) {
       const name = schema.$ref.replace(NAMED, '');
-      look(schemas[name] ?? {}, value, name);
+      record(schemas[name] ?? {}, value, name);
     }
-    for (const way of schema.anyOf ?? schema.oneOf ?? []) if (validator(way)(value)) look(way, value, place);
-    if (Array.isArray(value)) for (const item of value) look(schema.items ?? {}, item, `${place}[]`);
+    for (const way of schema.anyOf ?? schema.oneOf ?? []) if (validator(way)(value)) record(way, value, place);
+    if (Array.isArray(value)) for (const item of value) record(schema.items ?? {}, item, `${place}[]`);
     else if (typeof value === 'object') {
       for (const [key, inner] of Object.entries(value)) {
         const own = schema.properties?.[key];
         if (own && inner !== null) seen.add(`${place}.${key}`);
-        if (own) look(own, inner, `${place}.${key}`);
+        if (own) record(own, inner, `${place}.${key}`);
       }
     }
   }
@@ -76,7 +79,7 @@ export function createDescribed(): Described {
     const validate = validator(schema);
     if (!validate(value))
       throw new Error(`${what}: ${ajv.errorsText(validate.errors)}\n${JSON.stringify(value).slice(0, 2000)}`);
-    look(schema, value, '');
+    record(schema, value, '');
   }
 
   function propertiesOf(schema: Schema, place: string): string[] {

@@ -8,14 +8,14 @@ import { newFolder } from './folder.ts';
 import { json, serve } from './http-service.ts';
 
 export const TOKEN = 'doctor-token';
-/** An address at which nothing listens. */
+/** An address without a listener. */
 export const NOWHERE = 'http://127.0.0.1:1';
 
 export interface Service {
   readonly url: string;
 }
 
-/** A configuration file in a folder of its own, with its store. */
+/** Writes a configuration file into a new folder that also contains its store. */
 export function configFile({ url }: Service, more: object = {}, account: object = {}): string {
   const folder = newFolder();
   const file = join(folder, 'config.yaml');
@@ -30,7 +30,7 @@ export function configFile({ url }: Service, more: object = {}, account: object 
   return file;
 }
 
-/** What is found, one line a check: `status check: detail → todo`. */
+/** The findings, one line per check: `status check: detail → todo`. */
 export async function diagnose(file: string, deps: Partial<DoctorDeps> = {}) {
   const { lines, isConfigValid } = await examine(file, {
     env: { DELIVERY_TOKEN: TOKEN },
@@ -48,7 +48,7 @@ export async function diagnose(file: string, deps: Partial<DoctorDeps> = {}) {
     isConfigValid,
     all,
     statuses: Object.fromEntries(lines.map(({ status, check }) => [check, status])),
-    /** The lines of one check. */
+    /** Lines of one check. */
     of: (check: string) => all.filter((_, index) => lines[index]?.check === check),
   };
 }

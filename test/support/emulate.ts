@@ -8,6 +8,6 @@ export async function emulate(options: EmulatorOptions = {}): Promise<Emulator> 
   return emulator;
 }
 
-/** One without a past and a life of its own: it holds what the test adds. */
+/** An emulated service without history and workload. It only contains what the test adds. */
 export const emulateEmpty = (options: EmulatorOptions = {}): Promise<Emulator> =>
   emulate({ history: 0, workload: false, dlqEntries: 0, ...options });

@@ -1,21 +1,21 @@
-/** One event as somebody who knows them all would write it down. Times: milliseconds. */
+/** A true event. Times in milliseconds. */
 export interface TrueEvent {
   readonly messageId: string;
   readonly state: string;
   readonly time: number;
-  /** HTTP status that the event says. */
+  /** HTTP status in the event. */
   readonly status?: number | undefined;
 }
 
 export interface Truth {
   readonly events: Record<string, number>;
   readonly finished: Record<string, number>;
-  /** Every observation, milliseconds, smallest first. */
+  /** All observations (ms), ascending. */
   readonly timeToDeliver: number[];
   readonly queueWait: number[];
   readonly attempt: Record<string, number[]>;
   readonly attempts: Record<string, number[]>;
-  /** Attempts that an event says the end of, by result and class of status: `error 5xx`. */
+  /** Ended attempts by result and status class: `error 5xx`. */
   readonly answers: Record<string, number>;
   readonly inFlight: string[];
   readonly overdue: number;
@@ -23,12 +23,12 @@ export interface Truth {
 
 const ON_TIME = 300_000;
 const ENDS = ['delivered', 'failed', 'cancelled'];
-/** At the same millisecond, in the order in which they can have happened. */
+/** Possible order within the same millisecond. */
 const ORDER = ['created', 'active', 'error', 'retry', 'cancel_requested', 'failed', 'delivered', 'cancelled'];
 
 /**
- * What a log of whole lives says, message by message: written without a look at the code that it judges. `until`: what is
- * late by then is late.
+ * Expected metrics of a log of complete lives, implemented independently of the code under test. `until`: deadline for
+ * on-time deliveries.
  */
 export function truthOf(all: readonly TrueEvent[], until: number): Truth {
   const truth: Truth = {
@@ -79,7 +79,7 @@ export function truthOf(all: readonly TrueEvent[], until: number): Truth {
   return { ...truth, inFlight: truth.inFlight.sort(), overdue };
 }
 
-/** Observations in a histogram, cumulated as Prometheus has them; `unit`: how many of the values' units make one of the bounds'. */
+/** Cumulative counts of a Prometheus histogram. `unit`: number of value units per unit of the bounds. */
 export function bucketsOf(values: readonly number[], bounds: readonly number[], unit = 1000): number[] {
   return [...bounds, Number.POSITIVE_INFINITY].map(bound => values.filter(value => value / unit <= bound).length);
 }

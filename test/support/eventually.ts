@@ -1,25 +1,25 @@
 import { availableParallelism, loadavg } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** What takes so many milliseconds at most on a machine with nothing else to do takes so many on this one, as busy as it is now. */
+/** Scales a duration on an idle machine to the current load. */
 export const atThisLoad = (ms: number): number => ms * Math.max(1, (loadavg()[0] ?? 0) / availableParallelism());
 
-/** Milliseconds between two looks: at first, and at most. */
-const [SOON, SELDOM] = [25, 500];
+/** Shortest and longest interval between two calls (ms). */
+const [SHORTEST_WAIT, LONGEST_WAIT] = [25, 500];
 
 /**
- * Asks again until `look` does not throw, and gives what it gave: ever more seldom, as a look has its price and nothing is then seen
- * much later than a tenth of the time it took. When patience, in milliseconds of a quiet machine, is at its end
- * the last error counts. That is for what never comes: how long something takes proves nothing.
+ * Retries `attempt` until it does not throw, and returns its result. Intervals grow with the elapsed time, so that
+ * repeated attempts stay cheap. Throws the last error after `timeout` (ms on an idle machine), which only guards
+ * against hangs.
  */
-export async function eventually<T>(look: () => Promise<T> | T, patience = 90_000): Promise<T> {
+export async function eventually<T>(attempt: () => Promise<T> | T, timeout = 90_000): Promise<T> {
   const start = performance.now();
   for (;;) {
     try {
-      return await look();
+      return await attempt();
     } catch (error) {
-      if (performance.now() - start > atThisLoad(patience)) throw error;
+      if (performance.now() - start > atThisLoad(timeout)) throw error;
     }
-    await sleep(Math.min(SELDOM, Math.max(SOON, (performance.now() - start) / 10)));
+    await sleep(Math.min(LONGEST_WAIT, Math.max(SHORTEST_WAIT, (performance.now() - start) / 10)));
   }
 }

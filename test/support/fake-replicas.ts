@@ -4,25 +4,25 @@ import { StoreError } from '../../src/store/errors.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { type Guard, NO_ACCOUNT, type Replica, type Replicas, type Store } from '../../src/store/store.ts';
 
-/** One memory that replicas share, with leases as a database keeps them. */
+/** A memory store shared by replicas, with leases like a database. */
 export interface SharedStore {
-  /** The store as one replica has it. `clock`: of that replica's process, default: the database's. Closing it leaves the rows. */
+  /** The store of one replica. `clock`: clock of its process; the database's by default. Closing it keeps the rows. */
   join(id: string, clock?: Pick<Clock, 'monotonic'>): Store & { readonly replicas: Replicas };
-  /** The rows themselves, not fenced. */
+  /** The rows without fencing. */
   readonly rows: Store;
-  /** While it is true, everything that replicas ask is rejected. */
+  /** Whether all requests of replicas fail. */
   isAway: boolean;
-  /** Who is to have an account; others are shared out evenly. Undefined: as the others. */
+  /** Assigns an account to a replica; undefined restores even distribution. */
   place(account: string, id: string | undefined): void;
-  /** Where a replica answers from now on. */
+  /** Sets the address of a replica. */
   answersAt(id: string, url: string): void;
-  /** Ends the lease of an account, as time would: whoever asks next may have it. */
+  /** Ends the lease of an account. Any replica may acquire it next. */
   expire(account: string): void;
-  /** Who holds an account now, by account. */
+  /** Current holders by account. */
   holders(): ReadonlyMap<string, string>;
-  /** What replicas asked and got, in order: `one gained a`, `one committed a`, `one released a`, `one left`, `one closed`. */
+  /** Results of replicas in order: `one gained a`, `one committed a`, `one released a`, `one left`, `one closed`. */
   readonly course: readonly string[];
-  /** Renewals of this replica get no answer until what this gives is called. */
+  /** Blocks the renewals of a replica. Returns a function to unblock them. */
   hang(id: string): () => void;
 }
 
@@ -32,7 +32,7 @@ interface Lease {
   until: number;
 }
 
-/** `clock`: the database's. */
+/** `clock`: clock of the database. */
 export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, leaseTime = 15_000): SharedStore {
   const rows = createMemoryStore();
   const leases = new Map<string, Lease>();
@@ -44,7 +44,7 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
   let epochs = 0;
   const isValid = (lease: Lease | undefined): lease is Lease => lease !== undefined && lease.until > clock.now();
 
-  /** Of all accounts, the most that one replica is to have. */
+  /** Maximum number of accounts per replica. */
   const shareOf = (accounts: readonly string[]) => Math.ceil(accounts.length / Math.max(1, running.size));
 
   function join(id: string, own: Pick<Clock, 'monotonic'> = clock) {
@@ -55,7 +55,7 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
         return urls.get(id) ?? `http://${id}.invalid`;
       },
     };
-    /** Epochs under which this replica holds accounts, and those of which it was not said yet that all is closed. */
+    /** Epochs of held accounts. `lost`: accounts not yet confirmed as closed. */
     const held = new Map<string, number>();
     const lost = new Set<string>();
     const surelyUntil = new Map<string, number>();
@@ -63,7 +63,7 @@ export function createSharedStore(clock: Pick<Clock, 'now' | 'monotonic'>, lease
     let isClosed = false;
 
     async function answer(): Promise<void> {
-      // As over a network: nothing is known in the same turn.
+      // Like a network: the result is never available in the same turn.
       await new Promise<void>(resolve => setImmediate(resolve));
       if (isClosed) throw new StoreError('closed', 'the database');
       if (shared.isAway) throw new StoreError('io', 'the database', 'away');

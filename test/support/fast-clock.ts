@@ -2,9 +2,9 @@ import { syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers/promises';
 
 /**
- * Loaded into a process before its program (`--import`): its clocks and timers run faster. FAST_CLOCK says how much, and since
- * when, in milliseconds since the Unix epoch: `1790000000000 10`. Processes with the same words agree about the time, whenever
- * they begin.
+ * Loaded into a process before its program (`--import`): accelerates clocks and timers. FAST_CLOCK contains a start (ms
+ * since the Unix epoch) and a factor: `1790000000000 10`. Processes with the same value agree on the time regardless of
+ * their start.
  */
 const [since = 0, speed = 1] = (process.env.FAST_CLOCK ?? '').split(' ').map(Number);
 const { now } = Date;

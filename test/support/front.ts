@@ -7,11 +7,11 @@ export interface FrontRequest {
   readonly path: string;
 }
 
-/** What stands between a client and a service. What it waits for, the client waits for; what never comes, never. */
+/** Hooks between a client and a service. The client waits until a hook resolves. */
 export interface FrontHooks {
-  /** A request has come, and the service knows nothing of it. */
+  /** Called before the request is forwarded. */
   before?(request: FrontRequest): Promise<unknown> | unknown;
-  /** The service has answered, and the client knows nothing of it. The headers, and the body, may be changed. */
+  /** Called before the response is returned. May change its headers and body. */
   after?(
     request: FrontRequest,
     answer: { readonly headers: IncomingHttpHeaders; body: Buffer },
@@ -29,7 +29,7 @@ async function bodyOf(message: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** Passes every request on to the service at `target`, and its answer back. A connection that the service resets is reset. */
+/** Forwards every request to the service at `target` and returns its response. Resets are forwarded too. */
 export async function startFront(target: string, hooks: FrontHooks): Promise<Front> {
   const server = createServer(async (incoming, response) => {
     const { method = '', url: path = '', headers } = incoming;

@@ -10,12 +10,12 @@ import { createReplicas } from './replicas.ts';
 import { traffic } from './traffic.ts';
 
 const NAMES = ['a', 'b', 'c'] as const;
-/** Milliseconds by which events come late into the log at most, and that each read goes back. */
+/** Maximum delay of events in the log, and overlap of reads (ms). */
 const [LATE, OVERLAP] = [1000, 2500];
 
 const countOf = (counts: Readonly<Record<string, number>>) => Object.values(counts).reduce((sum, one) => sum + one, 0);
 
-/** What such an account shows of its events, against the log of whole lives. */
+/** Compares the event metrics of an account with a log of complete lives. */
 function expectTruth({ samples }: Scrape, account: string, all: readonly TrueEvent[]): void {
   const truth = truthOf(all, Number.POSITIVE_INFINITY);
   const by = (name: string, label: string) =>
@@ -35,8 +35,9 @@ function expectTruth({ samples }: Scrape, account: string, all: readonly TrueEve
 }
 
 /**
- * Two agents hand accounts over to each other while messages are delivered, `handOvers` times: most
- * are given up, some taken away. Afterwards everything was counted once. Gives what is open at a third of them and at the end.
+ * Moves accounts between two agents `handOvers` times during deliveries. Most are released, some are taken away.
+ * Finally checks that everything was counted once. Returns the open resources after a third of the moves and at the
+ * end.
  */
 export async function handOverAgainAndAgain(handOvers: number, messages: number) {
   const chance = createChance();
@@ -60,7 +61,10 @@ export async function handOverAgainAndAgain(handOvers: number, messages: number)
   };
   for (const name of [NO_ACCOUNT, ...NAMES]) database.place(name, 'one');
   const replicas = { one: await start('one', config), two: await start('two', config) };
-  /** What never may fall, whichever replica shows it; one that has lost an account shows it until it knows. */
+  /**
+   * Highest value of each counter on any replica. A replica that lost an account exposes old values until it detects
+   * the loss.
+   */
   const highest = new Map<string, number>();
   const fallen: string[] = [];
 
@@ -112,7 +116,7 @@ export async function handOverAgainAndAgain(handOvers: number, messages: number)
     await eventually(async () =>
       expect(database.course.findLast(step => step.endsWith(`gained ${name}`))).toBe(`${to} gained ${name}`),
     );
-    // Now and then the next one comes while this one opens.
+    // Sometimes the next move starts while this account opens.
     if (chance.fraction() < 0.7) await eventually(async () => expect(holderOf(await scrape(), name)).toHaveLength(1));
     if (time === Math.floor(handOvers / 3)) early = resources();
   }

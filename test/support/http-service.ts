@@ -10,7 +10,7 @@ export interface HttpService {
   close(): Promise<void>;
 }
 
-/** A service on a real socket that answers as `handle` says. */
+/** Starts an HTTP service on a real socket. */
 export async function startHttpService(
   handle: (request: IncomingMessage, response: ServerResponse) => void,
 ): Promise<HttpService> {

@@ -3,21 +3,20 @@ import type { Opening } from './supervised.ts';
 
 type Work = 'open' | 'start' | 'request' | 'commit' | 'lingering request';
 
-/** One opening of an account by the supervisor, until it has ended. */
+/** One opened account of the supervisor until its end. */
 export interface Incarnation {
   readonly number: number;
   readonly name: string;
-  /** The account of the service: a renamed account keeps it. */
+  /** Identifies the account of the service, also after a rename. */
   readonly token: string;
   readonly opening: Opening;
-  /** Work in flight. */
   readonly work: Set<{ readonly kind: Work }>;
   isStarted: boolean;
   isStopped: boolean;
-  /** Its lease was lost, or was released, since it was opened. */
+  /** Whether its lease was lost, or released, since it was opened. */
   isLost: boolean;
   isReleased: boolean;
-  /** The process began to stop before it was opened. */
+  /** Whether the process began to stop before it was opened. */
   isAbandoned: boolean;
 }
 
@@ -47,7 +46,7 @@ export class Witness {
     };
     this.#incarnations.push(born);
     for (const other of this.#siblings(born)) {
-      // If it never started, it needs no stop.
+      // An incarnation that never started needs no stop.
       const isOver = (other.isStopped || !other.isStarted) && other.work.size === 0;
       if (!isOver) this.#report(`${label(born)} opens before ${label(other)} ended`);
     }
@@ -61,14 +60,14 @@ export class Witness {
     if (offence) this.#report(offence);
   }
 
-  /** Records work from now until it has ended. */
+  /** Records work until it ends. */
   async during<T>(incarnation: Incarnation, kind: Work, work: () => Promise<T>): Promise<T> {
     const offence = kind === 'lingering request' ? undefined : this.#offence(incarnation, kind);
     const own = { kind };
     incarnation.work.add(own);
     try {
       const result = await work();
-      // Refused commits are allowed.
+      // Rejected commits are allowed.
       if (offence && kind === 'commit') this.#report(offence);
       return result;
     } finally {
@@ -79,7 +78,7 @@ export class Witness {
 
   notified(account: string): void {
     if (this.#phase === 'closed') this.#report(`notified about ${account} after the end`);
-    // The replica that held a removed account last reports the end of its alerts.
+    // The last holder of a removed account resolves its alerts.
     if (this.#lost.has(account) && this.isConfigured(account))
       this.#report(`notified about ${account} after its lease was lost`);
   }
@@ -88,7 +87,7 @@ export class Witness {
     for (const name of names) this.#lost.delete(name);
   }
 
-  /** To be called when the supervisor was informed. */
+  /** Called after the supervisor was informed. */
   async lost(names: readonly string[]): Promise<void> {
     for (const name of names) this.#lost.add(name);
     const affected = this.#incarnations.filter(each => names.includes(each.name) && !each.isReleased);
@@ -114,7 +113,7 @@ export class Witness {
     for (const each of this.#incarnations) each.isAbandoned ||= [...each.work].some(({ kind }) => kind === 'open');
   }
 
-  /** To be called by the store. */
+  /** Called by the store. */
   reached(probe: string): void {
     this.#reached.add(probe);
   }
@@ -122,7 +121,7 @@ export class Witness {
   #offence(incarnation: Incarnation, kind: Work): string | undefined {
     const what = `${label(incarnation)}: ${kind}`;
     if (this.#phase === 'closed' || (this.#phase === 'stopped' && kind !== 'commit')) return `${what} after the end`;
-    // An opening that had begun may read, if it is revoked.
+    // An opening in progress may read if it is revoked.
     const isRevoked = incarnation.opening.deps.holding?.remaining(incarnation.name) === 0;
     if (incarnation.isAbandoned && !(kind === 'open' && isRevoked)) return `${what} after the stop began`;
     if (incarnation.isReleased) return `${what} after the lease was released`;
@@ -138,7 +137,7 @@ export class Witness {
     return this.#incarnations.filter(each => each.token === token && each.number !== number);
   }
 
-  /** All incarnations except the newest of each account must be unable to do anything. */
+  /** Checks that all incarnations except the newest of each account are revoked. */
   async expectOthersRevoked(): Promise<void> {
     for (const each of this.#incarnations) {
       const isNewest = !this.#siblings(each).some(({ number }) => number > each.number);
@@ -146,7 +145,7 @@ export class Witness {
     }
   }
 
-  /** Whether neither a request is possible any more nor a commit, although the database may accept it. */
+  /** Whether neither a request nor a commit is possible, even if the database would accept it. */
   async #isRevoked({ number, name, opening: { deps } }: Incarnation): Promise<boolean> {
     const probe = `${PROBE}${number}`;
     this.#reached.delete(probe);

@@ -1,7 +1,7 @@
 /**
- * Loaded into a process before its program (`--import`): kills it with SIGKILL `before` or `after` number N of its commits that
- * hold a line of auto-cancel's journal with a certain step (JOURNAL_CRASH: `before answered 1`), and writes each line that was
- * committed into JOURNAL_TRACE: key, blank, value.
+ * Loaded into a process before its program (`--import`). Kills it with SIGKILL `before` or `after` the Nth commit with
+ * a certain step in auto-cancel's journal (JOURNAL_CRASH: `before answered 1`). Appends each committed journal line to
+ * JOURNAL_TRACE: key, blank, value.
  */
 import { appendFileSync } from 'node:fs';
 import { DatabaseSync, StatementSync } from 'node:sqlite';
@@ -10,7 +10,7 @@ const { JOURNAL_CRASH = '', JOURNAL_TRACE = '' } = process.env;
 const [when, crashStep, number] = JOURNAL_CRASH.split(' ');
 const { exec } = DatabaseSync.prototype;
 const { run } = StatementSync.prototype;
-/** Lines of the transaction that is open. */
+/** Lines of the open transaction. */
 let lines: (readonly [key: string, value: string])[] = [];
 let count = 0;
 

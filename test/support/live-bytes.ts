@@ -1,11 +1,11 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-/** Bytes that are in use once all garbage is collected, of the heap and of typed arrays. */
+/** Bytes in use after a garbage collection, of the heap and of array buffers. */
 export function liveBytes(): number {
   setFlagsFromString('--expose-gc');
   const collectGarbage: () => void = runInNewContext('gc');
-  // What the first finds to be garbage may free more.
+  // The first collection may make more objects unreachable.
   collectGarbage();
   collectGarbage();
   const { heapUsed, arrayBuffers } = process.memoryUsage();

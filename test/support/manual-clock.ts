@@ -1,23 +1,23 @@
 import type { Clock } from '../../src/kit/clock.ts';
 
 export interface ManualClock extends Clock {
-  /** Moves time on by `ms`, waking sleepers in order and letting what they do next happen before the next wakes. */
+  /** Advances time by `ms`, waking sleepers in order. Each sleeper's work runs before the next one wakes. */
   advance(ms: number): Promise<void>;
-  /** Sleepers that wait now. */
+  /** Number of current sleepers. */
   readonly sleepers: number;
 }
 
-/** Lets everything that is ready to run, run. */
+/** Runs everything that is ready to run. */
 export async function settle(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await new Promise<void>(resolve => setImmediate(resolve));
 }
 
-/** A clock that moves only when told to. */
+/** A clock that only `advance` moves. */
 export function createManualClock(start = Date.UTC(2026, 0, 1)): ManualClock {
   let time = 0;
   let sleeping: { until: number; wake: () => void }[] = [];
   return {
-    // Whole milliseconds, as every clock tells them.
+    // Whole milliseconds, like the system clock.
     now: () => Math.floor(start + time),
     monotonic: () => time,
     sleep(ms, signal) {

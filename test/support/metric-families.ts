@@ -1,6 +1,6 @@
 import protobuf from 'protobufjs';
 
-/** Prometheus' exposition messages, as prometheus/client_model describes them in metrics.proto: what a decoder must know of them. */
+/** Prometheus exposition messages, a subset of metrics.proto in prometheus/client_model. */
 const METRICS_PROTO = `
 syntax = "proto3";
 package io.prometheus.client;
@@ -72,7 +72,7 @@ export interface DecodedHistogram {
   readonly createdTimestamp: Timestamp | null;
 }
 
-/** One of the three is there. */
+/** Exactly one of the three values is not null. */
 interface DecodedMetric {
   readonly label: readonly LabelPair[];
   readonly gauge: { readonly value: number } | null;
@@ -88,7 +88,7 @@ export interface DecodedFamily {
   readonly metric: readonly DecodedMetric[];
 }
 
-/** The families of delimited messages, by a decoder that shares nothing with the writer. Throws where the bytes are no such messages. */
+/** Decodes length-delimited families independently of the writer. Throws if the bytes are invalid. */
 export function decodeFamilies(bytes: Uint8Array): DecodedFamily[] {
   const type = protobuf.parse(METRICS_PROTO).root.lookupType('io.prometheus.client.MetricFamily');
   const reader = protobuf.Reader.create(bytes);
@@ -101,12 +101,12 @@ export function decodeFamilies(bytes: Uint8Array): DecodedFamily[] {
   return families;
 }
 
-/** A line of text without its value. */
+/** A series name with its labels. */
 function seriesOf(name: string, labels: readonly LabelPair[]): string {
   return JSON.stringify([name, ...labels.map(({ name, value }) => [name, value])]);
 }
 
-/** What a family's lines in text would say: values by series. */
+/** Values by series, as in the text format. */
 export function seriesOfFamily({ name, metric }: DecodedFamily): Map<string, number> {
   const series = new Map<string, number>();
   const put = (suffix: string, labels: readonly LabelPair[], value: number) => {
@@ -134,7 +134,7 @@ interface NativeBucket {
   readonly count: number;
 }
 
-/** The buckets of a native histogram, from its spans and deltas; that of zero is not among them. */
+/** Decodes the buckets of a native histogram from spans and deltas, without the zero bucket. */
 export function nativeBuckets({ schema, positiveSpan, positiveDelta }: DecodedHistogram): NativeBucket[] {
   const bound = (index: number) => 2 ** (index * 2 ** -schema);
   const buckets: NativeBucket[] = [];

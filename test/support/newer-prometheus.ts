@@ -1,11 +1,12 @@
 import { accessSync, constants } from 'node:fs';
 
-/** Where `.ci/newer-prometheus /opt/newer-prometheus` puts them. */
+/** Target folder of `.ci/newer-prometheus /opt/newer-prometheus`. */
 const USUAL = '/opt/newer-prometheus/usr/bin';
 
 /**
- * A program of the next Debian: as the environment says, else where `.ci/newer-prometheus` puts it. Undefined when there is none;
- * then says on stderr that what needs it is skipped, or, where REQUIRE_E2E is 1, throws. For `test.skipIf(program === undefined)`.
+ * Path of a program of the next Debian release: from the environment, or where `.ci/newer-prometheus` installs it.
+ * Undefined if missing; then reports on stderr that tests are skipped, or throws if REQUIRE_E2E is 1. For
+ * `test.skipIf(program === undefined)`.
  */
 function find(variable: string, name: string): string | undefined {
   const program = process.env[variable] ?? `${USUAL}/${name}`;
@@ -13,15 +14,15 @@ function find(variable: string, name: string): string | undefined {
     accessSync(program, constants.X_OK);
     return program;
   } catch {
-    const missing = `${program} is not there: .ci/newer-prometheus /opt/newer-prometheus fetches it`;
-    if (process.env.REQUIRE_E2E === '1') throw new Error(`${missing}, and REQUIRE_E2E=1 asks for it`);
+    const missing = `${program} is missing: .ci/newer-prometheus /opt/newer-prometheus fetches it`;
+    if (process.env.REQUIRE_E2E === '1') throw new Error(`${missing} although REQUIRE_E2E=1 requires it`);
     process.stderr.write(`skipped: tests that need a newer ${name}; ${missing}\n`);
     return undefined;
   }
 }
 
-/** A Prometheus that knows what Debian's stable one may not, such as where series begin. */
+/** A Prometheus with features that Debian stable may lack, such as start timestamps of series. */
 export const findNewerPrometheus = () => find('NEWER_PROMETHEUS', 'prometheus');
 
-/** A VictoriaMetrics: it takes OTLP, which Debian builds Prometheus without, and answers the same queries. */
+/** A VictoriaMetrics. It accepts OTLP, which Debian's Prometheus is built without, and answers the same queries. */
 export const findVictoriaMetrics = () => find('VICTORIA_METRICS', 'victoria-metrics');

@@ -1,9 +1,9 @@
 import childProcess from 'node:child_process';
 import { syncBuiltinESMExports } from 'node:module';
 
-/** Loaded before each unit test: what starts a process is an end-to-end test, and has to be named as one. */
+/** Loaded before each unit test: tests that start a process are end-to-end tests and must be named accordingly. */
 function refuse(): never {
-  throw new Error('a unit test starts no process: put it into test/e2e/, or call its file *.e2e.test.ts');
+  throw new Error('a unit test must not start processes: move it to test/e2e/ or name its file *.e2e.test.ts');
 }
 
 const starters = Object.keys(childProcess).filter(name => /^(exec|fork|spawn)/.test(name));

@@ -7,12 +7,12 @@ const EC = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes
 const openssl = (folder: string, ...args: string[]) =>
   void execFileSync('openssl', args, { cwd: folder, stdio: 'pipe' });
 
-/** Makes `NAME.pem` and `NAME.key` of an authority in a folder. */
+/** Creates `NAME.pem` and `NAME.key` of a certificate authority in a folder. */
 export function makeAuthority(folder: string, name: string): void {
   openssl(folder, 'req', '-x509', ...EC, '-subj', `/CN=${name}`, '-keyout', `${name}.key`, '-out', `${name}.pem`);
 }
 
-/** Makes `NAME.pem` and `NAME.key` in a folder, by the authority there, for loopback. */
+/** Creates `NAME.pem` and `NAME.key` for loopback in a folder, signed by the authority there. */
 export function makeCertificate(folder: string, name: string, authority: string): void {
   writeFileSync(join(folder, 'names.ext'), 'subjectAltName=DNS:localhost,IP:127.0.0.1\n');
   openssl(folder, 'req', ...EC, '-subj', `/CN=${name}`, '-keyout', `${name}.key`, '-out', `${name}.csr`);

@@ -4,7 +4,7 @@ import type { Clock } from '../../src/kit/clock.ts';
 import type { Breaker } from '../../src/model/journal.ts';
 import type { Store } from '../../src/store/store.ts';
 
-/** What an operator orders by the command line. */
+/** An operator's order from the command line. */
 export type Order =
   | { readonly kind: 'pause'; readonly by: string; readonly reason: string }
   | { readonly kind: 'resume'; readonly by: string; readonly reason: string }
@@ -13,12 +13,12 @@ export type Order =
 
 export interface OperatorDeps extends Pick<PlacingDeps, 'accounts'> {
   readonly store: Pick<Store, 'scan' | 'sizes' | 'commit' | 'create' | 'valuesOf'>;
-  /** The operator's: time passes in `sleep`. */
+  /** The operator's clock: time passes in `sleep`. */
   readonly clock: Clock;
   readonly waitMs: number;
 }
 
-/** Executes an order as the command line does, and returns `obeyed`, `waiting`, or why it was refused. */
+/** Executes an order as the command line does. Returns `obeyed`, `waiting`, or the reason for a refusal. */
 export async function giveOrder(order: Order, { store, accounts, clock, waitMs }: OperatorDeps): Promise<string> {
   const { signal } = new AbortController();
   const deps = { store, accounts, clock };
@@ -42,7 +42,7 @@ export async function giveOrder(order: Order, { store, accounts, clock, waitMs }
   return refused?.refused ?? (results.includes('waiting') ? 'waiting' : 'obeyed');
 }
 
-/** The clock of an operator for whom time passes only in `sleep`, where `work` is done. */
+/** A clock for an operator: time passes only in `sleep`, which runs `work`. */
 export function operatorClock(
   { now }: Pick<Clock, 'now'>,
   work: () => Promise<unknown> = async () => undefined,

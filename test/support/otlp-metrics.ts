@@ -1,17 +1,17 @@
 import generated from 'otlp-decoder/build/src/generated/root.js';
 
-/** A data point as the receiver got it. Times: milliseconds since the Unix epoch. */
+/** A received data point. Times in milliseconds since the Unix epoch. */
 export interface ReceivedPoint {
   readonly resource: Readonly<Record<string, string>>;
   readonly name: string;
   readonly unit: string;
   readonly description: string;
-  /** `sum`: not monotonic; all but gauges are cumulative. */
+  /** `sum`: not monotonic; all types except gauges are cumulative. */
   readonly type: 'counter' | 'sum' | 'gauge' | 'histogram';
   readonly labels: Readonly<Record<string, string>>;
   readonly since: number | undefined;
   readonly time: number;
-  /** Of a histogram, its count. Undefined: the series has ended. */
+  /** The count of a histogram. Undefined: the series has ended. */
   readonly value: number | undefined;
   readonly sum?: number;
   readonly counts?: readonly number[];
@@ -70,7 +70,7 @@ const ms = (nanos: string) => Number(BigInt(nanos) / 1000n) / 1000;
 const textsOf = (pairs: readonly KeyValue[] = []) =>
   Object.fromEntries(pairs.map(({ key, value }) => [key, value.stringValue ?? '']));
 
-/** The data points of a request's body. Throws for a sum or a histogram that is not cumulative. */
+/** The data points of a request body. Throws if a sum or histogram is not cumulative. */
 export function decodeMetrics(body: Buffer): ReceivedPoint[] {
   const decoded = ExportMetricsServiceRequest.toObject(ExportMetricsServiceRequest.decode(body), {
     longs: String,
@@ -117,7 +117,7 @@ export function decodeMetrics(body: Buffer): ReceivedPoint[] {
   );
 }
 
-/** The lines that the text format has of these points: `name{labels}` with sorted labels, and the value. */
+/** The points as lines of the text format: `name{labels}` with sorted labels, and the value. */
 export function linesOf(points: readonly ReceivedPoint[]): Map<string, number> {
   const lines = new Map<string, number>();
   const add = (name: string, labels: Readonly<Record<string, string>>, value: number) =>

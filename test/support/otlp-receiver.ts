@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import generated from 'otlp-decoder/build/src/generated/root.js';
 
-/** A span as the receiver got it. Times: milliseconds since the Unix epoch. */
+/** A received span. Times in milliseconds since the Unix epoch. */
 export interface ReceivedSpan {
   readonly resource: Readonly<Record<string, unknown>>;
   readonly scope: string;
@@ -25,7 +25,7 @@ interface KeyValue {
   readonly value?: Readonly<Record<string, unknown>>;
 }
 
-/** As OpenTelemetry's own protobuf definitions spell a request in JSON, ids in Base64 apart. */
+/** A request in OpenTelemetry's JSON mapping, except that ids are in Base64. */
 interface Decoded {
   readonly resourceSpans?: readonly {
     readonly resource?: { readonly attributes?: readonly KeyValue[] };
@@ -60,7 +60,7 @@ const attributesOf = (pairs: readonly KeyValue[] = []) =>
 
 const ms = (nanos: string) => Number(BigInt(nanos) / 1000n) / 1000;
 
-/** Protobuf's own JSON has bytes in Base64, OTLP's in hexadecimal digits. */
+/** Protobuf's JSON mapping encodes bytes in Base64, OTLP's in hexadecimal digits. */
 function decode(body: Buffer, contentType: string): ReceivedSpan[] {
   const isJson = contentType.startsWith('application/json');
   const message = isJson
@@ -72,7 +72,7 @@ function decode(body: Buffer, contentType: string): ReceivedSpan[] {
     enums: String,
     bytes: String,
   }) as Decoded;
-  // What fromObject took for Base64 were digits: they come back as they were.
+  // For JSON, fromObject decoded hexadecimal digits as Base64; toObject restores them unchanged.
   const id = (text = '') => (isJson ? text : Buffer.from(text, 'base64').toString('hex'));
   return (decoded.resourceSpans ?? []).flatMap(({ resource, scopeSpans = [] }) =>
     scopeSpans.flatMap(({ scope, spans = [] }) =>
@@ -97,12 +97,12 @@ function decode(body: Buffer, contentType: string): ReceivedSpan[] {
 
 export interface OtlpReceiver {
   readonly url: string;
-  /** Everything that it took, in the order in which it came. */
+  /** All accepted spans, in order of arrival. */
   readonly spans: readonly ReceivedSpan[];
   readonly requests: readonly { readonly path: string; readonly headers: NodeJS.Dict<string | string[]> }[];
-  /** Bytes of every request, taken or not, as they came out of gzip. */
+  /** Decompressed bytes of every request, accepted or not. */
   raw(): Buffer;
-  /** What it answers from now on; `hang`: nothing at all. */
+  /** Sets the response to all following requests; `hang` sends none. */
   answer(status: number | 'hang'): void;
   close(): Promise<void>;
 }

@@ -1,7 +1,7 @@
 import { vi } from 'vitest';
 
 /**
- * Loaded before each unit test file. They share processes, which saves a start for each, but no module of ours: one may hold what
- * another file has left, or mocked.
+ * Loaded before each unit test file. Files share processes to save start time, but no modules, which may contain state
+ * or mocks of another file.
  */
 vi.resetModules();

@@ -1,4 +1,6 @@
-/** Values for programs in the main part of a page: `<data value="…">` and `<time datetime="…">`; `''` if unknown. */
+/**
+ * Machine-readable values in the main part of a page: `<data value="…">` and `<time datetime="…">`; `''` if unknown.
+ */
 export function pageValues(page: string): string[] {
   const main = page.split('<main').at(-1) ?? '';
   return [...main.matchAll(/<(?:data value|time datetime)="([^"]*)"/g)].map(([, value = '']) => value);
@@ -20,13 +22,13 @@ export function foreignValues(page: string, response: unknown): string[] {
   return pageValues(page).filter(value => !known.has(value));
 }
 
-/** Paths of numbers other than 0, and of times, that a page does not show. Needs a response of `distinct` to be exact. */
+/** Paths of times and non-zero numbers that a page does not show. Exact only for a response of `distinct`. */
 export function unshownFacts(page: string, response: unknown): string[] {
   const shown = new Set(pageValues(page));
   return [...factsOf(response)].flatMap(([path, value]) => (value === '0' || shown.has(value) ? [] : [path]));
 }
 
-/** The response with slightly other times and numbers, 0 excepted, so that no two are equal. */
+/** A copy of the response with slightly changed times and non-zero numbers, so that no two are equal. */
 export function distinct<T>(response: T): T {
   let step = 0;
   const next = (value: unknown): unknown => {

@@ -1,13 +1,13 @@
 /**
- * A strict reader of text format 0.0.4 and OpenMetrics 1.0.0, written from the specifications and sharing nothing with
- * the writer. It refuses more than Prometheus does: whatever the project must never write (timestamps, summaries, exemplars but of buckets) too.
+ * A strict parser of text format 0.0.4 and OpenMetrics 1.0.0, independent of the writer. It also rejects valid features
+ * that the project never writes: timestamps, summaries, and exemplars outside of buckets.
  */
 interface ParsedSample {
-  /** As written, with the suffix. */
+  /** As written, including the suffix. */
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
-  /** OpenMetrics alone has them, and here only buckets. */
+  /** Only on buckets in OpenMetrics. */
   readonly exemplar?: {
     readonly labels: Readonly<Record<string, string>>;
     readonly value: number;
@@ -16,7 +16,7 @@ interface ParsedSample {
 }
 
 export interface ParsedFamily {
-  /** As in its TYPE line. */
+  /** Name in its TYPE line. */
   readonly name: string;
   readonly type: string;
   readonly help: string;
@@ -48,7 +48,7 @@ const NAME = /^[a-zA-Z_][a-zA-Z0-9_]*/;
 const NUMBER = /^(?:NaN|[+-]?Inf|[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)$/;
 
 function toNumber(text: string): number {
-  if (!NUMBER.test(text)) throw new Error(`${JSON.stringify(text)} is no number`);
+  if (!NUMBER.test(text)) throw new Error(`${JSON.stringify(text)} is not a number`);
   return Number(text.replace('Inf', 'Infinity'));
 }
 
@@ -59,16 +59,16 @@ function unescapeText(text: string, allowed: string): string {
   });
 }
 
-/** Characters that the names and values of an exemplar's labels may have together. */
+/** Maximum total length of an exemplar's label names and values (characters). */
 const LONGEST_EXEMPLAR = 128;
 
-/** A sample line of OpenMetrics, which may end in an exemplar. */
+/** A sample line of OpenMetrics with an optional exemplar. */
 function parseExemplified(line: string): ParsedSample {
   const [, series, label = '', text = '', value = '', at = ''] =
     /^(.*) # \{([a-zA-Z_]\w*)="([^"\\]*)"\} (\S+) (\S+)$/s.exec(line) ?? [];
   if (series === undefined) return parseSample(line);
   const sample = parseSample(series);
-  if (!sample.name.endsWith('_bucket')) throw new Error(`exemplar of ${sample.name}, which is no bucket`);
+  if (!sample.name.endsWith('_bucket')) throw new Error(`exemplar of ${sample.name}, which is not a bucket`);
   if (label.length + text.length > LONGEST_EXEMPLAR) throw new Error('exemplar too long');
   const exemplar = { labels: { [label]: text }, value: toNumber(value), at: toNumber(at) };
   if (exemplar.value > toNumber(sample.labels.le ?? '')) throw new Error('exemplar above its bucket');
@@ -99,7 +99,7 @@ function parseSample(line: string): ParsedSample {
 const seriesOf = (name: string, labels: Readonly<Record<string, string>>) =>
   JSON.stringify([name, ...Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1))]);
 
-/** Buckets rise in `le` and in count and end at +Inf with the count; one histogram's lines stand together. */
+/** Checks that buckets increase in `le` and count, end at +Inf with the total count, and are not interleaved. */
 function checkHistogram(name: string, samples: readonly ParsedSample[]): void {
   const groups = new Map<string, { readonly buckets: [number, number][]; readonly others: Map<string, number> }>();
   let previous: string | undefined;
@@ -111,7 +111,7 @@ function checkHistogram(name: string, samples: readonly ParsedSample[]): void {
     const group = groups.get(key) ?? { buckets: [] as [number, number][], others: new Map<string, number>() };
     groups.set(key, group);
     if (line !== `${name}_bucket`) group.others.set(line.slice(name.length), value);
-    else if (le === undefined || !/^(\+Inf|.*[.e].*)$/.test(le)) throw new Error(`le ${le} is no canonical float`);
+    else if (le === undefined || !/^(\+Inf|.*[.e].*)$/.test(le)) throw new Error(`le ${le} is not a canonical float`);
     else group.buckets.push([toNumber(le), value]);
   }
   for (const [key, { buckets, others }] of groups) {
@@ -119,10 +119,10 @@ function checkHistogram(name: string, samples: readonly ParsedSample[]): void {
       const [lower, below] = buckets[index - 1] ?? [-Infinity, 0];
       return le > lower && count >= below;
     });
-    if (!rises) throw new Error(`the buckets of ${key} do not rise`);
+    if (!rises) throw new Error(`the buckets of ${key} do not increase`);
     const [last, total] = buckets.at(-1) ?? [];
     if (last !== Infinity) throw new Error(`${key} has no bucket +Inf`);
-    if (others.get('_count') !== total) throw new Error(`the count of ${key} is not that of its bucket +Inf`);
+    if (others.get('_count') !== total) throw new Error(`the count of ${key} differs from its bucket +Inf`);
     if (!others.has('_sum')) throw new Error(`${key} has no sum`);
   }
 }
@@ -143,7 +143,7 @@ function close(open: Open, format: ParsedFormat): ParsedFamily {
   return { name, type, help, unit, samples };
 }
 
-/** The families of `text`, in its order. Throws an Error that begins with the number of the wrong line. */
+/** Parses the families of `text` in order. Throws an Error that starts with the line number. */
 export function parseExposition(text: string, format: ParsedFormat): ParsedFamily[] {
   const families = new Map<string, ParsedFamily>();
   const series = new Set<string>();
@@ -167,7 +167,7 @@ export function parseExposition(text: string, format: ParsedFormat): ParsedFamil
     if (open[field] !== undefined) throw new Error(`${keyword} of ${name} twice`);
     if (field === 'unit' && format === 'text') throw new Error('UNIT in the text format');
     if (field === 'type' && !Object.hasOwn(SUFFIXES[format], rest))
-      throw new Error(`type ${rest} of ${name} is not known`);
+      throw new Error(`type ${rest} of ${name} is unknown`);
     if (field === 'help' && format === 'openmetrics' && /(^|[^\\])(\\\\)*"/.test(rest))
       throw new Error('bare quote in HELP');
     open[field] = field === 'help' ? unescapeText(rest, format === 'text' ? '\\n' : '\\n"') : rest;

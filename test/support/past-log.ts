@@ -14,7 +14,7 @@ const HOUR = 3_600_000;
 
 type State = NonNullable<EventSeed['state']>;
 
-/** One event as it is in the log. Times: milliseconds since the Unix epoch. */
+/** An event of the log. Times in milliseconds since the Unix epoch. */
 interface PastEvent {
   readonly messageId: string;
   readonly state: State;
@@ -54,7 +54,7 @@ const LIVES: readonly (readonly Step[])[] = [
   ],
 ];
 
-/** So many events of whole lives, evenly from `start` to `end`; of one host not before half of that. */
+/** About `count` events of complete lives, evenly from `start` to `end`. One host has none in the first half. */
 function* pastEvents(count: number, start: number, end: number): Generator<PastEvent> {
   const messages = Math.floor((count / LIVES.flat().length) * LIVES.length);
   for (let message = 0; message < messages; message += 1) {
@@ -68,16 +68,21 @@ function* pastEvents(count: number, start: number, end: number): Generator<PastE
   }
 }
 
-/** A range of the log that no agent has read, and the output of `backfill` for it. Times: milliseconds since the Unix epoch. */
+/**
+ * A range of the log without an agent, and the output of `backfill` for it. Times in milliseconds since the Unix epoch.
+ */
 export interface PastLog {
   readonly from: number;
   readonly to: number;
-  /** In the order of time; some are before and after the range. */
+  /** In time order, including some outside of the range. */
   readonly events: readonly PastEvent[];
   readonly backfilled: Awaited<ReturnType<typeof runCli>>;
 }
 
-/** Fills the log of an emulator with about `count` events in `span` milliseconds, and runs `backfill --from --to` on them. */
+/**
+ * Fills the log of an emulator with about `count` events over `span` milliseconds, and runs `backfill --from --to` on
+ * them.
+ */
 export async function backfillPast({ count, span }: { count: number; span: number }): Promise<PastLog> {
   const emulator = await emulateEmpty({ mostEvents: 2 * count, logRetention: span + 6 * HOUR });
   const to = Math.floor((Date.now() - 2 * HOUR) / MINUTE) * MINUTE;
@@ -98,7 +103,7 @@ export async function backfillPast({ count, span }: { count: number; span: numbe
   return { from, to, events, backfilled };
 }
 
-/** Families whose increases are judged, and the series that an event belongs to. */
+/** Compared families with the labels of an event's series. */
 const JUDGED: Readonly<Record<string, (event: PastEvent) => Readonly<Record<string, string>> | undefined>> = {
   delivery_events_total: ({ state }) => ({ state }),
   delivery_messages_finished_total: ({ state }) =>
@@ -119,7 +124,7 @@ const keyOf = (labels: Readonly<Record<string, string>>) =>
     .sort()
     .join(' ');
 
-/** The index of the first of these events, in the order of time, that is later. */
+/** The index of the first event after `time`; events are in time order. */
 function firstAfter(events: readonly PastEvent[], time: number): number {
   let [low, high] = [0, events.length];
   while (low < high) {
@@ -130,7 +135,7 @@ function firstAfter(events: readonly PastEvent[], time: number): number {
   return low;
 }
 
-/** Increases of a family's series by key, in `(from, to]`, of events in the order of time. */
+/** Increases of a family's series by key in `(from, to]`; events are in time order. */
 function truthOf(events: readonly PastEvent[], family: string, from: number, to: number): Record<string, number> {
   const sums: Record<string, number> = {};
   for (let index = firstAfter(events, from); index < firstAfter(events, to); index += 1) {
@@ -143,7 +148,7 @@ function truthOf(events: readonly PastEvent[], family: string, from: number, to:
   return sums;
 }
 
-/** Starts a real Prometheus with blocks of what backfill wrote. */
+/** Starts a real Prometheus with blocks of the backfill output. */
 export async function loadPrometheus({ backfilled }: PastLog): Promise<Prometheus> {
   return startPrometheus({
     scrapeConfigs: [],
@@ -158,7 +163,7 @@ export async function loadPrometheus({ backfilled }: PastLog): Promise<Prometheu
   });
 }
 
-/** Marks that the output has of a family. */
+/** Whole-minute timestamps of a family in the output. */
 function marksOf(output: string, family: string): number[] {
   const times = output.split('\n').filter(line => line.startsWith(`${family}{account="a",`));
   const marks = new Set(times.map(line => Math.round(Number(line.slice(line.lastIndexOf(' '))) * 1000)));

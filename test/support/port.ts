@@ -2,7 +2,7 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterThisTest } from './client.ts';
 
-/** The URL of a port that answers every request so, and is closed after the test. */
+/** Returns the URL of a server with this listener, which is closed after the test. */
 export async function openPort(listener: RequestListener): Promise<string> {
   const server = createServer(listener).listen(0, '127.0.0.1');
   afterThisTest(async () => {

@@ -18,38 +18,38 @@ import { Client } from 'pg';
 import { atThisLoad, eventually } from './eventually.ts';
 import { freePort } from './prometheus.ts';
 
-/** A real PostgreSQL of its own, on a free port of the loopback interface, without any of Debian's clusters. */
+/** A separate real PostgreSQL server on a free loopback port, independent of Debian's clusters. */
 export interface Postgres {
   readonly port: number;
-  /** With user and password: of the superuser, unless told otherwise. */
+  /** URL with user and password; the superuser by default. */
   url(database: string, user?: string): string;
-  /** Makes a fresh empty database, and gives its URL. */
+  /** Creates an empty database and returns its URL. */
   createDatabase(): Promise<string>;
-  /** Runs statements as the superuser. Gives the rows of the last one. */
+  /** Runs statements as the superuser and returns the rows of the last one. */
   query(sql: string, database?: string): Promise<Record<string, unknown>[]>;
-  /** Waits until it accepts connections; on the same port and with the same data, where it ran before. */
+  /** Starts the server and waits until it accepts connections. A restart keeps the port and the data. */
   start(): Promise<void>;
   /**
-   * Ends it: `fast` cuts every connection, `immediate` does not even write what it has in memory, `kill` is SIGKILL for
-   * all of its processes. Each time it recovers what was committed.
+   * Stops the server: `fast` closes every connection, `immediate` does not flush memory, `kill` sends SIGKILL to all of
+   * its processes. Committed data survives each mode.
    */
   stop(mode?: StopMode): Promise<void>;
   restart(mode?: StopMode): Promise<void>;
-  /** The server's process first, then those that it has now. */
+  /** The server's process first, then its current children. */
   pids(): number[];
-  /** Stops all of its processes where they are: connections stay, nothing answers. */
+  /** Freezes all of its processes: connections stay open without responses. */
   pause(): void;
   resume(): void;
-  /** Ends it, and removes its data. */
+  /** Stops the server and deletes its data. */
   close(): Promise<void>;
 }
 
 export type StopMode = 'fast' | 'immediate' | 'kill';
 
 export interface PostgresOptions {
-  /** More lines of postgresql.conf, by name. */
+  /** Additional settings of postgresql.conf by name. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** Text of files that it alone may read, by name, in the folder that paths of settings are relative to. */
+  /** Files by name that only the server can read, in the base folder for paths in settings. */
   readonly files?: Readonly<Record<string, string>>;
 }
 
@@ -60,7 +60,7 @@ const SETTINGS = {
   unix_socket_directories: '',
   shared_buffers: '16MB',
   max_connections: '60',
-  // A process that is killed leaves what it wrote to the system.
+  // The system keeps data that a killed process has written.
   fsync: 'off',
   max_wal_senders: '0',
   wal_level: 'minimal',
@@ -69,7 +69,7 @@ const SETTINGS = {
   log_timezone: 'UTC',
 };
 
-/** The folder of the programs: Debian's newest version, else where PATH has them; undefined where there are none. */
+/** The folder of the programs: Debian's newest version, or on PATH; undefined if missing. */
 function programs(): string | undefined {
   const version = (folder: string) => Number(folder.split('/').at(-2));
   const debian = globSync('/usr/lib/postgresql/*/bin').sort((one, other) => version(other) - version(one));
@@ -85,17 +85,18 @@ function programs(): string | undefined {
 }
 
 /**
- * Whether PostgreSQL is installed. When it is not, says on stderr that what needs it is skipped, or, where REQUIRE_E2E is 1,
- * throws. For `describe.skipIf(!postgresIsThere())`.
+ * Whether PostgreSQL is installed. If not, reports on stderr that tests are skipped, or throws if REQUIRE_E2E is 1. For
+ * `describe.skipIf(!postgresIsThere())`.
  */
 export function postgresIsThere(): boolean {
   if (programs()) return true;
-  if (process.env.REQUIRE_E2E === '1') throw new Error('PostgreSQL is not installed, and REQUIRE_E2E=1 asks for it');
+  if (process.env.REQUIRE_E2E === '1')
+    throw new Error('PostgreSQL is not installed although REQUIRE_E2E=1 requires it');
   process.stderr.write('skipped: tests that need PostgreSQL, which is not installed\n');
   return false;
 }
 
-/** PostgreSQL refuses to run as root: then it runs as the user that its package made. */
+/** PostgreSQL does not run as root; root uses the package's user instead. */
 function identity(): { readonly uid?: number; readonly gid?: number } {
   if (process.getuid?.() !== 0) return {};
   const line = readFileSync('/etc/passwd', 'utf8')
@@ -106,7 +107,7 @@ function identity(): { readonly uid?: number; readonly gid?: number } {
   return { uid: Number(uid), gid: Number(gid) };
 }
 
-/** Whether every user may pass through a folder and all that it is in. */
+/** Whether every user may traverse a folder and its parents. */
 const isOpen = (folder: string): boolean =>
   (statSync(folder).mode & 1) === 1 && (dirname(folder) === folder || isOpen(dirname(folder)));
 
@@ -116,19 +117,19 @@ function newDataFolder({ uid, gid }: ReturnType<typeof identity>): string {
   return folder;
 }
 
-/** What makes a program end when this process is killed, where util-linux is installed. */
+/** A command prefix that ends a program when this process is killed; requires util-linux. */
 const withParent = () => (existsSync('/usr/bin/setpriv') ? ['/usr/bin/setpriv', '--pdeathsig', 'QUIT'] : []);
 
 async function runToEnd(child: ChildProcess): Promise<void> {
-  let said = '';
+  let output = '';
   child.stderr?.on('data', chunk => {
-    said += chunk;
+    output += chunk;
   });
   const [code] = await once(child, 'close');
-  if (code !== 0) throw new Error(`initdb failed:\n${said}`);
+  if (code !== 0) throw new Error(`initdb failed:\n${output}`);
 }
 
-/** Starts a server with an empty database `postgres`. Rejects with what it said when it does not start. */
+/** Starts a server with an empty database `postgres`. Rejects with its output if it does not start. */
 export async function startPostgres({ settings = {}, files = {} }: PostgresOptions = {}): Promise<Postgres> {
   const bin = programs();
   if (bin === undefined) throw new Error('PostgreSQL is not installed');
@@ -148,7 +149,7 @@ export async function startPostgres({ settings = {}, files = {} }: PostgresOptio
   const isRunning = () => server !== undefined && server.exitCode === null && server.signalCode === null;
 
   function cleanUp(): void {
-    // SIGKILL would leave shared memory behind. It continues what is paused, too.
+    // SIGKILL would leak shared memory. SIGQUIT also resumes paused processes.
     if (isRunning()) signal('SIGQUIT');
     initializing?.kill('SIGKILL');
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
@@ -166,7 +167,7 @@ export async function startPostgres({ settings = {}, files = {} }: PostgresOptio
       try {
         process.kill(pid, name);
       } catch {
-        // A backend that has just ended.
+        // The backend has just ended.
       }
     }
   }
@@ -174,19 +175,19 @@ export async function startPostgres({ settings = {}, files = {} }: PostgresOptio
   async function tryToStart(): Promise<void> {
     const child = run('postgres', '-D', data, '-p', String(port));
     server = child;
-    let said = '';
+    let output = '';
     const ready = Promise.withResolvers<void>();
     child.stderr?.on('data', chunk => {
-      said = (said + chunk).slice(-4000);
-      if (said.includes('ready to accept connections')) ready.resolve();
+      output = (output + chunk).slice(-4000);
+      if (output.includes('ready to accept connections')) ready.resolve();
     });
-    // What it said may come after its end.
-    child.once('close', () => ready.reject(new Error(`PostgreSQL did not start:\n${said}`)));
-    const late = setTimeout(() => ready.reject(new Error(`PostgreSQL is not ready:\n${said}`)), atThisLoad(START_MS));
+    // Output may arrive after the exit.
+    child.once('close', () => ready.reject(new Error(`PostgreSQL did not start:\n${output}`)));
+    const late = setTimeout(() => ready.reject(new Error(`PostgreSQL is not ready:\n${output}`)), atThisLoad(START_MS));
     await ready.promise.finally(() => clearTimeout(late));
   }
 
-  /** Processes that were killed end one after the other, and the last of them frees what they shared. */
+  /** Killed processes end sequentially, and the last one frees the shared memory: retry until then. */
   const start = () =>
     eventually(async () => {
       const failed = await tryToStart().then(

@@ -4,8 +4,8 @@ import { type Postgres, type PostgresOptions, startPostgres } from './postgres-s
 export { type Postgres, postgresIsThere } from './postgres-server.ts';
 
 /**
- * Starts a server before the tests of this file or `describe`, and ends it with them: to be called once a file, as its start
- * takes seconds. The function gives it to a test.
+ * Starts a server before the tests of this file or `describe` and stops it afterwards. Use once per file, because a
+ * start takes seconds. Returns a getter.
  */
 export function postgresForTests(options?: PostgresOptions): () => Postgres {
   let started: Postgres | undefined;
@@ -14,7 +14,7 @@ export function postgresForTests(options?: PostgresOptions): () => Postgres {
   });
   afterAll(() => started?.close());
   return () => {
-    if (!started) throw new Error('PostgreSQL runs only while tests do');
+    if (!started) throw new Error('PostgreSQL only runs during tests');
     return started;
   };
 }

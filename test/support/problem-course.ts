@@ -1,4 +1,4 @@
-/** What the page says is wrong, minute by minute, while the demo plays a scenario: hours in as long as their requests take. */
+/** Problems on the page, minute by minute, while the demo plays a scenario in simulated time. */
 import { openBase } from '../../src/agent/parts.ts';
 import { createServing } from '../../src/agent/served.ts';
 import { Supervisor } from '../../src/agent/supervisor.ts';
@@ -9,19 +9,22 @@ import { withClosing } from '../../src/kit/closing.ts';
 import type { Problem } from '../../src/status/api/parts.ts';
 import { createDrivenClock, drive } from './course.ts';
 
-/** What is wrong after so many minutes. */
+/** Problems at a minute. */
 export interface Said {
   readonly minute: number;
   readonly problems: readonly Problem[];
 }
 
-/** As the demo reads of the event log's past, milliseconds. */
+/** Backfill of the demo (ms). */
 const BACKFILL = 3_600_000;
 
-/** What is read as often as by default, and not every few seconds as in the demo, which costs five times as much. */
+/** Default intervals instead of the demo's few seconds, which cost five times as much. */
 export const SELDOM = { flowControl: { every: '15s' }, dlq: { every: '30s' }, events: { every: '30s' } };
 
-/** Runs agent and emulator as `demo` does, but for loops that only send, for so long. `collect`: other rounds; `seed`: another workload. */
+/**
+ * Runs an agent and an emulator like `demo`, without loops that only send. `collect`: other rounds; `seed`: another
+ * workload.
+ */
 export function problemCourse(
   scenario: string,
   minutes: number,
@@ -47,7 +50,7 @@ export function problemCourse(
     const { served } = await createServing(supervisor, base);
     const { running } = supervisor.state();
     const { signal } = new AbortController();
-    // No loop reads the brake of auto-cancel here; a command does.
+    // No loop reads the auto-cancel brake here, but a command does.
     await served.command({ kind: 'resume', by: 'test', reason: 'start' }, signal);
     const said: Said[] = [];
     await drive(
@@ -64,7 +67,7 @@ export function problemCourse(
   });
 }
 
-/** What was said first, by severity and kind. */
+/** The first occurrence of each severity and kind. */
 export function firstSaid(
   said: readonly Said[],
 ): ReadonlyMap<string, { readonly minute: number; readonly text: string }> {

@@ -8,8 +8,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { atThisLoad } from './eventually.ts';
 
 /**
- * Whether the program is on PATH. When it is not, says on stderr that what needs it is skipped, or, where REQUIRE_E2E is 1, throws.
- * For `test.skipIf(!requireProgram('promtool'))`.
+ * Whether a program is on PATH. If not, reports on stderr that tests are skipped, or throws if REQUIRE_E2E is 1. For
+ * `test.skipIf(!requireProgram('promtool'))`.
  */
 export function requireProgram(name: string): boolean {
   const found = (process.env.PATH ?? '').split(delimiter).some(folder => {
@@ -21,7 +21,7 @@ export function requireProgram(name: string): boolean {
     }
   });
   if (found) return true;
-  if (process.env.REQUIRE_E2E === '1') throw new Error(`${name} is not installed, and REQUIRE_E2E=1 asks for it`);
+  if (process.env.REQUIRE_E2E === '1') throw new Error(`${name} is not installed although REQUIRE_E2E=1 requires it`);
   process.stderr.write(`skipped: tests that need ${name}, which is not installed\n`);
   return false;
 }
@@ -30,23 +30,23 @@ export interface Prometheus {
   readonly url: string;
   /** The series of an instant query. */
   query(promql: string): Promise<{ readonly metric: Readonly<Record<string, string>>; readonly value: number }[]>;
-  /** `data` of an answer of the HTTP API, such as `/api/v1/targets`. */
+  /** `data` of an HTTP API response, such as `/api/v1/targets`. */
   get(path: string): Promise<unknown>;
-  /** Ends the process and removes its data. */
+  /** Stops the process and deletes its data. */
   stop(): Promise<void>;
 }
 
 export interface PrometheusOptions {
-  /** The section scrape_configs, as objects. The interval is a second where they set none. */
+  /** The section scrape_configs. The default interval is one second. */
   readonly scrapeConfigs: readonly object[];
-  /** More sections of the configuration. */
+  /** Other sections of the configuration. */
   readonly config?: object;
   readonly flags?: readonly string[];
-  /** Puts something into the folder of its data before it starts. */
+  /** Prepares the data folder before the start. */
   readonly prepare?: (data: string) => Promise<void>;
-  /** Another program than the installed one. */
+  /** Replaces the installed program. */
   readonly program?: string;
-  /** Its arguments, where they are others; `listen`: host and port. */
+  /** Replaces the arguments; `listen`: host and port. */
   readonly argumentsOf?: (place: { readonly file: string; readonly data: string; readonly listen: string }) => string[];
 }
 
@@ -56,7 +56,7 @@ const prometheusArguments: NonNullable<PrometheusOptions['argumentsOf']> = ({ fi
   `--web.listen-address=${listen}`,
 ];
 
-/** How to start a VictoriaMetrics instead: it is asked the same, and takes OTLP below `/opentelemetry`. */
+/** Options to start VictoriaMetrics instead. It has the same query API and accepts OTLP below `/opentelemetry`. */
 export const asVictoriaMetrics = (program: string): Pick<PrometheusOptions, 'program' | 'argumentsOf'> => ({
   program,
   argumentsOf: ({ file, data, listen }) => [
@@ -64,7 +64,7 @@ export const asVictoriaMetrics = (program: string): Pick<PrometheusOptions, 'pro
     '-promscrape.config.strictParse=false',
     `-storageDataPath=${data}`,
     `-httpListenAddr=${listen}`,
-    // As Prometheus does; otherwise samples are shown half a minute later, and names are taken as they come.
+    // Like Prometheus. By default samples are delayed by half a minute and names are not translated.
     '-search.latencyOffset=0s',
     '-search.disableCache',
     '-opentelemetry.usePrometheusNaming',
@@ -82,7 +82,7 @@ export async function freePort(): Promise<number> {
   return address.port;
 }
 
-/** How long Prometheus may take to be ready, and to end, in milliseconds. */
+/** Time limit for the start and for the end of Prometheus (ms). */
 const DEADLINE_MS = 20_000;
 
 async function end(child: ChildProcess): Promise<void> {
@@ -103,7 +103,7 @@ async function isReady(child: ChildProcess, url: string): Promise<boolean> {
   return false;
 }
 
-/** Starts a real Prometheus with an empty database. Throws with what it said when it does not become ready. */
+/** Starts a real Prometheus with an empty database. Throws with its output if it does not become ready. */
 export async function startPrometheus({
   scrapeConfigs,
   config = {},
@@ -126,9 +126,9 @@ export async function startPrometheus({
   });
   const killNow = () => void child.kill('SIGKILL');
   process.once('exit', killNow);
-  let said = '';
+  let output = '';
   child.stderr.on('data', chunk => {
-    said = (said + chunk).slice(-4000);
+    output = (output + chunk).slice(-4000);
   });
 
   async function stop(): Promise<void> {
@@ -145,7 +145,7 @@ export async function startPrometheus({
 
   if (!(await isReady(child, url))) {
     await stop();
-    throw new Error(`Prometheus did not become ready:\n${said}`);
+    throw new Error(`Prometheus did not become ready:\n${output}`);
   }
   return {
     url,

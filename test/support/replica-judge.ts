@@ -1,4 +1,4 @@
-/** A request of a replica to the service for an account. Times: milliseconds of one monotonic clock. */
+/** A request of a replica to the service for an account. Times in milliseconds of one monotonic clock. */
 export interface Poll {
   readonly replica: string;
   readonly account: string;
@@ -8,14 +8,14 @@ export interface Poll {
   readonly end: number;
 }
 
-/** A time in which a replica, cut off from the database by itself, can't know who holds what, and so goes on reading. */
+/** A period in which a replica without database access cannot know the holders and keeps reading. */
 export interface Isolation {
   readonly replica: string;
   readonly from: number;
   readonly to: number;
 }
 
-/** Whether a replica did something in its isolation. */
+/** Whether a replica acted during its isolation. */
 export const isIsolated = (
   { replica, start }: { readonly replica: string; readonly start: number },
   isolations: readonly Isolation[],
@@ -23,11 +23,11 @@ export const isIsolated = (
 
 const inOrder = (polls: readonly Poll[]) => polls.toSorted((one, other) => one.start - other.start);
 
-/** An unbroken run of requests of one replica for one account. */
+/** Consecutive requests of one replica for one account. */
 interface Tenure {
   readonly replica: string;
   readonly from: number;
-  /** The end of the last of its requests. */
+  /** End of its last request. */
   to: number;
 }
 
@@ -42,16 +42,16 @@ function tenuresOf(polls: readonly Poll[]): Tenure[] {
 }
 
 export interface OneAtATime {
-  /** Changes of the replica that asked, of all accounts. */
+  /** Changes of the polling replica over all accounts. */
   readonly handOvers: number;
-  /** What was otherwise, in words. */
+  /** Violations. */
   readonly faults: readonly string[];
 }
 
 /**
- * Each account is polled by one replica at a time: no request begins before the last one of the replica before has ended,
- * and the replica changes no more often than the account was gained (`epochs`, by account). So two replicas can't take turns.
- * Requests that a replica sends in its isolation are left out.
+ * Checks that one replica at a time polls each account: no request starts before the previous replica's last one has
+ * ended, and replicas change no more often than the account was gained (`epochs`, by account). Requests of isolated
+ * replicas are ignored.
  */
 export function judgeOneAtATime(
   polls: readonly Poll[],
@@ -83,7 +83,7 @@ export interface Gap {
   readonly to: number;
 }
 
-/** For each account the times between two requests, from `from` to `to`, longest first. */
+/** For each account, gaps between requests from `from` to `to`, longest first. */
 export function gapsOf(polls: readonly Poll[], accounts: readonly string[], from: number, to: number): Gap[] {
   const byAccount = Map.groupBy(
     polls.filter(({ start }) => start >= from && start <= to),
@@ -97,7 +97,7 @@ export function gapsOf(polls: readonly Poll[], accounts: readonly string[], from
     .sort((one, other) => other.to - other.from - (one.to - one.from));
 }
 
-/** Ids of which a DELETE was sent more than once, with who sent it. */
+/** Ids with more than one DELETE, and their senders. */
 export function judgeDeletes(polls: readonly Poll[]): string[] {
   const deletes = polls.filter(({ method }) => method === 'DELETE');
   return [...Map.groupBy(deletes, ({ account, path }) => `${account} ${path}`)]
@@ -105,25 +105,26 @@ export function judgeDeletes(polls: readonly Poll[]): string[] {
     .map(([id, sent]) => `${id} by ${sent.map(({ replica }) => replica)}`);
 }
 
-/** What a receiver took about an alert. */
+/** A received notification of an alert. */
 export interface Told {
   readonly account: string;
   readonly alert: string;
   readonly status: string;
   readonly startsAt: string;
-  /** The idempotency key of the notification. */
+  /** Idempotency key of the notification. */
   readonly key: string;
-  /** The replica that told it, and when. */
+  /** The sending replica and the time. */
   readonly replica: string;
   readonly start: number;
 }
 
-/** What was told so shortly before a replica was interrupted may not have been marked as told yet, milliseconds. */
+/** Notifications this long before an interruption may not be marked as sent (ms). */
 const MARKING = 10_000;
 
 /**
- * Alerts of which one state was told under more than one key, or under one key by more replicas than one. Who was interrupted
- * (killed, stopped, or away from the database) as it told may not have come to say so: another tells it again, under its key.
+ * Returns alert states that were sent with several keys, or with one key by several replicas. A replica that was
+ * interrupted (killed, stopped, or without a database) may have sent a notification without marking it; another replica
+ * then repeats it with the same key.
  */
 export function judgeTold(told: readonly Told[], interruptions: readonly Isolation[]): string[] {
   const isKnown = ({ replica, start }: Told) =>
@@ -134,22 +135,24 @@ export function judgeTold(told: readonly Told[], interruptions: readonly Isolati
     .map(([state, all]) => `${state} by ${all.map(({ replica, key }) => `${replica} (${key})`).join(', ')}`);
 }
 
-/** Watches counters of accounts, whichever replica shows them. */
+/** Watches account counters across replicas. */
 export interface CounterWatch {
-  /** What one replica shows now: value by series, an account's label among them. `known`: as `mark` gave it when it was asked. */
+  /**
+   * Adds the values of one replica by series, including the account label. `known`: result of `mark` before the scrape.
+   */
   saw(replica: string, values: ReadonlyMap<string, number>, known: ReadonlyMap<string, number>): void;
   /** The highest value of each series so far. */
   mark(): ReadonlyMap<string, number>;
-  /** A process of this replica has ended. */
+  /** Reports that a process of this replica has ended. */
   ended(replica: string): void;
-  /** Values that were compared, and what went back. */
+  /** Number of compared values. `faults`: decreases. */
   readonly seen: number;
   readonly faults: readonly string[];
 }
 
 /**
- * No series may go back: neither while a replica shows it, nor from one replica to the next. A replica that shows it anew must
- * show what any had shown when it was asked, or more.
+ * Checks that no series decreases, neither on a replica nor from one replica to the next. A replica that exposes a
+ * series again must not be below the highest value before its scrape.
  */
 export function watchCounters(): CounterWatch {
   const highest = new Map<string, number>();

@@ -10,21 +10,21 @@ import { createSharedStore, type SharedStore } from './fake-replicas.ts';
 import { newFolder } from './folder.ts';
 import { createManualClock, type ManualClock } from './manual-clock.ts';
 
-/** Milliseconds. The database's clock moves only when a test moves it, so a busy machine lets no lease end. */
+/** Lease time (ms). Only tests advance the database's clock, so no lease expires under load. */
 export const LEASE = 500;
 
 export interface StartedReplica {
   readonly agent: Agent;
   scrape(): Promise<Scrape>;
-  /** Puts another configuration in its file. */
+  /** Replaces the configuration file. */
   write(config: object): void;
 }
 
-/** Agents in this process that share a database, whose clock stands still. */
+/** Agents in this process that share a database with a stopped clock. */
 export function createReplicas(): {
   readonly database: SharedStore;
   readonly time: ManualClock;
-  /** `clock`: of its process. It is closed after the test. */
+  /** `clock`: clock of the process. The agent is closed after the test. */
   start(id: string, config: object, clock?: Clock): Promise<StartedReplica>;
 } {
   const time = createManualClock();

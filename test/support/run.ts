@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 
-/** Runs a program to its end, with this environment alone. */
+/** Runs a program until it exits, with exactly this environment. */
 export async function run(program: string, args: readonly string[], env: Readonly<Record<string, string>>) {
   const child = spawn(program, args, { env: { ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
   let [stdout, stderr] = ['', ''];

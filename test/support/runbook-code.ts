@@ -1,4 +1,4 @@
-/** The code in the runbooks, and what kind each is: operators copy it. */
+/** Code in the runbooks and its kinds: operators copy it. */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { accountPlan, collectors, LABEL_VALUES } from '../../src/collectors/index.ts';
@@ -9,14 +9,14 @@ import { knownSeries } from '../mixin/known-series.ts';
 
 export interface Code {
   readonly runbook: string;
-  /** One line of it. */
+  /** One line of code. */
   readonly text: string;
   readonly kind: 'shell' | 'promql' | 'word' | 'unknown';
 }
 
 const COMMANDS = ['plan', 'rotate-token'];
 
-/** Every path of a configuration, without the numbers of items. */
+/** All paths of a configuration without item indexes. */
 function pathsOf(schema: JsonSchema, path: string): string[] {
   const inner = withoutNull(schema);
   const own = Object.entries(inner.properties ?? {}).flatMap(([key, value]) => pathsOf(value, `${path}.${key}`));
@@ -25,7 +25,7 @@ function pathsOf(schema: JsonSchema, path: string): string[] {
 }
 
 const paths = pathsOf(configJsonSchema(), '');
-// Some rounds are there only where they are asked for.
+// Some rounds exist only if they are enabled.
 const rounds = collectors.flatMap(({ options, rounds }) =>
   Object.keys(rounds({ ...(options.parse({ enabled: true }) as object), watch: ['key'] })),
 );
@@ -37,11 +37,11 @@ const WORDS: ReadonlySet<string> = new Set([
   ...Object.keys(accountPlan.rounds),
   ...[...LABEL_VALUES.values()].flatMap(labels => Object.values(labels).flat()),
   ...[...knownSeries.values()].flat(),
-  // The job that scrapes, the status page, and a reason of failed rounds.
+  // The scrape job, the status page, and a reason of failed rounds.
   'delivery-watch',
   '/',
   'store',
-  // Lists of the service, and what their rows need.
+  // Lists of the service, and required fields and states of their rows.
   '/v2/events',
   '/v2/flowControl',
   'dlqId',
@@ -53,13 +53,13 @@ const WORDS: ReadonlySet<string> = new Set([
   'ERROR',
 ]);
 
-/** A key of the configuration, from any section on, and perhaps its value. */
+/** Whether the text is a configuration key below any section, optionally with a value. */
 function isSetting(text: string): boolean {
   const [key = ''] = text.split(': ');
   return /^[\w.]+$/.test(key) && paths.some(path => path.endsWith(`.${key}`));
 }
 
-/** What a piece of inline code is. A language says what a block is. */
+/** The kind of inline code. Blocks have a language. */
 export function kindOf(text: string): Code['kind'] {
   if (/^(delivery-watch|curl) /.test(text)) return 'shell';
   if (/[([{]/.test(text) || /^(delivery_|up$)/.test(text)) return 'promql';
@@ -68,7 +68,7 @@ export function kindOf(text: string): Code['kind'] {
 
 const LANGUAGES: Readonly<Record<string, Code['kind']>> = { sh: 'shell', promql: 'promql' };
 
-/** All code in a text: each line of a block, and everything in backquotes. */
+/** All code of a text: each line of a block, and inline code. */
 export function codeIn(runbook: string, markdown: string): Code[] {
   const blocks: Code[] = [];
   const rest = markdown.replaceAll(/^```(\w*)\n([\s\S]*?)^```$/gm, (_block, language: string, lines: string) => {

@@ -1,16 +1,16 @@
 import { createServer, type RequestListener } from 'node:http';
 import { type AddressInfo, Socket } from 'node:net';
 
-/** A request that a client sent through its proxy. Times: milliseconds of this process's monotonic clock. */
+/** A request through the proxy. Times in milliseconds of this process's monotonic clock. */
 export interface Passed {
-  /** Name of the proxy, and so of its client. */
+  /** Name of the proxy and its client. */
   readonly by: string;
   readonly authorization: string;
   readonly method: string;
   readonly path: string;
-  /** Its headers were here. */
+  /** When its headers were received. */
   readonly start: number;
-  /** Its answer was sent, or its connection was gone; infinity until then. */
+  /** When its response was sent or its connection was closed; infinity until then. */
   end: number;
 }
 
@@ -20,8 +20,8 @@ export interface ServiceProxy {
 }
 
 /**
- * An HTTP proxy in front of an emulated service, for one client: it writes every request into `log`, in the order of their
- * start. What it is asked for, `answer` answers, wherever the request would go: requests cost no second connection.
+ * An HTTP proxy of one client in front of an emulated service. It adds every request to `log` in order of arrival.
+ * `answer` serves all requests regardless of their target, without a second connection.
  */
 export async function startServiceProxy(by: string, answer: RequestListener, log: Passed[]): Promise<ServiceProxy> {
   const server = createServer((request, response) => {
@@ -42,9 +42,9 @@ export async function startServiceProxy(by: string, answer: RequestListener, log
     request.url = passed.path;
     answer(request, response);
   });
-  // Inside of the tunnel the client speaks to the service.
+  // Inside the tunnel the client sends its requests to the service.
   server.on('connect', (_request, socket) => {
-    if (!(socket instanceof Socket)) throw new Error('the tunnel is no TCP connection');
+    if (!(socket instanceof Socket)) throw new Error('the tunnel is not a TCP connection');
     socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
     server.emit('connection', socket);
   });

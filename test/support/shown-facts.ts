@@ -1,12 +1,12 @@
-/** Facts of collectors: a test sets the ones that it checks. */
+/** Facts of collectors with defaults; a test sets those that it checks. */
 import { createLogTally } from '../../src/collectors/events/tally.ts';
 import type { DlqFacts, EventsFacts, FlowControlFacts, SelectionFacts } from '../../src/collectors/index.ts';
 import type { Visible } from '../../src/scheduler/board.ts';
 
-/** Facts of a complete round that is committed. */
+/** Facts of a complete, committed round. */
 export const complete = <Facts>(facts: Facts): Visible<Facts> => ({ now: facts, committed: facts });
 
-/** Facts of a queue, or of a filter of it. */
+/** Facts of a queue or of a filter on it. */
 export const selection = (facts: Partial<SelectionFacts>): SelectionFacts => ({
   messages: undefined,
   oldest: undefined,

@@ -8,7 +8,7 @@ export interface Line {
   readonly message: string;
 }
 
-/** A log that keeps its lines for the test to read. */
+/** A log that collects its lines for the test. */
 export function createTestLog(): Log & { readonly lines: Line[] } {
   const lines: Line[] = [];
   const at = (level: Line['level']) => (fields: object, message: string) => void lines.push({ level, fields, message });
@@ -23,7 +23,7 @@ export function createTestLog(): Log & { readonly lines: Line[] } {
   return log;
 }
 
-/** A tracer that keeps the names of its spans. */
+/** A tracer that collects the names of its spans. */
 export function createTestTracer(): Tracer & { readonly spans: string[] } {
   const spans: string[] = [];
   return {
@@ -36,5 +36,5 @@ export function createTestTracer(): Tracer & { readonly spans: string[] } {
   };
 }
 
-/** Takes notices, and sends none. */
+/** An outbox that accepts notices and sends none. */
 export const noOutbox: Pick<Outbox, 'post'> = { post: () => ({ changes: () => [], send: () => undefined }) };

@@ -1,4 +1,7 @@
-/** The parts of the agent that watch failure callbacks and act on them, in a process that can be killed and a time that is driven. */
+/**
+ * The parts of the agent that watch failure callbacks and act on them, in a killable simulated process with a simulated
+ * clock.
+ */
 import { type AutoCancel, AutoCancelAccounts } from '../../src/auto-cancel/accounts.ts';
 import { callbackOptions, rulesOf } from '../../src/auto-cancel/callbacks.ts';
 import { createDlq, type DlqFacts, withReader } from '../../src/collectors/index.ts';
@@ -12,14 +15,14 @@ import type { Reader, Writer } from '../../src/upstream/api.ts';
 import { giveOrder, type Order, operatorClock } from './operators.ts';
 import { createTestLog, createTestTracer, noOutbox } from './silent.ts';
 
-/** Lets a process die at one of the things that it does to the world outside. */
+/** Kills a simulated process at one of its external effects. */
 export interface Guillotine {
-  /** What the process does to the world: never comes back in a process that is dead, nor in the one that dies at it. */
+  /** Performs an external effect. Never resolves in a dead process or when the process dies at it. */
   pass<T>(work: () => Promise<T>): Promise<T>;
-  /** It dies at the next but so many; `isDone`: after what it did then has happened. */
+  /** Kills the process at the effect number `left`; `isDone`: after performing it. */
   arm(left: number, isDone: boolean): void;
   readonly isDead: boolean;
-  /** Resolves when it dies. */
+  /** Resolves when the process dies. */
   readonly death: Promise<void>;
 }
 
@@ -53,14 +56,14 @@ export function createGuillotine(): Guillotine {
 export interface SimulatedAgent {
   /** One complete walk of the dead-letter queue. */
   walk(): Promise<void>;
-  /** What auto-cancel does each second: obeys commands, reads back, decides. */
+  /** One step of auto-cancel, run every second: executes commands, reads back, decides. */
   act(): Promise<void>;
   readonly autoCancel: AutoCancel;
-  /** Whether a breaker of this name is open. */
+  /** Whether this breaker is open. */
   isOpen(breaker: string): boolean;
-  /** Gives a command as another process would. */
+  /** Executes a command like a separate process. */
   tell(order: Order): Promise<void>;
-  /** Whatever it still does is done to nobody, and its store is closed. */
+  /** Closes the store. Later effects are discarded. */
   end(): Promise<void>;
 }
 
@@ -72,7 +75,7 @@ export interface SimulatedAgentOptions {
   readonly guillotine: Guillotine;
 }
 
-/** `config`: of one account, whose store is a file. */
+/** `config`: configuration with one account and a file store. */
 export async function startSimulatedAgent(options: SimulatedAgentOptions): Promise<SimulatedAgent> {
   const { config, clock, reader, writer, guillotine } = options;
   const [{ name, collect }] = config.accounts as [Config['accounts'][number]];
@@ -85,7 +88,7 @@ export async function startSimulatedAgent(options: SimulatedAgentOptions): Promi
   const { rescanEvery } = collect.dlq;
   const collector = createDlq(collect.dlq, { callbacks: callbackOptions(rulesOf(config, name), rescanEvery, clock) });
   const { full } = collector.rounds;
-  if (!full) throw new Error('the queue is not walked');
+  if (!full) throw new Error('the queue has no full round');
   const which = { account: name, collector: 'dlq' };
   const slot = createCollectorState<DlqFacts>(which, { full }, config.staleness, clock);
   const events = createCollectorState(

@@ -1,12 +1,12 @@
-/** How long this process was kept from running, as its own timer shows: what a busy machine costs, measured. Milliseconds. */
+/** Measures how long this process was prevented from running, by the delay of its timer (ms). */
 export interface StallMeter {
-  /** All that it was late between two moments of the monotonic clock, added up. */
+  /** Total delay between two times of the monotonic clock. */
   between(from: number, to: number): number;
   close(): void;
 }
 
 const EVERY = 20;
-/** Lateness that a quiet machine has, too. */
+/** Delay on an idle machine. */
 const USUAL = 5;
 
 export function startStallMeter(): StallMeter {

@@ -1,4 +1,7 @@
-/** An auto-cancel section that cancels failure callbacks of https://stuck.example.com/ after two walks. `limits`: of the rule. */
+/**
+ * An auto-cancel section that cancels failure callbacks of https://stuck.example.com/ after two walks. `limits`: limits
+ * of the rule.
+ */
 export function cancelStuck(
   limits: { readonly perRun: number; readonly perHour: number },
   perDay: number,

@@ -25,18 +25,18 @@ export interface SupervisedOptions {
   readonly clock: ManualClock;
   readonly store: Store;
   readonly config: LoadedConfig;
-  /** Milliseconds that the service needs for a response. */
+  /** Response time of the service (ms). */
   readonly latency?: number;
   readonly intervals?: PartsDeps['intervals'];
-  /** Runs around each opening: `open` opens the account, with other parts if they are given. */
+  /** Runs around each opening: `open` opens the account, optionally with other parts. */
   open?(opening: Opening, open: (other?: Partial<Deps>) => Promise<Account>): Promise<Account>;
   /** Runs around each request. */
   request?(opening: Opening, send: () => Promise<void>): Promise<void>;
-  /** Replaces parts that the supervisor uses. */
+  /** Replaces parts of the supervisor. */
   adapt?(base: Base): Base;
 }
 
-/** Connections to a service that answers every request with one flow-control key. */
+/** Connections to a service that returns one flow-control key for every request. */
 class Connections extends Dispatcher {
   readonly #respond: (signal: AbortSignal) => Promise<void>;
 

@@ -1,13 +1,13 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** The network between one client and one server, which can fail. */
+/** A network connection between one client and one server that can fail. */
 export interface TcpLink {
   readonly port: number;
-  /** Destroys its connections, and refuses others. */
+  /** Destroys all connections and refuses new ones. */
   cut(): void;
-  /** Takes what is sent and passes nothing on; nobody is told. Connections are accepted. */
+  /** Accepts connections and data but forwards nothing. */
   hang(): void;
-  /** Passes on what was held, and all that comes. */
+  /** Forwards buffered and new data. */
   restore(): void;
   close(): Promise<void>;
 }
@@ -24,10 +24,10 @@ export async function startTcpLink(target: { readonly host: string; readonly por
       one.setNoDelay(true);
       one.on('data', chunk => void (other.write(chunk) || one.pause()));
       other.on('drain', () => void (state !== 'hanging' && one.resume()));
-      // A reset is passed on as one, so that a client learns of it at once.
+      // Forwards a reset as a reset, so that the client detects it immediately.
       one.on('error', () => other.resetAndDestroy());
       one.on('end', () => other.end());
-      // One that is paused would not notice.
+      // A paused socket does not detect the close.
       one.on('close', () => {
         pairs.delete(pair);
         other.destroy();

@@ -2,8 +2,8 @@ import type { Random } from '../../src/emulator/random.ts';
 import type { TrueEvent } from './event-truth.ts';
 
 /**
- * Lives of messages that begin within `span` milliseconds from `start` on, and end or do not; many events share a millisecond.
- * `prefix`: of the messages' ids.
+ * Lives of messages that start within `span` milliseconds from `start`, finished or not. Many events share a
+ * millisecond. `prefix`: prefix of message ids.
  */
 export function traffic(
   chance: Random,

@@ -8,18 +8,18 @@ import { loadedFrom } from './view-scene.ts';
 
 const SECOND = 1000;
 
-/** Two agents that share one memory as a store and one configuration; the accounts alpha and beta are each held by one of them. */
+/** Two agents with one configuration and a shared memory store. Each holds one of the accounts alpha and beta. */
 export interface TwoReplicas {
   readonly emulator: Awaited<ReturnType<typeof emulateEmpty>>;
   readonly clock: ManualClock;
   readonly shared: SharedStore;
   readonly one: Core;
   readonly two: Core;
-  /** Lets time go by, a few seconds at a time, until this no longer throws. */
-  until<T>(look: () => Promise<T> | T, step?: number): Promise<T>;
+  /** Advances time in steps of a few seconds until `attempt` does not throw. */
+  until<T>(attempt: () => Promise<T> | T, step?: number): Promise<T>;
 }
 
-/** `config`: what differs from the usual. They are running; alpha is to be held by `one`, beta by `two`. */
+/** Starts both agents. `one` is to hold alpha, `two` beta. `config`: overrides. */
 export async function startTwoReplicas(config: object = {}): Promise<TwoReplicas> {
   const clock = createManualClock(Date.UTC(2026, 0, 1, 12));
   const emulator = await emulateEmpty({ clock, token: 'view-token', dialect: { flowControlFields: 'all' } });
@@ -47,10 +47,10 @@ export async function startTwoReplicas(config: object = {}): Promise<TwoReplicas
     shared,
     one,
     two,
-    until: (look, step = 5) =>
+    until: (attempt, step = 5) =>
       eventually(async () => {
         await clock.advance(step * SECOND);
-        return look();
+        return attempt();
       }, 20_000),
   };
 }

@@ -1,24 +1,27 @@
-/** Which sample of the exposition each number of an `AccountView` is. Written by hand, and sharing nothing with what builds the view. */
+/**
+ * Maps each number of an `AccountView` to a sample of the exposition. Written by hand, independently of the code that
+ * builds the view.
+ */
 import type { ParsedFamily } from './parse-exposition.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** A sample of the exposition, or the sum of several. */
+/** A sample of the exposition, or a sum of samples. */
 interface Place {
-  /** In the view: `*` stands for any item of a list, or any key of an object. */
+  /** Path in the view: `*` matches any item of a list or key of an object. */
   readonly path: string;
   readonly name: string | ((items: readonly Item[]) => string);
-  /** Beside `account`; others may have any value, and their samples are added up. */
+  /** Labels in addition to `account`. Samples with other labels are summed. */
   readonly labels?: (items: readonly Item[], key: string) => Labels;
-  /** How the view says it: a time, or a truth. Default: the number itself. */
+  /** Type in the view: a time or a boolean. Default: a number. */
   readonly as?: 'time' | 'truth';
-  /** What the view says where the exposition has nothing: it knows of none. Default: null. */
+  /** Value in the view if the sample is missing. Default: null. */
   readonly otherwise?: 0;
-  /** Family that is there when this was read: then nothing is 0. */
+  /** A family that exists once the data was read; a missing sample then means 0. */
   readonly readBy?: string;
 }
 
-/** What a `*` of the path stood for. */
+/** The item that a `*` of the path matched. */
 type Item = Readonly<Record<string, unknown>>;
 
 const text = (item: Item | undefined, key: string) => String(item?.[key]);
@@ -175,9 +178,9 @@ const PLACES: readonly Place[] = [
 
 const isItem = (value: unknown): value is Item => typeof value === 'object' && value !== null;
 
-/** A value of the view, and the samples that it is made of. */
+/** A value of the view and its samples. */
 export interface ShownNumber {
-  /** `flowControl.rows.0.waiting` */
+  /** Example: `flowControl.rows.0.waiting` */
   readonly path: string;
   readonly value: unknown;
   readonly name: string;
@@ -207,16 +210,16 @@ function find(view: Item, place: Place): ShownNumber[] {
         const next = value[key];
         visit(next, rest, [...path, key], step === '*' && isItem(next) ? [...items, next] : items);
       }
-    } else if (value !== null) throw new Error(`${path.join('.')} of the view holds nothing`);
+    } else if (value !== null) throw new Error(`${path.join('.')} of the view is empty`);
   }
   visit(view, place.path.split('.'), [], []);
   return found;
 }
 
-/** Every number of the view that the exposition has, too. */
+/** All numbers of the view that also occur in the exposition. */
 export const shownNumbers = (view: object): ShownNumber[] => PLACES.flatMap(place => find({ ...view }, place));
 
-/** What the view should say by the exposition. */
+/** The expected value in the view according to the exposition. */
 export function exposedValue(families: readonly ParsedFamily[], account: string, number: ShownNumber): unknown {
   const { name, labels, as, otherwise, readBy } = number;
   const own = families.flatMap(({ samples }) => samples).filter(sample => sample.labels.account === account);

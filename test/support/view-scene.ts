@@ -8,8 +8,8 @@ import { createManualClock, type ManualClock } from './manual-clock.ts';
 import { type ParsedFamily, parseExposition } from './parse-exposition.ts';
 
 const SECOND = 1000;
-/** Milliseconds of a quiet machine: nothing here takes a tenth of them. */
-const PATIENCE = 10_000;
+/** Timeout (ms on an idle machine), more than ten times the longest wait. */
+const TIMEOUT = 10_000;
 
 /** A parsed configuration. */
 export const loadedFrom = (config: object) => ({
@@ -19,7 +19,7 @@ export const loadedFrom = (config: object) => ({
   config: Config.parse({ log: { level: 'silent' }, store: { kind: 'memory' }, ...config }),
 });
 
-/** One account of the emulated service, and an agent without a port that watches it: at one fixed time, until it is moved on. */
+/** An agent without a port that reads one account of the emulated service. Time is fixed until a test advances it. */
 export interface ViewScene {
   readonly emulator: Awaited<ReturnType<typeof emulateEmpty>>;
   readonly clock: ManualClock;
@@ -27,13 +27,13 @@ export interface ViewScene {
   start(): void;
   view(): AccountView;
   exposition(): Promise<ParsedFamily[]>;
-  /** Lets time go by, a few seconds at a time, until this no longer throws. */
-  until(look: (view: AccountView) => void, step?: number): Promise<void>;
+  /** Advances time in steps of a few seconds until `attempt` does not throw. */
+  until(attempt: (view: AccountView) => void, step?: number): Promise<void>;
 }
 
 export const NAME = 'acme';
 
-/** `account`, `config`: what differs from the usual. */
+/** `account`, `config`: overrides. */
 export async function createViewScene(account: object = {}, config: object = {}): Promise<ViewScene> {
   const clock = createManualClock(Date.UTC(2026, 0, 1, 12));
   const emulator = await emulateEmpty({ clock, token: 'view-token', dialect: { flowControlFields: 'all' } });
@@ -43,7 +43,7 @@ export async function createViewScene(account: object = {}, config: object = {})
   afterThisTest(() => core.close());
   function view(): AccountView {
     const found = core.served.account(NAME);
-    if (!found?.complete) throw new Error('there is no such account');
+    if (!found?.complete) throw new Error('unknown account');
     return found;
   }
   return {
@@ -54,10 +54,10 @@ export async function createViewScene(account: object = {}, config: object = {})
     view,
     exposition: async () =>
       parseExposition((await core.served.exposition('everything', 'text', false)).body.toString(), 'text'),
-    until: (look, step = 0) =>
+    until: (attempt, step = 0) =>
       eventually(async () => {
         await clock.advance(step * SECOND);
-        look(view());
-      }, PATIENCE),
+        attempt(view());
+      }, TIMEOUT),
   };
 }
