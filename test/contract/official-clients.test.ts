@@ -5,7 +5,7 @@ import type { Emulator } from '../../src/emulator/server.ts';
 import { toDlqEntry } from '../../src/upstream/wire.ts';
 import { emptyEmulator, emulator } from '../emulator/emulated.ts';
 
-// The client says every refusal on the console, too.
+// The client also logs every error to the console.
 vi.spyOn(console, 'error').mockImplementation(() => {});
 vi.spyOn(console, 'warn').mockImplementation(() => {});
 
@@ -21,7 +21,7 @@ const cancelling = (dlqId: string) => ({
 });
 
 describe('@upstash/qstash', () => {
-  test('dlq: lists, deletes and retries', async () => {
+  test('dlq: lists, deletes and retries messages', async () => {
     const emulated = await emptyEmulator();
     const { state } = emulated;
     const [a, b, c, d] = Array.from({ length: 4 }, () => state.addDlqEntry()) as [string, string, string, string];
@@ -46,7 +46,7 @@ describe('@upstash/qstash', () => {
     });
   });
 
-  test('dlq: has what the destination answered under the names that the agent reads', async () => {
+  test("dlq: returns the destination's response in the fields that the agent reads", async () => {
     type Row = Awaited<ReturnType<Client['dlq']['listMessages']>>['messages'][number];
     const emulated = await emptyEmulator();
     const said = 'order 7 is locked';
@@ -59,7 +59,7 @@ describe('@upstash/qstash', () => {
     expect(toDlqEntry(packed)?.errorClass).toBe(entry?.errorClass);
   });
 
-  test('logs: by message ids, and by its other name', async () => {
+  test('logs: returns events by message id, also under the name events', async () => {
     const emulated = await emptyEmulator();
     for (const messageId of ['a', 'b', 'c']) emulated.state.addEvent({ messageId });
     const client = messages(emulated);
@@ -68,7 +68,7 @@ describe('@upstash/qstash', () => {
     expect((await client.events()).events.length).toBe(3);
   });
 
-  test('flowControl: reads keys, pauses and lets go on', async () => {
+  test('flowControl: reads, pauses and resumes keys', async () => {
     const emulated = await emulator({ dialect: { flowControlFields: 'all', flowControlKeySize: 'waitListSize' } });
     const { flowControl } = messages(emulated);
     const size = emulated.state.waitlists().get('mail/send');
@@ -84,7 +84,7 @@ describe('@upstash/qstash', () => {
     await expect(flowControl.get('none')).rejects.toMatchObject({ status: 404 });
   });
 
-  test('has no call to cancel a callback; by its request function, a success that is no 2xx throws', async () => {
+  test('request: cancels a callback but throws for 302, because the client has no dedicated call', async () => {
     const emulated = await emptyEmulator();
     const { http } = messages(emulated);
     const [one, two] = [emulated.state.addFailedRun(), emulated.state.addFailedRun()];
@@ -96,7 +96,7 @@ describe('@upstash/qstash', () => {
     expect(emulated.state.cancels()).toEqual({ [one]: 1, [two]: 2 });
   });
 
-  test('tells 429 of a burst from other errors, and reads its headers', async () => {
+  test('distinguishes a burst limit (429) from other errors and exposes its headers', async () => {
     const emulated = await emptyEmulator({ dialect: { requestsPerSecond: 1 } });
     const client = messages(emulated);
     await client.logs();
@@ -108,7 +108,7 @@ describe('@upstash/qstash', () => {
     });
   });
 
-  test('reads with the read-only token', async () => {
+  test('reads with the read-only token but cannot delete', async () => {
     const emulated = await emptyEmulator();
     const client = messages(emulated, emulated.readOnlyToken);
     expect((await client.dlq.listMessages()).messages).toEqual([]);
@@ -117,7 +117,7 @@ describe('@upstash/qstash', () => {
 });
 
 describe('@upstash/workflow', () => {
-  test('dlq.list: failed runs alone, by the state of their callback, page by page', async () => {
+  test('dlq.list: returns only failed runs, by callback state and page', async () => {
     const emulated = await emulator();
     const { dlq } = workflows(emulated);
     const expected = emulated.state.dlqRows().filter(row => row.workflowRunId);
@@ -139,7 +139,7 @@ describe('@upstash/workflow', () => {
     expect(idsOf(byRun.messages)).toEqual([run?.dlqId]);
   });
 
-  test('dlq.retryFailureFunction, delete, restart and resume', async () => {
+  test('dlq: retries failure functions, deletes, restarts and resumes', async () => {
     const emulated = await emptyEmulator();
     const { state } = emulated;
     const { dlq } = workflows(emulated);
@@ -155,7 +155,7 @@ describe('@upstash/workflow', () => {
     expect(state.countDlq()).toBe(0);
   });
 
-  test('logs: the run, its callback and when that is tried next', async () => {
+  test('logs: returns the run with its callback and next delivery time', async () => {
     const emulated = await emptyEmulator();
     const nextDeliveryTime = emulated.clock.now() + 5000;
     const dlqId = emulated.state.addFailedRun({ workflowRunId: 'wfr_x', callbackRetries: 4, nextDeliveryTime });

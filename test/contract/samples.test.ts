@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { Emulator } from '../../src/emulator/server.ts';
 import { ask, emulator } from '../emulator/emulated.ts';
 
-/** The field tables of the interface document, by hand from the document; not from any code of this project. */
+/** Field tables, transcribed by hand from the interface document and independent of this project's code. */
 type Kind = 'string' | 'number' | 'integer' | 'boolean' | 'header' | 'uuid' | readonly string[];
 
 const DLQ_MESSAGE: Record<string, Kind> = {
@@ -66,7 +66,7 @@ function isOf(value: unknown, kind: Kind): boolean {
   return lists.every(list => Array.isArray(list) && list.every(each => typeof each === 'string'));
 }
 
-/** The fields that are missing or of another type. */
+/** Returns missing fields and fields of another type. */
 const wrongFields = (row: Readonly<Record<string, unknown>>, shape: Record<string, Kind>) =>
   Object.entries(shape)
     .filter(([field, kind]) => !(field in row) || !isOf(row[field], kind))
@@ -75,13 +75,13 @@ const wrongFields = (row: Readonly<Record<string, unknown>>, shape: Record<strin
 const errorBody = { error: expect.stringMatching(/./) };
 let emulated: Emulator;
 beforeAll(async () => {
-  // Not of the shared helper's kind: it serves the whole file.
+  // Not closed per test: it serves the whole file.
   const { startEmulator } = await import('../../src/emulator/server.ts');
   emulated = await startEmulator({ speed: 0 });
   return () => emulated.close();
 });
 
-test('the shape check itself finds what is wrong', () => {
+test('the shape check reports wrong fields', () => {
   expect(wrongFields({ a: 1, b: 'x', c: { h: 'v' } }, { a: 'string', b: ['y'], c: 'header', d: 'integer' })).toEqual([
     'a: 1',
     'b: "x"',
@@ -91,7 +91,7 @@ test('the shape check itself finds what is wrong', () => {
 });
 
 describe('list DLQ messages', () => {
-  test('every message has the documented fields, those of workflow runs too', async () => {
+  test('every message, also of workflow runs, has the documented fields', async () => {
     const { status, body } = await ask(emulated, '/v2/dlq?order=latestFirst');
     expect(status).toBe(200);
     expect(Object.keys(body).toSorted()).toEqual(['cursor', 'messages']);
@@ -116,7 +116,7 @@ describe('list events', () => {
 });
 
 describe('flow control', () => {
-  test('the list names the size waitListSize, the single key waitlistSize, and nothing else', async () => {
+  test('the list contains waitListSize, the single key waitlistSize, and no other field', async () => {
     const { status, body } = await ask(emulated, '/v2/flowControl');
     expect(status).toBe(200);
     expect(Object.keys(body)).toEqual(['flowControls']);
@@ -142,7 +142,7 @@ describe('flow control', () => {
 });
 
 describe('cancel an in-progress failure callback', () => {
-  test('needs no body; without one in progress it fails with 400; every error has the error body', async () => {
+  test('needs no body, returns 400 without a callback in progress, and describes every error in the body', async () => {
     const path = (dlqId: string) => `/v2/workflows/dlq/callback/${dlqId}`;
     const dlqId = emulated.state.addFailedRun();
     const authorization = `Bearer ${emulated.token}`;
@@ -161,7 +161,7 @@ describe('reset the account token', () => {
   const reset = (of: Emulator, path = '/svc/user/rotatetoken') =>
     ask(of, path, { method: 'POST', headers: { authorization: `Basic ${login(of)}` } });
 
-  test('answers the account user record, every documented field and no other', async () => {
+  test('returns the account user record with exactly the documented fields', async () => {
     const own = await emulator();
     const { status, body } = await reset(own);
     expect(status).toBe(200);
@@ -171,7 +171,7 @@ describe('reset the account token', () => {
     expect(body.password).toBe(own.credentials.password);
   });
 
-  test('the later form has a second token and no password', async () => {
+  test('the later form returns a second token and no password', async () => {
     const own = await emulator();
     const { status, body } = await reset(own, `/v2/qstash/rotate-token/${own.credentials.accountId}`);
     expect(status).toBe(200);

@@ -7,7 +7,7 @@ import { againstSchema } from './schemas.ts';
 
 const files = manifestFiles();
 
-/** The resources, with this text of one file replaced. */
+/** The resources with a text of one file replaced. */
 function changed(file: string, from: string, to: string): unknown[] {
   const text = files[file] ?? '';
   expect(text, file).toContain(from);
@@ -21,7 +21,7 @@ describe('deploy/kubernetes', () => {
     expect(manifests.map(againstSchema).filter(Boolean)).toEqual([]);
   });
 
-  it('the schemas find a wrong type, a missing key and a wrong duration', () => {
+  it('the schemas detect a wrong type, a missing key and an invalid duration', () => {
     const found = (...change: Parameters<typeof changed>) =>
       changed(...change)
         .map(againstSchema)
@@ -36,11 +36,11 @@ describe('deploy/kubernetes', () => {
       expect.stringContaining('interval must match pattern'),
     ]);
     expect(found('pod-monitor.yaml', 'kind: PodMonitor', 'kind: PodMonitors')).toEqual([
-      expect.stringContaining('no schema is known'),
+      expect.stringContaining('no schema for'),
     ]);
   });
 
-  it('has no name that leads nowhere, and configurations that the agent takes', () => {
+  it('all references resolve and the agent accepts all configurations', () => {
     expect(lint(readManifests(files))).toEqual([]);
   });
 
@@ -193,7 +193,7 @@ describe('deploy/kubernetes', () => {
     expect(/^ARG VERSION=(.*)$/m.exec(readFileSync('Dockerfile', 'utf8'))?.[1]).toBe(version);
   });
 
-  it('has the rules that Prometheus is given elsewhere', () => {
+  it('contains the generated Prometheus rules', () => {
     const [resource] = parseAllDocuments(files['prometheus-rule.yaml'] ?? '').map(each => each.toJS());
     const groups = ['recording', 'alerting'].flatMap(
       name => parse(readFileSync(`dashboards/rules/${name}.yaml`, 'utf8')).groups,

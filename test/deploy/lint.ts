@@ -33,7 +33,7 @@ const containersOf = ({ template: { spec } }: Pod): IContainer[] => [
 ];
 const portNames = (pod: Pod) => containersOf(pod).flatMap(({ ports }) => (ports ?? []).map(({ name }) => name));
 
-/** What schemas can't see: names that lead nowhere. Gives a line for each. */
+/** Returns errors that schemas cannot detect, such as unresolved references. */
 export function lint(manifests: readonly unknown[]): string[] {
   const faults: string[] = [];
   const need = (holds: boolean, fault: string) => void (holds || faults.push(fault));
@@ -135,7 +135,7 @@ export function lint(manifests: readonly unknown[]): string[] {
   return faults;
 }
 
-/** What the agent's own container says, against its configuration. */
+/** Compares the agent's container with its configuration. */
 function lintAgent(
   { owner, template, replicas }: Pod,
   container: IContainer,

@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { parseAllDocuments } from 'yaml';
 
-/** Text of the files in deploy/kubernetes, by name. */
+/** Contents of the files in deploy/kubernetes by name. */
 export const manifestFiles = (): Readonly<Record<string, string>> =>
   Object.fromEntries(
     globSync('*.yaml', { cwd: 'deploy/kubernetes' })
@@ -9,7 +9,7 @@ export const manifestFiles = (): Readonly<Record<string, string>> =>
       .map(name => [name, readFileSync(`deploy/kubernetes/${name}`, 'utf8')]),
   );
 
-/** Every resource in these files, as it stands there. Throws at text that is no YAML. */
+/** Parses every resource in these files. Throws if a file is not valid YAML. */
 export function readManifests(files: Readonly<Record<string, string>>): unknown[] {
   return Object.values(files).flatMap(text =>
     parseAllDocuments(text).map(document => {

@@ -8,7 +8,7 @@ import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1';
 import { PodDisruptionBudget } from 'kubernetes-models/policy/v1';
 import { ConfigMap, Service, ServiceAccount } from 'kubernetes-models/v1';
 
-/** Throws where a resource of this kind is against its schema; gives false for one of another kind. */
+/** Returns a check that throws if a resource violates the schema of its kind, and returns false for other kinds. */
 function checker<T>(Model: { is(value: unknown): value is T; new (data: T): { validate(): void } }) {
   return (manifest: unknown): boolean => {
     if (!Model.is(manifest)) return false;
@@ -30,11 +30,11 @@ const CHECKERS = [
   checker(StatefulSet),
 ];
 
-/** What the schemas of Kubernetes and of the Prometheus Operator say against a resource; undefined: nothing. */
+/** Returns the first violation of the Kubernetes or Prometheus Operator schemas, or undefined. */
 export function againstSchema(manifest: unknown): string | undefined {
   try {
     const isKnown = CHECKERS.some(check => check(manifest));
-    return isKnown ? undefined : `no schema is known of ${JSON.stringify(manifest).slice(0, 80)}`;
+    return isKnown ? undefined : `no schema for ${JSON.stringify(manifest).slice(0, 80)}`;
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }

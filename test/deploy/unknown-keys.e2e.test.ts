@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { newFolder } from '../support/folder.ts';
 import { manifestFiles, readManifests } from './manifests.ts';
 
-/** The interface of each kind: it names every key that there is. */
+/** Module of each kind's interface, which lists all valid keys. */
 const TYPES: Readonly<Record<string, string>> = {
   ConfigMap: 'kubernetes-models/v1',
   Deployment: 'kubernetes-models/apps/v1',
@@ -19,7 +19,7 @@ const TYPES: Readonly<Record<string, string>> = {
   StatefulSet: 'kubernetes-models/apps/v1',
 };
 
-/** What the compiler says of resources that are written as literals of their types. */
+/** Returns compiler errors of the resources as literals of their types. */
 function compile(manifests: readonly unknown[]): string {
   const folder = newFolder();
   symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));
@@ -40,9 +40,9 @@ function compile(manifests: readonly unknown[]): string {
 describe('deploy/kubernetes', () => {
   const files = manifestFiles();
 
-  it('has no key that its schema lacks', () => expect(compile(readManifests(files))).toBe(''));
+  it('contains only keys of its schema', () => expect(compile(readManifests(files))).toBe(''));
 
-  it('a key that is spelt wrong is found at any depth, in each kind of file', () => {
+  it('detects misspelled keys at any depth and in every file', () => {
     const wrong = {
       'standalone.yaml': ['readOnlyRootFilesystem', 'readOnlyRootFileSystem'],
       'replicas.yaml': ['unhealthyPodEvictionPolicy', 'unhealthyPodEviction'],
