@@ -1,4 +1,7 @@
-/** One process of the agent: the supervisor and its accounts, without a port, on a simulated machine that may kill or stop it. */
+/**
+ * One process of the agent: the supervisor and its accounts, without a port, on a simulated machine that may kill or
+ * stop it.
+ */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type Account, type AccountDeps, openAccount } from '../../src/agent/account.ts';
 import type { AccountSettings } from '../../src/agent/account-client.ts';
@@ -26,7 +29,7 @@ import { ACCOUNT, SECOND } from './settings.ts';
 import { owners, type Time } from './time.ts';
 import type { Asking } from './witness.ts';
 
-/** The round that a request belongs to. */
+/** The round that sends a request. */
 export interface RoundActor {
   readonly collector: string;
   readonly round: string;
@@ -35,49 +38,52 @@ export type Actor = RoundActor | 'acting';
 
 export const actors = new AsyncLocalStorage<Actor>();
 
-/** The account as a process has it open. A process that loses its lease and acquires it again opens another one. */
+/** An account opened by a process. A process that loses its lease and acquires it again opens another one. */
 export interface Process extends Asking {
   /** The configuration in use, which a reload replaces. */
   readonly config: Config;
-  /** The one before, closed by a reload in this process of the operating system: its numbers are shown until this one has read. */
+  /**
+   * The previous instance, closed by a reload in the same operating-system process. Its numbers are exposed until this
+   * one has read.
+   */
   readonly before: Process | undefined;
   readonly startedAt: number;
   readonly clock: Clock;
-  /** Times at which its clock was set while it was open, and by how much. */
+  /** Clock changes while the account was open: their times and sizes. */
   readonly steps: { readonly at: number; readonly by: number; readonly wallBefore: number }[];
-  /** Rounds, acting and evaluating have begun. */
+  /** Rounds, acting and evaluating have started. */
   readonly isRunning: boolean;
   readonly isClosed: boolean;
-  /** Responses other than 401 that it has received. */
+  /** Number of received responses other than 401. */
   accepted: number;
-  /** Milliseconds for which no other process can have the account open. */
+  /** Remaining time without another holder (ms). */
   leaseLeft(): number;
   scrape(): string;
-  /** When the round began that was read to its end last, by the process's own clock. */
+  /** Start of the last completely read round, by the process's own clock. */
   observedAt(collector: string, round: string): number | undefined;
   firing(): readonly string[];
-  /** When the latest evaluation of its alerts began; its end may wait long for the store. */
+  /** Start of the latest evaluation of its alerts. Its end may wait for the store. */
   readonly evaluatedAt: number;
 }
 
-/** A process of the operating system. */
+/** An operating-system process. */
 export interface Host {
   readonly id: string;
   readonly life: ProcessLife;
-  /** The account, while it is open or being opened here. */
+  /** The account while it is open or opening here. */
   readonly account: Process | undefined;
   /** Whether it has started. */
   readonly isUp: boolean;
-  /** Replaces the configuration. Rejects when that fails; then the previous one stays. */
+  /** Replaces the configuration. If it rejects, the previous one stays active. */
   reload(config: Config): Promise<void>;
-  /** Ends as after SIGTERM. */
+  /** Ends like after SIGTERM. */
   close(): Promise<void>;
 }
 
 export interface Machine {
   readonly time: Time;
   readonly service: Service;
-  /** Wall time less the world's. */
+  /** Difference of the wall clock to the world's time (ms). */
   offset: number;
   /** Whether replicas share the store. */
   readonly isShared: boolean;
@@ -85,7 +91,7 @@ export interface Machine {
 }
 
 export interface HostHooks {
-  /** It exists, and has done nothing yet. */
+  /** Called before its first action. */
   begun(host: Host): void;
   step(host: Host): void;
   isCutOff(host: Host): boolean;
@@ -95,13 +101,13 @@ export interface HostHooks {
   roundBegins(process: Process, actor: RoundActor): void;
   roundEnded(process: Process, actor: RoundActor, success: boolean, reason: string | undefined): void;
   evaluated(process: Process): void;
-  /** The account is closed; the rounds in flight count as lost. */
+  /** The account is closed; rounds in flight count as lost. */
   closed(process: Process): void;
 }
 
 /**
- * Longer than the agent's intervals, so that a run takes fewer steps and more may happen between two checks. Nothing here judges
- * histories.
+ * Longer than the agent's intervals, so that a run takes fewer steps and more can happen between two checks. The
+ * oracles do not check histories.
  */
 const INTERVALS = { save: 60 * SECOND, act: 10 * SECOND, orders: 5 * SECOND, sample: 3600 * SECOND, retry: 5 * SECOND };
 
@@ -147,7 +153,7 @@ const NO_PROCESS_METRICS = {
   configRead: () => undefined,
 } as unknown as ProcessMetrics;
 
-/** Resolves after the parts are built; never, if the process dies before. */
+/** Resolves after the parts are built; never if the process dies before. */
 export async function startHost(config: Config, id: string, machine: Machine, hooks: HostHooks): Promise<Host> {
   const life = createProcessLife();
   return owners.run(life, () => createHost(config, id, life, machine, hooks));
@@ -196,7 +202,7 @@ async function createHost(config: Config, id: string, life: ProcessLife, machine
   const holding = replicas && createHolding({ replicas, accounts: [ACCOUNT], clock, random, log });
   const store: Store = holding ? telling(opened, holding) : opened;
 
-  /** Rounds, evaluations and acting are recognized by their spans. */
+  /** Identifies rounds, evaluations and acting by their spans. */
   const quiet = createQuietTracer(write);
   const tracer: Tracer & { use(): void } = {
     ...quiet,

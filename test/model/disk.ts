@@ -15,14 +15,14 @@ export interface Client {
 /** A process of the agent. */
 export interface AgentClient extends Client {
   readonly id: string;
-  /** Before and after each commit: the process may die there, and its later actions never happen. */
+  /** Called before and after each commit. The process may die there, and its later actions never happen. */
   step(): void;
   monotonic(): number;
-  /** Whether this process alone cannot reach the store. */
+  /** Whether only this process cannot reach the store. */
   isCutOff(): boolean;
 }
 
-/** One row that a commit has changed. */
+/** A row changed by a commit. */
 export interface RowChange {
   readonly account: string;
   readonly key: string;
@@ -30,28 +30,28 @@ export interface RowChange {
   readonly after: string | undefined;
 }
 
-/** The store as an operator's command uses it. */
+/** The store as used by an operator's command. */
 export type OutsideStore = Pick<Store, 'scan' | 'sizes' | 'valuesOf' | 'commit' | 'create'>;
 
 export interface Disk {
-  /** Commits are refused until then. */
+  /** Commits are rejected until this time. */
   failsUntil: number;
-  /** Each request of an agent takes this long (ms), until `slowUntil`. */
+  /** Duration of each request of an agent (ms), until `slowUntil`. */
   latency: number;
   slowUntil: number;
   rows(account: string): ReadonlyMap<string, string>;
-  /** `isShared`: replicas share the store with leases. A commit returns after `committed` has resolved, and rejects if it does. */
+  /** `isShared`: replicas share the store with leases. A commit waits for `committed` and rejects if it does. */
   storeFor(
     agent: AgentClient,
     isShared: boolean,
     committed: (account: string, changes: readonly Change[]) => Promise<void>,
   ): Store;
-  /** `latency`: milliseconds until the operator has each response. `on` is called within each request. */
+  /** `latency`: time until the operator receives a response (ms). `on` is called within each request. */
   outsideFor(operator: Client & { readonly latency: number }, on: { read(): void; committed(): void }): OutsideStore;
   readonly counts: { commits: number; refused: number };
 }
 
-/** Milliseconds from an operator's request to its effect. */
+/** Time from an operator's request to its effect (ms). */
 const TO_STORE = 30;
 
 const never = new Promise<never>(() => undefined);

@@ -1,6 +1,6 @@
-/** Every way in which a simulated service answers otherwise than it should. */
+/** All faulty responses of the simulated service. */
 
-/** Answers with a body that is not the list that was asked for, and what becomes of it. `rows`: as they would have been listed. */
+/** Bodies that are not the requested list. `rows`: the rows of the correct response. */
 const BODIES: Readonly<Record<string, (list: string, rows: readonly object[]) => string>> = {
   error_beside_empty: list => JSON.stringify({ [list]: [], error: 'backend unavailable' }),
   error_beside_rows: (list, rows) => JSON.stringify({ [list]: rows, error: 'shard unavailable' }),
@@ -16,13 +16,13 @@ const BODIES: Readonly<Record<string, (list: string, rows: readonly object[]) =>
   number: () => '5',
 };
 
-/** Answers by their status alone. */
+/** Faults with only a status. */
 const STATUSES = { s500: 500, s503: 503, s429: 429, s401: 401, s403: 403, s302: 302 } as const;
 
 export const FAULTS = [
   ...(Object.keys(BODIES) as (keyof typeof BODIES & string)[]),
   ...(Object.keys(STATUSES) as (keyof typeof STATUSES)[]),
-  /** One row that can't be read, among others that can. */
+  /** One unreadable row among readable ones. */
   'some_unreadable',
   'cursor_loop',
   'page_twice',
@@ -33,7 +33,7 @@ export const FAULTS = [
 ] as const;
 export type Fault = (typeof FAULTS)[number];
 
-/** What may become of a DELETE. `done`: it is executed. */
+/** Results of a DELETE. `done`: it is executed. */
 export const CANCEL_FAULTS = [
   's302',
   's302_undone',

@@ -1,4 +1,4 @@
-/** Committed lines of the journal, each with its process and the policy at that time. */
+/** Committed journal lines with their process and the policy at that time. */
 
 import type { Change } from '../../src/model/change.ts';
 import type { Breaker, JournalEntry } from '../../src/model/journal.ts';
@@ -6,14 +6,14 @@ import type { Process } from './agent.ts';
 
 export interface Line {
   readonly entry: JournalEntry;
-  /** Milliseconds since the world began. */
+  /** Time since the world's start (ms). */
   readonly committedAt: number;
   /** Its number in the world's sequence of events. */
   readonly sequence: number;
-  /** The number at which the store sent the response of its commit; undefined before. */
+  /** Sequence number of the commit's response; undefined before. */
   returned: number | undefined;
   readonly process: Process;
-  /** The section of the configuration under which it was written. */
+  /** Its configuration section at that time. */
   readonly policy: string;
 }
 
@@ -43,7 +43,7 @@ export function openActions(
   return open;
 }
 
-/** The breakers that are open according to the journal. */
+/** Open breakers according to the journal. */
 export function openBreakers(lines: readonly Line[]): ReadonlySet<Breaker> {
   const open = new Set<Breaker>();
   for (const { entry } of lines) {

@@ -1,10 +1,10 @@
-/** Was there a reason to resolve what fired? Blindness is none. */
+/** Checks that a resolved alert has a reason. Blindness is not a reason. */
 
 import { type NumberWorld, walksOf } from './judge-numbers.ts';
 import { isClean, type Round } from './record.ts';
 import { isListed, sizeAt } from './truth.ts';
 
-/** `before`: what fired, and since when in milliseconds since the world began. */
+/** `before`: firing alerts with their start (ms since the world's start). */
 export function judgeAlerts(
   world: NumberWorld,
   before: ReadonlyMap<string, number>,
@@ -13,7 +13,7 @@ export function judgeAlerts(
   const { truth, record, process } = world;
   const own = record.ended.filter(round => round.process === process);
   const cleanly = ({ parts }: Round) => [...parts.values()].every(isClean);
-  /** Why it may be resolved now. */
+  /** Conditions that allow each alert to resolve. */
   const reasons: Readonly<Record<string, (since: number) => boolean>> = {
     DlqHigh: () =>
       walksOf(world, 'all').some(walk => {
@@ -35,11 +35,11 @@ export function judgeAlerts(
     DlqStale: since =>
       own.some(
         ({ round, success, isCommitting, isObserved, endedAt = world.now }) =>
-          // What was read to its end is shown, and fresh, though the store does not take it.
+          // Completely read data is exposed as fresh even if the store rejects it.
           round === 'full' && (success || isCommitting || isObserved) && endedAt >= since,
       ),
   };
   return [...before].flatMap(([name, since]) =>
-    after.has(name) || reasons[name]?.(since) ? [] : [`${name} is resolved, and nothing was read that says so`],
+    after.has(name) || reasons[name]?.(since) ? [] : [`${name} is resolved without a reason in any read`],
   );
 }

@@ -1,16 +1,19 @@
-/** May this DELETE be sent? Judged by what the service was, what it answered, and what was committed; by no code of the agent. */
+/**
+ * Checks whether a DELETE is allowed, based on the service's state and responses and on committed lines, independently
+ * of the agent's code.
+ */
 import type { JournalEntry } from '../../src/model/journal.ts';
 import type { Process } from './agent.ts';
 import { type Line, ofAction, openActions, openBreakers } from './journal-lines.ts';
 import type { SentDelete } from './judge-operators.ts';
-import { type Asked, isClean, isReadable, type Round, type Told } from './record.ts';
+import { isClean, isReadable, type MessageQuery, type Round, type RoundRecord } from './record.ts';
 import { HOUR, LONGEST_HEALTHY, MINUTE, SECOND, START } from './settings.ts';
 import { type Entry, runAt, type Shape, type Truth } from './truth.ts';
 
 export interface Sent extends SentDelete {
   readonly id: string;
   readonly at: number;
-  /** What was answered, as far as the process that sent it has heard. */
+  /** The status that the sending process received; undefined before. */
   status: number | undefined;
 }
 
@@ -18,11 +21,11 @@ export interface CancelWorld {
   readonly now: number;
   readonly truth: Truth;
   readonly shape: Shape;
-  readonly record: Told;
+  readonly record: RoundRecord;
   readonly lines: readonly Line[];
   readonly sent: readonly Sent[];
   readonly isStopped: boolean;
-  /** How far clocks were set forward while no process ran: nobody can know of that. */
+  /** Forward clock changes while no process ran, which the agent cannot detect. */
   readonly darkSteps: readonly { readonly at: number; readonly by: number }[];
 }
 
@@ -30,10 +33,10 @@ type Rule = Process['config']['autoCancel']['rules'][number];
 type Intent = Extract<JournalEntry, { step: 'intent' }>;
 
 const MODES = ['plan', 'approve', 'enforce'];
-/** A clock that gains or loses less is not held to have been set. */
+/** Smaller clock changes are not treated as steps. */
 const STEP = 30 * SECOND;
 
-/** What all attempts of a callback with so many retries may take, milliseconds: written from the service's words. */
+/** Maximum duration of all attempts of a callback (ms), implemented from the service's documentation. */
 function retryWindow(retries: number, timeout: number): number {
   let waits = 0;
   for (let n = 1; n <= retries; n += 1) waits += Math.min(24 * HOUR, Math.exp(2.5 * n) * SECOND);
@@ -42,34 +45,34 @@ function retryWindow(retries: number, timeout: number): number {
 
 const sum = (numbers: readonly number[]) => numbers.reduce((a, b) => a + b, 0);
 
-/** What a rule of this mode may do at all, by the agent's clock that never goes back. */
+/** The effective mode of a rule. `wall`: the agent's clock, which never goes back. */
 function effectiveMode(rule: Rule, { config: { autoCancel } }: Process, wall: number): string {
   return autoCancel.mode !== 'enforce' || (rule.expires !== null && wall >= rule.expires) ? 'plan' : rule.mode;
 }
 
-/** How a walk saw the callback: as the rule needs it, otherwise, or not at all. */
-function sightingIn({ shown }: Round, entry: Entry, wanted: string | undefined, { tellsMessage, field }: Shape) {
+/** The callback in a walk: whether it matches the rule; undefined if it is missing. */
+function sightingIn({ shown }: Round, entry: Entry, wanted: string | undefined, { reportsMessage, field }: Shape) {
   const rows = shown.get(entry);
   if (!rows) return undefined;
   const states = new Set(rows.flatMap(({ state }) => state ?? []));
   const isMeant = wanted === undefined ? states.size === 0 : states.size === 1 && states.has(wanted);
   const runs = new Set(rows.map(({ run }) => run));
-  const tells = tellsMessage && field === 'failureCallbackInfo' && wanted !== undefined;
+  const tells = reportsMessage && field === 'failureCallbackInfo' && wanted !== undefined;
   return {
     isMeant: isMeant && (!tells || runs.size === 1),
-    isTold: states.size > 0,
+    hasState: states.size > 0,
     run: tells ? rows[0]?.run : undefined,
   };
 }
 
-/** A filter fails alone: callbacks are listed in the whole queue and in the workflow runs. */
+/** Filters fail independently: callbacks are listed in the complete queue and in workflow runs. */
 const isRead = ({ parts }: Round) => [...parts].every(([name, part]) => name === 'errors' || isReadable(part));
 
-/** What of the walks may be left out of a chain, where it says nothing against it. */
+/** Walks that a chain may skip unless they contradict it. */
 interface Skips {
-  /** Those that died with their process: it is not known whether the store had taken them. */
+  /** Walks that died with their process: the store may have accepted them or not. */
   readonly lost: boolean;
-  /** Those with rows that could not be read: the agent need not have noticed when they were. */
+  /** Walks with unreadable rows: the agent may have missed when they took place. */
   readonly partial: boolean;
 }
 
@@ -82,9 +85,9 @@ function evidenceOf(world: CancelWorld, entry: Entry, rule: Rule, wanted: string
   return chains.toSorted((one, other) => beginOf(one) - beginOf(other))[0] ?? [];
 }
 
-/** Walks to their end, one after the other, that all saw the callback as the rule needs it, the newest first. */
+/** Consecutive complete walks in which the callback matched the rule, newest first. */
 function chainOf(world: CancelWorld, entry: Entry, rule: Rule, wanted: string | undefined, skips: Skips): Round[] {
-  // Where the store did not take it, a walk was seen all the same.
+  // A walk counts even if the store rejected it.
   const walks = world.record.ended.filter(
     ({ round, success, reason, isCommitting }) =>
       round === 'full' && (success || isCommitting || reason === 'store' || reason === 'killed'),
@@ -94,18 +97,18 @@ function chainOf(world: CancelWorld, entry: Entry, rule: Rule, wanted: string | 
   let run: unknown;
   for (const walk of walks.toReversed()) {
     const parts = [...walk.parts.values()];
-    // One that was cut off says nothing, and changes nothing.
+    // An aborted walk proves nothing.
     if (!isRead(walk)) continue;
     const seen = sightingIn(walk, entry, wanted, world.shape);
     const isHidden = parts.some(({ hidden }) => hidden.has(entry));
     const isCutOff = !walk.success && !walk.isCommitting;
-    // The states of callbacks may be in the list of workflow runs alone.
-    const isUntold = walk.parts.get('workflows')?.hasEnd === false && !seen?.isTold;
+    // Some services list callback states only with workflow runs.
+    const lacksState = walk.parts.get('workflows')?.hasEnd === false && !seen?.hasState;
     const next = chain.at(-1);
-    // What the store did not take is lost with its process, and stands against nothing that is known.
+    // A walk rejected by the store is lost with its process and contradicts no stored evidence.
     if (skips.lost && next && next.process !== walk.process && !walk.success && !walk.isCommitting) continue;
-    // One that did not come to its end changes nothing.
-    if ((isCutOff || isUntold) && !seen?.isMeant) continue;
+    // An incomplete walk changes nothing.
+    if ((isCutOff || lacksState) && !seen?.isMeant) continue;
     if (isHidden && !seen?.isMeant) continue;
     if (!seen?.isMeant || (next && seen.run !== run)) break;
     if (skips.partial && !parts.every(isClean)) continue;
@@ -125,13 +128,13 @@ function chainOf(world: CancelWorld, entry: Entry, rule: Rule, wanted: string | 
   return chain;
 }
 
-/** The last questions of this process, all about the target. */
-function attemptOf({ record: { asked } }: CancelWorld, process: Process, messages: readonly string[]): Asked[] {
+/** The last consecutive requests of this process about the target. */
+function attemptOf({ record: { asked } }: CancelWorld, process: Process, messages: readonly string[]): MessageQuery[] {
   const own = asked.filter(each => each.process === process);
   return own.slice(own.findLastIndex(each => !messages.includes(each.messageId)) + 1);
 }
 
-/** What is wrong with sending this DELETE now; nothing when all is well. */
+/** Returns the reasons why this DELETE must not be sent now. */
 export function judgeCancel(id: string, process: Process, world: CancelWorld): string[] {
   const { now, truth, shape, record, lines, sent } = world;
   const wrong: string[] = [];
@@ -144,7 +147,7 @@ export function judgeCancel(id: string, process: Process, world: CancelWorld): s
         !ofAction(lines, action).some(({ entry }) => entry.step === 'answered' && entry.attempt === attempt),
     ) ?? [];
   const line = ofAction(lines, action).findLast(({ entry }) => entry.step === 'intent');
-  if (!line) return ['there is no committed intent'];
+  if (!line) return ['no committed intent'];
   const intent = line.entry as Intent;
   const entry = truth.entries.find(({ dlqId }) => dlqId === id);
   if (!entry) return ['there never was such an entry'];
@@ -162,7 +165,7 @@ export function judgeCancel(id: string, process: Process, world: CancelWorld): s
   const { rule, mode } = owner;
   fault(
     rule.name !== intent.rule || mode !== intent.mode,
-    `it is by ${intent.rule} (${intent.mode}), and ${rule.name} (${mode}) has the word`,
+    `it is by ${intent.rule} (${intent.mode}) instead of ${rule.name} (${mode})`,
   );
   fault(line.process !== process, 'the intent is of another process');
   fault(wall - intent.at > 30 * SECOND, 'the intent is too old');
@@ -170,11 +173,11 @@ export function judgeCancel(id: string, process: Process, world: CancelWorld): s
     rule.windows.deny.some(({ from, to }) => wall >= from && wall < to),
     'the window is closed',
   );
-  fault(world.isStopped, 'the stop file is there');
+  fault(world.isStopped, 'the stop file exists');
   fault(openBreakers(lines).size > 0, `breakers are open: ${[...openBreakers(lines)]}`);
   fault(
     autoCancel.pauseWhileAlerts.some(name => process.firing().includes(name)),
-    'an alert fires that holds it',
+    'an alert that pauses it fires',
   );
 
   // Evidence.
@@ -187,27 +190,27 @@ export function judgeCancel(id: string, process: Process, world: CancelWorld): s
   const every = 4 * MINUTE;
   const took = (newest.endedAt ?? now) - newest.begunAt;
   fault(!newest.success && !newest.isCommitting, 'the newest walk failed');
-  fault(![...newest.parts.values()].every(isClean), 'the newest walk was not read whole');
+  fault(![...newest.parts.values()].every(isClean), 'the newest walk is incomplete');
   fault(now - (newest.endedAt ?? now) > 2 * Math.max(every, took), 'the newest walk is no longer fresh');
   const lastStep = process.steps.findLast(({ by }) => Math.abs(by) > STEP)?.at ?? 0;
-  // One that the store did not take was complete all the same, where it was read to its end.
+  // A walk rejected by the store counts if it was read completely.
   const isComplete = ({ success, isCommitting, reason, parts }: Round) =>
     success || isCommitting || (reason === 'store' && parts.get('all')?.hasEnd && parts.get('errors')?.hasEnd);
   const told = own.filter(walk => isComplete(walk) && (walk.endedAt ?? now) >= lastStep && isRead(walk));
   fault(told.length < 3, `only ${told.length} walks since the start or since the clock was set`);
   const chain = evidenceOf(world, entry, rule, wanted);
-  fault(chain[0]?.begunAt !== newest.begunAt, 'the newest walk did not see it so');
+  fault(chain[0]?.begunAt !== newest.begunAt, 'the callback did not match in the newest walk');
   const first = chain.at(-1) ?? newest;
   const seenFor = newest.wallAt - first.wallAt;
   const { stuckWhen } = rule;
   const asked = stuckWhen.inProgressFor ?? stuckWhen.seenFor ?? Number.POSITIVE_INFINITY;
-  fault(seenFor < asked, `it was seen for ${seenFor} ms`);
+  fault(seenFor < asked, `it matched for only ${seenFor} ms`);
   const retries = Math.max(entry.maxRetries, stuckWhen.assumeMaxRetries);
   fault(
     seenFor <= stuckWhen.pastRetryWindow * retryWindow(retries, stuckWhen.assumeTimeout),
     `seen for ${seenFor} ms, within the retry window`,
   );
-  fault(chain.length < (stuckWhen.snapshots ?? 1), 'too few walks saw it');
+  fault(chain.length < (stuckWhen.snapshots ?? 1), 'it matched in too few walks');
 
   // The attempt.
   const run = runAt(entry, first.begunAt);
@@ -221,26 +224,26 @@ export function judgeCancel(id: string, process: Process, world: CancelWorld): s
   const last = rows.findLast(({ state }) => wanted === undefined || state !== undefined);
   fault(
     looks.some(({ isWhole, isComplete }) => !isWhole || !isComplete) && last === undefined,
-    'the last look was not answered',
+    'the last look-up failed',
   );
-  fault(last?.state !== wanted || last === undefined, `the last look saw ${last?.state}`);
+  fault(last?.state !== wanted || last === undefined, `the last look-up returned ${last?.state}`);
   if (stuckWhen.idleFor !== undefined) {
     const known =
-      shape.tellsMessage && shape.field === 'failureCallbackInfo' && now_
+      shape.reportsMessage && shape.field === 'failureCallbackInfo' && now_
         ? [entry.messageId, now_.messageId]
         : [entry.messageId];
     const times: number[] = [];
     let askedAt = Number.POSITIVE_INFINITY;
     for (const message of known) {
       const question = attempt.findLast(each => each.question === 'lookup' && each.messageId === message);
-      fault(!question, 'it was not asked for its newest event within the attempt');
+      fault(!question, 'its newest event was not requested within the attempt');
       if (!question) continue;
       fault(!question.isComplete || !question.isWhole, 'its events could not be read');
       askedAt = Math.min(askedAt, question.wallAt);
       times.push(...question.events.map(({ time }) => START + time));
     }
     const silent = askedAt - Math.max(...times);
-    fault(silent < stuckWhen.idleFor, `it was silent for ${silent} ms when it was asked for`);
+    fault(silent < stuckWhen.idleFor, `it was idle for only ${silent} ms at the request`);
   }
 
   // Waits.
@@ -258,8 +261,8 @@ export function judgeCancel(id: string, process: Process, world: CancelWorld): s
   if (rule.grace > 0) {
     const marked = present.findLast(({ entry: each }) => each.step === 'marked' && each.rule === rule.name);
     const until = marked?.entry.step === 'marked' ? marked.entry.until : Number.POSITIVE_INFINITY;
-    fault(!marked || marked.policy !== policy, 'its grace has not begun for this rule');
-    fault(marked !== undefined && marked.policy === policy && newest.wallAt < until, 'its grace is not over');
+    fault(!marked || marked.policy !== policy, 'its grace period has not started for this rule');
+    fault(marked !== undefined && marked.policy === policy && newest.wallAt < until, 'its grace period is not over');
   }
 
   // Once.
@@ -267,15 +270,15 @@ export function judgeCancel(id: string, process: Process, world: CancelWorld): s
   fault(counted.length >= (rule.evidence === 'blind' ? 1 : 2), `it was sent ${counted.length} times in this episode`);
   fault(
     counted.some(({ at }) => at >= newest.begunAt),
-    'no walk has begun since it was sent last',
+    'no walk has started since the last DELETE',
   );
   fault(mine.length > 1, 'another episode of it is unresolved');
   if (rule.evidence === 'blind') {
     const before = sent.filter(each => each.id === id && each.status !== 429 && each.status !== 400);
-    fault(before.length > 0, 'blind, and it was sent before');
+    fault(before.length > 0, 'the rule is blind and it was sent before');
   }
 
-  // Limits, by time that nobody can set while the process lives.
+  // Limits by elapsed time, unaffected by clock changes during the process.
   const intents = lines.filter(({ entry: each }) => each.step === 'intent' && each !== intent);
   const ago = (other: Line) => {
     const forward = process.steps.filter(({ at, by }) => by > 0 && at > other.committedAt && other.process === process);
@@ -285,9 +288,9 @@ export function judgeCancel(id: string, process: Process, world: CancelWorld): s
     intents.filter(other => ago(other) < ms && only(other.entry as Intent)).length;
   const ofRule = (each: Intent) => each.rule === rule.name;
   const { limits } = autoCancel;
-  fault(within(HOUR) >= limits.perHour, 'more than the limit of an hour');
-  fault(within(24 * HOUR) >= limits.perDay, 'more than the limit of a day');
-  fault(within(HOUR, ofRule) >= rule.limits.perHour, "more than the rule's limit of an hour");
+  fault(within(HOUR) >= limits.perHour, 'more than the hourly limit');
+  fault(within(24 * HOUR) >= limits.perDay, 'more than the daily limit');
+  fault(within(HOUR, ofRule) >= rule.limits.perHour, "more than the rule's hourly limit");
   fault(within(limits.spacing) > 0, 'too soon after another');
   fault(
     within(
@@ -297,9 +300,9 @@ export function judgeCancel(id: string, process: Process, world: CancelWorld): s
     'its address cools down',
   );
   const inRun = intents.filter(({ committedAt }) => committedAt >= (newest.endedAt ?? now));
-  fault(inRun.length >= limits.perRun, 'more than the limit of a run');
+  fault(inRun.length >= limits.perRun, 'more than the limit per run');
   const inRunOfRule = inRun.filter(({ entry: each }) => ofRule(each as Intent));
-  fault(inRunOfRule.length >= rule.limits.perRun, "more than the rule's limit of a run");
+  fault(inRunOfRule.length >= rule.limits.perRun, "more than the rule's limit per run");
   const errors = lines
     .slice(lines.findLastIndex(({ entry: each }) => each.step === 'breaker_reset' && each.breaker === 'errors') + 1)
     .filter(
@@ -308,11 +311,11 @@ export function judgeCancel(id: string, process: Process, world: CancelWorld): s
         ['unknown', 'denied'].includes(other.entry.answer.kind) &&
         ago(other) < autoCancel.breaker.errors.within,
     );
-  fault(errors.length >= autoCancel.breaker.errors.max, 'too many cancels went wrong');
+  fault(errors.length >= autoCancel.breaker.errors.max, 'too many cancels failed');
 
   // The truth.
   const dark = world.darkSteps.some(({ at, by }) => by > 0 && at >= first.begunAt);
-  const isKnown = (shape.tellsMessage && shape.field === 'failureCallbackInfo') || entry.runs.length === 1;
+  const isKnown = (shape.reportsMessage && shape.field === 'failureCallbackInfo') || entry.runs.length === 1;
   const isHealthy = now_?.to !== undefined && now_.to - now_.from <= LONGEST_HEALTHY;
   fault(wanted !== undefined && isHealthy && isKnown && !dark, 'the callback is healthy');
   return wrong;

@@ -1,6 +1,9 @@
-/** Was every exposed number true at some moment of the walk that it is from, and does no counter ever fall? Reads the text of /metrics. */
+/**
+ * Checks that every exposed number was true at some time of its walk, and that no counter decreases. Parses the text of
+ * /metrics.
+ */
 import type { Process } from './agent.ts';
-import { isClean, isReadable, type Round, type Told } from './record.ts';
+import { isClean, isReadable, type Round, type RoundRecord } from './record.ts';
 import { MINUTE, SECOND, START } from './settings.ts';
 import { type Entry, happened, isListed, type Shape, sizeAt, stateAt, type Truth } from './truth.ts';
 
@@ -8,7 +11,7 @@ export interface NumberWorld {
   readonly now: number;
   readonly truth: Truth;
   readonly shape: Shape;
-  readonly record: Told;
+  readonly record: RoundRecord;
   readonly process: Process;
 }
 
@@ -16,16 +19,16 @@ type Samples = ReadonlyMap<string, number>;
 
 export interface Scrape {
   readonly samples: Samples;
-  /** Of samples that only rise: name and labels as they stand in the text. */
+  /** Counter and histogram samples by name and labels as written. */
   readonly rising: Samples;
 }
 
-/** Counted by the process alone: they begin anew with it. */
+/** Counted per process: reset by a restart. */
 const OF_PROCESS = /^delivery_(?:watch_|api_|rows_rejected|lists_missing|auto_cancel_skipped|notifications)/;
 
 export const outlasts = (series: string) => !OF_PROCESS.test(series);
 
-/** The exposition, which has been checked for its syntax elsewhere. */
+/** Parses an exposition without syntax checks. */
 export function readScrape(text: string): Scrape {
   const samples = new Map<string, number>();
   const rising = new Map<string, number>();
@@ -43,7 +46,7 @@ export function readScrape(text: string): Scrape {
   return { samples, rising };
 }
 
-/** Series that are lower than before. */
+/** Series with a lower value than before. */
 export function fallen(before: Samples, after: Samples, isSameProcess: boolean): string[] {
   const lower: string[] = [];
   for (const [series, value] of before) {
@@ -54,7 +57,7 @@ export function fallen(before: Samples, after: Samples, isSameProcess: boolean):
   return lower;
 }
 
-/** Whose rounds the numbers of a collector may be from: the session before is shown until this one has read. */
+/** Instances that may provide the exposed rounds: the previous one does until its successor has read. */
 function sessionsOf({ record, process }: NumberWorld, collector: string): ReadonlySet<Process> {
   const sessions = new Set<Process>();
   const hasRead = (session: Process) =>
@@ -68,30 +71,30 @@ function sessionsOf({ record, process }: NumberWorld, collector: string): Readon
 type Selection = 'all' | 'errors';
 const isIn = (selection: Selection, { status }: Entry) => selection === 'all' || status === 500;
 
-/** Complete walks of a selection of which what is shown may be: all that no later one has surely replaced. */
+/** Complete walks of a selection that may be exposed: all without a certain successor. */
 export function walksOf(world: NumberWorld, selection: Selection): Round[] {
   const { record } = world;
   const sessions = sessionsOf(world, 'dlq');
-  // Of two rounds at a time, the one that ends first shows what the other has read to its end, too.
-  const reading = record.underWay.filter(({ parts }) => parts.get(selection)?.hasEnd);
+  // If two rounds overlap, the first to end also exposes complete reads of the other.
+  const reading = record.inFlight.filter(({ parts }) => parts.get(selection)?.hasEnd);
   const own = [...record.ended, ...reading].filter(
     ({ process: of, collector }) => sessions.has(of) && collector === 'dlq',
   );
-  // The queue, read to its end before the filters failed, stays known, and the next round that succeeds shows it.
+  // If only the filters fail, the queue stays available and the next successful round exposes it.
   const isTakenUp = ({ round, parts, endedAt = Number.POSITIVE_INFINITY }: Round) =>
     round === 'new' &&
     parts.get(selection)?.hasEnd &&
     own.some(({ isObserved, begunAt }) => isObserved && begunAt >= endedAt);
   const complete = own.filter(
     round =>
-      // Where a commit fails, what was read stays known, and the next round shows it.
+      // If a commit fails, the read data stays available and the next round exposes it.
       (round.isObserved || round.reason === 'store' || round.endedAt === undefined || isTakenUp(round)) &&
       round.parts.get(selection)?.isWhole &&
       isReadable(round.parts.get(selection) as never) &&
-      // A filter fails alone; a walk without the queue takes nothing over.
+      // Filters fail independently. A walk without the queue is discarded.
       (round.round === 'new' || isReadable(round.parts.get('all') as never)),
   );
-  // A walk that fails takes over what a read for new entries has found, too, and then the numbers stay as they were.
+  // A failing walk also discards entries found by a concurrent read for new entries, so the numbers do not change.
   const overlaps = (one: Round) =>
     own.some(
       other =>
@@ -105,7 +108,7 @@ export function walksOf(world: NumberWorld, selection: Selection): Round[] {
   );
 }
 
-/** Whether something is so of an entry all through a time, or at any moment of it. */
+/** Whether a condition holds for an entry during the complete period, or at any time in it. */
 function through(
   entry: Entry,
   from: number,
@@ -120,7 +123,7 @@ function through(
     ...entry.runs.flatMap(run => [run.from, run.to ?? from, run.cancelledAt ?? from]),
   ].filter(at => at >= from && at <= to);
   const each = moments.map(at => isListed(entry, at) && holds(at));
-  // Right before it leaves or changes it is still as it was.
+  // Just before it is removed or changed, the entry is unchanged.
   const before = moments.filter(at => at > from).map(at => isListed(entry, at - 1) && holds(at - 1));
   const all = [...each, ...before];
   return { always: all.every(Boolean), ever: all.some(Boolean) };
@@ -155,7 +158,7 @@ const text = ({ least, most }: Bounds) => `${least}..${most}`;
 
 export interface Checked {
   readonly wrong: string[];
-  /** Numbers that were compared with the truth. */
+  /** Number of compared values. */
   readonly count: number;
 }
 
@@ -171,10 +174,10 @@ function checkCount(
   into.count += 1;
   const walks = walksOf(world, selection);
   const all = walks.map(walk => countOf(world, selection, walk, holds));
-  // Rows that can't be read are counted, and nothing is known of them.
+  // Unreadable rows are counted with unknown properties.
   const unread = series.includes('"__none__"') ? Math.max(0, ...walks.map(walk => hiddenIn(walk, selection))) : 0;
   if (all.some(bounds => inside(Math.max(0, value - unread), bounds))) return;
-  into.wrong.push(`${series} is ${value}, and was ${all.map(text).join(' or ') || 'never read'}`);
+  into.wrong.push(`${series} is ${value} instead of ${all.map(text).join(' or ') || 'never read'}`);
 }
 
 const STATES: Readonly<Record<string, string>> = {
@@ -184,7 +187,7 @@ const STATES: Readonly<Record<string, string>> = {
   canceled: 'CANCELED',
 };
 
-/** The series of the whole queue, or of the filter. */
+/** The series of the complete queue or of the filter. */
 function seriesOf(selection: Selection, name: string, more = ''): string {
   const labels = [...(selection === 'all' ? [] : [`filter="${selection}"`]), ...(more === '' ? [] : [more])].join(',');
   return `delivery_dlq_${selection === 'all' ? '' : 'filter_'}${name}${labels === '' ? '' : `{${labels}}`}`;
@@ -225,7 +228,7 @@ function checkQueue(world: NumberWorld, { samples }: Scrape, into: { wrong: stri
     if (dimension === 'response_status')
       checkCount(world, 'all', series, value, ({ status }) => String(status) === shown, into);
     const [, state = ''] = /^delivery_dlq_failure_callbacks\{state="(\w+)"\}/.exec(series) ?? [];
-    if (STATES[state] && shape.source !== 'apart' && !shape.isMute)
+    if (STATES[state] && shape.source !== 'apart' && !shape.hidesStates)
       checkCount(world, 'all', series, value, (entry, at) => stateAt(entry, at) === STATES[state], into);
   }
 }
@@ -238,7 +241,7 @@ function checkFlow(world: NumberWorld, { samples }: Scrape, into: { wrong: strin
   );
   const list = rounds.findLast(({ round, parts }) => round === 'list' && [...parts.values()].every(isReadable));
   const listAt = list?.answers.at(-1)?.trueAt;
-  // A list with rows that can't be read takes nothing away: what it lacks may be as the lists before it had it.
+  // A list with unreadable rows removes nothing: missing keys may keep their previous values.
   const whole = rounds.findLastIndex(({ round, parts }) => round === 'list' && [...parts.values()].every(isClean));
   const before = rounds
     .slice(Math.max(0, whole), list ? rounds.indexOf(list) : 0)
@@ -259,7 +262,7 @@ function checkFlow(world: NumberWorld, { samples }: Scrape, into: { wrong: strin
     const moments = [...watched, ...before, ...(listAt === undefined ? [] : [listAt])];
     if (!moments.some(at => Math.max(0, sizeAt(sizes, at)) === value)) {
       into.wrong.push(
-        `${series} is ${value}, and was ${moments.map(at => sizeAt(sizes, at)).join(' or ') || 'never read'}`,
+        `${series} is ${value} instead of ${moments.map(at => sizeAt(sizes, at)).join(' or ') || 'never read'}`,
       );
     }
   }
@@ -268,7 +271,7 @@ function checkFlow(world: NumberWorld, { samples }: Scrape, into: { wrong: strin
   into.count += 1;
   const listed = [...truth.keys.values()].filter(sizes => sizeAt(sizes, listAt) >= 0).length;
   const isPartial = [...(list?.parts.values() ?? [])].some(part => part.isPartial);
-  if (keys !== listed && !isPartial) into.wrong.push(`delivery_flow_control_keys is ${keys}, and was ${listed}`);
+  if (keys !== listed && !isPartial) into.wrong.push(`delivery_flow_control_keys is ${keys} instead of ${listed}`);
 }
 
 const WINDOW = 10 * MINUTE;
@@ -293,13 +296,13 @@ function checkEvents(world: NumberWorld, { samples }: Scrape, into: { wrong: str
       into.wrong.push(`${series} is ${value}, and no log was read`);
       continue;
     }
-    // The agent's clock, where it is behind the log's newest event, gives way to that.
+    // If the agent's clock is behind the log's newest event, the newest event's time is used.
     const until = tail.wallAt - START;
     const of = truth.events.filter(
       event => event.state.toLowerCase() === state && happened(event) && event.listedAt <= world.now,
     );
     const most = of.filter(({ time }) => time >= until - WINDOW - 1).length;
-    if (value > most) into.wrong.push(`${series} is ${value}, and at most ${most} had happened`);
+    if (value > most) into.wrong.push(`${series} is ${value} but at most ${most} had happened`);
     const isUsual = process.steps.length === 0 && Math.abs(until - tail.begunAt) < SECOND;
     const isPartial = [...tail.parts.values()].some(part => part.isPartial);
     const least = of.filter(
@@ -322,7 +325,7 @@ function checkEvents(world: NumberWorld, { samples }: Scrape, into: { wrong: str
   }
 }
 
-/** Counters that count what never happened. `hiddenOnce`: entries that were ever listed so that they could not be read. */
+/** Counters that exceed the number of true events. `hiddenOnce`: entries that were ever unreadable in a list. */
 function checkCounts(
   world: NumberWorld,
   { rising }: Scrape,
@@ -356,7 +359,7 @@ function checkCounts(
   }
 }
 
-/** What is shown and was at no moment so. */
+/** Returns exposed values that were never true. */
 export function judgeNumbers(world: NumberWorld, scrape: Scrape, hiddenOnce: number): Checked {
   const into = { wrong: [] as string[], count: 0 };
   checkQueue(world, scrape, into);

@@ -1,10 +1,13 @@
-/** Was every order of an operator obeyed, once, and only as given? Uses the journal, the DELETEs and the orders, and no code of the agent. */
+/**
+ * Checks that every operator's order was executed exactly once as given, based on the journal, the DELETEs and the
+ * orders, independently of the agent's code.
+ */
 import type { JournalEntry } from '../../src/model/journal.ts';
 import type { Process } from './agent.ts';
 import type { Line } from './journal-lines.ts';
 import type { Order } from './operators.ts';
 
-/** A DELETE that left a process. */
+/** A sent DELETE. */
 export interface SentDelete {
   readonly action: string;
   readonly attempt: number;
@@ -15,7 +18,7 @@ export interface SentDelete {
 export interface OrderWorld {
   readonly orders: readonly Order[];
   readonly lines: readonly Line[];
-  /** In all processes, before this one. */
+  /** DELETEs of all processes before this one. */
   readonly sent: readonly SentDelete[];
 }
 
@@ -29,7 +32,7 @@ export function intentOf(id: string, process: Process, lines: readonly Line[]): 
   );
 }
 
-/** The pause or resume with the latest row before this moment, or undefined. */
+/** The latest pause or resume written before `before`. */
 function lastStop(orders: readonly Order[], before: number): Order | undefined {
   return orders
     .filter(({ kind, written }) => (kind === 'pause' || kind === 'resume') && written !== undefined && written < before)
@@ -44,7 +47,7 @@ function isResumed(orders: readonly Order[], pause: Order, before: number): bool
   );
 }
 
-/** The approval must be of an operator, for the very request that waits, which the operator could see. */
+/** The approval must come from an operator and refer to exactly the visible pending request. */
 function judgeApproval(intent: Line & { entry: Intent }, process: Process, { orders, lines }: OrderWorld): string[] {
   const { approvedBy, action, rule } = intent.entry;
   const order = orders.find(({ kind, by }) => kind === 'approve' && by === approvedBy);
@@ -82,7 +85,7 @@ export function judgeSending(id: string, process: Process, now: number, world: O
   return wrong;
 }
 
-/** Situations in which a DELETE left, for the tally. */
+/** Situations of a DELETE, for the tally. */
 export function situationsOf(process: Process, now: number, { orders, lines }: OrderWorld): string[] {
   const isTakenOver = lines.some(line => line.process !== process);
   return [
@@ -92,10 +95,10 @@ export function situationsOf(process: Process, now: number, { orders, lines }: O
   ];
 }
 
-/** Steps of the journal that record an order. */
+/** Journal steps that record an order. */
 const ORDERED = ['paused', 'resumed', 'breaker_reset', 'approved', 'order_refused'];
 
-/** Checks the newest line of the journal against the orders: given by an operator, obeyed once, still valid. */
+/** Checks the newest journal line against the orders: given by an operator, executed once, still valid. */
 export function judgeLine(line: Line, { orders, lines }: Pick<OrderWorld, 'orders' | 'lines'>): string[] {
   const { entry, sequence } = line;
   if (entry.step === 'intent' && lastStop(orders, sequence)?.kind === 'pause')
@@ -105,7 +108,7 @@ export function judgeLine(line: Line, { orders, lines }: Pick<OrderWorld, 'order
   if (!order) return [`a line ${entry.step} that no operator ordered`];
   const wrong: string[] = [];
   if ('reason' in entry && entry.step !== 'order_refused' && entry.reason !== order.reason)
-    wrong.push(`a line ${entry.step} mixes orders`);
+    wrong.push(`a line ${entry.step} combines orders`);
   const isEarlier = (other: Line) => other !== line && 'by' in other.entry && other.entry.by === entry.by;
   if (lines.some(isEarlier)) wrong.push(`an order has two lines, the second is ${entry.step}`);
   if (entry.step !== 'breaker_reset') return wrong;
@@ -117,11 +120,11 @@ export function judgeLine(line: Line, { orders, lines }: Pick<OrderWorld, 'order
   return wrong;
 }
 
-/** Orders that left no trace. `stored`: all values in the store. */
+/** Orders without a trace. `stored`: all values in the store. */
 export function judgeAudit({ orders }: Pick<OrderWorld, 'orders'>, stored: readonly string[]): string[] {
   return orders.flatMap(({ kind, by, written }) =>
     written === undefined || stored.some(value => value.includes(by))
       ? []
-      : [`the ${kind} by ${by} is nowhere in the store`],
+      : [`the ${kind} by ${by} is missing in the store`],
   );
 }

@@ -1,10 +1,10 @@
-/** The leases of a simulated PostgreSQL: who holds which account, by the database's clock and with an epoch for each holding. */
+/** The leases of a simulated PostgreSQL: holders by account, with the database's clock and an epoch per acquisition. */
 import { StoreError } from '../../src/store/errors.ts';
 import { shareOut } from '../../src/store/shares.ts';
 import type { Replicas } from '../../src/store/store.ts';
 import type { Time } from './time.ts';
 
-/** Milliseconds. Three times the default, so that a life has fewer renewals. */
+/** Lease time (ms): three times the default, to reduce renewals. */
 export const LEASE_TIME = 45_000;
 
 interface Member {
@@ -19,7 +19,7 @@ interface Lease {
   epoch: number;
 }
 
-/** The side of one process. */
+/** The leases as used by one process. */
 export interface OwnLeases {
   readonly replicas: Replicas;
   /** Throws StoreError unless this process holds the account. The database checks it within each commit. */
@@ -27,7 +27,7 @@ export interface OwnLeases {
 }
 
 export interface LeaseTable {
-  /** `awake`: resolves when the process runs. `isAway`: the database refuses requests. */
+  /** `awake`: resolves when the process runs. `isAway`: the database rejects requests. */
   of(deps: { id: string; monotonic(): number; awake(): Promise<void>; isAway(): boolean }): OwnLeases;
 }
 

@@ -1,4 +1,4 @@
-/** Lets something happen at a chosen point of a cancel, such as between its intent and its DELETE, or of an order. */
+/** Interferes at a chosen point of a cancel, such as between its intent and its DELETE, or of an order. */
 import type { Time } from './time.ts';
 
 export const PLACES = [
@@ -14,20 +14,20 @@ export type Place = (typeof PLACES)[number];
 export interface Meddling<What> {
   /** Where `what` happens. */
   readonly place: Place;
-  /** How many cancels pass before. */
+  /** Number of cancels to skip. */
   readonly skip: number;
-  /** Milliseconds from reaching the place until it happens. */
+  /** Delay from reaching the place (ms). */
   readonly soon: number;
-  /** Milliseconds for which the cancel waits at the place. */
+  /** How long the cancel waits at the place (ms). */
   readonly hold: number;
-  /** The response of a commit is lost: it rejects, although it was written. */
+  /** The response of a commit is lost: it rejects although it was written. */
   readonly isLost: boolean;
   readonly what: What;
 }
 
 export interface Meddlers<What> {
   arm(meddling: Meddling<What>): void;
-  /** A cancel reaches this place. */
+  /** Called when a cancel reaches this place. */
   reach(place: Place): Pick<Meddling<What>, 'hold' | 'isLost'>;
 }
 

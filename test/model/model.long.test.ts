@@ -4,9 +4,9 @@ import { CANCEL_FAULTS, FAULTS } from './faults.ts';
 import { runLives } from './run.ts';
 import { ALERTS } from './settings.ts';
 
-// The same lives every time; `npm run model` lives others.
+// A fixed seed; `npm run model` uses random ones.
 const { MODEL_RUNS = '2000', MODEL_SEED = '1' } = process.env;
-/** What must have happened in every two thousand lives: what never happens is never judged. */
+/** Minimum occurrences in two thousand lives, because situations that never occur are not checked. */
 const OFTEN: Readonly<Record<string, number>> = {
   DELETE: 200,
   'DELETE by idle (enforce)': 20,
@@ -32,7 +32,7 @@ const OFTEN: Readonly<Record<string, number>> = {
   'order reset-breaker done': 10,
   'journal order_refused': 5,
   'DELETE by a replica': 100,
-  // An agent that never cancels again would break no other rule about pauses.
+  // An agent that never cancels again after a pause would violate no other check.
   'DELETE after a resume': 100,
   'DELETE after a takeover': 10,
   'pause when looking': 20,
@@ -54,13 +54,13 @@ const OFTEN: Readonly<Record<string, number>> = {
   'numbers compared': 50_000,
 };
 
-it(`says and does nothing that is not so, in ${MODEL_RUNS} lives of seed ${MODEL_SEED}`, {
+it(`violates no oracle in ${MODEL_RUNS} lives of seed ${MODEL_SEED}`, {
   timeout: atThisLoad(Math.max(600_000, Number(MODEL_RUNS) * 300)),
 }, async () => {
   const { failure, tally } = await runLives({ runs: Number(MODEL_RUNS), seed: Number(MODEL_SEED) });
   expect(failure).toBeUndefined();
   const share = Number(MODEL_RUNS) / 2000;
-  // Fewer lives may leave anything out.
+  // Fewer lives need not cover everything.
   if (share < 1) return;
   for (const [what, count] of Object.entries(OFTEN)) {
     expect(tally.sum(what), what).toBeGreaterThanOrEqual(count * share);

@@ -9,17 +9,17 @@ import { createProcessClock, createProcessLife } from './process-life.ts';
 import { ACCOUNT, MINUTE } from './settings.ts';
 import { owners, type Time } from './time.ts';
 
-/** An order that was given. Moments are numbers of the world's sequence of events. */
+/** An operator's order. Times are numbers in the world's sequence of events. */
 export interface Order {
   readonly kind: 'pause' | 'resume' | 'approve' | 'reset-breaker';
-  /** Unique, as is the reason: each names the order in the journal. */
+  /** Unique, like the reason: each identifies the order in the journal. */
   readonly by: string;
   readonly reason: string;
   readonly breaker?: Breaker | undefined;
-  /** The request for approval that was shown to the operator. */
+  /** The request for approval shown to the operator. */
   readonly seen?: Line | undefined;
   readonly given: number;
-  /** When the command last read the store before its first row was committed. */
+  /** When the command last read the store before its first commit. */
   read: number;
   /** When its first row was committed; undefined if it never was. */
   written: number | undefined;
@@ -29,9 +29,9 @@ export interface Order {
 }
 
 export type Given = Pick<Order, 'kind' | 'breaker' | 'seen'> & {
-  /** After how many milliseconds the operator's process is killed; undefined: it is not. */
+  /** Time until the operator's process is killed (ms); undefined: never. */
   readonly killedAfter?: number | undefined;
-  /** Milliseconds until the command has the response to each of its requests. */
+  /** Time until the command receives each response (ms). */
   readonly latency?: number | undefined;
 };
 
@@ -49,7 +49,7 @@ export interface OperatorsDeps {
   /** The number of the next event in the world. */
   next(): number;
   returned(order: Order): void;
-  /** A command failed in a way that operators cannot expect. */
+  /** A command failed with an error that operators cannot expect. */
   failed(order: Order, error: unknown): void;
 }
 
@@ -59,7 +59,7 @@ const SLOWNESS = 10;
 export function createOperators({ time, machine, disk, next, ...on }: OperatorsDeps): Operators {
   const orders: Order[] = [];
 
-  /** Executes the order as the command line does. */
+  /** Executes the order like the command line. */
   async function execute(order: Order, store: OutsideStore, life: ReturnType<typeof createProcessLife>) {
     const { kind, by, reason } = order;
     const clock = createProcessClock(machine, life);
@@ -74,7 +74,7 @@ export function createOperators({ time, machine, disk, next, ...on }: OperatorsD
     const placed = [];
     if (kind === 'approve') {
       const { action = '', target } = (order.seen?.entry ?? {}) as { action?: string; target?: { dlqId?: string } };
-      // By the action's id or by the dead letter's.
+      // By the id of the action or of the dead letter.
       const found = await orderApproval(
         { action: order.given % 2 === 0 ? action : (target?.dlqId ?? ''), by },
         placing,

@@ -11,14 +11,14 @@ export type OrderStep = StepOf<'pause' | 'resume' | 'reset' | 'approve'>;
 
 export interface Ordering {
   take(step: OrderStep): void;
-  /** A line of the journal was committed. */
+  /** Called after a journal line was committed. */
   committed(line: Line): void;
 }
 
 export function createOrdering(time: Time, lines: readonly Line[], give: (given: Given) => void): Ordering {
   /** The last request for approval that is not approved yet. */
   let asking: Line | undefined;
-  /** For the next request, and for the next breaker that opens. */
+  /** Orders waiting for the next request or the next opened breaker. */
   const approvals: StepOf<'approve'>[] = [];
   const resets: StepOf<'reset'>[] = [];
 

@@ -1,4 +1,4 @@
-/** A simulated process of the operating system: it runs, is stopped by SIGSTOP, continues, or is dead. */
+/** A simulated operating-system process: running, stopped by SIGSTOP, or dead. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Clock } from '../../src/kit/clock.ts';
 import type { Log } from '../../src/kit/log.ts';

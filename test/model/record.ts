@@ -1,67 +1,72 @@
-/** What a process was told by the service, round by round: the only thing that an oracle may hold it to. Times: milliseconds since the world began. */
+/**
+ * Responses that a process has received, by round. Oracles rely only on them. Times in milliseconds since the world's
+ * start.
+ */
 import type { Actor, Process, RoundActor } from './agent.ts';
 import type { Question } from './lists.ts';
 import type { Entry, LoggedEvent } from './truth.ts';
 import type { Answered, ShownEntry, Witness } from './witness.ts';
 
-/** A part of a round: the queue, one filter, workflow runs, the log. */
+/** A part of a round: the queue, a filter, workflow runs or the log. */
 export interface Part {
-  /** It began without a time from which on: all of it is asked for. */
+  /** Whether it was requested without a start time. */
   readonly isWhole: boolean;
   isBroken: boolean;
   isPartial: boolean;
-  /** An end of it was read. */
+  /** Whether its last page was read. */
   hasEnd: boolean;
   readonly hidden: Set<Entry>;
-  /** Asked, failed, and not answered since. */
+  /** Failed requests without a successful retry. */
   readonly unanswered: Set<string>;
 }
 
 export interface Round extends RoundActor {
   readonly process: Process;
   readonly begunAt: number;
-  /** By the process's own clock, milliseconds since the Unix epoch. */
+  /** By the process's own clock (ms since the Unix epoch). */
   readonly wallAt: number;
   endedAt: number | undefined;
   success: boolean;
   reason: string | undefined;
-  /** All of it is read, and shown whether the store takes it or not. */
+  /** Completely read and exposed, even if the store rejects it. */
   readonly isObserved: boolean;
-  /** Observed, and not yet ended: the store has not taken it. */
+  /** Observed and not yet committed. */
   readonly isCommitting?: boolean;
   readonly parts: Map<string, Part>;
-  /** Every row of the queue and of workflow runs that was shown. */
+  /** All listed rows of the queue and of workflow runs. */
   readonly shown: Map<Entry, ShownEntry[]>;
   readonly events: Set<LoggedEvent>;
-  /** Answers to lists that are one page. */
+  /** Responses of lists without pages. */
   readonly answers: Answered[];
 }
 
-/** One question that acting asked about one message, with all pages of its answer. */
-export interface Asked {
+/** A request of auto-cancel about one message, with all pages of its response. */
+export interface MessageQuery {
   readonly question: Question;
   readonly messageId: string;
   readonly process: Process;
   readonly at: number;
   readonly wallAt: number;
   isComplete: boolean;
-  /** The last answer was a failure, after which the same is asked again. */
+  /** Whether the last response was a failure, which is retried. */
   hasFailed: boolean;
   isWhole: boolean;
   readonly entries: ShownEntry[];
   readonly events: LoggedEvent[];
 }
 
-export interface Told {
-  /** Rounds of all processes that have ended, in the order in which they did, and those that have all but their commit behind them. */
+export interface RoundRecord {
+  /** Ended rounds of all processes in order, and rounds that only lack their commit. */
   readonly ended: readonly Round[];
-  /** Rounds that still read, or commit. */
-  readonly underWay: readonly Round[];
-  readonly asked: readonly Asked[];
+  /** Rounds that still read or commit. */
+  readonly inFlight: readonly Round[];
+  readonly asked: readonly MessageQuery[];
   begin(process: Process, actor: RoundActor, now: number): void;
   end(actor: RoundActor, success: boolean, reason: string | undefined, now: number): Round | undefined;
   witness(process: Process, actor: Actor | undefined, now: () => number): Pick<Witness, 'asked' | 'answered'>;
-  /** The process has died or closed the account. Rounds that were read to their end may be committed without a report. */
+  /**
+   * Called when the process has died or closed the account. Completely read rounds may be committed without a report.
+   */
   forget(process: Process, now: number): void;
 }
 
@@ -75,10 +80,10 @@ function partName(question: Question, query: URLSearchParams): string {
   return query.get('responseStatus') === null ? 'all' : 'errors';
 }
 
-export function createTold(): Told {
+export function createRoundRecord(): RoundRecord {
   const ended: Round[] = [];
-  let asked: Asked[] = [];
-  /** Under way, by the actor. */
+  let asked: MessageQuery[] = [];
+  /** Running rounds by actor. */
   const current = new Map<RoundActor, Round>();
 
   function partOf(round: Round, question: Question, query: URLSearchParams): Part {
@@ -122,7 +127,7 @@ export function createTold(): Told {
         ? ended
         : [...ended, ...committing.map(round => ({ ...round, isObserved: true, isCommitting: true }))];
     },
-    get underWay() {
+    get inFlight() {
       return [...current.values()];
     },
     get asked() {
@@ -159,13 +164,13 @@ export function createTold(): Told {
         asked: (question, query) => {
           if (actor !== 'acting') {
             const round = actor && current.get(actor);
-            // What `fromDate` means is asked beside the walk, which goes on without an answer.
+            // The meaning of `fromDate` is looked up during the walk, which continues without a response.
             if (round && question !== 'look') partOf(round, question, query);
             return;
           }
           const messageId = query.get('messageId') ?? '';
           const last = asked.findLast(each => each.process === process);
-          // Another page, or once more what failed.
+          // The next page, or a retry.
           const isNext = query.get('cursor') !== null || last?.hasFailed;
           const isSame =
             isNext &&
@@ -209,7 +214,7 @@ export function createTold(): Told {
       for (const [actor, round] of current) {
         if (round.process !== process) continue;
         const { parts } = round;
-        // Workflow runs need not be read to their end where the lists tell the states.
+        // If the lists contain callback states, workflow runs need not be read completely.
         const isRead =
           ['all', 'errors'].every(name => parts.get(name)?.hasEnd) && [...parts.values()].every(isReadable);
         if (round.round === 'full' && isRead) ended.push({ ...round, reason: 'killed', endedAt: now });

@@ -1,4 +1,7 @@
-/** `node test/model/run.ts [--runs 200000] [--seed N] [--path P]`: many lives of the agent, each in a world of its own. Exit 1: one was not as it must be. */
+/**
+ * `node test/model/run.ts [--runs 200000] [--seed N] [--path P]`: runs many lives of the agent, each in a separate
+ * world. Exit 1: an oracle was violated.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,7 +12,7 @@ import { createTally, type Tally } from './tally.ts';
 import { createTime, withTimersOn } from './time.ts';
 import { createWorld } from './world.ts';
 
-/** Lives one life, to the first thing that is wrong in it or `toTheEnd`; gives all that is. */
+/** Runs one life up to its first violation, or `toTheEnd`. Returns the violations. */
 function live(one: Life, stopFile: string, tally: Tally, toTheEnd: boolean): Promise<readonly string[]> {
   const time = createTime();
   return withTimersOn(time, async () => {
@@ -23,7 +26,7 @@ function live(one: Life, stopFile: string, tally: Tally, toTheEnd: boolean): Pro
   });
 }
 
-/** A file that one process of ours has alone. */
+/** Provides a path that no other process uses. */
 async function withStopFile<T>(work: (stopFile: string) => Promise<T>): Promise<T> {
   const folder = mkdtempSync(join(tmpdir(), 'model-'));
   try {
@@ -34,7 +37,7 @@ async function withStopFile<T>(work: (stopFile: string) => Promise<T>): Promise<
 }
 
 export interface Outcome {
-  /** Undefined when all went well; else the life that did not, as small as it could be made, and how to see it again. */
+  /** Undefined if all lives passed; otherwise a minimal failing life and how to repeat it. */
   readonly failure: string | undefined;
   readonly tally: Tally;
   readonly seed: number;
@@ -64,7 +67,7 @@ export async function runLives(options: {
   });
 }
 
-/** All kinds of things that are wrong in so many lives, none made smaller: how often each, and in which life first. */
+/** Counts the kinds of violations in `runs` lives without shrinking, each with its first life. */
 function survey(runs: number, seed: number, lives: keyof typeof LIVES, only: number | undefined): Promise<string> {
   return withStopFile(async stopFile => {
     const kinds = new Map<string, { lives: number; first: string }>();

@@ -1,4 +1,4 @@
-/** The simulated service as undici meets it: bytes in, bytes out, no socket. What it answers is the truth of the moment, or a fault. */
+/** The simulated service as an undici dispatcher without sockets. Its responses are true at their time, or faulty. */
 import type { Dispatcher } from 'undici';
 import type { Random } from '../../src/emulator/random.ts';
 import { bodyOf, type CancelFault, type Fault, statusOf } from './faults.ts';
@@ -28,12 +28,12 @@ interface Armed<T> {
 export interface Service {
   arm(question: Question | 'any', fault: Fault, skip: number, count: number): void;
   armCancel(fault: CancelFault, count: number): void;
-  /** Everything fails until then. */
+  /** All requests fail until this time. */
   outageUntil: number;
-  /** The token is refused until then. */
+  /** The token is rejected until this time. */
   refusesUntil: number;
   dispatcherFor(asking: Asking): Dispatcher;
-  /** How often each fault was met. */
+  /** Number of injections by fault. */
   readonly met: Map<string, number>;
 }
 
@@ -42,7 +42,10 @@ export interface ServiceDeps {
   readonly truth: Truth;
   readonly shape: Shape;
   readonly random: Random;
-  /** Time of the service's `Date` less the world's: the agent must be allowed to act after its own clock was set. */
+  /**
+   * Difference of the service's `Date` to the world's time (ms): the agent must be able to act after its own clock was
+   * changed.
+   */
   clockOffset(): number;
 }
 
@@ -53,7 +56,7 @@ interface Reply {
   readonly answered: Answered;
 }
 
-/** The log has so many more rows in a page than the queue. */
+/** Factor between the page sizes of the log and of the queue. */
 const EVENTS_A_ROW = 10;
 
 const NOTHING = { entries: [], hidden: [], events: [], key: undefined, isLast: false };
@@ -79,7 +82,7 @@ export function createService({ time, truth, shape, random, clockOffset }: Servi
     return found.fault;
   }
 
-  /** The answer to a list, as it is or as a fault has it. */
+  /** The response of a list, correct or with a fault. */
   function listReply<T>(
     base: Omit<Answered, 'quality' | 'status' | 'isLast' | keyof typeof NOTHING>,
     list: string,
@@ -117,7 +120,7 @@ export function createService({ time, truth, shape, random, clockOffset }: Servi
       };
     }
     if (fault === 'cursor_loop' && list !== 'flowControls') {
-      // True as far as it goes; who follows it comes back here.
+      // The page is correct, but its cursor leads back to it.
       return {
         status: 200,
         body: JSON.stringify({ ...whole, cursor: `${place}~0` }),
@@ -184,7 +187,7 @@ export function createService({ time, truth, shape, random, clockOffset }: Servi
         return { status: 404, body: '{"error":"none"}', answered: { ...told, quality: 'whole', status: 404 } };
       const isBroken = fault !== undefined && fault !== 'slow';
       const body = isBroken ? '{"message":"maintenance"}' : JSON.stringify({ flowControlKey: key, waitlistSize: size });
-      // What lacks a size may say that it is zero.
+      // A response without a size may mean zero.
       return { status: 200, body, answered: { ...told, quality: isBroken ? 'broken' : 'whole', status: 200 } };
     }
     if (question === 'workflows' && shape.source === 'unknown') {
@@ -200,7 +203,7 @@ export function createService({ time, truth, shape, random, clockOffset }: Servi
     const shown = (entries: readonly Entry[]) => ({
       entries: entries.map(entry => ({
         entry,
-        state: hasState && !shape.isMute ? stateAt(entry, now) : undefined,
+        state: hasState && !shape.hidesStates ? stateAt(entry, now) : undefined,
         run: runAt(entry, now),
       })),
     });

@@ -1,16 +1,16 @@
-/** Configurations that the agent of a model run may be started with. Their times are short, so that a run is. */
+/** Configurations of the agent in model runs, with short times to shorten the runs. */
 import { parseConfig } from '../../src/config/load.ts';
 import type { Config } from '../../src/config/schema.ts';
 
 export const SECOND = 1000;
 export const MINUTE = 60 * SECOND;
 export const HOUR = 60 * MINUTE;
-/** When a world begins, milliseconds since the Unix epoch. */
+/** Start of the world (ms since the Unix epoch). */
 export const START = Date.UTC(2026, 2, 1);
-/** Stands in tokens, addresses, headers and bodies, and must never come out again. */
+/** Part of tokens, addresses, headers and bodies. It must never occur in output. */
 export const CANARY = 'canary-7f3a';
 export const ACCOUNT = 'production';
-/** The longest that a callback that will end by itself is in progress: less than any rule here waits. */
+/** Longest duration of a callback that ends by itself, below the wait of every rule. */
 export const LONGEST_HEALTHY = 8 * MINUTE;
 
 const moment = (ms: number) => new Date(START + ms).toISOString();
@@ -31,11 +31,11 @@ const RULES = {
 type RuleName = keyof typeof RULES;
 
 const STUCK_WHEN = 'assumeMaxRetries: 2, assumeTimeout: 2m, pastRetryWindow: 1.5, maxGap: 10m';
-/** Three walks are enough. Only for callbacks that never end by themselves. */
+/** Three walks suffice. Only for callbacks that never end by themselves. */
 const QUICKLY =
   'inProgressFor: 5m, snapshots: 2, assumeMaxRetries: 0, assumeTimeout: 1m, pastRetryWindow: 1.5, maxGap: 10m';
 
-/** `name` is the rule's; the words after it are of `as`, so that one name may mean another rule after a restart. */
+/** A rule named `name` with the settings of `as`, so that a name may have other settings after a restart. */
 function rule(name: RuleName, as: RuleName = name): string {
   const expires = as === 'short' ? `'${moment(3 * HOUR)}'` : `'${moment(1000 * HOUR)}'`;
   const idle = as === 'idle' ? ', idleFor: 4m' : '';
@@ -56,7 +56,7 @@ interface Policy {
   readonly more?: string;
 }
 
-/** What may be told to the agent of acting. */
+/** Configurations of auto-cancel. */
 const POLICIES: readonly Policy[] = [
   { rules: [rule('jobs')] },
   { rules: [rule('idle')] },
@@ -77,7 +77,7 @@ const POLICIES: readonly Policy[] = [
   { rules: [rule('blind')] },
 ];
 
-/** What it may be told of reading. */
+/** Configurations of reading. */
 const READING = [
   {
     budget: '{ requestsPerSecond: 50, burst: 50, concurrency: 4, requestsPerDay: 10000000 }',

@@ -1,4 +1,4 @@
-/** The machines that the agent runs on: each starts its process again after it ended, was killed or did not start. */
+/** The machines that run the agent. Each restarts its process after an end, a kill or a failed start. */
 import type { Config } from '../../src/config/schema.ts';
 import type { Host, HostHooks, Machine, Process } from './agent.ts';
 import { startHost } from './agent.ts';
@@ -11,13 +11,13 @@ export interface Slot {
   settings: Settings;
   /** The process, from its start to its death. */
   readonly host: Host | undefined;
-  /** Steps of the process until it is killed. */
+  /** Number of steps until the process is killed. */
   deathIn: number;
-  /** Milliseconds until the supervisor starts it again. */
+  /** Delay of the next start (ms). */
   downFor: number;
   /** Called once, after the next death. */
   onDeath: () => void;
-  /** The process cannot reach the store until then. */
+  /** The process cannot reach the store until this time. */
   cutOffUntil: number;
 }
 
@@ -25,15 +25,15 @@ export type Who = 'holder' | 'other';
 
 export interface Slots {
   readonly all: readonly Slot[];
-  /** The machine that has the account open, or else the first. */
+  /** The machine with the open account, or the first. */
   holder(): Slot;
-  /** `other`: another one than the holder, if there is one. */
+  /** `other`: a machine other than the holder, if there is one. */
   slotFor(who: Who): Slot;
   /** Starts all. */
   start(): Promise<void>;
-  /** Sends SIGTERM, and SIGKILL when that takes too long. */
+  /** Sends SIGTERM, then SIGKILL if that takes too long. */
   terminate(slot: Slot, downFor: number): void;
-  /** The accounts that are open. */
+  /** The open accounts. */
   processes(): readonly Process[];
 }
 
@@ -116,7 +116,7 @@ export function createSlots({
       await startHost(configOf(slot.settings), `${slot.name}-${slot.starts}`, machine, hooks);
     } catch (error) {
       // A store that refuses commits may prevent the start; the supervisor starts the agent again.
-      if (!String(error).includes('StoreError')) found(`it does not start: ${(error as Error).stack}`);
+      if (!String(error).includes('StoreError')) found(`failed to start: ${(error as Error).stack}`);
       tally.add('starts that failed');
       slot.downFor = MINUTE;
       die(slot);

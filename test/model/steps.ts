@@ -1,4 +1,4 @@
-/** Generators of lives: events in any order. */
+/** Generators of lives: events in random order. */
 import fc from 'fast-check';
 import { CANCEL_FAULTS, FAULTS } from './faults.ts';
 import { QUESTIONS } from './lists.ts';
@@ -14,7 +14,7 @@ const arrival = fc.record({
   length: fc.double({ min: 0, max: 1, noNaN: true }),
 });
 
-/** Those that ask and those that take over from them, more often: the waits of one must not be taken for another's. */
+/** Prefers policies with approvals and their successors: waits under one policy must not count under another. */
 const policy = fc.oneof(fc.nat(POLICY_COUNT - 1), fc.constantFrom(1, 1, 3, 4, 5, 6, 7), fc.constantFrom(3, 4, 5, 7));
 const settings = fc.record({ policy, reading: fc.nat(READING_COUNT - 1) });
 
@@ -33,13 +33,13 @@ const killedAfter = fc.constantFrom(null, null, null, null, null, null, 0, SECON
 const breaker = fc.constantFrom('candidates' as const, 'errors' as const, 'lost_races' as const);
 const down = fc.constantFrom(SECOND, SECOND, 20 * SECOND, 2 * MINUTE, 12 * MINUTE);
 
-/** Milliseconds until an operator's command has the response to each request: it may have been stopped. */
+/** Time until an operator's command receives each response (ms). Long ones simulate a stopped command. */
 const latency = fc.constantFrom(30, 30, 30, 5 * SECOND, 40 * SECOND, 3 * MINUTE, 6 * MINUTE);
 
 /**
- * `resumedAfter`: when the same operator resumes, if ever (ms). `freezes`: how long the holder of the account is stopped from the
- * same moment on (ms). `awaits`: the reset is ordered after the next breaker opens, and
- * by another operator, too, `again` milliseconds later.
+ * `resumedAfter`: when the same operator resumes, if ever (ms). `freezes`: how long the account's holder is stopped
+ * from the same time (ms). `awaits`: the reset is ordered after the next breaker opens. `again`: another operator
+ * repeats it after this time (ms).
  */
 const orders = {
   pause: fc.record({
@@ -116,7 +116,7 @@ const step = fc.oneof(
       count: fc.constantFrom(1, 1, 2, 4, 9),
     }),
   },
-  // Each look-up lacks its newest row: who takes no notice takes a lively callback for a silent one.
+  // Each look-up lacks its newest row. Ignoring that would treat an active callback as idle.
   { weight: 2, arbitrary: fc.record({ kind: is('log unreadable') }) },
   {
     weight: 3,
@@ -146,11 +146,11 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: is('stop file'), isThere: fc.boolean() }) },
 );
 
-/** Policies under which something is cancelled soon, with and without approval. */
+/** Policies that cancel soon, with and without approval. */
 const livelyPolicy = fc.constantFrom(0, 0, 0, 0, 1, 1, 2, 3, 3, 3, 4, 7, 8, 9);
 const soon = fc.constantFrom(0, 0, 200, SECOND, 5 * SECOND);
 
-/** Interference with a process or with its orders, at any moment of a cancel. */
+/** Interference with a process or with its orders at any moment of a cancel. */
 const act = fc.oneof(
   { weight: 14, arbitrary: orders.pause },
   { weight: 1, arbitrary: orders.resume },
@@ -201,7 +201,9 @@ const meddle = fc.record({
   what: act,
 });
 
-/** A first cancel that is not executed and whose response cannot be committed: only a newer walk allows a second one. */
+/**
+ * A first cancel that is not executed and whose response cannot be committed: only a newer walk allows a second one.
+ */
 const unfinished = fc
   .tuple(fc.constantFrom('s500_undone' as const, 'lost_undone' as const), fc.constantFrom(100, 150, 180))
   .map(([fault, seconds]) => [
@@ -217,7 +219,7 @@ const unfinished = fc
     },
   ]);
 
-/** Orders and signals, most of them in the middle of a cancel, in a service that is mostly well. */
+/** Orders and signals, most of them during a cancel, with a mostly healthy service. */
 const operatedStep = fc.oneof(
   {
     weight: 16,
@@ -245,9 +247,9 @@ const ordinary = fc.record({
   replicas: fc.constant(1),
   shape: fc.record({
     field: fc.constantFrom('failureCallbackInfo' as const, 'failureFunctionState' as const),
-    tellsMessage: fc.boolean(),
+    reportsMessage: fc.boolean(),
     source: fc.constantFrom('ignored' as const, 'apart' as const, 'unknown' as const),
-    isMute: fc.constantFrom(false, false, false, false, false, true),
+    hidesStates: fc.constantFrom(false, false, false, false, false, true),
     page: fc.constantFrom(1, 2, 3, 100, 100),
   }),
   seed: fc.nat(),
@@ -261,9 +263,9 @@ const operated = fc.record({
   replicas: fc.constantFrom(1, 2, 2),
   shape: fc.record({
     field: fc.constant('failureCallbackInfo' as const),
-    tellsMessage: fc.constant(true),
+    reportsMessage: fc.constant(true),
     source: fc.constant('ignored' as const),
-    isMute: fc.constant(false),
+    hidesStates: fc.constant(false),
     page: fc.constant(100),
   }),
   seed: fc.nat(),

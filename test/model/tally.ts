@@ -1,8 +1,8 @@
-/** How often what happened, so that nobody takes silence for health. */
+/** Counts situations, so that a run without them is not mistaken for success. */
 export interface Tally {
   add(what: string, count?: number): void;
   get(what: string): number;
-  /** Of all whose names begin so. */
+  /** The sum of all counts with this prefix. */
   sum(prefix: string): number;
   text(): string;
 }

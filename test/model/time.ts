@@ -10,24 +10,24 @@ interface Timer {
 }
 
 export interface Time {
-  /** Milliseconds since the world began, an integer. */
+  /** Time since the world's start (integer ms). */
   readonly now: number;
   /** Runs `run` after `ms`. Returns a function that cancels it. */
   after(ms: number, run: () => void): () => void;
-  /** Advances by `ms`: runs due timers in order, each with everything that follows from it at the same moment. */
+  /** Advances by `ms`: runs due timers in order, each with everything that follows from it at the same time. */
   advance(ms: number): Promise<void>;
 }
 
-/** A simulated process, as timers see it. */
+/** A simulated process that owns timers. */
 export interface TimerOwner {
   /** Runs `run` now, after the process continues if it is stopped, or never if it is dead. */
   wake(run: () => void): void;
 }
 
-/** The process that the running code belongs to. */
+/** The process of the running code. */
 export const owners = new AsyncLocalStorage<TimerOwner>();
 
-/** Lets everything run that is ready to run: promises and ticks precede immediates. */
+/** Runs everything that is ready: promises and ticks precede immediates. */
 export const settle = () => new Promise<void>(resolve => setImmediate(resolve));
 
 const { setTimeout: realTimeout, clearTimeout: realClear } = globalThis;

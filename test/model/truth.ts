@@ -1,11 +1,14 @@
-/** What is really so at the simulated service, at every moment of its past: what it lists, and what would be true of it. Times: milliseconds since the world began. */
+/**
+ * The true history of the simulated service: its lists and their entries at any time. Times in milliseconds since the
+ * world's start.
+ */
 import { CANARY, LONGEST_HEALTHY, MINUTE, START } from './settings.ts';
 
-/** One message of a failure callback, from its begin until it ended by itself, if it ever does. */
+/** One message of a failure callback, from its start to its own end, if any. */
 export interface Run {
   readonly messageId: string;
   readonly from: number;
-  /** Undefined: it hangs. */
+  /** Undefined if it hangs. */
   readonly to: number | undefined;
   readonly end: 'SUCCESS' | 'FAIL';
   cancelledAt: number | undefined;
@@ -21,7 +24,7 @@ export interface Entry {
   readonly label: string | undefined;
   readonly status: number;
   readonly maxRetries: number;
-  /** Of failed workflows alone. */
+  /** Only for failed workflows. */
   readonly runs: Run[];
 }
 
@@ -30,11 +33,11 @@ export interface LoggedEvent {
   readonly state: string;
   readonly time: number;
   readonly listedAt: number;
-  /** It did not happen when the run had ended before. */
+  /** The event is omitted if this run ended earlier. */
   readonly of?: Run;
 }
 
-/** The sizes that a flow-control key had, each from its time on; -1 where it was not listed. */
+/** Sizes of a flow-control key, each from its time on; -1 if it is not listed. */
 export type Sizes = { readonly from: number; readonly size: number }[];
 
 export interface Truth {
@@ -50,7 +53,7 @@ export const endOf = ({ to, cancelledAt }: Run) =>
 
 export const runAt = ({ runs }: Entry, at: number) => runs.findLast(({ from }) => from <= at);
 
-/** As the service calls it; undefined for what has no failure callback. */
+/** The state in the service's terms; undefined without a failure callback. */
 export function stateAt(entry: Entry, at: number): string | undefined {
   const run = runAt(entry, at);
   if (!run) return undefined;
@@ -78,7 +81,7 @@ function log(truth: Truth, messageId: string, state: string, time: number, late 
   truth.events.push({ messageId, state, time, listedAt: time + late, ...(of && { of }) });
 }
 
-/** Begins a callback. `restless`: it hangs, and the log goes on telling of it. */
+/** Starts a callback. `restless`: it hangs, but the log keeps adding events. */
 export function beginRun(truth: Truth, entry: Entry, kind: Arrival['kind'], length: number, now: number): void {
   const run: Run = {
     messageId: `cb_${entry.messageId}_${entry.runs.length}`,
@@ -91,7 +94,7 @@ export function beginRun(truth: Truth, entry: Entry, kind: Arrival['kind'], leng
   log(truth, run.messageId, 'CREATED', now, 0, run);
   log(truth, run.messageId, 'ACTIVE', now + 1, 0, run);
   if (kind !== 'restless') return;
-  // Told of by the message, too: where the service does not say which message the callback is, it is all there is.
+  // The message also has events: some services do not report the callback's message, and then only these are visible.
   for (let at = now + 170_000; at < now + HORIZON; at += 170_000) {
     log(truth, run.messageId, 'RETRY', at, 0, run);
     log(truth, entry.messageId, 'ERROR', at, 0, run);
@@ -122,7 +125,7 @@ export function happened({ of, time }: LoggedEvent): boolean {
   return of === undefined || time < endOf(of);
 }
 
-/** A message of ordinary traffic; `late`: how much later the log tells of it. */
+/** A message of ordinary traffic; `late`: delay of its events in the log. */
 export function traffic(truth: Truth, late: number, now: number): void {
   const number = truth.events.length;
   const messageId = `t_${number}`;
@@ -141,23 +144,28 @@ export const sizeAt = (sizes: Sizes, at: number) => sizes.findLast(({ from }) =>
 
 export interface Shape {
   readonly field: 'failureCallbackInfo' | 'failureFunctionState';
-  readonly tellsMessage: boolean;
-  /** What `source=workflow` does: nothing; lists what the plain list says without a state; is refused. */
+  readonly reportsMessage: boolean;
+  /** Effect of `source=workflow`: ignored; required to list states; or rejected. */
   readonly source: 'ignored' | 'apart' | 'unknown';
-  /** No state is told at all. */
-  readonly isMute: boolean;
+  /** Whether no state is listed at all. */
+  readonly hidesStates: boolean;
   readonly page: number;
 }
 
-/** A row as it is listed at `at`. `hasState`: whether this list tells states. */
-export function rowOf(entry: Entry, at: number, { field, tellsMessage, isMute }: Shape, hasState: boolean): object {
+/** A row as listed at `at`. `hasState`: whether this list contains states. */
+export function rowOf(
+  entry: Entry,
+  at: number,
+  { field, reportsMessage, hidesStates }: Shape,
+  hasState: boolean,
+): object {
   const { dlqId, messageId, createdAt, host, label, status, maxRetries } = entry;
   const run = runAt(entry, at);
   const state = `CALLBACK_${stateAt(entry, at)}`;
   const callback =
     field === 'failureFunctionState'
       ? { failureFunctionState: state }
-      : { failureCallbackInfo: { state, ...(tellsMessage && { messageId: run?.messageId }) } };
+      : { failureCallbackInfo: { state, ...(reportsMessage && { messageId: run?.messageId }) } };
   return {
     dlqId,
     messageId,
@@ -170,6 +178,6 @@ export function rowOf(entry: Entry, at: number, { field, tellsMessage, isMute }:
     maxRetries,
     ...(label && { label }),
     ...(run && { workflowRunId: `wfr_${messageId}`, workflowUrl: `https://${host}/jobs/${label}` }),
-    ...(run && hasState && !isMute && callback),
+    ...(run && hasState && !hidesStates && callback),
   };
 }

@@ -1,8 +1,8 @@
-/** The requests of a process and the service's responses, as an observer records them. */
+/** The requests of a process and the service's responses, as recorded by an observer. */
 import type { Question } from './lists.ts';
 import type { Entry, LoggedEvent, Run } from './truth.ts';
 
-/** A row of the queue as an answer showed it. */
+/** A listed row of the queue. */
 export interface ShownEntry {
   readonly entry: Entry;
   /** Undefined if this list has no states. */
@@ -10,13 +10,13 @@ export interface ShownEntry {
   readonly run: Run | undefined;
 }
 
-/** `partial`: some rows cannot be read. `broken`: not a list. `failed`: the request may be repeated. */
+/** `partial`: some rows are unreadable. `broken`: not a list. `failed`: the request may be repeated. */
 export type Quality = 'whole' | 'partial' | 'broken' | 'failed';
 
 export interface Answered {
   readonly question: Question;
   readonly query: URLSearchParams;
-  /** Milliseconds since the world began: asked, and true. */
+  /** Times of the request and of the returned data (ms since the world's start). */
   readonly askedAt: number;
   readonly trueAt: number;
   readonly quality: Quality;
@@ -34,7 +34,7 @@ export interface Witness {
   answered(answer: Answered): void;
   /** A request waits for its connection. Returns for how long (ms). */
   connecting(what: Question | 'cancel'): number;
-  /** A DELETE leaves. */
+  /** Called when a DELETE is sent. */
   sent(id: string): void;
   /** The status that the process is about to receive; undefined if the response is lost. */
   cancelAnswered(id: string, status: number | undefined): void;
@@ -45,8 +45,8 @@ export interface Asking {
   readonly isAlive: boolean;
   readonly isStopped: boolean;
   wake(run: () => void): void;
-  /** Before each request and each response: the process may die there. */
+  /** Called before each request and each response: the process may die there. */
   step(): void;
-  /** The observer of the present request. */
+  /** The observer of the current request. */
   witness(): Witness;
 }

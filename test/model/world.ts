@@ -1,4 +1,4 @@
-/** One world: a service with its truth, one or two machines with a store, the agent on them, and operators. */
+/** One world: a service with its history, one or two machines with a store, the agent on them, and operators. */
 import { rmSync, writeFileSync } from 'node:fs';
 import { createRandom, type Random } from '../../src/emulator/random.ts';
 import type { Change } from '../../src/model/change.ts';
@@ -13,7 +13,7 @@ import { intentOf, judgeAudit, judgeLine, judgeSending, situationsOf } from './j
 import { createMeddlers, type Place } from './meddling.ts';
 import { createOperators } from './operators.ts';
 import { createOrdering } from './ordering.ts';
-import { createTold } from './record.ts';
+import { createRoundRecord } from './record.ts';
 import { createService } from './service.ts';
 import { ACCOUNT, CANARY, configOf, MINUTE } from './settings.ts';
 import { createSlots, type Slot, type SlotsDeps, type Who } from './slots.ts';
@@ -23,14 +23,14 @@ import { settle, type Time } from './time.ts';
 import { arrive, beginRun, createTruth, endOf, isListed, runAt, setSize, traffic } from './truth.ts';
 
 export interface World {
-  /** Lets one thing happen, and checks everything afterwards. */
+  /** Executes one step and checks everything afterwards. */
   happen(step: Step): Promise<void>;
   readonly wrong: readonly string[];
   /** Checks the store for secrets and for lost orders; called once, at the end. */
   end(): Promise<void>;
 }
 
-/** Where a commit with such a line may be interfered with. */
+/** Places of interference after a commit with such a line. */
 const PLACE_OF: Readonly<Record<string, Place>> = {
   intent: 'intent committed',
   awaiting_approval: 'approval asked',
@@ -48,7 +48,7 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
     sequence += 1;
     return sequence;
   };
-  const record = createTold();
+  const record = createRoundRecord();
   const machine: Machine = { time, service, offset: 0, isShared: life.replicas > 1, random: random.fraction };
   const lines: Line[] = [];
   const sent: Sent[] = [];
@@ -206,7 +206,7 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
     firing.set(of, lastFiring);
   }
 
-  /** Names of stored firing alerts, with the time since when they fire. */
+  /** Stored firing alerts with their start. */
   const storedFiring = () =>
     new Map(
       [...disk.rows(ACCOUNT)].flatMap(([key, value]) => {
@@ -241,7 +241,7 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
     tally.add(`clock set ${processes.length > 0 ? '' : 'in the dark '}${by > 0 ? 'forward' : 'back'}`);
     for (const process of processes) {
       const last = process.steps.at(-1);
-      // Two steps in the same moment look like one.
+      // Merge two clock changes at the same time, which the agent cannot distinguish.
       if (last?.at === time.now) process.steps.splice(-1, 1, { ...last, by: last.by + by });
       else process.steps.push({ at: time.now, by, wallBefore: process.clock.now() });
     }
@@ -287,7 +287,7 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
       case 'run again': {
         const entry = entryOf(step.entry);
         const run = entry && runAt(entry, time.now);
-        // Only a run that ended by itself can be run again.
+        // Only a run that ended by itself can be rerun.
         if (!entry || !run || !isListed(entry, time.now) || run.cancelledAt !== undefined || endOf(run) > time.now)
           return;
         tally.add('run again by hand');
@@ -366,7 +366,7 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
       const before = time.now;
       await change(step);
       await settle();
-      // Nothing changes without time.
+      // Without elapsed time nothing changes.
       if (time.now === before) return;
       const { account } = slots.holder().host ?? {};
       if (!account?.isRunning || account.leaseLeft() <= 0) return;

@@ -33,7 +33,7 @@ export interface Callback {
   readonly row: Readonly<Record<string, unknown>>;
   readonly enteredAt: number;
   readonly shape: 'failureCallbackInfo' | 'failureFunctionState';
-  readonly tellsMessage: boolean;
+  readonly reportsMessage: boolean;
   /** Each run starts after the previous one has failed. */
   readonly runs: readonly Run[];
   /** When operators or the retention remove its entry. */
@@ -118,8 +118,8 @@ export function createMonth({ seed, callbacks, start, end, incidents, maxGap }: 
   const made: Callback[] = [];
   for (let number = 0; number < callbacks; number += 1) {
     const { url, retries } = random.pick(WORKFLOWS);
-    const tellsMessage = random.chance(0.5);
-    const soonest = tellsMessage ? MINUTE : maxGap + 1;
+    const reportsMessage = random.chance(0.5);
+    const soonest = reportsMessage ? MINUTE : maxGap + 1;
     const fails = random.pick([0.05, 0.05, 0.6, 1]);
     const isStuck = random.chance(0.05);
     const label = random.chance(0.05) ? 'do-not-cancel' : 'nightly';
@@ -161,8 +161,8 @@ export function createMonth({ seed, callbacks, start, end, incidents, maxGap }: 
     made.push({
       dlqId,
       enteredAt,
-      shape: tellsMessage || random.chance(0.5) ? 'failureCallbackInfo' : 'failureFunctionState',
-      tellsMessage,
+      shape: reportsMessage || random.chance(0.5) ? 'failureCallbackInfo' : 'failureFunctionState',
+      reportsMessage,
       runs,
       leavesAt: random.chance(0.85) ? Math.min(expiresAt, lookedAt) : expiresAt,
       isStuck: last.end === undefined,

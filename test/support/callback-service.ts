@@ -74,13 +74,13 @@ export function createCallbackService({
 
   /** Parses a row only if it has changed; most rows of most walks are unchanged. */
   function entryOf(callback: Callback): DlqEntry {
-    const { row, shape, tellsMessage } = callback;
+    const { row, shape, reportsMessage } = callback;
     const run = runAt(callback);
     const state = stateOf(callback, run);
     const before = rows.get(callback);
     if (before?.run === run && before?.state === state) return before.entry;
     const told = `CALLBACK_${state}`;
-    const info = { state: told, ...(tellsMessage && { messageId: run?.messageId }) };
+    const info = { state: told, ...(reportsMessage && { messageId: run?.messageId }) };
     const entry = toDlqEntry({ ...row, [shape]: shape === 'failureFunctionState' ? told : info }) as DlqEntry;
     rows.set(callback, { run, state, entry });
     return entry;
