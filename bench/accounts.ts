@@ -6,7 +6,7 @@ import { memoryOf, startAgent, startEmulator } from './processes.ts';
 import type { Stalls } from './stalls.ts';
 
 const ACCOUNTS = 1000;
-/** How the first accounts are ill, so many of each; the others are well. */
+/** Faults of the first accounts and the number of accounts with each; the others are healthy. */
 const ILL: readonly {
   readonly what: string;
   readonly count: number;
@@ -22,14 +22,14 @@ const ILL: readonly {
   { what: 'with a reset connection', count: 20, fault: { kind: 'reset' } },
   { what: 'whose token is refused', count: 20, fault: { kind: 'status', status: 401 } },
 ];
-/** What is wrong with each of the accounts that are ill. */
+/** The fault of each faulty account. */
 const ILLNESSES = ILL.flatMap(illness => Array.from({ length: illness.count }, () => illness));
-/** Milliseconds of measuring; and until then, at most, for every account that is well to be read once. */
+/** Measuring time, and time limit for the first read of every healthy account (ms). */
 const MEASURED = 40_000;
 const LONGEST_START = 180_000;
 const WELL = ACCOUNTS - ILLNESSES.length;
 
-/** Values of a metric by the number of its account, added up. */
+/** Sums of a metric's values by account number. */
 function byAccount(text: string, name: string, isMeant = (_line: string) => true): Map<number, number> {
   const values = new Map<number, number>();
   for (const line of text.split('\n')) {
@@ -46,17 +46,17 @@ function socketsOf(pid: number): number {
     try {
       return readlinkSync(join(folder, file)).startsWith('socket:');
     } catch {
-      return false; // closed meanwhile
+      return false; // closed in the interim
     }
   };
   return readdirSync(folder).filter(isSocket).length;
 }
 
-/** How many accounts that are well are up. */
+/** Number of healthy accounts that are up. */
 const upIn = (text: string) =>
   [...byAccount(text, 'delivery_up')].filter(([account, up]) => account >= ILLNESSES.length && up === 1).length;
 
-/** Waits until all that are well have started; says how long it took, and how many had by then. */
+/** Waits for the first read of all healthy accounts. Returns the duration and the number of accounts that are up. */
 async function started(url: string): Promise<{ up: number; ms: number }> {
   const start = performance.now();
   for (;;) {
@@ -68,7 +68,9 @@ async function started(url: string): Promise<{ up: number; ms: number }> {
   }
 }
 
-/** A thousand accounts in one process with the usual intervals, each with a token and rows of its own, some of them ill. */
+/**
+ * Measures a thousand accounts in one process with default intervals and separate tokens and rows, some of them faulty.
+ */
 export async function run(): Promise<string> {
   const emulator = await startEmulator({ accounts: ACCOUNTS, dlqEntries: 300, history: 600_000 });
   const { url, tokens } = emulator;
@@ -77,7 +79,7 @@ export async function run(): Promise<string> {
     const body = JSON.stringify(fault);
     const headers = { 'content-type': 'application/json' };
     const { status } = await fetch(`${url}/_emulator/accounts/${index + 1}/faults`, { method: 'POST', headers, body });
-    if (status !== 200) throw new Error(`the emulator does not take ${body}: ${status}`);
+    if (status !== 200) throw new Error(`the emulator rejects ${body}: ${status}`);
   }
   const accounts = tokens.map((_, index) => ({
     name: `production-${index}`,
@@ -96,7 +98,7 @@ export async function run(): Promise<string> {
   );
   try {
     const atStart = await started(agent.url);
-    // Asking resets the histogram of the event loop's delay.
+    // Each scrape resets the histogram of the event loop's delay.
     await timeGet(`${agent.url}/metrics/agent`, {});
     process.kill(agent.pid, 'SIGUSR2');
     const begun = performance.now();

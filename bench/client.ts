@@ -12,12 +12,12 @@ export const NO_TRACER: Tracer = {
   headers: () => ({}),
 };
 
-/** Calls at a time. */
+/** Concurrent calls. */
 export const CONCURRENCY = 8;
 
 const NOWHERE = { inc: () => undefined, observe: () => undefined };
 
-/** The real client, limited by CONCURRENCY alone. */
+/** The real client, limited only by CONCURRENCY. */
 export async function createBenchClient(
   url: string,
   token: string,

@@ -1,9 +1,12 @@
-/** The emulator in a process of its own, for `walk.ts` and `accounts.ts`: takes its options as JSON, says where it listens, ends with its parent. */
+/**
+ * The emulator in a separate process, for `walk.ts` and `accounts.ts`. Takes its options as JSON, sends its address and
+ * ends with its parent.
+ */
 import { startEmulator } from '../src/emulator/server.ts';
 
 const { spread = 0, ...options } = JSON.parse(process.argv[2] ?? '{}') as { spread?: number };
 const emulator = await startEmulator(options);
-/** Dead letters that came one after the other over the last two days. */
+/** Adds dead letters at regular intervals over the last two days. */
 const [now, over] = [emulator.clock.now(), 48 * 3_600_000];
 for (let index = 0; index < spread; index += 1) {
   const enteredAt = now - over + Math.floor((index * over) / spread);

@@ -14,7 +14,7 @@ async function bareStart(): Promise<number> {
   return performance.now() - began;
 }
 
-/** Times from the start of the process to the end of its first response on /metrics. */
+/** Measures the time from the start of the process to the end of its first response on /metrics. */
 async function start(config: object, env: Readonly<Record<string, string>>) {
   const began = performance.now();
   const agent = await startAgent(config, env);
@@ -57,7 +57,7 @@ async function steady(config: object, env: Readonly<Record<string, string>>) {
   }
 }
 
-/** The scenario in which hours pass in seconds: 15 emulated minutes each real second. */
+/** A scenario in which hours pass in seconds: 15 emulated minutes per real second. */
 async function demo() {
   const args = [PACKAGE, 'demo', '--scenario', 'stuck-callback', '--listen', '127.0.0.1:0'];
   const child = spawn(process.execPath, args, { stdio: 'ignore' });
@@ -69,7 +69,7 @@ async function demo() {
   return [what, memory.toFixed(0), '≤ 250', memory <= 250] as const;
 }
 
-/** What one process takes. */
+/** Measures the resources of one process. */
 export async function run(): Promise<string> {
   const emulator = await startEmulator({ accounts: 1 });
   const config = { accounts: [{ name: 'production', baseUrl: emulator.url, token: { env: 'TOKEN' } }] };

@@ -1,11 +1,11 @@
-/** A log of events as ready-made pages, for `ingest.ts` and its server. */
+/** Prepared pages of an event log, for `ingest.ts` and its server. */
 export const PAGES = 200;
 export const ROWS = 1000;
 export const START = 1_700_000_000_000;
-/** Milliseconds between two events. */
+/** Interval between two events (ms). */
 export const APART = 50;
 
-/** One event of about 1 KB: lives of three events each, on their way at the same time. */
+/** One event of about 1 KB. Messages have three events each and overlap. */
 function row(index: number): object {
   const [message, step] = [Math.floor(index / 3), index % 3];
   return {
@@ -22,11 +22,11 @@ function row(index: number): object {
   };
 }
 
-/** The log as ready-made pages, latest first; what a range asks for is every page that reaches into it. */
+/** The pages, latest first. A range selects every page that overlaps it. */
 export const pages = Array.from({ length: PAGES }, (_, page) => {
   const events = Array.from({ length: ROWS }, (_, index) => row(page * ROWS + ROWS - 1 - index));
   const from = START + page * ROWS * APART;
-  // As two texts, so that no request has to make one.
+  // Both variants are serialized in advance, so that requests cost nothing.
   const texts = { last: JSON.stringify({ events }), middle: JSON.stringify({ cursor: String(page), events }) };
   return { from, to: from + ROWS * APART - 1, ...texts };
 });

@@ -1,4 +1,7 @@
-/** The service that `ingest.ts` reads, in a process of its own: its pages as bytes, so that it costs next to nothing. Sends its URL to its parent. */
+/**
+ * The service of `ingest.ts` in a separate process. Its pages are prepared bytes, so that it costs almost nothing.
+ * Sends its URL to its parent.
+ */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { answer } from './ingest-pages.ts';

@@ -19,7 +19,7 @@ type Log = import('../src/kit/log.ts').Log;
 const REPEATS = 7;
 
 const NOW = START + PAGES * ROWS * APART;
-/** A checkpoint before everything: all of it is a backlog. */
+/** A checkpoint before all events, so that all of them are a backlog. */
 const CHECKPOINT = {
   floor: START - 1,
   newest: START - 1,
@@ -64,7 +64,7 @@ async function inMemory() {
   return { ms, parseMs: processorTime() - parseStart, pages: asked.length };
 }
 
-/** The same through the real client over loopback HTTP, with every window committed to SQLite. */
+/** Like `inMemory`, through the real client over loopback HTTP, with every window committed to SQLite. */
 async function throughEverything(url: string): Promise<{ ms: number; longest: number }> {
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-bench-'));
   const { client, dispatcher, systemClock } = await createBenchClient(url, 'bench');
@@ -90,8 +90,7 @@ async function throughEverything(url: string): Promise<{ ms: number; longest: nu
       log,
       tracer: NO_TRACER,
     });
-    // How long anything else in the process, a scrape for example, has to wait at worst. Looked for by a timer, because what
-    // is asked at every turn of the loop takes all the time in which the service is waited for.
+    // The longest delay for other work in the process, such as a scrape.
     const delay = monitorEventLoopDelay({ resolution: 1 });
     delay.enable();
     const start = processorTime();
@@ -106,7 +105,7 @@ async function throughEverything(url: string): Promise<{ ms: number; longest: nu
   }
 }
 
-/** A backlog of the event log, from bytes to committed counters. */
+/** Measures a backlog of the event log, from bytes to committed counters. */
 export async function run(): Promise<string> {
   const runs: Awaited<ReturnType<typeof inMemory>>[] = [];
   const whole: Awaited<ReturnType<typeof throughEverything>>[] = [];

@@ -17,7 +17,7 @@ const COLLECT: Readonly<Record<string, object>> = {
   most: FLOW_CONTROL,
 };
 
-/** The agent with the three accounts of loop-service.ts, or without any answer of theirs that is long, scraped every second. */
+/** Runs the agent with these accounts of loop-service.ts and scrapes it every second. */
 async function measured(names: readonly string[]) {
   const service = fork(new URL('./loop-service.ts', import.meta.url));
   const [port] = (await once(service, 'message')) as [number];

@@ -1,4 +1,7 @@
-/** Three accounts with more to say than most, in a process of their own: `/many`, `/bodies` and `/most`; all others are empty. Sends its port to its parent. */
+/**
+ * Three accounts with large responses in a separate process: `/many`, `/bodies` and `/most`; all others are empty.
+ * Sends its port to its parent.
+ */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -6,7 +9,7 @@ const MIB = 1024 * 1024;
 /** Dead letters of `/bodies`. */
 const ENTRIES = 200;
 
-/** Two lists of so many keys, whose waitlists differ. */
+/** Two lists of `count` keys with different waitlists. */
 const lists = (count: number) =>
   [1, 2].map(factor =>
     Buffer.from(
@@ -22,7 +25,7 @@ const lists = (count: number) =>
     ),
   );
 
-/** What an application has sent: JSON in JSON. */
+/** An application's payload: JSON within JSON. */
 const said = JSON.stringify(
   JSON.stringify({ order: 'b7a1', lines: [{ sku: 'x-17', name: 'caf\u00e9' }] }).repeat(20_000),
 ).slice(0, MIB);

@@ -11,7 +11,7 @@ import { table, targets, timingsOf } from './measure.ts';
 const REPEATS = 5;
 /** Longest block of the main thread (ms): in ordinary use, and for any body within the limit. */
 const LONGEST = { ordinary: 50, any: 250 };
-/** Memory that a response may add (MiB). */
+/** Maximum memory that a response may add (MiB). */
 const MOST_ADDED = 200;
 const MIB = 1024 * 1024;
 
@@ -34,11 +34,11 @@ const page = (rows: number, bytes: number) =>
     messages: Array.from({ length: rows }, (_, index) => ({ dlqId: `${index}-0`, body: 'x'.repeat(bytes) })),
   });
 
-/** How long anything else in the process has to wait, and what it takes, while `work` goes on. */
+/** Measures the delay of other work in the process and its memory while `work` runs. */
 async function watched(work: () => Promise<unknown>) {
   globalThis.gc?.();
   const before = process.memoryUsage.rss();
-  // Of this thread alone: other work of the machine is no block of ours.
+  // Processor time of this thread only, so that other load on the machine is not counted as a block.
   const used = () => {
     const { user, system } = process.threadCpuUsage();
     return (user + system) / 1000;
@@ -62,7 +62,7 @@ async function watched(work: () => Promise<unknown>) {
   return { ms, longest: largest, p99: timingsOf(waits).p99, added: (peak - before) / MIB };
 }
 
-/** Large answers, from the socket to the facts that are folded: what else the process can do meanwhile. */
+/** Measures large responses from the socket to folded facts, and how long they block other work. */
 export async function run(): Promise<string> {
   let body = Buffer.alloc(0);
   const server = createServer((_request, response) => response.end(body)).listen(0, '127.0.0.1');

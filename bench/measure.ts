@@ -15,7 +15,7 @@ export function timingsOf(times: readonly number[]): Timings {
   return { median: rank(0.5), p99: rank(0.99), count: sorted.length };
 }
 
-/** Milliseconds of the processor that this process has taken, all threads together: what else the machine does is not in it. */
+/** Processor time of all threads of this process (ms), independent of other load. */
 export function processorTime(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1000;
@@ -23,7 +23,7 @@ export function processorTime(): number {
 
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 
-/** Reads the whole answer of one GET over a kept connection: milliseconds until its last byte, and its length as sent. */
+/** Reads a complete response over a persistent connection. Returns the time to its last byte and its length as sent. */
 export function timeGet(
   url: string,
   headers: Readonly<Record<string, string>>,
@@ -46,13 +46,13 @@ export function timeGet(
   });
 }
 
-/** What is measured on, and how busy it was in the minute before: beside other work the ratios come out lower. */
+/** Describes the machine and its load in the previous minute; other load lowers the ratios. */
 export function machine(): string {
   const load = loadavg()[0]?.toFixed(1);
   return `${cpus()[0]?.model.trim()}, ${availableParallelism()} cores, Node ${process.version}, load average ${load} at the start`;
 }
 
-/** A markdown table; all columns but the first are set to the right. */
+/** A Markdown table with all columns except the first aligned right. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = head.map((title, column) =>
     Math.max(...[title, ...rows.map(row => row[column] ?? '')].map(cell => cell.length)),
@@ -63,7 +63,7 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
   return [line(head), rule, ...rows.map(line)].join('\n');
 }
 
-/** A markdown table of what is, what was wanted, and whether that is met. */
+/** A Markdown table of actual and target values and whether each target is met. */
 export const targets = (rows: readonly (readonly [what: string, is: string, wanted: string, met: boolean])[]) =>
   table(
     ['target', 'is', 'wanted', 'met'],

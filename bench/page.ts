@@ -19,7 +19,7 @@ import { table } from './measure.ts';
 
 const ACCOUNTS = 1000;
 const KEYS = 30;
-/** Minutes that are recorded of each. */
+/** Recorded minutes per account. */
 const RECORDED = 75;
 const HISTORIES = 50;
 const ROUNDS = 8;
@@ -28,13 +28,13 @@ const MINUTE = 60_000;
 const tell = () => undefined;
 const QUIET: Log = { debug: tell, info: tell, warn: tell, error: tell, child: () => QUIET };
 
-/** Milliseconds of processor time of this thread. */
+/** Processor time of this thread (ms). */
 function used(): number {
   const { user, system } = process.threadCpuUsage();
   return (user + system) / 1000;
 }
 
-/** What work costs this thread, and its longest turn of the event loop. */
+/** Measures the processor time of `work` on this thread and its longest event loop turn. */
 async function cost<T>(work: () => Promise<T>): Promise<{ ms: number; longest: number; value: T }> {
   const start = used();
   let [last, longest, isOver] = [start, 0, false];
@@ -51,7 +51,7 @@ async function cost<T>(work: () => Promise<T>): Promise<{ ms: number; longest: n
   return { ms: end - start, longest: Math.max(longest, end - last), value };
 }
 
-/** An account with traffic and so many keys, after an hour and a quarter of it, under a thousand names. */
+/** An account with traffic and `KEYS` keys after `RECORDED` minutes, under a thousand names. */
 async function thousand(closing: Closing) {
   let time = 0;
   const from = Date.UTC(2026, 0, 1);
@@ -72,7 +72,8 @@ async function thousand(closing: Closing) {
   const accounts = await openAccounts(loaded, { env: {}, clock, random: () => 0 }, closing);
   const [account, settings] = [accounts[0], config.accounts[0]];
   if (!account || !settings) throw new Error('no account');
-  // As many as have their turn one after the other: none finds unpacked what another has asked for.
+  // The number of histories that are processed before any of them repeats, so that no cached unpacked history is
+  // reused.
   const opening = Array.from({ length: HISTORIES }, (_, index) =>
     openRecorder({ account: `recorded-${index}`, store: createMemoryStore(), clock, log: QUIET }),
   );
@@ -100,7 +101,7 @@ const middle = (numbers: readonly number[]) => numbers.toSorted((a, b) => a - b)
 const CHROMIUM = '/usr/bin/chromium';
 const OPENED = 5;
 
-/** Milliseconds from the request until a page of a browser that knows nothing of it has all its rows, laid out. */
+/** Time from the request until all rows are laid out in a browser with an empty cache (ms). */
 async function opens(browser: Browser, url: string): Promise<number> {
   const context = await browser.newContext();
   const page = await context.newPage();
@@ -114,7 +115,7 @@ async function opens(browser: Browser, url: string): Promise<number> {
   return ms;
 }
 
-/** The same of the overview, every row made anew, and of a page that says that there is nothing, in turn: both medians. */
+/** Measures the overview with uncached rows and an empty page alternately. Returns both medians. */
 async function inChromium(overview: Served['overview'], closing: Closing) {
   if (!existsSync(CHROMIUM)) return undefined;
   const none = () => Promise.reject(new Error('not asked'));
@@ -143,7 +144,7 @@ async function inChromium(overview: Served['overview'], closing: Closing) {
   const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu'] });
   closing.add('browser', () => browser.close());
   const found: { full: number[]; empty: number[] } = { full: [], empty: [] };
-  // The first are slow while the code is compiled.
+  // The first loads are slow while code is compiled.
   for (const path of ['/', '/accounts/nobody']) await opens(browser, server.url + path);
   for (let time = 0; time < OPENED; time += 1) {
     found.full.push(await opens(browser, `${server.url}/`));
@@ -152,7 +153,7 @@ async function inChromium(overview: Served['overview'], closing: Closing) {
   return { full: middle(found.full), empty: middle(found.empty) };
 }
 
-/** The overview of a thousand accounts: every row made, and every row kept. */
+/** Measures the overview of a thousand accounts with uncached and with cached rows. */
 export async function run(): Promise<string> {
   const closing = createClosing();
   try {
@@ -171,7 +172,7 @@ export async function run(): Promise<string> {
       const cold = await cost(ask(rows));
       const warm = await cost(ask(rows));
       const json = await cost(async () => JSON.stringify(cold.value));
-      // The first are slow while the code is compiled.
+      // The first rounds are slow while code is compiled.
       if (round < 2) continue;
       found.cold.push(cold.ms);
       found.warm.push(warm.ms);

@@ -11,7 +11,7 @@ async function stop(child: ChildProcess, signal: NodeJS.Signals = 'SIGTERM'): Pr
   await once(child, 'exit');
 }
 
-/** The emulator in a process of its own; `options` are those of `emulator-server.ts`. */
+/** The emulator in a separate process; `options` are those of `emulator-server.ts`. */
 export async function startEmulator(options: object) {
   const child = fork(new URL('./emulator-server.ts', import.meta.url), [JSON.stringify(options)], {
     execArgv: ['--max-old-space-size=4096'],
@@ -49,26 +49,26 @@ export async function startAgent(config: object, env: Readonly<Record<string, st
   };
 }
 
-/** Memory of a process in MiB, now or at its height. */
+/** Current or peak memory of a process (MiB). */
 export function memoryOf(pid: number, name: 'VmRSS' | 'VmHWM'): number {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   return Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1]) / 1024;
 }
 
-/** Milliseconds of processor time that a process has taken; the kernel counts in hundredths of a second. */
+/** Processor time of a process (ms), with a resolution of 10 ms. */
 export function processorTime(pid: number): number {
   const [, user, system] = /^.*\) (?:\S+ ){11}(\d+) (\d+) /.exec(readFileSync(`/proc/${pid}/stat`, 'utf8')) ?? [];
   return (Number(user) + Number(system)) * 10;
 }
 
-/** What a server has taken so far, all of its processes together: milliseconds of the processor, bytes of its write-ahead log. */
+/** Resources used by a server and its child processes: processor time (ms) and bytes of write-ahead log. */
 export async function postgresUse(postgres: Postgres): Promise<{ readonly processor: number; readonly wal: number }> {
   const [row] = await postgres.query("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn AS wal");
   const processor = postgres.pids().reduce((sum, pid) => {
     try {
       return sum + processorTime(pid);
     } catch {
-      return sum; // ended meanwhile
+      return sum; // ended in the interim
     }
   }, 0);
   return { processor, wal: Number(row?.wal) };

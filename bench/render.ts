@@ -26,7 +26,7 @@ const families = Array.from({ length: FAMILIES }, (_, index) => ({
 }));
 const STATES = ['in_progress', 'success', 'fail', 'canceled', 'unknown'];
 
-/** A thousand accounts with thirty small families each: what a scrape costs this process, without HTTP. */
+/** Measures a scrape of a thousand accounts with thirty small families each, without HTTP. */
 export async function run(): Promise<string> {
   const accounts = Array.from({ length: ACCOUNTS }, (_, account) =>
     createChangingSource(
@@ -74,7 +74,7 @@ export async function run(): Promise<string> {
   ].join('\n\n');
 }
 
-/** The samples of bench/series.ts as messages: by our writer, and by the one of @bufbuild/protobuf. */
+/** Compares our writer with the one of @bufbuild/protobuf on the samples of bench/series.ts. */
 async function compareWriters(): Promise<string> {
   const inputs = Array.from({ length: SERIES_ACCOUNTS }, (_, account) => ({
     account: accountName(account),

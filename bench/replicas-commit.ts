@@ -10,9 +10,9 @@ import { table } from './measure.ts';
 import { postgresUse } from './processes.ts';
 
 const COMMITS = 1000;
-/** Accounts that commit at the same time, as they do in an agent whose rounds end together now and then. */
+/** Accounts that commit concurrently, as in an agent with rounds that end together. */
 const TOGETHER = [1, 10] as const;
-/** What a round of the event log that found something writes: where it is, and a few counters. */
+/** Rows of a round of the event log with new events: the checkpoint and a few counters. */
 const changes = (number: number) => [
   { key: 'events/checkpoint', value: JSON.stringify({ newest: number, readTo: number, padding: 'x'.repeat(200) }) },
   ...Array.from({ length: 8 }, (_, index) => ({ key: `events/total/${index}`, value: String(number + index) })),
@@ -22,10 +22,10 @@ const tell = () => {};
 const QUIET: Log = { debug: tell, info: tell, warn: tell, error: tell, child: () => QUIET };
 
 interface Cost {
-  /** Microseconds of the processor, of this process and of the database, a commit. */
+  /** Processor time per commit (µs), of this process and of the database. */
   readonly own: number;
   readonly database: number;
-  /** Bytes of the write-ahead log a commit; undefined for SQLite. */
+  /** Bytes of write-ahead log per commit; undefined for SQLite. */
   readonly wal: number | undefined;
 }
 
@@ -54,7 +54,7 @@ async function measure(store: Store, together: number, postgres?: Postgres): Pro
   };
 }
 
-/** A commit to SQLite and to PostgreSQL, in this process. */
+/** Compares a commit to SQLite with one to PostgreSQL, in this process. */
 export async function commitCosts(postgres: Postgres): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-bench-'));
   const rows: string[][] = [];

@@ -4,11 +4,11 @@ import { memoryOf, postgresUse, processorTime, startAgent, startEmulator } from 
 import { commitCosts } from './replicas-commit.ts';
 
 const COUNTS = [10, 100, 1000] as const;
-/** Milliseconds of measuring, after every account was read. */
+/** Measuring time after every account was read (ms). */
 const MEASURED = 30_000;
 const LONGEST_START = 180_000;
 const LEASE = 15;
-/** As an administrator would leave them; a server of tests takes shortcuts. */
+/** Settings of a production server instead of the shortcuts for tests. */
 const SETTINGS = { fsync: 'on', wal_level: 'replica', max_wal_senders: '10', shared_buffers: '128MB' };
 
 type Agent = Awaited<ReturnType<typeof startAgent>>;
@@ -17,7 +17,7 @@ type Emulator = Awaited<ReturnType<typeof startEmulator>>;
 const after = (ms: number) => new Promise(resolve => setTimeout(resolve, ms));
 const seconds = (ms: number) => (ms / 1000).toFixed(1);
 
-/** How many accounts an agent shows that were read. */
+/** Number of accounts that an agent exposes as up. */
 async function upIn({ url }: Agent): Promise<number> {
   const text = await (await fetch(`${url}/metrics`)).text();
   return text.match(/^delivery_up\{.*\} 1$/gm)?.length ?? 0;
@@ -26,13 +26,13 @@ async function upIn({ url }: Agent): Promise<number> {
 async function until(is: () => Promise<boolean>, every: number): Promise<number> {
   const start = performance.now();
   while (!(await is())) {
-    if (performance.now() - start > LONGEST_START) throw new Error('this takes too long to be measured');
+    if (performance.now() - start > LONGEST_START) throw new Error('exceeded the time limit of the measurement');
     await after(every);
   }
   return performance.now() - start;
 }
 
-/** Waits until agents show all accounts; gives how long that took, milliseconds. */
+/** Waits until the agents expose all accounts as up. Returns the duration (ms). */
 const allUp = (agents: readonly Agent[], count: number) =>
   until(async () => {
     const shown = await Promise.all(agents.map(upIn));
@@ -49,7 +49,7 @@ function agentOf(emulator: Emulator, count: number, store: object, env: Readonly
   return startAgent({ store, accounts }, { ...tokens, ...env });
 }
 
-/** What an agent takes a minute while nothing happens in the service, and the database with it. */
+/** Measures resources of an agent and its database per minute while the service is idle. */
 async function idle(agent: Agent, count: number, postgres?: Postgres) {
   await allUp([agent], count);
   const before = postgres && (await postgresUse(postgres));
@@ -62,7 +62,7 @@ async function idle(agent: Agent, count: number, postgres?: Postgres) {
   return { own, database: perMinute('processor'), wal: perMinute('wal'), memory: memoryOf(agent.pid, 'VmRSS') };
 }
 
-/** Until leases of all accounts are held by replicas that run. */
+/** Waits until running replicas hold the leases of all accounts. */
 async function allHeld(postgres: Postgres, database: string, count: number, replicas: number) {
   const sql = `SELECT count(*)::int AS held, count(DISTINCT holder)::int AS holders
     FROM delivery_watch.leases JOIN delivery_watch.replicas ON holder = id
@@ -73,7 +73,7 @@ async function allHeld(postgres: Postgres, database: string, count: number, repl
   }, 100);
 }
 
-/** One of two replicas ends: until the other holds all accounts, and until it has read them all. Milliseconds. */
+/** Ends one of two replicas. Returns the time until the other holds all accounts and until it has read them (ms). */
 async function handOver(
   postgres: Postgres,
   database: string,
@@ -110,7 +110,7 @@ async function measure(count: number, postgres: Postgres) {
     const first = await start();
     const shared = await idle(first, count, postgres);
 
-    /** Another joins, and has its share. */
+    /** Starts another replica and waits until it holds its share. */
     const join = async () => {
       const other = await start();
       await allHeld(postgres, database, count, 2);
@@ -127,7 +127,7 @@ async function measure(count: number, postgres: Postgres) {
   }
 }
 
-/** What PostgreSQL costs where SQLite would do, and how long an account is nobody's. */
+/** Measures the cost of PostgreSQL compared with SQLite, and how long accounts are without a holder. */
 export async function run(): Promise<string> {
   if (!postgresIsThere()) return 'Not measured: PostgreSQL is not installed.';
   const postgres = await startPostgres({ settings: SETTINGS });

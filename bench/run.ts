@@ -1,4 +1,7 @@
-/** `node bench/run.ts [NAME…]` after `npm run build`: runs these benches, or all, prints them and writes them into RESULTS.md. */
+/**
+ * `node bench/run.ts [NAME…]` after `npm run build`: runs these benches, or all, prints them and writes them to
+ * RESULTS.md.
+ */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { machine } from './measure.ts';
 
@@ -22,7 +25,7 @@ const RESULTS = new URL('./RESULTS.md', import.meta.url);
 const INTRODUCTION =
   '# Measured\n\nWritten by `npm run bench`, or `npm run bench -- NAME` for one section. The targets are ratios inside one run.\n';
 
-/** Puts `section` in the place of the one with the same heading, or at the end. */
+/** Replaces the section with the same heading, or appends `section`. */
 function replaceSection(text: string, heading: string, section: string): string {
   const parts = text.split(/^(?=## )/m);
   const at = parts.findIndex(part => part.startsWith(`${heading}\n`));

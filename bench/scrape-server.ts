@@ -1,4 +1,7 @@
-/** One of the servers that bench/scrape.ts measures, in a process of its own: `node bench/scrape-server.ts ROLE`. Sends its port to its parent. */
+/**
+ * One of the servers that bench/scrape.ts measures, in a separate process: `node bench/scrape-server.ts ROLE`. Sends
+ * its port to its parent.
+ */
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
@@ -6,7 +9,7 @@ import { Counter, Gauge, Registry } from 'prom-client';
 import * as writer from '../src/metrics/exposition.ts';
 import { ACCOUNTS, accountName, createChangingSource, families, samplesOf } from './series.ts';
 
-/** Stands for the process metrics, which change with every scrape of the agent. */
+/** Represents the process metrics, which change with every scrape of the agent. */
 const PROCESS = { name: 'process_cpu_seconds_total', type: 'counter', help: 'CPU time.', labels: [] } as const;
 
 function createExposition() {
@@ -48,7 +51,7 @@ const ROLES: Readonly<Record<string, () => RequestListener>> = {
       });
   },
 
-  /** The same bytes, made beforehand. */
+  /** The same bytes, rendered in advance. */
   ready() {
     const { exposition } = createExposition();
     const made = (format: Format) => ({

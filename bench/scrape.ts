@@ -11,47 +11,47 @@ interface Row {
   readonly gzip: boolean;
   /** Default: text. */
   readonly protobuf?: boolean;
-  /** Asked before each request, not timed. */
+  /** Requested before each measured request, not timed. */
   readonly before?: string;
-  /** Requests in a turn. */
+  /** Requests per turn. */
   readonly each: number;
-  /** Milliseconds before each request, in which the connection is idle: as Prometheus asks. */
+  /** Idle time of the connection before each request (ms), as with Prometheus. */
   readonly idle?: number;
 }
 
-/** On stderr, because the table comes only at the end. */
+/** Reports progress on stderr, because the table is only printed at the end. */
 const say = (what: string) => process.stderr.write(`scrape: ${what}\n`);
 
-/** The rows take turns, so that a machine that is busy for a while is so for all of them. */
+/** Rows are measured alternately, so that temporary load affects all of them. */
 const TURNS = 4;
-/** As Prometheus 2.42 asks with native histograms. */
+/** Accept header of Prometheus 2.42 with native histograms. */
 const PROTOBUF =
   'application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited,text/plain;version=0.0.4;q=0.5';
-/** No row of a slow server begins another request after this time in a turn, in milliseconds. */
+/** Time in a turn after which a slow row starts no further request (ms). */
 const TURN_LIMIT = 2000;
-/** Requests in a turn, and the time before each in milliseconds, of a row that asks as Prometheus does. */
+/** Requests per turn, and idle time before each (ms), of rows that scrape like Prometheus. */
 const ONCE_A_SECOND = { each: 3, idle: 1000 };
 
 async function startServer(role: string, children: ChildProcess[]): Promise<string> {
   const child = fork(new URL('./scrape-server.ts', import.meta.url), [role]);
   children.push(child);
-  say(`waits for the server \`${role}\` to make its series`);
+  say(`waiting for the server \`${role}\` to create its series`);
   const ended = once(child, 'exit').then(([code]) => {
     throw new Error(`the server ${role} ended with ${code} before it listened`);
   });
   const [port] = (await Promise.race([once(child, 'message'), ended])) as [number];
-  // Ended by us at the end of the bench, which is no error.
+  // The bench ends the server itself later, which is not an error.
   ended.catch(() => undefined);
   return `http://127.0.0.1:${port}`;
 }
 
-/** Debian's pushgateway with the text of `from`, or undefined when it is not installed. */
+/** Debian's pushgateway with the text of `from`, or undefined if it is not installed. */
 async function startPushgateway(from: string, children: ChildProcess[]): Promise<string | undefined> {
   if (!requireProgram('prometheus-pushgateway')) return undefined;
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   children.push(spawn('prometheus-pushgateway', [`--web.listen-address=127.0.0.1:${port}`], { stdio: 'ignore' }));
-  say('waits for the pushgateway to listen, and to take all series');
+  say('waiting for the pushgateway to listen and to accept all series');
   for (let tries = 0; ; tries++) {
     const answer = await fetch(`${url}/-/ready`).catch(() => undefined);
     if (answer?.ok) break;
@@ -64,7 +64,7 @@ async function startPushgateway(from: string, children: ChildProcess[]): Promise
   return url;
 }
 
-/** A server's rows in protobuf, too. */
+/** The protobuf variant of a server's row. */
 const inProtobuf = (row: Row): Row => ({ ...row, name: row.name.replace(',', ', protobuf,'), protobuf: true });
 
 async function measure(rows: readonly Row[]) {
@@ -88,7 +88,7 @@ async function measure(rows: readonly Row[]) {
   return results;
 }
 
-/** GET /metrics with 100,000 series over loopback: this project's exposition and others. */
+/** Compares GET /metrics with 100,000 series over loopback: this project's exposition and others. */
 export async function run(): Promise<string> {
   const children: ChildProcess[] = [];
   try {

@@ -1,7 +1,7 @@
 import { table } from './measure.ts';
 import { memoryOf, startAgent, startEmulator } from './processes.ts';
 
-/** What is watched, each row by an agent of its own. */
+/** Numbers of accounts, each measured with a separate agent. */
 const ROWS = [
   { what: '1 account', accounts: 1 },
   { what: '10 accounts', accounts: 10 },
@@ -9,9 +9,9 @@ const ROWS = [
   { what: '300 accounts', accounts: 300 },
 ] as const;
 const DLQ_ENTRIES = 300;
-/** Milliseconds of traffic before the start. */
+/** Traffic before the start (ms). */
 const HISTORY = 600_000;
-/** Milliseconds until measuring begins, when the first walks are done, and of measuring. */
+/** Time until measuring starts, after the first walks, and measuring time (ms). */
 const WARM_UP = 30_000;
 const MEASURED = 60_000;
 const DAY = 86_400_000;
@@ -60,7 +60,10 @@ async function measure({ what, accounts: count }: (typeof ROWS)[number]): Promis
   }
 }
 
-/** What an agent takes, by the number of accounts: for docs/operate.md. Busy machines change memory and processor time little. */
+/**
+ * Measures the resources of an agent by number of accounts, for docs/operate.md. Other load changes memory and
+ * processor time little.
+ */
 export async function run(): Promise<string> {
   const rows: string[][] = [];
   for (const row of ROWS) rows.push(await measure(row));

@@ -1,19 +1,22 @@
-/** `STALLS=FILE node --import ./bench/stalls.ts …` writes into FILE, when the process ends, what held its main thread, in processor time. */
+/**
+ * `STALLS=FILE node --import ./bench/stalls.ts …` writes the longest uses of the main thread to FILE when the process
+ * ends, in processor time.
+ */
 import { subscribe } from 'node:diagnostics_channel';
 import { writeFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 
-/** Milliseconds of processor time; memory in bytes. */
+/** Processor time in milliseconds; memory in bytes. */
 export interface Stalls {
-  /** Turns of the event loop, with at most a millisecond of others. */
+  /** Turns of the event loop, including at most a millisecond of other turns. */
   readonly turns: readonly number[];
-  /** What this thread did between a request and the last byte of its answer. */
+  /** Work of this thread between a request and the last byte of its response. */
   readonly answers: readonly number[];
-  /** At its height. */
+  /** Peak resident memory. */
   readonly rss: number;
 }
 
-/** Seconds in which everything is loaded and read for the first time. */
+/** Seconds for loading and first reads. */
 const WARM_UP = 10;
 
 const used = () => {
@@ -41,9 +44,9 @@ if (file !== undefined) {
     const start = begun.get((message as { request: IncomingMessage }).request);
     if (start !== undefined && process.uptime() > WARM_UP) answers.push(used() - start);
   });
-  // What it takes to stop holds up nothing.
+  // The shutdown blocks nothing that is measured.
   process.once('SIGTERM', () => clearInterval(watch));
-  // All that was until now is left out.
+  // Discards earlier measurements.
   process.on('SIGUSR2', () => {
     turns.length = 0;
     answers.length = 0;

@@ -5,10 +5,10 @@ import type { AddressInfo } from 'node:net';
 import { table, timingsOf } from './measure.ts';
 import { memoryOf, startAgent, startEmulator } from './processes.ts';
 
-/** Milliseconds in which rounds follow one another as fast as they can, and how often each kind of agent has a turn. */
+/** Measuring time of consecutive rounds (ms). `TURNS`: runs of each kind of agent. */
 const MEASURED = 6000;
 const TURNS = 3;
-/** Milliseconds between rounds: less than a round takes. */
+/** Interval between rounds, shorter than a round. */
 const EVERY = '10ms';
 
 const KINDS = {
@@ -23,7 +23,7 @@ interface Run {
   readonly memoryMiB: number;
 }
 
-/** Ticks of 10 ms that a process has had of the processor. */
+/** Processor time of a process in ticks of 10 ms. */
 function cpuOf(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
   return Number(fields[11]) + Number(fields[12]);
@@ -31,7 +31,7 @@ function cpuOf(pid: number): number {
 
 async function measure(service: { url: string; token: string }, tracing: object): Promise<Run> {
   const budget = { requestsPerSecond: 10_000, burst: 10_000, requestsPerDay: 100_000_000 };
-  // A full page of the last minutes each time, which is what a busy account has.
+  // Each round reads a full page of the last minutes, as for a busy account.
   const events = { every: EVERY, window: '5m', overlap: '5m', lateSweep: '5m' };
   const collect = { flowControl: { enabled: false }, dlq: { enabled: false }, events };
   const accounts = [{ name: 'a', baseUrl: service.url, token: { env: 'TOKEN' }, budget }];
@@ -55,7 +55,10 @@ async function measure(service: { url: string; token: string }, tracing: object)
   }
 }
 
-/** What tracing costs: rounds of a page of events as fast as they go, by processor time, beside a receiver that takes all. */
+/**
+ * Measures the processor time of tracing: consecutive rounds that read a page of events, with a receiver that accepts
+ * everything.
+ */
 export async function run(): Promise<string> {
   const emulator = await startEmulator({ dlqEntries: 0, history: 600_000 });
   const receiver = createServer((request, response) => {

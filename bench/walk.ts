@@ -9,11 +9,11 @@ const PAGE = 100;
 const LARGE = 100_000;
 const HUGE = 1_000_000;
 
-/** An emulator with so many dead letters, whose every answer takes so long. */
+/** An emulator with these dead letters and a latency for every response. */
 const startQueue = (entries: { dlqEntries: number; spread?: number }, latencyMs: number) =>
   startEmulator({ ...entries, history: 0, workload: false, ...(latencyMs > 0 ? { faults: [{ latencyMs }] } : {}) });
 
-/** The collector on the real client, without a store. */
+/** The collector with the real client, without a store. */
 async function createWatcher({ url, token }: { url: string; token: string }) {
   let calls = 0;
   const { client } = await createBenchClient(url, token, {
@@ -46,7 +46,7 @@ async function createWatcher({ url, token }: { url: string; token: string }) {
           walk = step.more;
         } while (walk !== undefined);
       }),
-    /** What most monitors do: page after page. */
+    /** Page after page, like most monitors. */
     sequential: () =>
       measured(async () => {
         const pages = api.dlqPages({}, signal);
@@ -63,7 +63,7 @@ const settle = async () => {
   }
 };
 
-/** A complete walk of a large queue, and what it costs to know what is new in it. */
+/** Measures a complete walk of a large queue and the cost of finding new entries. */
 export async function run(): Promise<string> {
   const large = await startQueue({ dlqEntries: 0, spread: LARGE }, LATENCY);
   const watcher = await createWatcher(large);

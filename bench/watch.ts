@@ -7,15 +7,15 @@ import { MEAN_INTERVAL } from '../src/scheduler/loop.ts';
 import { table } from './measure.ts';
 
 const MINUTE = 60_000;
-/** What is measured, in minutes: from the first sweep on, and when an hour has shown how late events are. */
+/** Measured periods (minutes): from the first sweep, and after an hour of observed delays. */
 const SPANS = [
   [30, 60],
   [150, 180],
 ] as const;
-/** Events that are listed late, and how late at most, milliseconds. */
+/** Share of delayed events and their maximum delay (ms). */
 const LATENESS = { none: [0, 0], '1 in 10, up to 5 s': [0.1, 5000], '1 in 10, up to 50 s': [0.1, 50_000] } as const;
 
-/** What reading the log takes in a day, by each of the spans. */
+/** Requests and bytes per day to read the log, for each period. */
 async function days(logLateShare: number, logLateMs: number) {
   return withClosing(async closing => {
     let time = 0;
@@ -62,7 +62,7 @@ async function days(logLateShare: number, logLateMs: number) {
   });
 }
 
-/** What it costs to watch a busy log, on a clock that is driven: three hours pass in seconds. */
+/** Measures the cost of a busy log with a simulated clock: three hours pass in seconds. */
 export async function run(): Promise<string> {
   const rows: string[][] = [];
   for (const [late, [share, most]] of Object.entries(LATENESS)) {
