@@ -4,11 +4,11 @@ import { Fault } from '../src/status/api/agent.ts';
 import { Finding, Predicate } from '../src/status/api/auto-cancel.ts';
 import { Num } from '../src/status/api/parts.ts';
 
-/** Schemas of responses whose types are not derived from them: only their description needs them. */
+/** Schemas that only the API description needs. The types of these responses are not derived from them. */
 
 const EpochMilliseconds = Num.describe('Milliseconds since the Unix epoch.');
 
-/** Of GET /api/v1/explain. */
+/** Response of GET /api/v1/explain. */
 export const Explanation = z.object({
   account: z.string(),
   dlqId: z.string().optional(),
@@ -127,8 +127,8 @@ export const Stopped = z.object({
     .describe('The pause that lasted; absent: there was none.'),
 });
 
-/** GET /api/v1/sd: targets as Prometheus’ HTTP service discovery takes them. */
+/** GET /api/v1/sd: targets in the format of Prometheus HTTP service discovery. */
 export const Targets = z.array(z.object({ targets: z.array(z.string()), labels: z.record(z.string(), z.string()) }));
 
-/** What an answer says that is no success. */
+/** Body of an error response. */
 export const Failure = z.object({ error: z.string().describe('One sentence: what is wrong, and what is allowed.') });

@@ -18,7 +18,9 @@ import {
   Targets,
 } from './api-schemas.ts';
 
-/** Describes all routes of the port except pages and metrics: OpenAPI 3.1, derived from the schemas of the responses. */
+/**
+ * Describes all routes of the port except pages and metrics: OpenAPI 3.1, derived from the schemas of the responses.
+ */
 
 /** Schemas that have a name in the document. */
 const COMPONENTS = {
@@ -54,7 +56,7 @@ const COMPONENTS = {
 };
 type Component = keyof typeof COMPONENTS;
 
-/** What a route answers with one status: a component as JSON, a list of it, or text of a type. */
+/** Response of a route for one status: a component as JSON, a list of it, or text of a type. */
 interface Answer {
   readonly says: string;
   readonly json?: Component;
@@ -66,7 +68,7 @@ interface Route {
   readonly method: 'get' | 'post';
   readonly path: string;
   readonly says: string;
-  /** Its query; a parameter `name` of the path is the name of an account. */
+  /** Query parameters; a parameter `name` in the path is an account name. */
   readonly query?: z.ZodObject;
   readonly body?: Component;
   readonly answers: Readonly<Record<number, Answer>>;
@@ -272,7 +274,7 @@ function operationOf(route: Route): Json {
   };
 }
 
-/** The document. `version`: of the package. */
+/** Returns the document. `version`: version of the package. */
 export function openApi(version: string): Json {
   const paths: Record<string, Record<string, Json>> = {};
   for (const route of ROUTES) paths[route.path] = { ...paths[route.path], [route.method]: operationOf(route) };

@@ -6,7 +6,7 @@ import { type Lockfile, lockKey, sbomOf } from './sbom.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 
-/** Files of the repository that the package holds at the same place. */
+/** Repository files copied to the same place in the package. */
 const COPIED = [
   '{LICENSE,README.md,CHANGELOG.md,CONTRIBUTING.md,SECURITY.md,config.example.yaml,config.schema.json}',
   'bench/RESULTS.md',
@@ -43,7 +43,7 @@ function headsOf(files: readonly string[]): string {
   return [...new Set(heads)].map(head => head.replace(/^\/\/ ?/gm, '').trim()).join('\n\n');
 }
 
-/** Full licence texts of a package. `files`: its bundled files. Throws if there are none. */
+/** Full licence texts of a package. `files`: its bundled files. Throws if it has no licence text. */
 function licenceOf(folder: string, files: readonly string[]): string {
   const texts = readdirSync(folder, { withFileTypes: true })
     .filter(each => each.isFile() && /^(licen[cs]e|notice|copying)/i.test(each.name))
@@ -78,7 +78,10 @@ function sbom(files: readonly string[]): string {
   return `${JSON.stringify(sbomOf(lock, new Set(folders.map(folder => lockKey(ROOT, folder)))), null, 2)}\n`;
 }
 
-/** Makes dist/ the root of the published package: its manifest, licences, bill of materials, documents, and what the pages need. */
+/**
+ * Turns dist/ into the root of the published package: adds its manifest, licences, bill of materials, documents and
+ * page assets.
+ */
 export const packaging: Plugin = {
   name: 'packaging',
   generateBundle(_options, bundle) {

@@ -27,7 +27,7 @@ const nameOf = (lock: Lockfile, key: string) =>
 const purlOf = (lock: Lockfile, key: string) =>
   `pkg:npm/${nameOf(lock, key).replace('@', '%40')}@${lock.packages[key]?.version}`;
 
-/** Where Node.js finds a dependency of the package at `key`: next to it, or in an outer node_modules. */
+/** Resolves a dependency of the package at `key` like Node.js: next to it or in an outer node_modules. */
 function resolve(lock: Lockfile, key: string, name: string): string | undefined {
   for (let folder = key; ; folder = folder.slice(0, Math.max(0, folder.lastIndexOf('/node_modules/')))) {
     const found = `${folder === '' ? '' : `${folder}/`}node_modules/${name}`;
@@ -40,7 +40,7 @@ const licencesOf = (license: string) => [
   / (?:AND|OR|WITH) /.test(license) ? { expression: license } : { license: { id: license } },
 ];
 
-/** A hash of the lockfile, such as `sha512-…` in base64, as CycloneDX writes it. */
+/** Converts a lockfile hash, such as `sha512-…` in base64, to CycloneDX's format. */
 function hashOf(integrity: string) {
   const [algorithm = '', digest = ''] = integrity.split(/-(.*)/s);
   return { alg: algorithm.replace('sha', 'SHA-'), content: Buffer.from(digest, 'base64').toString('hex') };
@@ -63,8 +63,8 @@ function componentOf(lock: Lockfile, key: string, type: 'application' | 'library
 }
 
 /**
- * A CycloneDX 1.6 bill of materials of the bundle. `bundled`: lockfile keys of the packages with code in it. Throws for a package that
- * the lockfile does not list for production.
+ * A CycloneDX 1.6 bill of materials of the bundle. `bundled`: lockfile keys of the bundled packages. Throws if the
+ * lockfile does not list one of them for production.
  */
 export function sbomOf(lock: Lockfile, bundled: ReadonlySet<string>): object {
   for (const key of bundled) {

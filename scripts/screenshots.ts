@@ -1,4 +1,6 @@
-/** Draws the pages of the agent into docs/images: `npm run pages:draw`. Takes some three minutes; needs chromium. */
+/**
+ * Draws the pages of the agent into docs/images: `npm run pages:draw`. Takes about three minutes and needs Chromium.
+ */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,21 +12,21 @@ import { startEmulator } from '../src/emulator/server.ts';
 import { acceleratedClock, systemClock } from '../src/kit/clock.ts';
 import { withClosing } from '../src/kit/closing.ts';
 
-/** Scenarios by account, and how many times as fast their time runs. */
+/** Scenarios by account, and their acceleration. */
 interface World {
   readonly speed: number;
   readonly accounts: Readonly<Record<string, string>>;
-  /** Real milliseconds until the pictures are taken. */
+  /** Real time until the pictures are taken (ms). */
   readonly after: number;
   readonly pictures: readonly Picture[];
 }
 
 interface Picture {
   readonly path: string;
-  /** Of the file, without its end. */
+  /** File name without extension. */
   readonly name: string;
   readonly width: number;
-  /** Most pixels from the top, or from what this selector finds: the rest of a long page is in the page. */
+  /** Maximum height in pixels, from the top or from the element that `from` selects. */
   readonly height: number;
   readonly from?: string;
   readonly colorScheme?: 'light' | 'dark';

@@ -12,7 +12,7 @@ function textOf(because: (typeof STAGES)[number]['because']): string {
   return [...texts].map(([text, reasons]) => `${code(reasons)}: ${text}`).join('; ');
 }
 
-/** The text of docs/auto-cancel.md with the table of stages as the code has it. Throws where its marks are missing. */
+/** Returns the text of docs/auto-cancel.md with the current table of stages. Throws if its marks are missing. */
 export function withStages(text: string): string {
   const rows = STAGES.map(({ name, because, note, asked }) => {
     const words = Object.keys(because);

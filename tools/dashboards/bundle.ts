@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { build } from 'esbuild';
 
-/** The page, as `main.js` and `main.css` in `folder`. */
+/** Bundles the page as `main.js` and `main.css` in `folder`. */
 export async function bundlePage(folder: string): Promise<void> {
   await build({
     entryPoints: [join(import.meta.dirname, 'page/main.tsx')],

@@ -33,10 +33,13 @@ const { values } = parseArgs({
   },
 });
 
-/** Pixels. */
+/** Height of the first screen (pixels). */
 const FIRST_SCREEN = 800;
 
-/** The overview also as wide as a wall; a dashboard with collapsed rows also with all of them open. */
+/**
+ * All pictures: the overview also at a width of 1920 pixels, and dashboards with collapsed rows also with all rows
+ * open.
+ */
 async function picturesOf(folder: string): Promise<Picture[]> {
   const names = (await readdir(folder)).filter(name => name.endsWith('.json')).map(name => name.slice(0, -5));
   const pictures: Picture[] = [];
@@ -56,7 +59,7 @@ async function picturesOf(folder: string): Promise<Picture[]> {
   return pictures;
 }
 
-/** Fills `data` with the past, and gives the milliseconds since the Unix epoch at which it ends. */
+/** Fills `data` with the past. Returns its end (ms since the Unix epoch). */
 async function record(folder: string, data: string): Promise<number> {
   const rules = join(values.dashboards, 'rules');
   const [recording, alerting] = ['recording', 'alerting'].map(name => join(rules, `${name}.yaml`)) as [string, string];
@@ -74,7 +77,7 @@ async function record(folder: string, data: string): Promise<number> {
   }
 }
 
-/** What must be installed first. */
+/** Requirements that are not installed. */
 function missing(): string[] {
   const { CHROMIUM = '/usr/bin/chromium' } = process.env;
   const programs = ['prometheus', 'promtool', CHROMIUM].filter(name => spawnSync(name, ['--version']).error);

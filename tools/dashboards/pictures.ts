@@ -10,14 +10,14 @@ import { type Browser, chromium, type Page } from 'playwright-core';
 import UPNG from 'upng-js';
 
 export interface Picture {
-  /** Name of the file, without its extension. */
+  /** File name without extension. */
   readonly name: string;
   readonly dashboard: string;
   readonly theme: 'light' | 'dark';
   readonly width: number;
-  /** Only so much of it, from the top. */
+  /** Height of the cropped picture, from the top. */
   readonly height?: number;
-  /** Collapsed rows are open. */
+  /** Whether collapsed rows are open. */
   readonly all: boolean;
   /** Values of variables, such as `account=orders`. */
   readonly vars?: readonly string[];
@@ -29,7 +29,7 @@ export interface DrawOptions {
   readonly page: string;
   readonly dashboards: string;
   readonly prometheus: string;
-  /** Milliseconds since the Unix epoch. */
+  /** End of the time range (ms since the Unix epoch). */
   readonly to: number;
   readonly out: string;
   readonly log: (text: string) => void;
@@ -43,7 +43,7 @@ const TYPES: Record<string, string> = {
   '.svg': 'image/svg+xml',
 };
 const PACKAGES = join(import.meta.dirname, 'node_modules');
-/** Where Grafana serves its fonts; no package of its own holds them. */
+/** Paths of Grafana's fonts, which no Grafana package contains. */
 const FONTS: Record<string, string> = {
   '/public/fonts/inter/Inter-Regular.woff2': '@fontsource/inter/files/inter-latin-400-normal.woff2',
   '/public/fonts/inter/Inter-Medium.woff2': '@fontsource/inter/files/inter-latin-500-normal.woff2',
@@ -71,7 +71,7 @@ async function serve({ page, dashboards }: DrawOptions) {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, close: () => server.close() };
 }
 
-/** Debian's; another can be named. */
+/** Debian's Chromium unless CHROMIUM names another. */
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 
 async function launch(profile: string): Promise<Browser> {
@@ -81,7 +81,7 @@ async function launch(profile: string): Promise<Browser> {
   return chromium.launch({ executablePath: CHROMIUM, args: [...flags.split(' '), `--disk-cache-dir=${profile}`] });
 }
 
-/** All panels have been drawn once nothing changes any more. */
+/** Waits until the page no longer changes and all panels are drawn. Returns the number of panels. */
 async function settled(page: Page): Promise<number> {
   const state = () =>
     page.evaluate(
@@ -95,12 +95,12 @@ async function settled(page: Page): Promise<number> {
     const panels = await page.evaluate(() => document.querySelectorAll('[data-panel]').length);
     if (since >= 4 && Number(now.split(' ')[0]) >= panels) return panels;
   }
-  throw new Error(`not all panels were drawn: ${await page.evaluate(() => document.body.innerText.slice(0, 2000))}`);
+  throw new Error(`some panels were not drawn: ${await page.evaluate(() => document.body.innerText.slice(0, 2000))}`);
 }
 
 const COLORS = 256;
 
-/** A palette of 256 colours is enough for charts, and a third of the bytes. */
+/** Reduces a picture to 256 colours, which suffice for charts and save two thirds of the bytes. */
 function smaller(png: Buffer): Buffer {
   const image = UPNG.decode(new Uint8Array(png).buffer);
   return Buffer.from(UPNG.encode(UPNG.toRGBA8(image), image.width, image.height, COLORS));
@@ -123,7 +123,7 @@ async function draw(browser: Browser, url: string, picture: Picture, options: Dr
   for (const each of vars) query.append('var', each);
   await page.goto(`${url}?${query}`);
   const panels = await settled(page);
-  // What is out of sight is not painted.
+  // Panels outside the viewport are not painted.
   const height = await page.evaluate(() => document.documentElement.scrollHeight);
   await page.setViewportSize({ width, height });
   await settled(page);
@@ -139,7 +139,7 @@ async function draw(browser: Browser, url: string, picture: Picture, options: Dr
   return [...warnings.map(text => `${dashboard}: ${text}`), ...errors];
 }
 
-/** Draws pictures into `out`; gives what could not be honoured. */
+/** Draws pictures into `out`. Returns warnings about ignored options and errors. */
 export async function drawPictures(options: DrawOptions): Promise<readonly string[]> {
   const profile = await mkdtemp(join(tmpdir(), 'delivery-watch-chromium-'));
   const server = await serve(options);

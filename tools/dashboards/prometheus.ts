@@ -8,11 +8,11 @@ import { freePort } from '../../test/support/prometheus.ts';
 
 const run = promisify(execFile);
 
-/** How long Prometheus may take to open its blocks, milliseconds. */
+/** Time limit for Prometheus to open its blocks (ms). */
 const READY_MS = 120_000;
 
 export interface Target {
-  /** `host:port`, or none when nothing is scraped. */
+  /** `host:port`; undefined if nothing is scraped. */
   readonly address: string | undefined;
   readonly labels: Readonly<Record<string, string>>;
 }
@@ -22,7 +22,7 @@ export interface Prometheus {
   stop(): Promise<void>;
 }
 
-/** Turns files of OpenMetrics into blocks below `data`, and removes them. */
+/** Converts OpenMetrics files into blocks below `data` and deletes the files. */
 export async function importFiles(files: readonly string[], data: string): Promise<void> {
   for (const file of files) {
     await run('promtool', ['tsdb', 'create-blocks-from', 'openmetrics', file, data]);
@@ -36,7 +36,7 @@ async function end(child: ChildProcess): Promise<void> {
   await once(child, 'exit');
 }
 
-/** Starts Prometheus on `data`, with these rules. */
+/** Starts Prometheus on `data` with these rules. */
 export async function startPrometheus(data: string, target: Target, rules: readonly string[]): Promise<Prometheus> {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
@@ -55,7 +55,7 @@ export async function startPrometheus(data: string, target: Target, rules: reado
       `--config.file=${file}`,
       `--storage.tsdb.path=${data}`,
       '--storage.tsdb.retention.time=90d',
-      // What was true in the replayed past stays true, however short its `for`.
+      // Alerts that were active in the replayed past stay active even with a short `for`.
       '--rules.alert.for-grace-period=0s',
       `--web.listen-address=127.0.0.1:${port}`,
     ],

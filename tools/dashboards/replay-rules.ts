@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { importFiles, startPrometheus } from './prometheus.ts';
 
-/** Between two evaluations, seconds. */
+/** Interval between two evaluations (seconds). */
 const STEP_S = 60;
 
 const Common = { name: z.string(), query: z.string(), labels: z.record(z.string(), z.string()).default({}) };
@@ -11,7 +11,7 @@ const Recording = z.object({ ...Common, type: z.literal('recording') });
 const Alerting = z.object({
   ...Common,
   type: z.literal('alerting'),
-  /** `for`, and `keep_firing_for`, in seconds. */
+  /** `for` and `keep_firing_for` in seconds. */
   duration: z.number(),
   keepFiringFor: z.number().default(0),
 });
@@ -53,7 +53,7 @@ async function evaluate(url: string, { query }: { readonly query: string }, { fr
 const selector = (name: string, labels: Labels) =>
   `${name}{${Object.entries(labels).map(([label, value]) => `${label}=${JSON.stringify(value)}`)}}`;
 
-/** Groups rules, so that each finds what those of the groups before it have recorded. */
+/** Groups rules so that each only depends on records of earlier groups. */
 function turnsOf(rules: readonly Recording[]): Recording[][] {
   const turns: Recording[][] = [];
   for (let left = [...rules]; left.length > 0; ) {
@@ -74,7 +74,7 @@ async function* recorded(url: string, rule: Recording, span: Span): AsyncGenerat
   }
 }
 
-/** Pending and firing, as Prometheus would have them. */
+/** Pending and firing alerts as Prometheus would record them. */
 async function* alerted(url: string, rule: Alerting, span: Span): AsyncGenerator<string> {
   const { name, duration, keepFiringFor } = rule;
   for (const { metric, values } of await evaluate(url, rule, span)) {
@@ -98,10 +98,10 @@ async function* alerted(url: string, rule: Alerting, span: Span): AsyncGenerator
 }
 
 export interface ReplayOptions {
-  /** Of Prometheus. */
+  /** Prometheus's data folder. */
   readonly data: string;
   readonly folder: string;
-  /** Files of rules. */
+  /** Rule files. */
   readonly recording: string;
   readonly alerting: string;
   /** Milliseconds since the Unix epoch. */
@@ -109,14 +109,14 @@ export interface ReplayOptions {
 }
 
 /**
- * Writes what the rules would have left since then. promtool can't: it evaluates each rule by itself, on what was there
- * before, and no alerts. What an alert asks of ALERTS itself was not there to be asked.
+ * Writes the past results of the rules since `since`. promtool cannot: it evaluates rules independently on existing
+ * data, and no alerts. Expressions that use ALERTS find no replayed alerts.
  */
 export async function replayRules({ data, folder, recording, alerting, since }: ReplayOptions): Promise<void> {
   const [from, to] = [since, Date.now()].map(ms => Math.floor(ms / 1000 / STEP_S) * STEP_S) as [number, number];
   const nothing = { address: undefined, labels: { job: 'none' } };
   for (let turn = 0, last = 1; turn <= last; turn += 1) {
-    // Started anew, it opens the blocks of the turn before.
+    // The restart opens the blocks of the previous turn.
     const { url, stop } = await startPrometheus(data, nothing, [recording, alerting]);
     const file = join(folder, `rules-${turn}.om`);
     try {

@@ -1,4 +1,4 @@
-/** Registries that Grafana's app fills before it draws, and what its data layer does to frames. */
+/** Registries that Grafana's app fills before it draws, and its data layer's processing of frames. */
 import {
   applyFieldOverrides,
   cacheFieldDisplayNames,
@@ -34,7 +34,7 @@ const CUSTOM = {
   gauge: '',
 } as const;
 
-/** What a type of panel has where its JSON says nothing. */
+/** Default colour mode by panel type. */
 const DEFAULT_COLOR: Record<string, string> = {
   timeseries: 'palette-classic',
   'state-timeline': 'continuous-GrYlRd',
@@ -91,7 +91,7 @@ export const isKnownProperty = (type: string, id: string) =>
   id.startsWith('custom.') ? customNames(type).includes(id.slice(7)) : STANDARD.some(([each]) => each === id);
 
 export function registerTransformers(): void {
-  // Some stand there under two names.
+  // Some transformations are registered under two names.
   const byId = new Map(Object.values(standardTransformers).map(each => [each.id, each]));
   const items = [...byId.values()].map(transformation => ({
     id: transformation.id,
@@ -124,7 +124,7 @@ export function fieldConfigOf({ type, fieldConfig }: Panel): FieldConfigSource {
   };
 }
 
-/** Frames as a panel gets them: transformed, and with the field configuration applied. */
+/** Frames as a panel receives them: transformed, and with the field configuration applied. */
 export async function prepare(
   panel: Panel,
   frames: DataFrame[],
@@ -146,7 +146,7 @@ export async function prepare(
     theme,
     timeZone: 'utc',
   });
-  // Tables show the names that are kept there.
+  // Tables show the cached display names.
   cacheFieldDisplayNames(ready);
   return ready;
 }

@@ -1,13 +1,13 @@
 import { isKnownProperty } from './grafana.ts';
 import { type Panel, warn } from './model.ts';
 
-/** Options that the drawing follows, or that a picture cannot show; for each type of panel, besides `COMMON`. */
+/** Options that the drawing supports or that are invisible in a picture, by panel type, in addition to `COMMON`. */
 const COMMON = [
   /^(id|type|title|description|transparent|pluginVersion|interval|maxDataPoints)$/,
   /^(gridPos|datasource|transformations)\b/,
   /^targets\[\]\.(refId|expr|legendFormat|format|instant|range|interval|hide|datasource\..*|editorMode|intervalFactor|exemplar|queryType)$/,
   /^fieldConfig\.overrides\[\]\.matcher\./,
-  // How panels repeat, where they do; what only a pointer shows.
+  // The direction of repeated panels, and options that only affect pointer interaction.
   /^repeatDirection$/,
   /^options\.tooltip\./,
   /^links\[\]\./,
@@ -52,10 +52,10 @@ function* leaves(value: unknown, path = ''): Generator<[path: string, value: unk
   else yield [path, value];
 }
 
-/** Warns of everything in a panel that would be left out without a word. */
+/** Warns about every option of a panel that the drawing would ignore. */
 export function checkHonoured(panel: Panel): void {
   const known = [...COMMON, ...(BY_TYPE[panel.type] ?? [])];
-  const say = (what: string) => warn(`${panel.title}: ${what} is not honoured`);
+  const say = (what: string) => warn(`${panel.title}: ${what} is ignored`);
   const { fieldConfig, ...rest } = panel;
   if (!BY_TYPE[panel.type]) say(`panel type ${panel.type}`);
   for (const [path, value] of leaves(rest)) {

@@ -1,4 +1,4 @@
-/** What is read of a dashboard's JSON. */
+/** The parts of a dashboard's JSON that the drawing reads. */
 import type { DataTransformerConfig, FieldConfigSource } from '@grafana/data';
 
 export interface Target {
@@ -26,7 +26,7 @@ export interface Panel {
   readonly transformations?: DataTransformerConfig[];
   readonly interval?: string;
   readonly maxDataPoints?: number;
-  /** Of a row. */
+  /** Only on rows. */
   readonly collapsed?: boolean;
   readonly panels?: readonly Panel[];
 }
@@ -70,7 +70,7 @@ export interface Range {
 
 const warnings = new Set<string>();
 
-/** An option that is not honoured never passes silently. */
+/** Records an option that the drawing ignores. */
 export function warn(text: string): void {
   warnings.add(text);
 }

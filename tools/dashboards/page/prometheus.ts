@@ -1,7 +1,7 @@
 import { type DataFrame, FieldType, type Labels, rangeUtil } from '@grafana/data';
 import type { Range, Target } from './model.ts';
 
-/** What the data source is told of Prometheus. */
+/** Settings of the Prometheus data source. */
 const SCRAPE_MS = 30_000;
 const LONGEST_LEGEND = 2000;
 
@@ -32,7 +32,7 @@ export function intervalOf({ from, to }: Range, points: number, least: string | 
   return Math.max(chosen, lowest);
 }
 
-/** Values of Grafana's own variables. */
+/** Values of Grafana's built-in variables. */
 export function intervals(ms: number, { from, to }: Range): Record<string, string> {
   const rate = Math.max(ms + SCRAPE_MS, 4 * SCRAPE_MS);
   const range = Math.round(to - from);
@@ -79,7 +79,7 @@ function timeSeries(target: Target, { metric, values, value }: Series, ms: numbe
   };
 }
 
-/** One row for each series, its labels as columns. */
+/** One row per series with its labels as columns. */
 function table({ refId }: Target, series: readonly Series[], targets: number): DataFrame {
   const labels = [...new Set(series.flatMap(({ metric }) => Object.keys(metric)))].sort();
   const latest = series.map(({ value, values }) => value ?? values?.at(-1));
@@ -104,7 +104,7 @@ function table({ refId }: Target, series: readonly Series[], targets: number): D
   };
 }
 
-/** Buckets without those below them, the lowest first. */
+/** Non-cumulative buckets in ascending order. */
 function heatmap(target: Target, series: readonly Series[], ms: number): DataFrame[] {
   const sorted = series.toSorted((a, b) => numberOf(a.metric.le ?? '') - numberOf(b.metric.le ?? ''));
   return sorted.map((each, index) => {
@@ -117,7 +117,7 @@ function heatmap(target: Target, series: readonly Series[], ms: number): DataFra
   });
 }
 
-/** The frames that Grafana's data source would make of a query whose variables are replaced. */
+/** The frames that Grafana's data source creates for a query after variable replacement. */
 export async function query(base: string, target: Target, range: Range, ms: number, targets: number) {
   const { expr, instant, format = 'time_series' } = target;
   const step = ms / 1000;

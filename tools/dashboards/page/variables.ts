@@ -9,7 +9,7 @@ export interface Shown {
 
 export type Replace = (text?: string, scoped?: ScopedVars | Record<string, unknown>) => string;
 
-/** Those of values that are drawn, and those of addresses, which are not. */
+/** Formats of displayed values, and of link addresses, which are not drawn. */
 const FORMATS = ['regex', 'raw', 'text', 'queryparam', 'percentencode'];
 
 /** Replaces `$name`, `${name}` and `${name:format}`. */
@@ -37,7 +37,7 @@ function allOf({ allValue }: Variable, options: readonly string[]): string {
   return allValue ?? (options.length === 1 ? escaped(options[0] ?? '') : `(${options.map(escaped).join('|')})`);
 }
 
-/** The value of each variable, in order: one may use those before it. */
+/** Resolves the variables in order; each may use the previous ones. */
 export async function resolveVariables(
   variables: readonly Variable[],
   chosen: ReadonlyMap<string, string>,

@@ -5,18 +5,18 @@ import type { FaultSeed } from '../../../src/emulator/server.ts';
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** The emulator's workload begins this long before the emulator, milliseconds. */
+/** The emulator's workload starts this long before the emulator (ms). */
 const HEAD_START_MS = HOUR_MS;
 
 const isBetween = (ms: number, fromHours: number, toHours: number) =>
   ms <= fromHours * HOUR_MS && ms > toHours * HOUR_MS;
 
 /**
- * The shipped scenarios, each in its hour: an account is fine for a day, and in the last six hours it has an incident.
- * The emulator knows scenarios by name, so these join its own. `pastMs`: how much of the past is played.
+ * Adds variants of the shipped scenarios: each account is healthy for a day and has an incident in the last six hours.
+ * The emulator selects scenarios by name, so these are added to its own. `pastMs`: duration of the simulated past.
  */
 export function addScenarios(pastMs: number): void {
-  /** Milliseconds left until now. */
+  /** Time left until now (ms). */
   const left = (elapsedMs: number) => pastMs + HEAD_START_MS - elapsedMs;
   const isSlow = (elapsedMs: number) => isBetween(left(elapsedMs), 4.5, 3.7);
   const { doomed: growing } = scenarioNamed('dlq-growth');
@@ -36,20 +36,20 @@ export function addScenarios(pastMs: number): void {
   } satisfies Record<string, Scenario>);
 }
 
-/** Name and scenario of each account. */
+/** Scenario of each account. */
 export const accounts = { orders: 'slow-afternoon', billing: 'late-growth', workflows: 'stuck-callback' } as const;
 
-/** A service that is some way off. */
+/** A service with network latency. */
 const far: FaultSeed = { latencyMs: 30, jitterMs: 60 };
 
-/** The service's own outage, as scenario `outage` has it, once and for all accounts. */
+/** One outage of the service for all accounts, like in scenario `outage`. */
 export function faultsAt(msLeft: number): readonly FaultSeed[] {
   return isBetween(msLeft, 2, 1.65) ? [{ ...far, kind: 'status', status: 503 }, far] : [far];
 }
 
-/** What is configured besides the accounts. */
+/** The configuration without accounts. */
 export const settings = {
-  // As often as it is scraped, and each event about once: more would only take longer to play.
+  // Intervals match the scrapes, and each event is read about once: more would only slow down the replay.
   collect: {
     flowControl: { every: '30s' },
     events: { every: '30s', overlap: '20s', lateSweep: '20s', destination: 'host' },

@@ -3,13 +3,13 @@ import { setImmediate } from 'node:timers/promises';
 import { type Clock, systemClock } from '../../../src/kit/clock.ts';
 
 /**
- * Starts in the past and leaves out all time in which everyone sleeps, until it is the system's clock. What is done takes as
- * long as it really takes, so measured durations stay true.
+ * A clock that starts in the past and skips all time in which every task sleeps, until it reaches the system clock.
+ * Work takes its real duration, so measured durations stay true.
  */
 export interface CatchUpClock extends Clock {
-  /** For servers: requests under way that sleep here do not keep time from being left out. */
+  /** For servers: a request that sleeps on this clock does not prevent skipping. */
   readonly ofServers: Clock;
-  /** Catches up; calls `each` every `every` milliseconds of its time, with nothing under way. */
+  /** Catches up with the system clock. Calls `each` every `every` milliseconds of its time, with no work in flight. */
   catchUp(every: number, each: () => Promise<void>): Promise<void>;
 }
 
@@ -18,13 +18,13 @@ interface Sleeper {
   readonly wake: () => void;
 }
 
-/** Turns of the event loop in which everything that is ready runs. */
+/** Turns of the event loop in which all ready work runs. */
 const TURNS = 12;
 
-/** What is done beside the event loop: files and compression. */
+/** Work outside the event loop: files and compression. */
 const WORK = /^(FSReq|Zlib|Brotli|WORK)/;
 
-/** Longer ones fire at once. */
+/** Longer timers would fire immediately. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 
 export function createCatchUpClock(behindMs: number): CatchUpClock {
@@ -62,7 +62,7 @@ export function createCatchUpClock(behindMs: number): CatchUpClock {
   }
 
   const ofServers = {
-    // Whole milliseconds, as every clock tells them.
+    // Whole milliseconds, like the system clock.
     now: () => Math.floor(systemClock.now() - behind),
     monotonic,
     async sleep(ms: number, signal?: AbortSignal) {

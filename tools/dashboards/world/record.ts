@@ -10,26 +10,26 @@ import { accounts, addScenarios, faultsAt, settings } from './accounts.ts';
 import { type CatchUpClock, createCatchUpClock } from './catch-up-clock.ts';
 
 export interface World {
-  /** Where Prometheus scrapes the agent from now on. */
+  /** Address at which Prometheus scrapes the agent after the replay. */
   readonly target: string;
-  /** OpenMetrics of the past, a file for each of Prometheus's blocks. */
+  /** The past as OpenMetrics, one file per Prometheus block. */
   readonly files: readonly string[];
-  /** Milliseconds since the Unix epoch. */
+  /** Start of the past (ms since the Unix epoch). */
   readonly since: number;
   close(): Promise<void>;
 }
 
-/** Labels that Prometheus adds to what it scrapes. */
+/** Labels that Prometheus adds to scraped series. */
 export const TARGET_LABELS = { job: 'delivery-watch', instance: 'delivery-watch:10922' } as const;
 
 const SCRAPE_MS = 30_000;
 const BLOCK_MS = 2 * 3_600_000;
 
-/** A process that began when its first scrape was: its metrics tell the time at which the past was played. */
+/** Sets the process start to the first scrape; the real value is the time of the replay. */
 const startedAt = (text: string, since: number) =>
   text.replace(/^process_start_time_seconds .*$/m, `process_start_time_seconds ${since / 1000}`);
 
-/** Samples as Prometheus would keep them. */
+/** Samples as Prometheus would store them. */
 function toOpenMetrics(text: string, at: number): string {
   const target = Object.entries(TARGET_LABELS)
     .map(([name, value]) => `${name}="${value}"`)
@@ -72,7 +72,7 @@ function createRecorder(folder: string) {
 
 function configOf(emulators: ReadonlyMap<string, Emulator>, webhook: string): Config {
   const budget = { requestsPerSecond: 50, burst: 50, concurrency: 8, requestsPerDay: 200_000 };
-  // As long as the emulator keeps them.
+  // Retention of the emulator.
   const retention = { dlq: '3d' };
   return Config.parse({
     server: { listen: '127.0.0.1:0' },
@@ -92,13 +92,13 @@ async function startEmulators(clock: CatchUpClock): Promise<Map<string, Emulator
   return emulators;
 }
 
-/** Plays `pastMs` of the accounts' past as fast as it goes, then stays with them at the system's time. */
+/** Plays `pastMs` of the accounts' past as fast as possible, then continues in real time. */
 export async function recordWorld(pastMs: number, folder: string, log: (text: string) => void): Promise<World> {
   addScenarios(pastMs);
   const clock = createCatchUpClock(pastMs);
   const since = clock.now();
   const emulators = await startEmulators(clock);
-  // Answers what is sent to it, and what Prometheus scrapes.
+  // Accepts notifications and serves the scrapes of Prometheus.
   let scrape = async () => '';
   const server = createServer(async (request, response) => {
     response.setHeader('content-type', 'text/plain; version=0.0.4');

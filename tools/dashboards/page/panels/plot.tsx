@@ -12,12 +12,12 @@ interface PlotProps {
   readonly theme: GrafanaTheme2;
   readonly timeRange: TimeRange;
   readonly marks: readonly Mark[];
-  /** One per row, the lowest first. */
+  /** Row labels in ascending order. */
   readonly labels: readonly string[];
   readonly draw: (plot: uPlot) => void;
 }
 
-/** Rows over time: what heatmaps and state timelines are drawn on. */
+/** Rows over time, the base of heatmaps and state timelines. */
 export function RowsPlot({ width, height, theme, timeRange, labels, draw, marks }: PlotProps) {
   const config = useMemo(() => {
     const builder = new UPlotConfigBuilder('utc');

@@ -3,9 +3,9 @@ import type { Panel } from '../model.ts';
 import type { Replace } from '../variables.ts';
 
 export interface Mark {
-  /** Milliseconds since the Unix epoch. */
+  /** Start (ms since the Unix epoch). */
   readonly at: number;
-  /** Where it lasted, its end. */
+  /** The end of a period; undefined for a point in time. */
   readonly until?: number;
   readonly color: string;
 }

@@ -14,13 +14,13 @@ function valuesOf({ panel, frames, fieldConfig, theme, replace }: VizProps): Fie
   });
 }
 
-/** A name that the panel was given is shown, also where there is one value alone. */
+/** Shows a configured name even if there is only one value. */
 const textModeOf = ({ panel, fieldConfig }: VizProps) =>
   panel.options.textMode === BigValueTextMode.Auto && (fieldConfig.defaults.displayName || !panel.title)
     ? BigValueTextMode.ValueAndName
     : panel.options.textMode;
 
-/** What both kinds of panel repeat over, and where. */
+/** Repeated values and their layout, for both kinds of panel. */
 function repeated(props: VizProps) {
   const { panel, width, height } = props;
   const values = valuesOf(props);

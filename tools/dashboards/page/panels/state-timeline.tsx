@@ -14,7 +14,7 @@ interface Stretch {
   readonly color: string;
 }
 
-/** Values that follow each other and are the same are one stretch. */
+/** Merges consecutive equal values into one stretch. */
 function stretchesOf(time: Field, field: Field, end: number, merge: boolean): Stretch[] {
   const step = time.config.interval ?? 0;
   const stretches: Stretch[] = [];
