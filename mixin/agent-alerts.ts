@@ -9,7 +9,7 @@ import { placeholder } from './placeholder.ts';
 import { total } from './promql.ts';
 import { agentFamily } from './queries.ts';
 
-/** Whether a target answered the last scrape: Prometheus' own. */
+/** Prometheus's own metric: whether the last scrape of a target succeeded. */
 const up = { name: 'up', labels: [] } as const;
 
 const notified = (outcome: string | RegExp) =>
@@ -17,14 +17,14 @@ const notified = (outcome: string | RegExp) =>
 
 const pushed = (outcome: string | RegExp) => total(pushFamilies.requests, increase('15m'), { where: { outcome } });
 
-/** What there is to say of each process, and of all that a job scrapes. */
+/** Aggregates by process, and by scrape job. */
 const byInstance = (op: 'max' | 'min', expr: string) => `${op} by (cluster, namespace, job, instance) (${expr})`;
 const byJob = (expr: string) => `max by (job) (${expr})`;
 
-/** Matches the job that scrapes the agents. */
+/** Selects the job that scrapes the agents. */
 const ofJob = { job: placeholder('jobInQuotes') } as const;
 
-/** The agent itself. */
+/** Alerts about the agent. */
 export const agentAlerts: readonly Alert[] = [
   {
     name: 'DeliveryAgentDown',
@@ -32,7 +32,7 @@ export const agentAlerts: readonly Alert[] = [
     expr: `absent(${series(up, ofJob)} == 1)`,
     for: '10m',
     keepFiringFor: '0s',
-    // absent() gives no labels of what is not there.
+    // absent() returns no labels of the missing series.
     given: { job: placeholder('job') },
     summary: 'No delivery-watch agent can be scraped.',
     description: `No target of the job ${placeholder('job')} has answered a scrape for 10 minutes. No account is monitored, and no other alert on them can start.`,
@@ -43,7 +43,7 @@ export const agentAlerts: readonly Alert[] = [
     name: 'DeliveryInstanceDown',
     severity: 'warning',
     labels: ['instance'],
-    // Where none is up, DeliveryAgentDown says so.
+    // If no instance is up, only DeliveryAgentDown fires.
     expr: `${byInstance('max', series(up, ofJob))} == 0\nand on (job) ${byJob(series(up, ofJob))} == 1`,
     for: '10m',
     keepFiringFor: '0s',
@@ -69,7 +69,7 @@ export const agentAlerts: readonly Alert[] = [
     severity: 'critical',
     // A removed account resolves after two hours, unless an agent of its job is down: that agent may watch the account.
     expr: `(${accountsOf(`last_over_time(${series(ownFamilies.up)}[2h])`)}\nor ${accountsOf('ALERTS{alertname="DeliveryAccountMissing", alertstate="firing"}')} and on (cluster, namespace, job) ${series(up, ofJob)} == 0)\nunless ${accountsOf(latest(series(ownFamilies.up)))}`,
-    // An agent that is down is told before: all its accounts are then a consequence.
+    // Alerts about a down agent fire first, because missing accounts are a consequence.
     for: '7m',
     keepFiringFor: '0s',
     summary: 'No agent watches {{ $labels.account }} any more.',
@@ -93,12 +93,12 @@ export const agentAlerts: readonly Alert[] = [
     name: 'DeliveryStoreFailing',
     severity: 'critical',
     labels: ['instance'],
-    // A round that read everything and yet failed could not store what it read.
+    // A round that read everything but failed could not store its data.
     expr: byInstance(
       'max',
       `${latest(series(ownFamilies.dataComplete, ofJob))} == 1 unless ${latest(series(ownFamilies.success, ofJob))} == 1`,
     ),
-    // Before the first data is stale for so long that accounts can't be read.
+    // Fires before data has been stale long enough for accounts to count as blind.
     for: '2m',
     keepFiringFor: '5m',
     summary: 'The agent {{ $labels.instance }} cannot store what it reads.',

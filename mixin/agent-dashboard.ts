@@ -213,7 +213,7 @@ const eventLog: readonly PanelSpec[] = [
   },
 ];
 
-/** Whether the numbers are true, what they cost, and how the process is. */
+/** Freshness and cost of the data, and health of the process. */
 export const agentDashboard: readonly RowSpec[] = [
   { title: 'At a glance', panels: stats },
   { title: 'Freshness and completeness', panels: freshness },

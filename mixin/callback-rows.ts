@@ -102,7 +102,7 @@ const autoCancel: readonly PanelSpec[] = [
   },
 ];
 
-/** Failure callbacks, and what auto-cancel does about them. */
+/** Failure callbacks and auto-cancel. */
 export const callbackRows: readonly RowSpec[] = [
   { title: 'Failure callbacks', isCollapsed: true, panels: failureCallbacks },
   { title: 'Auto-cancel', isCollapsed: true, panels: autoCancel },

@@ -6,7 +6,7 @@ import { placeholder } from './placeholder.ts';
 
 type Name = keyof typeof DASHBOARDS;
 
-/** Grafana's own variables, as they stand in the address of a link. */
+/** Grafana's variables as they appear in link addresses. */
 const CHOSEN = ['datasource', 'job', 'instance'].map(name => `\${${name}:queryparam}`).join('&');
 // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's own variable.
 const RANGE = '${__url_time_range}';
@@ -19,7 +19,7 @@ const TITLES: Readonly<Record<Name, string>> = {
 
 const addressOf = (name: Name) => `${placeholder('grafana')}/d/${DASHBOARDS[name]}`;
 
-/** To a dashboard with the account of a row or a series alone; `account`: Grafana's variable for it. */
+/** A link to a dashboard for the account of a row or series; `account`: Grafana's variable for it. */
 function toDashboard(name: Name, account: string): Link {
   return {
     title: `${TITLES[name]} of \${${account}}`,
@@ -50,6 +50,6 @@ export const RUNBOOK: Link = {
   url: '${runbooks:raw}/${__data.fields.Alert:percentencode}.md',
 };
 
-/** Where traces of what a panel shows are searched. */
+/** Searches traces related to a panel. */
 // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's own variable.
 export const TRACES: Link = { title: 'Search traces', url: '${traces:raw}' };

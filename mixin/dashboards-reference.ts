@@ -7,7 +7,7 @@ const cell = (text: string) => text.replace(/\{\{ \$labels\.(\w+) \}\}/g, '*$1*'
 const table = (head: readonly string[], rows: readonly (readonly string[])[]) =>
   [head, head.map(() => '---'), ...rows.map(row => row.map(cell))].map(row => `| ${row.join(' | ')} |`).join('\n');
 
-/** docs/dashboards.md: every alert, recording rule and panel. */
+/** Returns docs/dashboards.md: every alert, recording rule and panel. */
 export function dashboardsReference(): string {
   const alerts = alertGroups.flatMap(({ about, alerts }) => [
     `### ${about}`,

@@ -63,7 +63,10 @@ const labelVariable = (name: string, label: string, query: string, text = 'All',
     .current({ selected: true, text: [text], value: [value] })
     .hide(VariableHide.DontHide);
 
-/** An address that links begin with. Hidden; users change it in the settings of the dashboard, never by the URL of a page. */
+/**
+ * The start of link addresses, as a hidden constant that users change in the dashboard's settings, never by a page's
+ * URL.
+ */
 function addressVariable(name: 'runbooks' | 'traces', label: string) {
   const address = placeholder(name);
   return withFields(new ConstantVariableBuilder(name).label(label).value(address), {
@@ -94,14 +97,14 @@ const annotation = (name: string, iconColor: string, expr: string, titleFormat: 
       .titleFormat(titleFormat)
       .step('60s')
       .useValueForTime(useValueForTime),
-    // Above the panels, not in a menu, which is the SDK's default.
+    // Above the panels instead of in a menu, the SDK's default.
     { placement: undefined },
   );
 
 const ALERTS = 'alertname=~"Delivery.*", severity="critical", job=~"$job|", account=~"$account|"';
 const stale = chosen(ownFamilies.dataStale, { collector: 'events' });
 const annotations = [
-  // Where an alert that pages became active, and not as long as it fires: many marks would hide the lines.
+  // Marks only the start of a critical alert, because marks for its complete duration would hide the lines.
   annotation(
     'Alerts',
     'red',
@@ -127,7 +130,7 @@ const annotations = [
     `sum by (account, rule) (increase(${chosen(autoCancelFamilies.actions, { outcome: /confirmed|accepted_unverified/ })}[$__rate_interval])) > 0`,
     '{{account}}: {{rule}} cancelled',
   ),
-  // The time is the value, so that a start is one mark and not one at every step.
+  // The value is the time, so that a start is one mark instead of one at every step.
   annotation('Starts', 'blue', `${ofAgent('process_start_time_seconds')} * 1000`, '{{instance}} started', true),
   annotation(
     'Configurations',
@@ -144,7 +147,7 @@ const SIZES = {
   graph: { w: 12, h: 8 },
 } as const;
 
-/** Panels of a row in lines without a hole: the last panel of a line takes the remaining width. */
+/** Arranges the panels of a row without gaps: the last panel of a line takes the remaining width. */
 function inLines(panels: readonly PanelSpec[], top: number) {
   const sizes = panels.map(({ kind, width, height }) => {
     const { w, h } = SIZES[kind === 'stat' ? 'stat' : 'graph'];

@@ -18,23 +18,29 @@ import { type RecordingRule, riseAboveLowest, unlessBlind } from './promql.ts';
 
 const { messages, oldestEntered, callbacks, suspected, left, groupsNew, groupsReturned } = dlq.families;
 
-/** Entries of the whole queue, as replicas say that read it now. */
+/** Entries of the complete queue on replicas that are not blind. */
 const size = 'account:delivery_dlq_messages:max';
-/** The least of the last 15 minutes. Removals show only with the next complete walk, so that the size is a saw. */
+/**
+ * The minimum of the last 15 minutes. Removals only appear with the next complete walk, so the size follows a
+ * saw-tooth.
+ */
 const settledSize = 'account:delivery_dlq_messages:min15m';
 const maxAge = 'account:delivery_dlq_max_age_seconds:max';
 
-/** As it was so long ago, or, where it could not be read then, when it was read last, up to a day before. */
+/** The value at an earlier time, or the last one up to a day before it. */
 const lastKnown = (record: string, ago: string) => `last_over_time(${record}[1d] offset ${ago})`;
 
-/** The largest settled size between two hours and one hour ago, or the last known one. A queue that is emptied and refilled does not grow. */
+/**
+ * The largest settled size between two hours and one hour ago, or the last known one. A queue that is emptied and
+ * refilled does not grow.
+ */
 const hourBefore = `(max_over_time(${settledSize}[1h] offset 1h) or ${lastKnown(settledSize, '1h')})`;
 
-/** By how much a size exceeds one of before, if by that much. */
+/** Growth from `before` to `now` if it exceeds the limits. */
 const grown = (now: string, before: string, { share, fewest, many }: Growth) =>
   `${now} - ${before} > clamp(${share} * ${before}, ${fewest}, ${many})`;
 
-/** Growth, where it exceeds its limits: at once, by the hour, and for as long as it continues over six hours. */
+/** Growth above its limits: sudden, within an hour, and continuous over six hours. */
 const GROWTHS = [
   {
     record: 'account:delivery_dlq_messages:growth10m',
@@ -63,7 +69,7 @@ export const dlqRecords: readonly RecordingRule[] = [
   },
 ];
 
-/** Entries that left within a week for a reason. After a reset of the counter: since then. */
+/** Entries removed for a reason within a week, or since a reset of the counter. */
 function leftInWeek(reason: LeftReason): string {
   const until = (offset = '') => highestOf(latest(series(left, { reason }), offset));
   return `(${until()} - ${until(' offset 7d')} >= 0 or ${until()})`;
@@ -72,14 +78,14 @@ function leftInWeek(reason: LeftReason): string {
 /** Failure callbacks in a state. */
 const callbacksIn = (state: string) => highestOf(latest(series(callbacks, { state })));
 
-/** What waits in the whole dead-letter queue. */
+/** Alerts about the complete dead-letter queue. */
 export const dlqAlerts: readonly Alert[] = [
   {
     name: 'DeliveryDlqFirstEntry',
     severity: 'info',
     collector: 'dlq',
     countsUnreadable: true,
-    // What came while it could not be read is told when it can be again.
+    // Entries added during blindness fire once data is available.
     expr: `${size} > 0\nand (min_over_time(${size}[1h]) == 0 or ${lastKnown(size, '1h')} == 0)`,
     summary: 'First messages in the dead-letter queue of {{ $labels.account }}.',
     description:

@@ -253,7 +253,7 @@ const contents: readonly PanelSpec[] = [
   },
 ];
 
-/** The dead-letter queue, failure callbacks, and what auto-cancel does about them. */
+/** The dead-letter queue, failure callbacks and auto-cancel. */
 export const dlqDashboard: readonly RowSpec[] = [
   { title: 'At a glance', panels: stats },
   { title: 'The queue', panels: queue },

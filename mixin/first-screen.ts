@@ -16,7 +16,7 @@ const { messages, oldestEntered } = dlq.families;
 const FIRING = 'alertname=~"Delivery.*", job=~"$job|", account=~"$account|"';
 const firing = (severity: string) => `ALERTS{${FIRING}, alertstate="firing", severity=~"${severity}"}`;
 
-/** 1 of each account of which some collector reads nothing in any replica, else 0. Needs no rules. */
+/** 1 for each account with a collector that is blind in all replicas, else 0. Works without recording rules. */
 export const blind = (() => {
   const stale = chosen(ownFamilies.dataStale, { round: decidingRounds });
   const replicas = `max without (round) (${stale} > 0 or (${stale} unless ${chosen(ownFamilies.dataTimestamp)}) + 1 or ${stale})`;
@@ -32,7 +32,7 @@ export const blindAccounts: PanelSpec = {
   noValue: 'not scraped',
 };
 
-/** Share of the messages that ended in a window and failed; of accounts without any, nothing. */
+/** Share of failed messages among those finished in a window; accounts without any are omitted. */
 export const failingShare = (window: string) => {
   const of = (outcome: string | RegExp) => rise(finished, window, { keep: ['account'], where: { outcome } });
   return `${of('failed')} / (${of(/delivered|failed/)} > 0)`;
@@ -49,7 +49,7 @@ const STATE: Words = {
   4: ['CRITICAL', 'red'],
 };
 const when = (condition: string, state: number) => `0 * (${condition}) + ${state}`;
-/** The first that is so. Without rules there are no alerts, which is not well. */
+/** The first matching state. Without rules no alert can fire, which is a separate state. */
 const state = [
   when(`count(${firing('critical')})`, 4),
   when(`count(${blind} == 1)`, 3),
@@ -192,7 +192,6 @@ const accounts: PanelSpec = {
   height: 8,
 };
 
-/** Is it all right, and if not, where? */
 export const firstScreen: RowSpec = {
   title: 'Is it all right?',
   panels: [...stats, alerts, accounts],

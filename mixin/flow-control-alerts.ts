@@ -8,21 +8,21 @@ import { BACKLOG, BACKLOG_GROWTH } from './thresholds.ts';
 const { waitlistSize, paused, parallelismInUse, rateLimit, rateUsed, ghostSlots, state } = flowControl.families;
 const labels = waitlistSize.labels;
 const isPaused = `${highest(paused)} == 1`;
-/** Nothing can go out before the period ends, which may be a day. */
+/** Nothing can be sent before the period ends, which may take a day. */
 const isRateUsedUp = `${highest(rateUsed)} >= ${highest(rateLimit)}`;
 /** Keys in a state. */
 const inState = (name: string) => highestOf(latest(series(state, { state: name })), labels);
 
-/** The fewest that waited in an hour, as any replica saw them: one that has just begun has not seen them all. */
+/** The minimum waitlist of an hour on any replica: a new replica lacks part of the hour. */
 const backlog = (offset = '') =>
   lowestOf(`min_over_time(${series(waitlistSize)}[1h]${offset}) ${unlessBlind('flow_control', labels)}`, labels);
 const before = backlog(' offset 1h');
 
-/** In a text: how many messages wait on the key, if any do. */
+/** In a template: the number of messages waiting on the key, if any. */
 const waiting = `{{ with query (printf \`max(${ofItsAccount(waitlistSize.name, ', flow_control_key=%q')}) > 0\` $labels.cluster $labels.namespace $labels.job $labels.account $labels.flow_control_key) }} Messages that wait on the key: {{ . | first | value | printf "%.0f" }}.{{ end }}`;
 const { share, fewest, many } = BACKLOG_GROWTH;
 
-/** What waits on flow-control keys. */
+/** Alerts about flow-control keys. */
 export const flowControlAlerts: readonly Alert[] = [
   {
     name: 'DeliveryFlowControlBacklogGrowing',
@@ -56,7 +56,8 @@ export const flowControlAlerts: readonly Alert[] = [
     severity: 'warning',
     collector: 'flow_control',
     labels,
-    // The same number for half an hour, of a key that may send. Workers that publish as many messages as they finish keep it, too.
+    // The waitlist is constant for half an hour although the key may send. Workers that publish as many messages as
+    // they finish also keep it constant, but are throttled.
     expr: `${highest(waitlistSize)} > 0\nand ${highest(waitlistSize)} == ${highest(waitlistSize, waiting => latest(waiting, ' offset 30m'))}\nand ${highest(waitlistSize, waiting => `changes(${waiting}[30m])`)} == 0\nunless ${isPaused}\nunless ${isRateUsedUp}\nunless ${inState('throttled')}`,
     for: '10m',
     summary: 'A flow-control key of {{ $labels.account }} is stalled.',

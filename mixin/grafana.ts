@@ -3,12 +3,12 @@ import { type DashboardLink, DashboardLinkBuilder } from '@grafana/grafana-found
 import { DataqueryBuilder, PromQueryFormat } from '@grafana/grafana-foundation-sdk/prometheus';
 import { type Link, type Query, UNITS, type Unit } from './panel.ts';
 
-/** What panels of all kinds have in common. */
+/** Common parts of all panels. */
 
 // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's own variable.
 export const DATASOURCE = { type: 'prometheus', uid: '${datasource}' } as const;
 
-/** Sets fields for which a builder of the SDK has no method. Undefined removes the SDK's default. */
+/** Sets fields for which the SDK's builder has no method. Undefined removes the SDK's default. */
 export const withFields = <T extends object>(
   builder: Builder<T>,
   fields: { readonly [K in keyof T]?: T[K] | undefined },
@@ -27,7 +27,7 @@ export const instant = (queries: readonly Query[], format = PromQueryFormat.Time
 export const overTime = (queries: readonly Query[], format = PromQueryFormat.TimeSeries) =>
   queries.map((query, index) => queryOf(query, index, format).range());
 
-/** The name that Grafana gives to the numbers of a table's query. */
+/** Grafana's name for the values of a table's query. */
 export const valueName = (index: number, of: number) => (of === 1 ? 'Value' : `Value #${refId(index)}`);
 
 export const formatOf = (unit: Unit, noValue?: string) => ({

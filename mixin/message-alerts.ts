@@ -40,7 +40,10 @@ function burnAlert(name: keyof typeof BURN_ALERTS, bad: string, unlessFired?: ke
   } as const;
 }
 
-/** The highest of the replicas that have seen a complete window. `labels`: labels of the vector in addition to the target's. `kept`: labels of the result. */
+/**
+ * The highest value of the replicas with a complete window. `labels`: labels of the vector in addition to the target's.
+ * `kept`: labels of the result.
+ */
 const whole = (expr: string, window: Window, labels: readonly string[] = [], kept = labels) =>
   highestOf(`(${expr}) ${ifComplete(window, labels)}`, kept);
 
@@ -48,7 +51,7 @@ const inState = (state: string | RegExp, window: Window) => perReplica(logged, i
 const byDestination = (state: string | RegExp, window: Window) =>
   perReplica(logged, increase(window), { where: { state, destination: /.+/ }, keep: ['destination'] });
 
-/** 1 where no replica reads what else moves with messages. */
+/** 1 if no replica reads the other data that changes with messages. */
 const movementUnread = series(BLIND, { collector: ['dlq', 'flow_control'] });
 
 const FAILED = 'of the messages of {{ $labels.account }} failed';
@@ -73,7 +76,7 @@ const budgetAlerts = (
   };
 });
 
-/** What the event log says of deliveries. */
+/** Alerts on the event log. */
 export const messageAlerts: readonly Alert[] = [
   ...budgetAlerts,
   {
@@ -107,11 +110,11 @@ export const messageAlerts: readonly Alert[] = [
     name: 'DeliveryStalled',
     severity: 'critical',
     collector: 'events',
-    // Messages that wait for their time are not overdue.
+    // Messages that wait for their scheduled time are not overdue.
     expr: `${counted('overdue', '30m')} >= ${FEWEST_BAD}\nand ${counted('finished', '30m')} == 0`,
     judged: counted('finished', '30m'),
     for: '10m',
-    // When publishers give up, too, no more messages become overdue.
+    // If publishers stop as well, no more messages become overdue.
     heldBy: {
       expr: `${highest(overdueNow)} > 0 and ${counted('finished', '30m')} == 0`,
       says: 'Still firing: messages are overdue, and none was delivered or failed in the last 30 minutes.',
@@ -133,8 +136,8 @@ export const messageAlerts: readonly Alert[] = [
     ),
     judged: judgedIn('15m'),
     for: '5m',
-    // Intervals between retries grow, so a pause between attempts does not mean recovery. A delivery is one, and stays visible for
-    // longer than `keepFiringFor`. A destination without attempts for six hours may have been removed.
+    // Intervals between retries grow, so a pause between attempts does not mean recovery. A delivery does, and stays
+    // visible for longer than `keepFiringFor`. A destination without attempts for six hours may have been removed.
     heldBy: {
       expr: `${highestOf(byDestination('delivered', '30m'), ['destination'])} == 0 and ${highestOf(byDestination('error', '6h'), ['destination'])} > 0`,
       says: 'Still firing: few attempts fail now, but no message was delivered there in the last 30 minutes.',
@@ -157,8 +160,8 @@ export const messageAlerts: readonly Alert[] = [
     name: 'DeliveryEventLogStale',
     severity: 'warning',
     collector: 'events',
-    // Entries and waitlists move only because messages do, and then there are events; an account at rest has neither.
-    // After an outage those of all of it come at once.
+    // Entries and waitlists only change with messages, which have events; an idle account has neither. After an outage,
+    // the changes of all of it appear at once.
     expr: `time() - ${highest(newest)} > ${LOG_BEHIND}\nand (${whole(increase('15m')(series(dlq.families.entered)), '15m')} > 0 or ${whole(`changes(${series(flowControl.families.waitlistSize)}[15m])`, '15m', flowControl.families.waitlistSize.labels, [])} > 0)\nunless ${onAccount()} max_over_time(${movementUnread}[15m]) == 1`,
     for: '5m',
     summary: 'The event log of {{ $labels.account }} has no new events although messages move.',

@@ -11,12 +11,13 @@ import { completeRecord, ifComplete, range } from './windows.ts';
 const { finished, overdue } = events.families;
 
 type Objective = (typeof OBJECTIVES)[number];
-/** By how much a counter has risen since the sample of a minute ago, or the last one before. */
+/** Increase of a counter since the sample of a minute ago, or the last one before it. */
 const lastMinute = (selector: string) => `clamp_min(${selector} - last_over_time(${selector}[15m] offset 1m), 0)`;
 
 /**
- * Counters by the minute, per replica. The records of all windows add these up, so that a window of days reads one series per
- * account and not one per destination, and neither extrapolates nor loses what happens between two reads of a shorter window.
+ * Counters by the minute, per replica. The records of all windows sum these, so that a window of days reads one series
+ * per account instead of one per destination, and neither extrapolates nor loses increases between two reads of a shorter
+ * window.
  */
 const minutes: Readonly<Record<Count, string>> = {
   failed: perReplica(finished, lastMinute, { where: { outcome: 'failed' } }),
@@ -25,17 +26,17 @@ const minutes: Readonly<Record<Count, string>> = {
 };
 const COUNTS: readonly Count[] = ['failed', 'overdue', 'finished'];
 
-/** The record of the number of messages in a window, by replica. */
+/** Name of the record of the number of messages in a window, by replica. */
 export const inReplica = (count: Count, window: string) => `replica:delivery_messages_${count}:increase${window}`;
 
-/** The record of the number of messages in a window, by account. */
+/** Name of the record of the number of messages in a window, by account. */
 export const counted = (count: Count, window: Window) => `account:delivery_messages_${count}:increase${window}`;
 
-/** The record of the share of an objective's messages that are bad in a window, by account. */
+/** Name of the record of the share of an objective's bad messages in a window, by account. */
 export const badRatio = (objective: Objective, window: Window) =>
   `account:delivery_messages_${BAD[objective]}_per_finished:ratio_increase${window}`;
 
-/** Overdue messages may be more than those that finished: then all are late. */
+/** Overdue messages may outnumber finished ones: then the ratio is 1. */
 const ratioRecord = (objective: Objective, window: Window): RecordingRule => ({
   record: badRatio(objective, window),
   expr: highestOf(
@@ -48,7 +49,6 @@ const countRecord = (count: Count, window: Window): RecordingRule => ({
   expr: highestOf(`${inReplica(count, window)} ${ifComplete(window)}`),
 });
 
-/** Everything about one window. */
 function windowRecords(window: Window): readonly RecordingRule[] {
   const sum = (count: Count) => `sum_over_time(${inReplica(count, '1m')}${range(window)})`;
   return [
@@ -60,38 +60,38 @@ function windowRecords(window: Window): readonly RecordingRule[] {
   ];
 }
 
-/** The error budget of an objective as a share of messages, and the seconds over which it is meant, by account. */
+/** Record names by account: an objective's error budget as a share of messages, and its window in seconds. */
 export const budget = (objective: Objective) => `account:delivery_error_budget_${objective}:ratio`;
 const objectiveWindow = 'account:delivery_objective_window_seconds:max';
 
-/** The record of the share of bad messages above which a budget burns too fast, by account. */
+/** Name of the record of the share of bad messages above which a budget burns too fast, by account. */
 export const burnLimit = (objective: Objective, times: BurnRate) =>
   `account:delivery_error_budget_${objective}:burn${String(times).replace('.', '_')}x`;
 
 /**
- * Of an objective over a shorter time the same share of its budget is spent at a lower rate, but never at one that it can
- * stand for ever; of a lax one, when nearly all are bad.
+ * A shorter objective window spends the same share of its budget at a lower rate, but the limit is never below the
+ * sustainable rate. For a lax objective the limit is `MOST_BAD`.
  */
 const burnLimitRecord = (objective: Objective, times: BurnRate): RecordingRule => ({
   record: burnLimit(objective, times),
   expr: `clamp_max(clamp_min(${times} * ${objectiveWindow} / ${MONTH}, 1) * ${budget(objective)}, ${MOST_BAD})`,
 });
 
-/** The record of whether both windows of a burn exceed its limit, by account. */
+/** Name of the record of whether both windows of a burn exceed its limit, by account. */
 export const burning = (objective: Objective, { long }: Burn) =>
   `account:delivery_error_budget_${objective}:burning${long}`;
 
-/** Share of bad messages in the long window while the budget burns too fast, 0 while it does not, absent while that is unknown. */
+/** Share of bad messages in the long window if the budget burns too fast, 0 if not, absent if unknown. */
 function burningRecord(objective: Objective, burn: Burn): RecordingRule {
   const [ofLong, ofShort] = [badRatio(objective, burn.long), badRatio(objective, burn.short)];
   const most = burnLimit(objective, burn.times);
   const burns = `${ofLong} > ${most} and ${ofShort} > ${most} and ${counted(BAD[objective], burn.long)} >= ${FEWEST_BAD}`;
-  // A short window below the limit is enough: the budget does not burn now.
+  // A short window below the limit suffices: the budget does not burn now.
   const isDecided = accountsOf(`${ofLong} and ${ofShort} or (${ofShort} unless ${ofShort} > ${most})`);
   return { record: burning(objective, burn), expr: `${burns} or 0 * ${isDecided}` };
 }
 
-/** Objectives that agents expose, or those that the rules are printed with if an agent exposes none. */
+/** Objectives exposed by agents, or those given to `rules print` if an agent exposes none. */
 function objectiveRecords(): readonly RecordingRule[] {
   const otherwise = (value: Placeholder) => `${highest(ownFamilies.up)} * 0 + ${value}`;
   const ratio = (objective: Objective, value: Placeholder): RecordingRule => {
@@ -109,7 +109,7 @@ function objectiveRecords(): readonly RecordingRule[] {
   ];
 }
 
-/** Records of minutes and short windows, every minute. */
+/** Records of minutes and short windows, evaluated every minute. */
 export const messageRecords: readonly RecordingRule[] = [
   ...objectiveRecords(),
   ...COUNTS.map(count => ({ record: inReplica(count, '1m'), expr: minutes[count] })),
@@ -117,10 +117,10 @@ export const messageRecords: readonly RecordingRule[] = [
   ...COUNTED_WINDOWS.short.flatMap(windowRecords),
 ];
 
-/** Records of long windows: nothing changes so fast in them that they had to be added up every minute. */
+/** Records of long windows, which change too slowly to be evaluated every minute. */
 export const longRecords: readonly RecordingRule[] = COUNTED_WINDOWS.long.flatMap(windowRecords);
 
-/** Records that alerts on error budgets read, and their texts. */
+/** Records for alerts on error budgets and their texts. */
 export const burnRecords: readonly RecordingRule[] = Object.values(BURN_ALERTS).flatMap(({ objective, burns }) =>
   burns.map(burn => burningRecord(objective, burn)),
 );

@@ -16,7 +16,7 @@ function metricsTable(families: readonly Family[], lead: readonly string[]): str
   return ['| family | type | labels | meaning |', '|---|---|---|---|', ...rows].join('\n');
 }
 
-/** docs/metrics.md: every family, from the objects that the exposition is written with. */
+/** Returns docs/metrics.md: every family, from the objects of the exposition. */
 export function metricsReference(): string {
   const agent = agentFamilies.filter(({ name }) => name.startsWith('delivery_'));
   const sections = [

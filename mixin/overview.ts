@@ -273,7 +273,7 @@ const saturation: readonly PanelSpec[] = [
   },
 ];
 
-/** Deliveries: is it all right; then rate, errors, time, saturation. */
+/** Deliveries: current state; then rate, errors, time, saturation. */
 export const overview: readonly RowSpec[] = [
   firstScreen,
   { title: 'Rate', panels: rate },

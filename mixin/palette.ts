@@ -8,11 +8,9 @@ import {
 } from '@grafana/grafana-foundation-sdk/dashboard';
 import type { Placeholder } from './placeholder.ts';
 
-/**
- * What means the same has the same colour on every dashboard. Names of Grafana's palette: each theme has its own shade.
- */
+/** The same meaning has the same colour on every dashboard. Names of Grafana's palette have a shade in each theme. */
 
-/** The colours of a label's values. Other values get one of the palette. */
+/** Colours of label values. Other values get one from the palette. */
 const OF_LABEL: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   outcome: {
     delivered: 'green',
@@ -64,7 +62,7 @@ const OF_LABEL: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   result: { success: 'green', error: 'red', failed: 'red', retry: 'orange' },
   status_class: { '2xx': 'green', '3xx': 'light-blue', '4xx': 'orange', '5xx': 'red', none: 'purple' },
-  // Patterns; of several that match, the last counts.
+  // Patterns; the last match applies.
   response_status: {
     '2..': 'green',
     '3..': 'light-blue',
@@ -91,7 +89,7 @@ const OF_LABEL: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
 };
 
-/** Lines that a query names by itself. */
+/** Fixed legends of queries. */
 const OF_LINE: Readonly<Record<string, string>> = {
   entered: 'red',
   left: 'green',
@@ -112,7 +110,7 @@ const fixed = (color: string): DynamicConfigValue[] => [
   { id: 'color', value: { mode: FieldColorModeId.Fixed, fixedColor: color } },
 ];
 
-/** Colours of the lines that a legend such as `{{account}} {{outcome}}` or `entered` gives: by its last word. */
+/** Colours of the series of a legend such as `{{account}} {{outcome}}` or `entered`, by its last word. */
 export function colourOverrides(legends: readonly string[]) {
   const labels = new Set(legends.flatMap(legend => /\{\{(\w+)\}\}$/.exec(legend)?.[1] ?? []));
   const values = [...labels].flatMap(label => Object.entries(OF_LABEL[label] ?? {}));
@@ -125,12 +123,12 @@ export function colourOverrides(legends: readonly string[]) {
   }));
 }
 
-/** A number that stands for a word, and the word's colour. */
+/** Texts and colours of numeric states. */
 export type Words = Readonly<Record<number, readonly [text: string, color: string]>>;
 
-/** 1 is well. */
+/** 1 is healthy. */
 export const SUCCEEDED: Words = { 0: ['failed', 'red'], 1: ['ok', 'green'] };
-/** 1 is not. */
+/** 1 is not healthy. */
 export const STOPPED: Words = { 0: ['off', 'green'], 1: ['stopped', 'red'] };
 export const READABLE: Words = { 0: ['readable', 'green'], 1: ['blind', 'red'] };
 
@@ -145,7 +143,10 @@ export const mappingsOf = (words: Words): ValueMapping[] => [
   },
 ];
 
-/** Where a number turns amber and red; upside down, where it turns green. `calm`: its colour until then. */
+/**
+ * Limits at which a number turns orange and red; in reverse order if low numbers are bad. `calm`: its colour below
+ * them.
+ */
 export interface Thresholds {
   readonly warning: number | Placeholder;
   readonly critical: number | Placeholder;
@@ -153,14 +154,14 @@ export interface Thresholds {
 }
 
 export function stepsOf({ warning, critical, calm = 'green' }: Thresholds) {
-  // Objectives, which placeholders stand for, are limits from above.
+  // Objectives, which placeholders stand for, are upper limits.
   const isUpsideDown = typeof warning === 'number' && typeof critical === 'number' && warning > critical;
   const colours = isUpsideDown ? ['red', 'orange', calm] : [calm, 'orange', 'red'];
   const bounds = isUpsideDown ? [critical, warning] : [warning, critical];
-  // A placeholder in its place becomes a number when the template is filled.
+  // A placeholder becomes a number when the template is filled.
   const valueAt = (index: number) => (index === 0 ? null : (bounds[index - 1] as number));
   const steps = colours.map((color, index) => ({ color, value: valueAt(index) }));
-  // Of two steps at one number the second counts.
+  // If both limits are equal, only the second applies.
   return new ThresholdsConfigBuilder()
     .mode(ThresholdsMode.Absolute)
     .steps(steps.filter(({ value }, index) => index !== 1 || value !== bounds[1]));

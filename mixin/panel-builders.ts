@@ -38,7 +38,7 @@ function statPanel({ queries, words, thresholds }: StatSpec) {
     .targets(instant(queries));
 }
 
-/** Pixels: half of a panel on a small screen is left for its lines. */
+/** Width in pixels: leaves half of a panel on a small screen for its lines. */
 const LEGEND_WIDTH = 290;
 
 const listBelow = () =>
@@ -68,7 +68,7 @@ function graphPanel({ kind, queries, unit = 'count', thresholds, hasManyLines, i
     .colorScheme(new FieldColorBuilder().mode(FieldColorModeId.PaletteClassic))
     .thresholds(stepsOf(thresholds ?? { warning: 1, critical: 1, calm: 'transparent' }))
     .drawStyle(common.GraphDrawStyle.Line)
-    // An area without an edge: one of nothing at all is not seen.
+    // An area without a border is invisible at zero.
     .lineWidth(isStack ? 0 : 2)
     .fillOpacity(isStack ? 70 : 0)
     .lineInterpolation(common.LineInterpolation.Linear)
@@ -153,13 +153,13 @@ function builderOf(spec: PanelSpec): Panel {
   }
 }
 
-/** The builder of a panel, without its place. */
+/** Builds a panel without its position. */
 export function panelBuilder(spec: PanelSpec): Panel {
   const { title, description, noValue, kind } = spec;
   const panel = builderOf(spec).title(title).description(description).datasource(DATASOURCE);
   if (noValue !== undefined) panel.noValue(noValue);
   if ('queries' in spec && 'links' in spec) panel.dataLinks([...linksOf(spec.links ?? [])]);
-  // A heatmap has its units at its axis and in its cells.
+  // A heatmap has units on its axis and in its cells.
   if (kind === 'heatmap') return panel;
   const { unit, decimals } = formatOf(spec.unit ?? (kind === 'states' ? 'state' : 'count'));
   panel.unit(unit);

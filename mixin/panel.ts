@@ -25,8 +25,8 @@ interface Format {
 }
 
 /**
- * How a number is written. `scale`: the least that the axis of a graph shows, so that nothing at all is a line at the bottom
- * and not at half of 100. Times that axes show are hours or seconds: Grafana's words for durations repeat on neighbouring ticks.
+ * Number formats. `scale`: minimum upper limit of a graph's axis, so that zero is a line at the bottom instead of the
+ * middle. Times on axes are in hours or seconds, because Grafana's duration units repeat on neighbouring ticks.
  */
 export const UNITS: Readonly<Record<Unit, Format>> = {
   count: { unit: 'locale', decimals: 0, scale: 5 },
@@ -52,7 +52,7 @@ export interface Query {
   readonly legend: string;
 }
 
-/** A link from a series, a row or a panel; Grafana's variables stand in the address. */
+/** A link from a series, a row or a panel. Its address may contain Grafana's variables. */
 export interface Link {
   readonly title: string;
   readonly url: string;
@@ -64,9 +64,9 @@ interface Base {
   readonly description: string;
   /** Default `count`. */
   readonly unit?: Unit;
-  /** What it says where there is nothing to show. */
+  /** Text for missing data. */
   readonly noValue?: string;
-  /** Of 24 columns; by default what the kind has. The last of a line takes what is left. */
+  /** Width in columns of 24; the default depends on the kind. The last panel of a line takes the remaining width. */
   readonly width?: number;
   readonly height?: number;
   readonly thresholds?: Thresholds;
@@ -80,25 +80,25 @@ export interface StatSpec extends Base {
   readonly links?: readonly Link[];
 }
 
-/** Lines over time; `stack`: areas that add up. */
+/** Lines over time; `stack`: stacked areas. */
 export interface GraphSpec extends Base {
   readonly kind?: 'stack';
   readonly queries: readonly Query[];
-  /** A table at the right instead of a list below: where there may be many lines. */
+  /** Shows the legend as a table at the right, for panels that may have many lines. */
   readonly hasManyLines?: true;
-  /** The axis may go below zero. */
+  /** Whether the axis may have negative values. */
   readonly isSigned?: true;
   readonly links?: readonly Link[];
 }
 
-/** Bands of words over time. */
+/** Named states over time. */
 export interface StatesSpec extends Base {
   readonly kind: 'states';
   readonly queries: readonly Query[];
   readonly words: Words;
 }
 
-/** How many there were of each size, over time. */
+/** Counts by size over time. */
 export interface HeatmapSpec extends Base {
   readonly kind: 'heatmap';
   readonly queries: readonly [Query];
@@ -112,9 +112,9 @@ export interface Column {
   readonly unit?: Unit;
   readonly thresholds?: Thresholds;
   readonly words?: Words;
-  /** A bar of the size: of the column's largest, or of `full`. */
+  /** Shows a bar relative to the column's largest value, or to `full`. */
   readonly bar?: { readonly full?: number };
-  /** Pixels. Default: what is left, shared with the others. */
+  /** Pixels. By default columns share the remaining width. */
   readonly width?: number;
   readonly links?: readonly Link[];
 }
@@ -122,12 +122,12 @@ export interface Column {
 /** The latest values: a row for each set of labels, a column for each query. */
 export interface TableSpec extends Base {
   readonly kind: 'table';
-  /** Labels that are columns, in their order, by their titles. All others are left out. */
+  /** Label columns in order, with their titles. Other labels are omitted. */
   readonly labels: Readonly<Record<string, string>>;
   readonly columns: readonly Column[];
   /** Titles of the columns by which it is sorted, largest first. */
   readonly sortBy: readonly string[];
-  /** Links of label columns, by the columns' titles. */
+  /** Links of label columns by column title. */
   readonly links?: Readonly<Record<string, readonly Link[]>>;
 }
 

@@ -92,7 +92,6 @@ const processes: readonly PanelSpec[] = [
   },
 ];
 
-/** The agents themselves. */
 export const processRows: readonly RowSpec[] = [
   { title: 'The agent’s own alerts', isCollapsed: true, panels: alerting },
   { title: 'The process', isCollapsed: true, panels: processes },

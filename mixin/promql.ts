@@ -23,8 +23,8 @@ export const total = <L extends string>(family: Family<L>, of: VectorOf, options
   highestOf(perReplica(family, of, options), options.keep);
 
 /**
- * Rise of a counter above its lowest value in a window. A restored backup can lower a counter by one; `increase` takes that
- * for a reset and returns the whole value.
+ * Increase of a counter above its lowest value in a window. A restored backup can lower a counter by one; `increase`
+ * treats that as a reset and returns the complete value.
  */
 export const riseAboveLowest = (window: string) => (selector: string) =>
   `last_over_time(${selector}[${window}]) - min_over_time(${selector}[${window}])`;
@@ -36,16 +36,16 @@ const worstRound = (expr: string) => `max without (round) (${expr})`;
 const stale = ofRounds(ownFamilies.dataStale);
 
 /**
- * Three rules for each collector, over the rounds that gauges depend on. Blind: 1 if a round is stale, or never completed since
- * the agent started, in a replica (first rule) or in all replicas (second rule); else 0. Partial: 1 if the last round of every
- * replica had unreadable rows, so that a missing entry may be one of them; else less.
+ * Three rules for each collector, over the rounds that gauges depend on. Blind: 1 if a round is stale, or never
+ * completed since the agent started, in a replica (first rule) or in all replicas (second rule); else 0. Partial: 1 if
+ * the last round of every replica had unreadable rows, so that a missing entry may be one of them; else less.
  */
 export const healthRecords: readonly RecordingRule[] = [
   {
     record: BLIND_REPLICA.name,
     expr: worstRound(`${stale} > 0 or (${stale} unless ${series(ownFamilies.dataTimestamp)}) + 1 or ${stale}`),
   },
-  // A replica that ended counts for five minutes more: its successor has not read anything yet.
+  // A replica that ended counts for five more minutes, until its successor has read data.
   { record: BLIND.name, expr: lowestOf(latest(series(BLIND_REPLICA)), BLIND.labels) },
   {
     record: PARTIAL.name,

@@ -20,18 +20,18 @@ const requests = (outcome?: string) =>
 
 const unread = (family: typeof ownFamilies.rowsRejected) => total(family, increase('15m'), { keep: ['collector'] });
 
-/** How many there are of each account, and of each job. */
+/** Counts by account, and by job. */
 const countByAccount = (expr: string) => `count by (cluster, namespace, job, account) (${expr})`;
 const countByJob = (expr: string) => `count by (cluster, namespace, job) (${expr})`;
 
 const blind = series(BLIND);
-/** As long as DeliveryAgentDown or DeliveryAccountMissing take to fire for an agent that dies while it is blind. */
+/** Covers the time until DeliveryAgentDown or DeliveryAccountMissing fires for an agent that dies while blind. */
 const lastKnown = (selector: string) => `last_over_time(${selector}[13m])`;
 /** Rounds that read everything and could not store it: DeliveryStoreFailing reports them. */
 const unstored = `(${latest(series(ownFamilies.dataComplete))} == 1 unless ${latest(series(ownFamilies.success))} == 1)`;
-/** Some round is stale, as the last complete one of any process was long ago. */
+/** A round is stale: no process has completed it recently. */
 const isStale = `${highestOf(`${lastKnown(series(ownFamilies.dataStale, { round: decidingRounds }))} unless ${unstored}`, ['collector'])} == 1`;
-/** No process read anything, and none ran for long enough to become stale: they restart all the time. */
+/** No process has read anything, and none ran long enough to become stale: a crash loop. */
 const neverReads = `min_over_time(${blind}[30m]) == 1 and last_over_time(${blind}[10m] offset 30m)`;
 /** By account and collector. */
 const unreadable = `${lastKnown(blind)} == 1 and ${onAccount(['collector'])} (${isStale} or ${neverReads})`;
@@ -41,7 +41,7 @@ const accounts = accountsOf(latest(series(ownFamilies.up)));
 const countAccepted = (vector: string) =>
   countByJob(`${vector} unless ${onAccount()} ${highest(ownFamilies.tokenRejected)} == 1`);
 
-/** In the text of an alert: the values of a label in what an expression gives for its own account. */
+/** In a template: the label's values in the result of `expr` for the alert's account. */
 const listed = (label: string, expr: string) =>
   `{{ range $i, $each := ${queried(expr)} | sortByLabel "${label}" }}{{ if $i }}, {{ end }}{{ $each.Labels.${label} }}{{ end }}`;
 
@@ -50,18 +50,19 @@ const staleRounds = listed(
   `max by (round) (${ofItsAccount(ownFamilies.dataStale.name, `, round=~"${auxiliaryRounds.join('|')}"`)}) == 1`,
 );
 
-/** Share of the configured requests of a UTC day that reading may still use, and share of the day that is left. */
+/** Remaining share of the configured requests per UTC day that reading may use, and remaining share of the day. */
 const budgetLeft = `(${lowest(ownFamilies.budgetRemaining)} / ${highest(ownFamilies.budgetLimit)} - ${REQUESTS_KEPT})`;
 const dayLeft = '(1 - time() % 86400 / 86400)';
 
-/** Access to the service: whether accounts are read, and what keeps the agent from it. */
+/** Alerts about access to the service. */
 export const readingAlerts: readonly Alert[] = [
   {
     name: 'DeliveryBlind',
     severity: 'critical',
     labels: ['collector'],
     expr: highestOf(unreadable, ['collector']),
-    // Data is stale after three intervals: with the scrape and the evaluation, two minutes after the start of an outage.
+    // Data is stale after three intervals: with the scrape and the evaluation, two minutes after the start of an
+    // outage.
     for: '30s',
     keepFiringFor: '1m',
     summary: '{{ $labels.collector }} of {{ $labels.account }} cannot be read.',
@@ -116,7 +117,8 @@ export const readingAlerts: readonly Alert[] = [
   {
     name: 'DeliveryRequestBudgetLow',
     severity: 'warning',
-    // A tenth is kept for auto-cancel. What is left of the rest lasts less than a quarter of what is left of the day.
+    // A tenth is reserved for auto-cancel. The remaining share is less than a quarter of the remaining share of the
+    // day.
     expr: `${budgetLeft} < ${REQUESTS_LAST} * ${dayLeft}`,
     for: '15m',
     summary: 'The requests of {{ $labels.account }} for today are nearly used up.',

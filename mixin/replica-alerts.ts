@@ -11,12 +11,13 @@ const written = (seconds: number) => formatDuration(seconds * 1000);
 const renewed = (outcome: string) =>
   `sum by (cluster, namespace, job) (increase(${series(renewals, { outcome })}[${written(DATABASE_AWAY)}]))`;
 
-/** Replicas that share a database. Without them there are no such series. */
+/** Alerts about replicas that share a database. Without replicas these series do not exist. */
 export const replicaAlerts: readonly Alert[] = [
   {
     name: 'DeliveryDatabaseAway',
     severity: 'critical',
-    // Counted, not by the time of the last renewal: clocks of database, agents and Prometheus may differ by minutes.
+    // Counts renewals instead of comparing times, because the clocks of database, agents and Prometheus may differ by
+    // minutes.
     expr: `${renewed('failed')} > 0 unless ${renewed('ok')} > 0`,
     keepFiringFor: '5m',
     summary: 'No replica of the agent can use the database.',
@@ -28,7 +29,7 @@ export const replicaAlerts: readonly Alert[] = [
   {
     name: 'DeliveryAccountUncollected',
     severity: 'critical',
-    // That of a replica that can't be scraped counts for five minutes more: it may well go on.
+    // A replica that cannot be scraped counts for five more minutes, because it may still be running.
     expr: `${highestOf(latest(series(leader)))} == 0`,
     for: written(UNCOLLECTED),
     keepFiringFor: '5m',
@@ -40,7 +41,7 @@ export const replicaAlerts: readonly Alert[] = [
   {
     name: 'DeliveryAccountHeldTwice',
     severity: 'warning',
-    // A replica that is gone counts for two minutes at most, whether Prometheus has noticed its end or not.
+    // A removed replica counts for at most two minutes, even if Prometheus has not detected its end.
     expr: `sum by (cluster, namespace, job, account) (last_over_time(${series(leader)}[2m])) > 1`,
     for: written(HELD_TWICE),
     keepFiringFor: '5m',

@@ -7,7 +7,7 @@ import { chosen, highestTen, PER_TEN } from './queries.ts';
 
 const { leader, replicas, lastRenewal, renewalSeconds, handOvers } = replicaFamilies;
 const NOT_SHARED = 'replicas share no store';
-/** Of all accounts: what a replica says of itself. */
+/** Agent-wide series of each replica. */
 const ofReplica = (family: Family, suffix: '' | '_bucket' = '') =>
   series(family, { job: /$job/, instance: /$instance/ }, suffix);
 
@@ -73,7 +73,7 @@ const panels: readonly PanelSpec[] = [
   },
 ];
 
-/** Replicas that share a database, and who holds what. */
+/** Replicas that share a database, and the holders of accounts. */
 export const replicaRow: RowSpec = {
   title: 'Replicas that share a database',
   isCollapsed: true,

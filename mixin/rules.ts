@@ -16,7 +16,7 @@ import { COUNTED_WINDOWS } from './thresholds.ts';
 
 interface AlertGroup {
   readonly name: string;
-  /** What its alerts have in common. */
+  /** Common subject of its alerts. */
   readonly about: string;
   readonly alerts: readonly Alert[];
 }
@@ -37,18 +37,18 @@ export const alertGroups: readonly AlertGroup[] = [
 const recordGroups: readonly RuleGroup[] = [
   // Must be first: `rules print` adds configured alerts to it.
   { name: 'delivery-health', rules: healthRecords },
-  // They sum minutes.
+  // These sum minutes.
   { name: 'delivery-messages-short', interval: '1m', rules: messageRecords },
-  // More often than the five minutes for which Prometheus takes a sample for the latest.
+  // More often than Prometheus's look-back of five minutes.
   { name: 'delivery-messages-long', interval: `${COUNTED_WINDOWS.longEvery}m`, rules: longRecords },
   { name: 'delivery-error-budgets', interval: '1m', rules: burnRecords },
-  // Alerts read a day of them.
+  // Alerts read a day of these.
   { name: 'delivery-dlq-records', interval: '1m', rules: dlqRecords },
 ];
 
 const UNREAD = 'Still firing from before data went stale; current state unknown.';
 
-/** An alert's description, whatever its value says. */
+/** An alert's description for all of its states, which the value distinguishes. */
 function descriptionOf({ description, collector, heldBy }: Alert): string {
   if (collector === undefined) return description;
   const notOver = heldBy === undefined ? '' : `{{ if eq $value ${HELD.notOver}.0 }}${heldBy.says}{{ else }}`;
@@ -112,7 +112,7 @@ export function ruleFiles(): Readonly<Record<string, string>> {
   };
 }
 
-/** The same rules in one resource of the Prometheus Operator. */
+/** The same rules as a resource of the Prometheus Operator. */
 export function prometheusRule(): string {
   const resource = {
     apiVersion: 'monitoring.coreos.com/v1',

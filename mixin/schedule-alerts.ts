@@ -6,13 +6,13 @@ import { riseAboveLowest } from './promql.ts';
 
 const { scheduleMissed, scheduleLate, scheduleStarted, scheduleDelivered } = scheduleFamilies;
 
-/** Counted within the day; of a schedule that has been on time since, within the hour. */
+/** Increases within the last day; only within the last hour if the schedule has been on time since. */
 function lately(counter: Family<'schedule'>, madeGood: Family<'schedule'>): string {
   const risen = (window: string) => `${highest(counter, riseAboveLowest(window))} > 0`;
   return `${risen('1d')}\nunless (${highest(madeGood)} > time() - 86400 unless ${risen('1h')})`;
 }
 
-/** What the user expects by the clock. */
+/** Alerts on schedules. */
 export const scheduleAlerts: readonly Alert[] = [
   {
     name: 'DeliveryScheduleMissed',

@@ -11,7 +11,7 @@ const latest = (family: typeof scheduleStarted) => highestOf(chosen(family), ['s
 const perSchedule = { keep: ['account', 'schedule'] } as const;
 const AMISS = { warning: 1, critical: 3, calm: 'text' };
 
-/** What is expected at a time, and whether it came. */
+/** Expected and actual times of schedules. */
 export const schedulesRow: RowSpec = {
   title: 'Schedules',
   panels: [

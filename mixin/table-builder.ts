@@ -39,7 +39,7 @@ function cellOf({ words, bar, thresholds }: Column): Properties {
       'custom.cellOptions': cell,
       color: { mode: FieldColorModeId.Fixed, fixedColor: 'blue' },
       min: 0,
-      // Of this column alone, not of the whole table.
+      // The scale of this column instead of the complete table.
       ...(bar.full === undefined ? { fieldMinMax: true } : { max: bar.full }),
       ...steps,
     };
@@ -55,7 +55,7 @@ const columnProperties = (column: Column): Properties => ({
 });
 
 export function tablePanel({ labels, columns, sortBy, links = {} }: TableSpec): PanelBuilder {
-  // Where there are no such labels, there are no such columns.
+  // Columns of missing labels are not shown.
   const titles = { ...('account' in labels ? { cluster: 'Cluster', namespace: 'Namespace' } : {}), ...labels };
   const names = columns.map(({ title }, index) => [valueName(index, columns.length), title] as const);
   const renameByName = { ...titles, ...Object.fromEntries(names) };

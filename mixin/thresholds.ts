@@ -1,6 +1,6 @@
 import type { BurnRate, Growth } from '../src/metrics/thresholds.ts';
 
-/** Lengths of the windows in rules, as Prometheus writes them, in seconds. */
+/** Lengths of the windows in rules in seconds, by Prometheus duration. */
 export const WINDOW_SECONDS = {
   '5m': 300,
   '15m': 900,
@@ -19,12 +19,12 @@ export const COUNTED_WINDOWS = { short: ['5m', '30m', '1h'], long: ['2h', '6h', 
 /** Counts of messages. Finished: delivered or failed; cancelled messages are not deliveries. */
 export type Count = 'failed' | 'overdue' | 'finished';
 
-/** Bad messages of an objective. Overdue messages include those that never end. */
+/** Bad messages of an objective. Overdue messages include messages that never end. */
 export const BAD = { delivered: 'failed', on_time: 'overdue' } as const;
 
 /**
- * Two windows in which an error budget burns too fast: the long one shows that it matters, the short one that it continues.
- * `times`: burn rate relative to one that spends the budget of 30 days in 30 days.
+ * Two windows in which an error budget burns too fast: the long one shows that it is significant, the short one that it
+ * continues. `times`: burn rate relative to one that spends the budget of 30 days in 30 days.
  */
 export interface Burn {
   readonly times: BurnRate;
@@ -65,7 +65,7 @@ export const BURN_ALERTS = {
   DeliveryOnTimeBudgetSlowBurn: { objective: 'on_time', ...SLOW },
 } as const satisfies Readonly<Record<string, BurnAlert>>;
 
-/** Messages that wait on a flow-control key. Smaller queues build up and drain within minutes. */
+/** Messages waiting on a flow-control key. Smaller queues build up and drain within minutes. */
 export const BACKLOG = 100;
 export const BACKLOG_GROWTH: Growth = { share: 0.5, fewest: 100, many: 500 };
 /** Time (seconds) in which renewals of leases fail and none succeeds, after which the database is unavailable. */

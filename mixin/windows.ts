@@ -5,14 +5,15 @@ import { WINDOW_SECONDS, type Window } from './thresholds.ts';
 
 const complete = (window: Window) => ({ name: `replica:delivery_event_log_complete:window${window}`, labels: [] });
 
-/** Whether replicas counted events as they happened, at some time in the five minutes before. */
+/** Whether replicas counted events as they happened at any time in the previous five minutes. */
 const counting = (offset = '') => `max_over_time(${series(ownFamilies.counting)}[5m]${offset})`;
 
 /**
- * 1 for each replica that counted the events of a window, and no earlier ones. After an outage the agent counts all missed
- * events at once. A window that starts in the outage contains events from before its start; a window that contains the outage
- * is correct. So a replica must have counted events at the window's start and must not stand still now. The sums of a replica
- * that ended stay until its windows end; if all replicas of the start ended, their successor counts, too.
+ * 1 for each replica that counted exactly the events of a window. After an outage the agent counts all missed events at
+ * once. A window that starts in the outage contains events from before its start; a window that contains the outage is
+ * correct. So a replica must have counted events at the window's start and its counters must not be frozen now. The
+ * sums of a replica that ended stay until its windows end; if all replicas of the start ended, their successor also
+ * counts.
  */
 export function completeRecord(window: Window): RecordingRule {
   const [now, before] = [`${counting()} == 1`, `${counting(` offset ${window}`)} == 1`];
@@ -27,11 +28,11 @@ export function completeRecord(window: Window): RecordingRule {
 export const ifComplete = (window: Window, labels: readonly string[] = []) =>
   `and${labels.length === 0 ? '' : ` ignoring (${labels.join(', ')})`} ${series(complete(window))}`;
 
-/** Accounts of which a replica has a complete window. */
+/** Accounts for which a replica has a complete window. */
 export const judgedIn = (window: Window) => accountsOf(series(complete(window)));
 
 /**
- * A range of `window` without its start: Prometheus before 3 takes a sample there, too.
- * Of recorded increases that would be one minute too many.
+ * A range of `window` without its start, where Prometheus before version 3 includes a sample. Recorded increases would
+ * then cover one minute too many.
  */
 export const range = (window: Window) => `[${WINDOW_SECONDS[window] - 1}s]`;
