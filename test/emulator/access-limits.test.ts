@@ -20,7 +20,7 @@ async function headersOf({ url, token }: Emulator, path = '/v2/flowControl') {
 }
 
 describe('the burst limit', () => {
-  test('counts every request within a second of real time, refuses what is more, and starts again', async () => {
+  test('counts every request in a second of real time, rejects those above the limit, and starts again', async () => {
     const clock = handClock(NOON + 300);
     const emulated = await emptyEmulator({ clock, dialect: { requestsPerSecond: 2 } });
     const end = NOON / 1000 + 2;
@@ -35,14 +35,14 @@ describe('the burst limit', () => {
     expect(await headersOf(emulated)).toMatchObject({ status: 200, remaining: 1 });
   });
 
-  test('says when in milliseconds, and Retry-After, in a dialect', async () => {
+  test('reports the reset in milliseconds, and Retry-After, in a dialect', async () => {
     const dialect = { requestsPerSecond: 1, burstReset: 'milliseconds', retryAfter: 'present' } as const;
     const emulated = await emptyEmulator({ dialect });
     expect(await headersOf(emulated)).toMatchObject({ status: 200, reset: NOON + 1000, retryAfter: null });
     expect(await headersOf(emulated)).toMatchObject({ status: 429, reset: NOON + 1000, retryAfter: '1' });
   });
 
-  test('does not count requests of strangers', async () => {
+  test('does not count unauthenticated requests', async () => {
     const emulated = await emptyEmulator({ dialect: { requestsPerSecond: 1 } });
     for (let request = 0; request < 5; request++)
       expect((await ask(emulated, '/v2/dlq', { headers: {} })).status).toBe(401);
@@ -51,7 +51,7 @@ describe('the burst limit', () => {
 });
 
 describe('the read-only token', () => {
-  test.each(['403', '401'] as const)('reads, and is refused with %s for whatever changes something', async refused => {
+  test.each(['403', '401'] as const)('can read, and is rejected with %s for every change', async refused => {
     const emulated = await emptyEmulator({ readOnlyToken: 'reader', dialect: { readOnlyWrite: refused } });
     const dlqId = emulated.state.addFailedRun();
     const send = (method: string, path: string) =>
@@ -85,7 +85,7 @@ describe('resetting the token', () => {
     ask(of, path, { method: 'POST', headers: { authorization } });
 
   test.each(['/svc/user/rotatetoken', '/qstash/user/rotatetoken', '/v2/qstash/rotate-token/{id}'])(
-    '%s kills the old tokens at once',
+    '%s revokes the old tokens immediately',
     async path => {
       const emulated = await emptyEmulator({ token: 'old', readOnlyToken: 'old-reader' });
       const { status, body } = await reset(
@@ -105,7 +105,7 @@ describe('resetting the token', () => {
     },
   );
 
-  test('needs the name and the password of the account', async () => {
+  test('requires the name and password of the account', async () => {
     const emulated = await emptyEmulator();
     const path = `/v2/qstash/rotate-token/${emulated.credentials.accountId}`;
     for (const authorization of [
@@ -127,7 +127,7 @@ describe('resetting the token', () => {
   });
 });
 
-test('rotating the signing keys is counted; reading at that path never rotates', async () => {
+test('rotating the signing keys is counted; reading at that path never rotates them', async () => {
   const emulated = await emptyEmulator();
   const { signingKeys } = emulated.credentials;
   emulated.state.setWaitlist('a/b', 4);

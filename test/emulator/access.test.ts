@@ -6,7 +6,7 @@ import { ask, emptyEmulator, emulator, handClock } from './emulated.ts';
 
 const LISTS = ['/v2/dlq', '/v2/events', '/v2/logs', '/v2/flowControl'];
 
-test.each(LISTS)('%s wants the bearer token', async path => {
+test.each(LISTS)('%s requires the bearer token', async path => {
   const emulated = await emptyEmulator({ token: 'right-token' });
   const refused = { status: 401, body: { error: 'unable to authenticate: invalid token' } };
   const wrong = [
@@ -26,14 +26,14 @@ test.each(LISTS)('%s wants the bearer token', async path => {
   expect((await ask(emulated, path)).status).toBe(200);
 });
 
-test('makes a token up when none is given, another one each time', async () => {
+test('generates a different token each time if none is given', async () => {
   const [one, two] = [await emptyEmulator(), await emptyEmulator()];
   expect(one.token.length).toBeGreaterThan(20);
   expect(one.token).not.toBe(two.token);
   expect((await ask(one, '/v2/dlq')).status).toBe(200);
 });
 
-test('answers other methods with 405 in plain text and other paths with 404 in JSON', async () => {
+test('responds to other methods with 405 in plain text and to other paths with 404 in JSON', async () => {
   const emulated = await emptyEmulator();
   for (const path of LISTS) {
     for (const method of path === '/v2/dlq' ? ['POST', 'PUT'] : ['POST', 'DELETE', 'PUT']) {
@@ -51,7 +51,7 @@ test('answers other methods with 405 in plain text and other paths with 404 in J
   }
 });
 
-test('lists flow-control keys as they are', async () => {
+test('lists flow-control keys unchanged', async () => {
   const emulated = await emptyEmulator();
   expect((await ask(emulated, '/v2/flowControl')).body).toEqual({ flowControls: [] });
   const keys = ['plain', 'a/b', 'a b', '"q"', "it's", 'ключ 🚚', '\\', '{a="b"}', 'a,b', '__proto__', '%2F?#&'];
@@ -63,7 +63,7 @@ test('lists flow-control keys as they are', async () => {
   expect((await ask(emulated, '/v2/flowControl')).body).toEqual({ flowControls: expected.slice(1) });
 });
 
-test('a waitlist that is set hides the one of the workload, and no longer when it is unset', async () => {
+test('a waitlist set by a test replaces that of the workload until it is unset', async () => {
   const emulated = await emulator();
   const before = emulated.state.waitlists();
   const [key] = before.keys();
@@ -73,7 +73,7 @@ test('a waitlist that is set hides the one of the workload, and no longer when i
   expect(emulated.state.waitlists()).toEqual(before);
 });
 
-test('counts calls by endpoint, whatever they are answered', async () => {
+test('counts calls by endpoint, regardless of their response', async () => {
   const emulated = await emptyEmulator();
   for (const path of ['/v2/dlq', '/v2/dlq?count=0', '/v2/events', '/v2/logs', '/v2/flowControl', '/v2/x'])
     await ask(emulated, path);
@@ -90,7 +90,7 @@ test('counts calls by endpoint, whatever they are answered', async () => {
   });
 });
 
-test('tells what it holds without a token, and never the token', async () => {
+test('exposes its state without a token, but never the token', async () => {
   const emulated = await emulator({ seed: 7 });
   emulated.state.addDlqEntry({ queueName: 'mine', responseStatus: 418 });
   const { status, text, body } = await ask(emulated, '/_emulator/state', { headers: {} });
@@ -123,7 +123,7 @@ test('tells what it holds without a token, and never the token', async () => {
   expect(home.text + text).not.toContain(emulated.token);
 });
 
-test('refuses options that make no sense', async () => {
+test('rejects invalid options', async () => {
   await expect(startEmulator({ scenario: 'toString' })).rejects.toThrow(
     `no scenario "toString"; there are: ${Object.keys(scenarios).join(', ')}`,
   );
@@ -133,7 +133,7 @@ test('refuses options that make no sense', async () => {
   await expect(startEmulator({ port })).rejects.toThrow('EADDRINUSE');
 });
 
-test('closes with connections open: idle, never used, and halfway through a request', async () => {
+test('closes with open connections: idle, unused, and in the middle of a request', async () => {
   const clock = { ...handClock(), sleep: () => Promise.resolve() };
   const emulated = await startEmulator({ clock, speed: 0 });
   const { port } = new URL(emulated.url);
@@ -142,9 +142,9 @@ test('closes with connections open: idle, never used, and halfway through a requ
   await Promise.all(sockets.map(socket => once(socket, 'connect')));
   sockets[1]?.write('GET /v2/dlq HTTP/1.1\r\nHost:');
   for (const socket of sockets) socket.on('error', () => {});
-  const gone = sockets.map(socket => new Promise(resolve => socket.on('close', resolve)));
+  const closed = sockets.map(socket => new Promise(resolve => socket.on('close', resolve)));
   await Promise.all([emulated.close(), emulated.close()]);
-  await Promise.all(gone);
+  await Promise.all(closed);
   await emulated.close();
   await expect(ask(emulated, '/v2/dlq')).rejects.toThrow('fetch failed');
 });

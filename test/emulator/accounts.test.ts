@@ -2,12 +2,12 @@ import { expect, test } from 'vitest';
 import { type EmulatedAccount, type Emulator, startEmulator } from '../../src/emulator/server.ts';
 import { ask, emptyEmulator, emulator } from './emulated.ts';
 
-/** Asks as an account does. */
+/** Sends a request with the token of an account. */
 const askAs = ({ url }: Emulator, { token }: EmulatedAccount, path: string) => ask({ url, token } as Emulator, path);
 const idsOf = async (emulated: Emulator, account: EmulatedAccount) =>
   (await askAs(emulated, account, '/v2/dlq')).body.messages.map(({ messageId }: { messageId: string }) => messageId);
 
-test('each account has a token and rows of its own; a token of none is refused', async () => {
+test('each account has its own tokens and rows; an unknown token is rejected', async () => {
   const emulated = await emptyEmulator({ accounts: 3, token: 'given' });
   const { accounts } = emulated;
   expect(accounts).toHaveLength(3);
@@ -22,11 +22,11 @@ test('each account has a token and rows of its own; a token of none is refused',
     expect(state.calls()).toEqual({ 'GET /v2/dlq': 2, 'DELETE /v2/dlq': 1 });
   }
   expect((await ask(emulated, '/v2/dlq', { headers: { authorization: 'Bearer nobody' } })).status).toBe(401);
-  // It is the first that answers whoever is nobody.
+  // The first account handles requests with an unknown token.
   expect(accounts.map(({ state }) => state.calls()['GET /v2/dlq'])).toEqual([3, 2, 2]);
 });
 
-test('the same seed gives every account the same workload again, and no two of them the same', async () => {
+test('the same seed creates the same workload for each account again, and different ones for different accounts', async () => {
   const options = { accounts: 3, seed: 5, history: 60_000 };
   const [one, two] = [await emulator(options), await emulator(options)];
   const rows = ({ accounts }: Emulator) => accounts.map(({ state }) => state.eventRows());
@@ -38,7 +38,7 @@ test('the same seed gives every account the same workload again, and no two of t
   expect(ids.size).toBe(each.reduce((sum, size) => sum + size, 0));
 });
 
-test('faults, dialect and resets of one account are no other’s', async () => {
+test('faults, dialect and token resets of one account do not affect others', async () => {
   const emulated = await emptyEmulator({ accounts: 2 });
   const [one, two] = emulated.accounts as readonly [EmulatedAccount, EmulatedAccount];
   two.faults.add({ kind: 'status', status: 500 });
@@ -59,7 +59,7 @@ test('faults, dialect and resets of one account are no other’s', async () => {
   expect((await askAs(emulated, two, '/v2/dlq')).status).toBe(200);
 });
 
-test('what is inside is shown and changed by the number of the account, without one of the first', async () => {
+test('internal state is read and changed by account number; the default is the first account', async () => {
   const emulated = await emptyEmulator({ accounts: 2 });
   const [one, two] = emulated.accounts as readonly [EmulatedAccount, EmulatedAccount];
   two.state.addDlqEntry();
@@ -84,6 +84,6 @@ test('what is inside is shown and changed by the number of the account, without 
   expect((await ask(emulated, '/')).text).toContain('Accounts: 2,');
 });
 
-test.each([0, -1, 1.5, Number.NaN])('refuses %s accounts', async accounts => {
+test.each([0, -1, 1.5, Number.NaN])('rejects %s accounts', async accounts => {
   await expect(startEmulator({ accounts })).rejects.toThrow(`accounts must be a whole number above 0, got ${accounts}`);
 });

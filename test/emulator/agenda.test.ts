@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { Agenda } from '../../src/emulator/agenda.ts';
 import { runs } from '../support/runs.ts';
 
-test('what is planned happens at its time, in order, first come first served', () => {
+test('runs planned actions at their time, in order, and in order of planning at the same time', () => {
   const due = fc.array(fc.integer({ min: 90, max: 120 }), { maxLength: 60 });
   const property = fc.property(due, fc.integer({ min: 95, max: 125 }), (times, until) => {
     const agenda = new Agenda(100);
@@ -20,7 +20,7 @@ test('what is planned happens at its time, in order, first come first served', (
   fc.assert(property, { numRuns: runs(300) });
 });
 
-test('plans may make plans, which happen in the same run when they are due', () => {
+test('actions can plan further actions, which run in the same run if they are due', () => {
   const agenda = new Agenda(0);
   const happened: number[] = [];
   const again = () => {

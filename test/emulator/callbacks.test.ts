@@ -29,7 +29,7 @@ describe('cancelling a failure callback', () => {
     ['200', 200],
     ['202', 202],
     ['204', 204],
-  ] as const)('answers %s', async (cancelAnswer, status) => {
+  ] as const)('responds with %s', async (cancelAnswer, status) => {
     const emulated = await emptyEmulator({ dialect: { cancelAnswer } });
     const trap = emulated.state.addDlqEntry();
     const dlqId = emulated.state.addFailedRun();
@@ -40,7 +40,7 @@ describe('cancelling a failure callback', () => {
     expect(emulated.state.cancels()).toEqual({ [dlqId]: 2 });
   });
 
-  test('the trap deletes a dead letter of a client that follows it', async () => {
+  test('with a Location deletes a dead letter if the client follows the redirect', async () => {
     const emulated = await emptyEmulator({ dialect: { cancelAnswer: '302-location' } });
     const trap = emulated.state.addDlqEntry();
     const dlqId = emulated.state.addFailedRun();
@@ -53,7 +53,7 @@ describe('cancelling a failure callback', () => {
     expect(emulated.state.calls()).toMatchObject({ 'DELETE /v2/dlq/{dlqId}': 1 });
   });
 
-  test('is refused for callbacks that are not in progress, for runs and messages without one, and for what is not there', async () => {
+  test('is rejected for callbacks not in progress, for entries without a callback, and for unknown entries', async () => {
     const emulated = await emptyEmulator();
     const { state } = emulated;
     const refused = [
@@ -73,7 +73,7 @@ describe('cancelling a failure callback', () => {
     expect(await send(emulated, 'DELETE', callbackPath('%'))).toMatchObject({ status: 400 });
   });
 
-  test('takes its time in a dialect, and leaves a callback that ended meanwhile as it is', async () => {
+  test('takes time in a dialect, and does not change a callback that ended in the interim', async () => {
     const emulated = await emptyEmulator({ dialect: { cancelTakesMs: 5000 } });
     const [late, ended] = [emulated.state.addFailedRun(), emulated.state.addFailedRun()];
     for (const dlqId of [late, ended]) expect((await cancel(emulated, dlqId)).status).toBe(302);
@@ -85,7 +85,7 @@ describe('cancelling a failure callback', () => {
     expect(await stateOf(emulated, ended)).toBe('CALLBACK_SUCCESS');
   });
 
-  test('an earlier cancelling does not hit a callback that was run again', async () => {
+  test('does not cancel a callback that was retried after the request', async () => {
     const emulated = await emptyEmulator({ dialect: { cancelTakesMs: 5000 } });
     const dlqId = emulated.state.addFailedRun();
     expect((await cancel(emulated, dlqId)).status).toBe(302);
@@ -96,8 +96,8 @@ describe('cancelling a failure callback', () => {
   });
 });
 
-describe('running a failure callback again', () => {
-  test('needs one that failed, and answers its run', async () => {
+describe('retrying a failure callback', () => {
+  test('requires a failed callback and returns its run', async () => {
     const emulated = await emptyEmulator();
     const { state } = emulated;
     const dlqId = state.addFailedRun({ callbackState: 'CALLBACK_FAIL', workflowRunId: 'wfr_1', workflowCreatedAt: 7 });
@@ -122,7 +122,7 @@ const LEGAL = new Set([
   'CALLBACK_FAIL CALLBACK_INPROGRESS',
 ]);
 
-test('whatever is asked and however time goes, a callback changes only as it may, and is cancelled at most once', async () => {
+test('a callback makes only legal transitions and is cancelled at most once, regardless of the requests', async () => {
   const step = fc.record({
     act: fc.constantFrom('cancel', 'retry', 'wait'),
     which: fc.nat(),
@@ -149,7 +149,7 @@ test('whatever is asked and however time goes, a callback changes only as it may
       const now = states();
       for (const [id, was] of known) {
         const is = now.get(id);
-        // In an hour, one may well fail and be gone; a failed one that runs again does so at our request.
+        // Within an hour, an entry may fail and be removed. A failed callback only restarts on request.
         if (is !== undefined && was !== is) expect(LEGAL).toContain(`${was} ${is}`);
       }
       known = now;
@@ -197,7 +197,7 @@ describe('failed workflow runs', () => {
     }
   });
 
-  test('the state of a callback stands where the dialect says', async () => {
+  test('have the callback state in the fields selected by the dialect', async () => {
     const emulated = await emptyEmulator();
     const dlqId = emulated.state.addFailedRun({ callbackState: 'CALLBACK_FAIL', callbackStatus: 502 });
     const row = async (path: string) => (await ask(emulated, path)).body;
@@ -220,7 +220,7 @@ describe('failed workflow runs', () => {
     }
   });
 
-  test('are apart from other dead letters where the dialect says so', async () => {
+  test('are excluded from the list of dead letters in a dialect', async () => {
     const emulated = await emulator();
     const all = await walk(emulated, 'dlq');
     expect(all).toEqual(emulated.state.dlqRows());
@@ -231,7 +231,7 @@ describe('failed workflow runs', () => {
     expect((await ask(emulated, '/v2/workflows/dlq')).body.messages).toEqual(runs.slice(0, 100));
   });
 
-  test('pages give both kinds in order of time, each entry once, in both directions', async () => {
+  test('are merged with other dead letters in order of time, each once, in both directions', async () => {
     const emulated = await emulator();
     const all = emulated.state.dlqRows();
     for (const [order, expected] of [
@@ -247,8 +247,8 @@ describe('failed workflow runs', () => {
     }
   });
 
-  test('leave the seeded messages as they were, whatever is done to them', () => {
-    // In both, messages fare as usual.
+  test('do not affect the seeded messages', () => {
+    // Messages have the same fate in both scenarios.
     const [one, other] = [frozen({ seed: 9, scenario: 'outage' }), frozen({ seed: 9, scenario: 'stuck-callback' })];
     const messages = ({ state }: typeof one) => [
       state.dlqRows().filter(row => !row.workflowRunId),
@@ -260,24 +260,24 @@ describe('failed workflow runs', () => {
     expect(messages(other)).toEqual(messages(one));
   });
 
-  test('what becomes of them depends neither on how often one asks nor on what is done to others', () => {
+  test('do not depend on the frequency of requests or on changes to other runs', () => {
     const runs = () => frozen({ seed: 4, scenario: 'stuck-callback' });
-    const [seldom, often] = [runs(), runs()];
+    const [rarely, often] = [runs(), runs()];
     const [victim] = often.state.dlqRows().filter(row => row.failureCallbackInfo?.state === 'CALLBACK_INPROGRESS');
     often.state.cancelCallback(victim?.dlqId as string);
     for (let step = 0; step < 20; step++) {
       often.clock.advance(HOUR / 4);
       often.state.countCallbacks();
     }
-    seldom.clock.advance(5 * HOUR);
+    rarely.clock.advance(5 * HOUR);
     const others = ({ state }: typeof often) =>
       state.dlqRows().filter(row => row.workflowRunId && row.dlqId !== victim?.dlqId);
-    expect(others(often)).toEqual(others(seldom));
+    expect(others(often)).toEqual(others(rarely));
   });
 });
 
 describe('callbacks of the workload', () => {
-  test('that failed and are run again take their course again', () => {
+  test('are processed again when they failed and are retried', () => {
     const { clock, state } = frozen();
     const states = () => new Map(state.dlqRows().map(row => [row.dlqId, row.failureCallbackInfo?.state]));
     const failed = [...states()].filter(([, is]) => is === 'CALLBACK_FAIL').map(([dlqId]) => dlqId);
@@ -291,24 +291,24 @@ describe('callbacks of the workload', () => {
   const inProgress = (emulated: ReturnType<typeof frozen>) =>
     emulated.state.dlqRows().filter(row => row.failureCallbackInfo?.state === 'CALLBACK_INPROGRESS');
 
-  test('healthy ones may take hours and all end; stuck ones never do', () => {
-    const [healthy, sick] = [frozen(), frozen({ scenario: 'stuck-callback' })];
-    const [before, stuckBefore] = [inProgress(healthy), inProgress(sick)];
+  test('healthy ones may take hours but all end; stuck ones never do', () => {
+    const [healthy, stuck] = [frozen(), frozen({ scenario: 'stuck-callback' })];
+    const [before, stuckBefore] = [inProgress(healthy), inProgress(stuck)];
     expect(before.length).toBeGreaterThan(3);
     const left = (emulated: typeof healthy, rows: typeof before) => {
       const now = new Set(inProgress(emulated).map(row => row.dlqId));
       return rows.filter(row => now.has(row.dlqId)).length;
     };
-    for (const each of [healthy, sick]) each.clock.advance(2 * HOUR);
+    for (const each of [healthy, stuck]) each.clock.advance(2 * HOUR);
     expect(left(healthy, before)).toBeGreaterThan(0);
-    // The longest retries take 30.7 hours and the time of their attempts.
-    for (const each of [healthy, sick]) each.clock.advance(34 * HOUR);
+    // The longest retries take 30.7 hours plus the time of their attempts.
+    for (const each of [healthy, stuck]) each.clock.advance(34 * HOUR);
     expect(left(healthy, before)).toBe(0);
-    expect(left(sick, stuckBefore)).toBeGreaterThan(3);
-    expect(inProgress(sick).length).toBeGreaterThan(inProgress(healthy).length + 20);
+    expect(left(stuck, stuckBefore)).toBeGreaterThan(3);
+    expect(inProgress(stuck).length).toBeGreaterThan(inProgress(healthy).length + 20);
   });
 
-  test('vanish with their entries when the retention ends', () => {
+  test('are removed with their entries when the retention ends', () => {
     const { clock, state } = frozen({ scenario: 'stuck-callback' });
     const before = new Set(state.dlqRows().map(row => row.dlqId));
     clock.advance(DLQ_RETENTION_MS + HOUR);
@@ -316,7 +316,7 @@ describe('callbacks of the workload', () => {
     expect(state.countCallbacks().CALLBACK_INPROGRESS).toBeGreaterThan(5);
   });
 
-  test('wait before each retry as documented; the workflow log alone says until when', async () => {
+  test('wait before each retry as documented; only the workflow log contains the end of the wait', async () => {
     const emulated = await emulator();
     const waits = new Set<number>();
     const seen = new Map<string, number>();
@@ -336,7 +336,7 @@ describe('callbacks of the workload', () => {
   });
 });
 
-test('tells of callbacks and cancels what it knows', async () => {
+test('reports callbacks and cancels', async () => {
   const emulated: Emulator = await emptyEmulator({} satisfies EmulatorOptions);
   const dlqId = emulated.state.addFailedRun();
   emulated.state.addFailedRun({ callbackState: 'CALLBACK_FAIL' });
@@ -354,7 +354,7 @@ test('tells of callbacks and cancels what it knows', async () => {
   expect(body.dlq).toMatchObject({ total: 2, ofWorkflows: 2 });
 });
 
-test('a row has the URL of its failure callback, and none without a callback', async () => {
+test('a row contains the URL of its failure callback if it has one', async () => {
   const { state } = await emptyEmulator();
   state.addFailedRun({ url: 'https://a.example/', failureCallback: 'https://reports.example/failed' });
   state.addFailedRun({ url: 'https://b.example/' });

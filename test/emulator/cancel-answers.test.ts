@@ -18,7 +18,7 @@ const stateOf = ({ state }: Emulator, dlqId: string) =>
   state.dlqRows().find(row => row.dlqId === dlqId)?.failureCallbackInfo?.state;
 
 describe('the Location of a cancel', () => {
-  test('may be the request itself: who follows it cancels twice', async () => {
+  test('may be the request itself: following it cancels twice', async () => {
     const emulated = await emptyEmulator({ dialect: { cancelAnswer: '302-self' } });
     const dlqId = emulated.state.addFailedRun();
     const answer = await cancel(emulated, dlqId);
@@ -28,7 +28,7 @@ describe('the Location of a cancel', () => {
     expect(emulated.state.cancels()).toEqual({ [dlqId]: 1, [other]: 2 });
   });
 
-  test('may be a dead letter on another host: who follows it is seen there', async () => {
+  test('may be a dead letter on another host: following it is visible there', async () => {
     const emulated = await emptyEmulator({ dialect: { cancelAnswer: '302-foreign' } });
     const [trap, dlqId] = [emulated.state.addDlqEntry(), emulated.state.addFailedRun()];
     const { headers } = await cancel(emulated, dlqId);
@@ -44,7 +44,7 @@ describe('the Location of a cancel', () => {
   });
 });
 
-test('a callback in progress may be called invalid, and goes on', async () => {
+test('a cancel of a callback in progress may be rejected as invalid, and the callback continues', async () => {
   const emulated = await emptyEmulator({ dialect: { cancelAnswer: '400' } });
   const dlqId = emulated.state.addFailedRun();
   const answer = await cancel(emulated, dlqId);
@@ -54,7 +54,7 @@ test('a callback in progress may be called invalid, and goes on', async () => {
   expect((await cancel(emulated, 'none')).status).toBe(404);
 });
 
-test('where no state is told, a callback is cancelled all the same, and refused when none is in progress', async () => {
+test('without callback states in rows, a callback can be cancelled, and is rejected when not in progress', async () => {
   const emulated = await emptyEmulator({ dialect: { callbackState: 'absent' } });
   const [stuck, failed] = [
     emulated.state.addFailedRun(),
@@ -81,8 +81,8 @@ test('429 with and without Retry-After', async () => {
   ]);
 });
 
-describe('every request to cancel is known, one by one', () => {
-  test('with what became of it, in the order in which they came', async () => {
+describe('the list of cancel requests', () => {
+  test('contains their results in the order of arrival', async () => {
     const emulated = await emptyEmulator();
     const [stuck, failed] = [
       emulated.state.addFailedRun(),
@@ -114,7 +114,7 @@ describe('every request to cancel is known, one by one', () => {
     ['hang', 'done'],
     ['reset', undefined],
     ['reset', 'done'],
-  ] as const)('when it is spoilt by %s, with %s', async (kind, verdict) => {
+  ] as const)('contains requests disrupted by %s, with result %s', async (kind, verdict) => {
     const emulated = await emptyEmulator({ faults: [{ endpoint: ENDPOINT, kind, acts: verdict === 'done' }] });
     const dlqId = emulated.state.addFailedRun();
     const controller = new AbortController();
@@ -126,7 +126,7 @@ describe('every request to cancel is known, one by one', () => {
     expect(stateOf(emulated, dlqId)).toBe(verdict ? 'CALLBACK_CANCELED' : 'CALLBACK_INPROGRESS');
   });
 
-  test('and the latest thousand are kept', async () => {
+  test('keeps the latest thousand', async () => {
     const emulated = await emptyEmulator();
     for (let call = 0; call <= 1000; call++) emulated.state.tally.recordCancel(call, String(call));
     expect(emulated.state.tally.cancelCalls).toHaveLength(1000);
@@ -134,7 +134,7 @@ describe('every request to cancel is known, one by one', () => {
   });
 });
 
-test('the official clients still read rows in every dialect, and run a failed callback again', async () => {
+test('the official clients can read rows in every dialect and retry a failed callback', async () => {
   for (const callbackState of ['failureCallbackInfo', 'both', 'absent'] as const) {
     const emulated = await emptyEmulator({ dialect: { callbackState } });
     const { url: baseUrl, token } = emulated;

@@ -19,13 +19,13 @@ test.each([
   [['--option', 'colour=red'], 'there is no option "colour"'],
   [['--option', 'eventTime=date'], 'eventTime must be one of text, number'],
   [['--fault', 'kind=explode'], 'invalid fault: kind: '],
-])('emulate %j is bad usage', async (args, reason) => {
+])('emulate %j exits with 2', async (args, reason) => {
   const { code, stderr } = await runCli(['emulate', '--port', '0', ...args]);
   expect(code).toBe(2);
   expect(stderr).toContain(reason);
 });
 
-test('emulate takes options and faults', async () => {
+test('emulate accepts options and faults', async () => {
   const args = ['--option', 'flowControlList=array', '--option', 'retryAfter=present'];
   const fault = 'kind=status,status=502,endpoint=GET /v2/dlq,times=1,acts=true';
   const cli = startCli(['emulate', '--port', '0', '--speed', '0', ...args, '--fault', fault]);
@@ -47,7 +47,7 @@ test('emulate takes options and faults', async () => {
 test.each([
   ['60', /Time runs 60 times as fast for this service alone\. Agents and Prometheus keep real time/],
   ['0', /The clock of this service is stopped\./],
-])('emulate --speed %s prints whose clock differs', async (speed, note) => {
+])('emulate --speed %s prints how its clock differs', async (speed, note) => {
   const cli = startCli(['emulate', '--port', '0', '--speed', speed]);
   try {
     await cli.says(note);
@@ -57,7 +57,7 @@ test.each([
   expect(await cli.ended).toBe(0);
 });
 
-test('the command prints the secrets of each account', async () => {
+test('emulate prints the secrets of each account', async () => {
   const cli = startCli(['emulate', '--port', '0', '--accounts', '2']);
   onTestFinished(async () => {
     cli.kill('SIGKILL');

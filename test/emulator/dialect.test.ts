@@ -3,7 +3,7 @@ import { dialectOptions, dialectWith, readDialectOption } from '../../src/emulat
 import { startEmulator } from '../../src/emulator/server.ts';
 import { ask, emptyEmulator, emulator, NOON } from './emulated.ts';
 
-/** Options that other files try: failure callbacks, access, what of the event log is listed. */
+/** Options covered by other files: failure callbacks, access, and the contents of the event log. */
 const ELSEWHERE = [
   'callbackState',
   'cancelAnswer',
@@ -21,18 +21,18 @@ const ELSEWHERE = [
   'createdDue',
   'retrySlot',
 ];
-const tried = new Set<string>(ELSEWHERE);
+const tested = new Set<string>(ELSEWHERE);
 
-/** Events that a test adds, among those of the workload. */
+/** Selects events added by a test from all events. */
 const ADDED = 'url=https://added.example.com/';
 
-/** Starts an empty emulator with one option that is not as usual. */
-function speaking(option: Parameters<typeof dialectWith>[0]) {
-  for (const name of Object.keys(option)) tried.add(name);
+/** Starts an empty emulator with one non-default option. */
+function withOption(option: Parameters<typeof dialectWith>[0]) {
+  for (const name of Object.keys(option)) tested.add(name);
   return emptyEmulator({ dialect: option });
 }
 
-test('by default everything is as the interface document says', () => {
+test('the defaults match the interface document', () => {
   expect(dialectWith({})).toMatchObject({
     flowControlList: 'object',
     flowControlListSize: 'waitListSize',
@@ -53,7 +53,7 @@ test('by default everything is as the interface document says', () => {
   });
 });
 
-test('refuses unknown names and values, in an object and on a command line', async () => {
+test('rejects unknown names and values, in an object and on a command line', async () => {
   for (const wrong of [{ colour: 'red' }, { toString: 'x' }, { eventTime: 'date' }, { cancelTakesMs: -1 }])
     expect(() => dialectWith(wrong)).toThrow(RangeError);
   for (const wrong of ['eventTime', 'eventTime=', 'eventTime=date', '=', 'logLagMs=1s', 'logLagMs=999999999', 'x=1'])
@@ -69,16 +69,16 @@ test('refuses unknown names and values, in an object and on a command line', asy
 });
 
 describe('flow control', () => {
-  test.each(['object', 'array'] as const)('the list as %s', async flowControlList => {
-    const emulated = await speaking({ flowControlList });
+  test.each(['object', 'array'] as const)('lists keys as %s', async flowControlList => {
+    const emulated = await withOption({ flowControlList });
     emulated.state.setWaitlist('k', 3);
     const rows = [{ flowControlKey: 'k', waitListSize: 3 }];
     const expected = flowControlList === 'array' ? rows : { flowControls: rows };
     expect((await ask(emulated, '/v2/flowControl')).body).toEqual(expected);
   });
 
-  test('both spellings of the size, in both places', async () => {
-    const emulated = await speaking({ flowControlListSize: 'waitlistSize', flowControlKeySize: 'waitListSize' });
+  test('supports both spellings of the size in both places', async () => {
+    const emulated = await withOption({ flowControlListSize: 'waitlistSize', flowControlKeySize: 'waitListSize' });
     emulated.state.setWaitlist('k', 3);
     expect((await ask(emulated, '/v2/flowControl')).body.flowControls).toEqual([
       { flowControlKey: 'k', waitlistSize: 3 },
@@ -86,8 +86,8 @@ describe('flow control', () => {
     expect((await ask(emulated, '/v2/flowControl/k')).body).toEqual({ flowControlKey: 'k', waitListSize: 3 });
   });
 
-  test('zeros may be left out, also of the newer fields', async () => {
-    const emulated = await speaking({ flowControlZeros: 'omitted', flowControlFields: 'all' });
+  test('can omit zeros, also in the newer fields', async () => {
+    const emulated = await withOption({ flowControlZeros: 'omitted', flowControlFields: 'all' });
     emulated.state.setWaitlist('k', 0);
     expect((await ask(emulated, '/v2/flowControl/k')).body).toEqual({ flowControlKey: 'k' });
     emulated.dialect.flowControlZeros = 'present';
@@ -106,7 +106,7 @@ describe('flow control', () => {
     });
   });
 
-  test('the newer fields say what the keys really do', async () => {
+  test('the newer fields match the actual state of the keys', async () => {
     const emulated = await emulator({ dialect: { flowControlFields: 'all' } });
     let busy = 0;
     for (let step = 0; step < 60; step++) {
@@ -136,7 +136,7 @@ describe('flow control', () => {
   });
 
   test('an idle key is found or missing; an unknown one is always missing', async () => {
-    const emulated = await speaking({ idleKey: 'missing' });
+    const emulated = await withOption({ idleKey: 'missing' });
     emulated.state.setWaitlist('idle', 0);
     emulated.state.setWaitlist('busy', 1);
     const statuses = async () => {
@@ -161,7 +161,7 @@ describe('flow control', () => {
     expect((await ask(emulated, '/v2/flowControl/')).status).toBe(404);
   });
 
-  test('a paused key and one full of ghosts let nothing start', async () => {
+  test('a paused key and one full of ghost slots start no messages', async () => {
     const emulated = await emulator({ dialect: { flowControlFields: 'all' } });
     const headers = { authorization: `Bearer ${emulated.token}` };
     const post = async (path: string) => (await ask(emulated, path, { method: 'POST', headers })).status;
@@ -184,22 +184,22 @@ describe('flow control', () => {
 });
 
 describe('events', () => {
-  test('names of the lists', async () => {
-    const emulated = await speaking({ eventsList: 'logs', logsList: 'events' });
+  test('have a configurable name of the list', async () => {
+    const emulated = await withOption({ eventsList: 'logs', logsList: 'events' });
     expect(Object.keys((await ask(emulated, '/v2/events')).body)).toEqual(['logs']);
     expect(Object.keys((await ask(emulated, '/v2/logs')).body)).toEqual(['events']);
   });
 
-  test('paths of the log', async () => {
-    const emulated = await speaking({ eventPaths: 'logs' });
+  test('are available at the configured paths', async () => {
+    const emulated = await withOption({ eventPaths: 'logs' });
     const statuses = async () => [(await ask(emulated, '/v2/events')).status, (await ask(emulated, '/v2/logs')).status];
     expect(await statuses()).toEqual([404, 200]);
     emulated.dialect.eventPaths = 'events';
     expect(await statuses()).toEqual([200, 404]);
   });
 
-  test('time, state and the spelling of cancelled', async () => {
-    const emulated = await speaking({ eventTime: 'number', eventState: 'upper', eventCancelled: 'canceled' });
+  test('have configurable forms of time, state and the spelling of cancelled', async () => {
+    const emulated = await withOption({ eventTime: 'number', eventState: 'upper', eventCancelled: 'canceled' });
     emulated.state.addEvent({ state: 'cancelled', messageId: 'm' });
     const one = async () => {
       const [{ time, state }] = (await ask(emulated, '/v2/events?state=CANCELLED')).body.events;
@@ -212,7 +212,7 @@ describe('events', () => {
     expect(await one()).toEqual([String(NOON), 'cancelled']);
   });
 
-  test('grouped by message', async () => {
+  test('can be grouped by message', async () => {
     const emulated = await emptyEmulator();
     for (const state of ['created', 'active'] as const) emulated.state.addEvent({ messageId: 'a', state });
     emulated.state.addEvent({ messageId: 'b' });
@@ -227,8 +227,8 @@ describe('events', () => {
     ]);
   });
 
-  test('are listed late, and stay listed when the lag grows', async () => {
-    const emulated = await speaking({ logLagMs: 10_000 });
+  test('are listed after a lag, and stay listed when the lag grows', async () => {
+    const emulated = await withOption({ logLagMs: 10_000 });
     emulated.state.addEvent({ messageId: 'now' });
     const listed = async () => (await ask(emulated, `/v2/events?${ADDED}`)).body.events.length;
     emulated.clock.advance(9999);
@@ -240,7 +240,7 @@ describe('events', () => {
     expect(await listed()).toBe(1);
   });
 
-  test('of an outage of the log are lost for ever', async () => {
+  test('during an outage of the log are never listed', async () => {
     const emulated = await emptyEmulator();
     const { state, clock } = emulated;
     const add = (messageId: string) => {
@@ -266,14 +266,14 @@ describe('events', () => {
 });
 
 describe('pages', () => {
-  test('the last cursor may be empty, and an empty one begins at the start', async () => {
-    const emulated = await speaking({ lastCursor: 'empty' });
+  test('the last cursor may be empty, and an empty cursor starts at the beginning', async () => {
+    const emulated = await withOption({ lastCursor: 'empty' });
     for (const path of ['/v2/dlq', '/v2/events', '/v2/logs', '/v2/workflows/dlq'])
       expect((await ask(emulated, `${path}?cursor=`)).body.cursor).toBe('');
   });
 
-  test('a count that is too high may be refused', async () => {
-    const emulated = await speaking({ highCount: 'refused' });
+  test('a count above the limit may be rejected', async () => {
+    const emulated = await withOption({ highCount: 'refused' });
     const statuses = [];
     for (const path of ['/v2/dlq?count=100', '/v2/dlq?count=101', '/v2/events?count=1000', '/v2/events?count=1001'])
       statuses.push((await ask(emulated, path)).status);
@@ -281,7 +281,7 @@ describe('pages', () => {
   });
 
   test('the order may be ignored', async () => {
-    const emulated = await speaking({ order: 'ignored' });
+    const emulated = await withOption({ order: 'ignored' });
     for (const messageId of ['a', 'b']) {
       emulated.state.addEvent({ messageId });
       emulated.clock.advance(1);
@@ -306,21 +306,21 @@ describe('filters', () => {
     label: 'label',
   } as const;
   const EVENT_FILTERS = ['messageId', 'url', 'topicName', 'scheduleId', 'queueName', 'callerIp', 'label'];
-  /** In the order in which the rows below are added. */
+  /** Rows found by each mode, in the order in which they are added below. */
   const FOUND = { exact: ['b'], ignored: ['b', 'B', 'bc', 'x'], 'any-case': ['b', 'B'], prefix: ['b', 'bc'] } as const;
   const WAYS = Object.keys(FOUND) as (keyof typeof FOUND)[];
 
   test.each(Object.entries(FIELDS).flatMap(([name, field]) => WAYS.map(way => [name, way, field] as const)))(
-    '%s applied as %s in both lists',
+    '%s is applied as %s in both lists',
     async (name, way, field) => {
-      const emulated = await speaking({ [`${name}Filter`]: way });
+      const emulated = await withOption({ [`${name}Filter`]: way });
       for (const value of FOUND.ignored) {
         const row = { [field]: value, notBefore: 1 };
         emulated.state.addDlqEntry(row);
         emulated.state.addEvent(row);
       }
       const dlq = (await ask(emulated, `/v2/dlq?${name}=${name === 'responseStatus' ? '500' : 'b'}`)).body.messages;
-      // A status has no case, and the rows have none that begins with another.
+      // A status has no case, and no row's status starts with another one.
       if (name !== 'responseStatus') expect(dlq.map((row: Record<string, string>) => row[field])).toEqual(FOUND[way]);
       if (!EVENT_FILTERS.includes(name)) return;
       const { events } = (await ask(emulated, `/v2/events?${name}=b&order=earliestFirst`)).body;
@@ -328,8 +328,8 @@ describe('filters', () => {
     },
   );
 
-  test.each(['fromDate', 'toDate'] as const)('%s ignored in both lists', async name => {
-    const emulated = await speaking({ [`${name}Filter`]: 'ignored' });
+  test.each(['fromDate', 'toDate'] as const)('%s can be ignored in both lists', async name => {
+    const emulated = await withOption({ [`${name}Filter`]: 'ignored' });
     emulated.state.addDlqEntry({});
     emulated.state.addEvent({});
     const bound = name === 'fromDate' ? NOON + 1 : NOON - 1;
@@ -340,13 +340,13 @@ describe('filters', () => {
     expect((await ask(emulated, `/v2/events?${name}=${bound}`)).body.events).toEqual([]);
   });
 
-  test('state ignored in the event list', async () => {
-    const emulated = await speaking({ stateFilter: 'ignored' });
+  test('state can be ignored in the event list', async () => {
+    const emulated = await withOption({ stateFilter: 'ignored' });
     emulated.state.addEvent({ state: 'failed' });
     expect((await ask(emulated, '/v2/events?state=DELIVERED')).body.events).toHaveLength(1);
   });
 });
 
-test('every option is tried', () => {
-  expect(Object.keys(dialectOptions).filter(name => !tried.has(name))).toEqual([]);
+test('every option is tested', () => {
+  expect(Object.keys(dialectOptions).filter(name => !tested.has(name))).toEqual([]);
 });

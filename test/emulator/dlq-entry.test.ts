@@ -6,7 +6,7 @@ const send = (to: Emulator, method: string, path: string) =>
   ask(to, path, { method, headers: { authorization: `Bearer ${to.token}` } });
 const ids = (of: Emulator) => of.state.dlqRows().map(row => row.dlqId);
 
-test('a single dead letter is read and deleted by its id, of either kind', async () => {
+test('a single dead letter of either kind can be read and deleted by its id', async () => {
   const emulated = await emptyEmulator();
   const [letter, run] = [emulated.state.addDlqEntry({ label: 'x' }), emulated.state.addFailedRun()];
   for (const dlqId of [letter, run]) {
@@ -27,7 +27,7 @@ test('a single dead letter is read and deleted by its id, of either kind', async
   }
 });
 
-test('a retried dead letter is published again, and delivered', async () => {
+test('a retried dead letter is published again and processed', async () => {
   const emulated = await emulator();
   const [before] = emulated.state.dlqRows();
   const { status, body } = await send(emulated, 'POST', `/v2/dlq/retry/${before?.dlqId}`);
@@ -44,7 +44,7 @@ test('a retried dead letter is published again, and delivered', async () => {
   expect((await send(emulated, 'POST', `/v2/dlq/retry/${before?.dlqId}`)).status).toBe(404);
 });
 
-test('what a test added is published with its own fields', async () => {
+test('a dead letter added by a test is published with its own fields', async () => {
   const emulated = await emptyEmulator();
   const dlqId = emulated.state.addDlqEntry({ url: 'https://own.example/' });
   const { body } = await send(emulated, 'POST', `/v2/dlq/retry?dlqIds=${dlqId}`);
@@ -54,7 +54,7 @@ test('what a test added is published with its own fields', async () => {
   expect(rows.map(row => row.state)).toEqual(['created', 'active', 'delivered']);
 });
 
-test('many are deleted by filters, a page at a time, and without a filter whatever comes first', async () => {
+test('DELETE removes matching dead letters page by page, or the first ones without a filter', async () => {
   const emulated = await emptyEmulator();
   const { state } = emulated;
   for (let index = 0; index < 130; index++) state.addDlqEntry({ label: index % 13 === 0 ? 'odd' : 'even' });
@@ -68,7 +68,7 @@ test('many are deleted by filters, a page at a time, and without a filter whatev
   expect(run).toBeDefined();
 });
 
-test('deleting and starting again failed workflow runs leaves other dead letters alone', async () => {
+test('deleting and restarting failed workflow runs does not affect other dead letters', async () => {
   const emulated = await emptyEmulator();
   const { state } = emulated;
   const letter = state.addDlqEntry();

@@ -4,11 +4,11 @@ import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/em
 import { EmulatorState } from '../../src/emulator/state.ts';
 import { type Clock, systemClock } from '../../src/kit/clock.ts';
 
-/** The real time of tests that must come out the same every time. */
+/** Real time in tests with reproducible results. */
 export const NOON = Date.UTC(2026, 2, 14, 12);
 export const HOUR = 3_600_000;
 
-/** A real clock that a test moves itself. */
+/** Returns a real clock that only advances with `move`. */
 export function handClock(time = NOON): Clock & { move(ms: number): void } {
   let now = time;
   return {
@@ -20,20 +20,20 @@ export function handClock(time = NOON): Clock & { move(ms: number): void } {
   };
 }
 
-/** Something of everything that dead letters and callbacks can be. */
+/** Scenario with all kinds of dead letters and callbacks. */
 const scenario = 'neglected';
 
-/** A frozen emulator at noon that is closed when the test ends. */
+/** Starts a frozen emulator at noon that is closed when the test ends. */
 export async function emulator(options: EmulatorOptions = {}): Promise<Emulator> {
   const started = await startEmulator({ clock: handClock(), speed: 0, scenario, ...options });
   onTestFinished(() => started.close());
   return started;
 }
 
-/** A frozen emulator without a past: it holds what the test adds. */
+/** Starts a frozen emulator without a past: it contains only data added by the test. */
 export const emptyEmulator = (options: EmulatorOptions = {}) => emulator({ history: 0, dlqEntries: 0, ...options });
 
-/** The state behind an emulator whose clock moves only when a test moves it; it starts at noon. */
+/** Returns emulator state on a manual clock that starts at noon. */
 export function frozen(options: { seed?: number; scenario?: string; history?: number } = {}) {
   const clock = createEmulatedClock(handClock(), 0);
   const state = new EmulatorState({ clock, seed: 1, scenario, history: HOUR, dlqEntries: 200, ...options });
@@ -56,7 +56,10 @@ export async function ask({ url, token }: Emulator, path: string, init: RequestI
 
 export type Parameters = readonly (readonly [name: string, value: string])[];
 
-/** The rows of a list page by page, until there is no cursor or an empty one; `between` runs after each page but the last. */
+/**
+ * Yields the rows of a list page by page until the cursor is missing or empty. `between` runs after each page except
+ * the last.
+ */
 export async function* pages(
   from: Emulator,
   list: 'dlq' | 'events',
@@ -78,7 +81,7 @@ export async function* pages(
   }
 }
 
-/** All rows of a list; as `pages`. */
+/** Returns all rows of a list; parameters as in `pages`. */
 export async function walk(
   from: Emulator,
   list: 'dlq' | 'events',
@@ -91,5 +94,5 @@ export async function walk(
   return rows;
 }
 
-/** When a dead letter entered the queue, from its identifier. */
+/** Time at which a dead letter entered the queue, from its id. */
 export const enteredAt = (row: { readonly dlqId: string }) => Number(row.dlqId.split('-')[0]);

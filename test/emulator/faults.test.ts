@@ -11,7 +11,7 @@ const post = (url: string, body: unknown) =>
     body: JSON.stringify(body),
   });
 
-/** What a client gets of a body, and why it got no more. */
+/** Returns the received part of a body, and the error that ended it. */
 async function read(url: string, token: string, init: RequestInit = {}) {
   let text = '';
   try {
@@ -29,31 +29,31 @@ async function read(url: string, token: string, init: RequestInit = {}) {
   }
 }
 
-describe('on the wire', () => {
-  test.each([500, 502, 503, 599])('an error status %s', async status => {
+describe('a fault on the wire', () => {
+  test.each([500, 502, 503, 599])('responds with error status %s', async status => {
     const emulated = await emptyEmulator({ faults: [{ kind: 'status', status }] });
     expect(await ask(emulated, '/v2/dlq')).toMatchObject({ status, body: { error: 'service unavailable' } });
     expect(emulated.state.calls()).toEqual({ 'GET /v2/dlq': 1 });
   });
 
-  test('503 when no status is said', async () => {
+  test('responds with 503 without a configured status', async () => {
     const emulated = await emptyEmulator({ faults: [{ kind: 'status' }] });
     expect((await ask(emulated, '/v2/dlq')).status).toBe(503);
   });
 
-  test('a page instead of JSON', async () => {
+  test('responds with a page instead of JSON', async () => {
     const emulated = await emptyEmulator({ faults: [{ kind: 'html' }] });
     const { status, text, body } = await ask(emulated, '/v2/dlq');
     expect([status, body]).toEqual([200, undefined]);
     expect(text).toContain('<!DOCTYPE html>');
   });
 
-  test('a connection reset', async () => {
+  test('resets the connection', async () => {
     const emulated = await emptyEmulator({ faults: [{ kind: 'reset' }] });
     expect(await read(`${emulated.url}/v2/dlq`, emulated.token)).toEqual({ text: '', refused: 'ECONNRESET' });
   });
 
-  test('half a body, of which the whole length was announced', async () => {
+  test('sends half of a body with its full length announced', async () => {
     const emulated = await emptyEmulator();
     for (let entry = 0; entry < 20; entry++) emulated.state.addDlqEntry();
     const { text: whole } = await ask(emulated, '/v2/dlq');
@@ -64,44 +64,44 @@ describe('on the wire', () => {
     expect(got.text.length).toBe(whole.length >> 1);
   });
 
-  test('no answer, until the emulator is closed', async () => {
+  test('never responds until the emulator is closed', async () => {
     const emulated = await startEmulator({ clock: createManualClock(), faults: [{ kind: 'hang' }] });
     let answered = false;
-    const asked = read(`${emulated.url}/v2/dlq`, emulated.token).finally(() => {
+    const response = read(`${emulated.url}/v2/dlq`, emulated.token).finally(() => {
       answered = true;
     });
     await eventually(() => expect(emulated.state.calls()).toEqual({ 'GET /v2/dlq': 1 }));
-    // Somebody who asks later is answered earlier.
+    // A later request gets a response earlier.
     emulated.faults.clear();
     expect((await ask(emulated, '/v2/dlq')).status).toBe(200);
     expect(answered).toBe(false);
-    // The clock stands still, so that nothing but closing can end it.
+    // The clock is frozen, so only closing can end the request.
     await emulated.close();
-    expect(await asked).toMatchObject({ text: '' });
+    expect(await response).toMatchObject({ text: '' });
   });
 
-  test('no answer, and a client that gives up', async () => {
+  test('never responds until the client gives up', async () => {
     const emulated = await emptyEmulator({ faults: [{ kind: 'hang' }] });
     const controller = new AbortController();
-    const asked = read(`${emulated.url}/v2/dlq`, emulated.token, { signal: controller.signal });
+    const response = read(`${emulated.url}/v2/dlq`, emulated.token, { signal: controller.signal });
     await eventually(() => expect(emulated.state.calls()).toEqual({ 'GET /v2/dlq': 1 }));
     controller.abort();
-    expect(await asked).toMatchObject({ text: '' });
+    expect(await response).toMatchObject({ text: '' });
   });
 
-  test('latency and jitter', async () => {
+  test('adds latency and jitter', async () => {
     const clock = createManualClock();
     const emulated = await startEmulator({ clock, faults: [{ latencyMs: 5000, jitterMs: 1000 }] });
-    const asked = ask(emulated, '/v2/flowControl');
+    const response = ask(emulated, '/v2/flowControl');
     await eventually(() => expect(clock.sleepers).toBe(1));
     await clock.advance(5000);
     expect(clock.sleepers).toBe(1);
     await clock.advance(1000);
-    expect((await asked).status).toBe(200);
+    expect((await response).status).toBe(200);
     await emulated.close();
   });
 
-  test('a body byte by byte', async () => {
+  test('sends a body byte by byte', async () => {
     const clock = createManualClock();
     const emulated = await startEmulator({ clock, history: 0, dlqEntries: 0, faults: [{ kind: 'drip', dripMs: 50 }] });
     const response = await fetch(`${emulated.url}/v2/dlq`, { headers: { authorization: `Bearer ${emulated.token}` } });
@@ -118,7 +118,7 @@ describe('on the wire', () => {
     await emulated.close();
   });
 
-  test('a drip that nobody waits for, and one that closing ends', async () => {
+  test('ends a slow body when the client disconnects or the emulator is closed', async () => {
     const clock = createManualClock();
     const emulated = await startEmulator({ clock, faults: [{ kind: 'drip' }] });
     const headers = { authorization: `Bearer ${emulated.token}` };
@@ -134,22 +134,22 @@ describe('on the wire', () => {
   });
 });
 
-describe('whether a spoilt request takes effect', () => {
-  test.each(['status', 'hang', 'reset', 'html'] as const)('%s: only when told so', async kind => {
+describe('the effect of a disrupted request', () => {
+  test.each(['status', 'hang', 'reset', 'html'] as const)('of kind %s is applied only if configured', async kind => {
     const emulated = await emptyEmulator();
     const cancel = async (fault: FaultSeed) => {
       const dlqId = emulated.state.addFailedRun();
       emulated.faults.replace([fault]);
       const signal = new AbortController();
       const before = emulated.faults.list()[0]?.struck;
-      const asked = read(`${emulated.url}/v2/workflows/dlq/callback/${dlqId}`, emulated.token, {
+      const response = read(`${emulated.url}/v2/workflows/dlq/callback/${dlqId}`, emulated.token, {
         method: 'DELETE',
         redirect: 'manual',
         signal: signal.signal,
       });
       await eventually(() => expect(emulated.faults.list()[0]?.struck).toBe((before ?? 0) + 1));
       signal.abort();
-      const { text } = await asked;
+      const { text } = await response;
       expect(text).not.toContain('CALLBACK');
       return emulated.state.dlqRows().find(row => row.dlqId === dlqId)?.failureCallbackInfo?.state;
     };
@@ -159,8 +159,8 @@ describe('whether a spoilt request takes effect', () => {
   });
 });
 
-describe('which requests are struck', () => {
-  test('those of one endpoint, so often', async () => {
+describe('a fault', () => {
+  test('affects requests to one endpoint, a limited number of times', async () => {
     const emulated = await emptyEmulator({ faults: [{ endpoint: 'GET /v2/dlq', kind: 'status', times: 2 }] });
     const statuses = [];
     for (const path of ['/v2/events', '/v2/dlq', '/v2/dlq', '/v2/dlq', '/v2/flowControl'])
@@ -169,7 +169,7 @@ describe('which requests are struck', () => {
     expect(emulated.faults.list()).toMatchObject([{ struck: 2 }]);
   });
 
-  test('a share of them, drawn by the seed', async () => {
+  test('affects a share of requests, determined by the seed', async () => {
     const statuses = async (seed: number) => {
       const emulated = await emptyEmulator({ seed, faults: [{ kind: 'status', share: 0.4 }] });
       const found = [];
@@ -184,7 +184,7 @@ describe('which requests are struck', () => {
     expect(failed).toBeLessThan(60);
   });
 
-  test('the first that strikes is the only one, and what was added can be taken away', async () => {
+  test('prevents later faults from applying to the same request, and can be removed', async () => {
     const emulated = await emptyEmulator();
     const remove = emulated.faults.add({ kind: 'status', status: 500 });
     emulated.faults.add({ kind: 'status', status: 501 });
@@ -196,7 +196,7 @@ describe('which requests are struck', () => {
     expect(await status()).toBe(200);
   });
 
-  test('never what the emulator itself answers', async () => {
+  test("never affects the emulator's internal endpoints", async () => {
     const emulated = await emptyEmulator({ faults: [{ kind: 'reset' }] });
     for (const path of ['/', '/_emulator/state', '/_emulator/faults', '/_emulator/log', '/_emulator/dialect'])
       expect((await ask(emulated, path)).status).toBe(200);
@@ -204,7 +204,7 @@ describe('which requests are struck', () => {
 });
 
 describe('POST /_emulator/faults', () => {
-  test('replaces the faults, GET shows them, DELETE takes them away', async () => {
+  test('replaces the faults; GET returns them and DELETE removes them', async () => {
     const emulated = await emptyEmulator({ faults: [{ kind: 'hang' }] });
     const fault = { kind: 'status', status: 502, endpoint: 'GET /v2/dlq' };
     const listed = { faults: [{ fault, struck: 0 }] };
@@ -221,7 +221,7 @@ describe('POST /_emulator/faults', () => {
     [{ share: 2 }, 'invalid fault: share: '],
     [[{ kind: 'hang' }, { endpiont: 'x' }], 'endpiont'],
     ['text', 'invalid fault: '],
-  ])('refuses %j, and nothing changes', async (body, reason) => {
+  ])('rejects %j and changes nothing', async (body, reason) => {
     const emulated = await emptyEmulator();
     const answer = await post(emulated.url, body);
     expect(answer.status).toBe(400);

@@ -6,7 +6,7 @@ import { type Emulator, startEmulator } from '../../src/emulator/server.ts';
 import { runs } from '../support/runs.ts';
 import { enteredAt, handClock, type Parameters, walk } from './emulated.ts';
 
-/** What each documented filter means, said on the rows; the values of a row are those that a filter may name. */
+/** Row values that each documented filter matches. */
 const dlqFilters: Record<string, (row: DlqRow) => readonly string[]> = {
   messageId: row => [row.messageId],
   url: row => [row.url],
@@ -43,7 +43,7 @@ let events: EventRow[];
 
 beforeAll(async () => {
   emulated = await startEmulator({ clock: handClock(), speed: 0, history: 20 * 60_000 });
-  // Rows that no other row resembles, so that no filter is tried on none.
+  // Adds unique rows, so that every filter matches something.
   emulated.state.addDlqEntry({
     topicName: 'a&b=c d',
     labels: ['ärger', 'x+y'],
@@ -57,14 +57,14 @@ beforeAll(async () => {
 
 afterAll(() => emulated.close());
 
-/** Up to `most` different values, spread over the rows. */
+/** Returns up to `most` different values, spread over the rows. */
 function valuesOf<R>(rows: readonly R[], read: (row: R) => readonly string[], most = 12): string[] {
   const values = [...new Set(rows.flatMap(row => [...read(row)]))];
   const step = Math.max(1, Math.floor(values.length / most));
   return values.filter((_, index) => index % step === 0);
 }
 
-/** Thousands of rows, for which `toEqual` takes several times as long. */
+/** Compares thousands of rows several times faster than `toEqual`. */
 function expectSame(found: readonly unknown[], expected: readonly unknown[]): void {
   if (!isDeepStrictEqual(found, expected)) expect(found).toEqual(expected);
 }
@@ -84,7 +84,7 @@ describe('the DLQ list', () => {
     expect(await walk(emulated, 'dlq', [[name, name === 'responseStatus' ? '299' : 'none such']])).toEqual([]);
   });
 
-  test.each(Object.keys(dlqFilters))('takes several values of %s, repeated or with commas', async name => {
+  test.each(Object.keys(dlqFilters))('accepts several values of %s, repeated or separated by commas', async name => {
     const read = dlqFilters[name] as (row: DlqRow) => readonly string[];
     const values = valuesOf(dlq, read)
       .filter(value => !value.includes(','))
@@ -117,7 +117,7 @@ describe('the event list', () => {
     if (name !== 'state') expect(await walk(emulated, 'events', [[name, 'none such']])).toEqual([]);
   });
 
-  test.each(Object.keys(eventFilters))('takes several values of %s, repeated or with commas', async name => {
+  test.each(Object.keys(eventFilters))('accepts several values of %s, repeated or separated by commas', async name => {
     const read = eventFilters[name] as (row: EventRow) => readonly string[];
     const values = valuesOf(events, read)
       .filter(value => !value.includes(','))
@@ -132,7 +132,7 @@ describe('the event list', () => {
     expectSame(await walk(emulated, 'events', [[name, values.join(',')]]), expected);
   });
 
-  test('knows every documented state as a filter, IN_PROGRESS for three of them', async () => {
+  test('filters by every documented state, with IN_PROGRESS for three of them', async () => {
     const states = ['CREATED', 'ACTIVE', 'RETRY', 'ERROR', 'DELIVERED', 'FAILED', 'CANCEL_REQUESTED', 'CANCELLED'];
     const counts = emulated.state.countEvents();
     for (const state of states) {
@@ -145,7 +145,7 @@ describe('the event list', () => {
   });
 });
 
-/** Any filters together, with dates, order and page size. */
+/** Generates any combination of filters, dates, order and page size. */
 function anyParameters<R>(
   rows: () => readonly R[],
   filters: Record<string, (row: R) => readonly string[]>,
@@ -185,7 +185,7 @@ function anyParameters<R>(
     });
 }
 
-test('DLQ: all filters that are given must match, within the dates, in the order asked for', async () => {
+test('DLQ: all given filters must match, within the dates, in the requested order', async () => {
   const property = fc.asyncProperty(
     anyParameters(() => dlq, dlqFilters, enteredAt),
     async ({ parameters, order, expected }) => {
@@ -196,7 +196,7 @@ test('DLQ: all filters that are given must match, within the dates, in the order
   await fc.assert(property, { numRuns: runs(60) });
 });
 
-test('events: all filters that are given must match, within the dates, in the order asked for', async () => {
+test('events: all given filters must match, within the dates, in the requested order', async () => {
   const few = () => events.slice(-1500);
   const since: Parameters[number] = ['fromDate', (events.at(-1500) as EventRow).time];
   const timeOf = (row: EventRow) => Number(row.time);

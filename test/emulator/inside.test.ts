@@ -5,11 +5,11 @@ import { ask, emptyEmulator, emulator, HOUR, NOON, walk } from './emulated.ts';
 
 const post = (emulated: Emulator, path: string, body: string, type = 'application/json') =>
   ask(emulated, path, { method: 'POST', headers: { 'content-type': type }, body });
-const say = (emulated: Emulator, path: string, body: unknown) => post(emulated, path, JSON.stringify(body));
+const postJson = (emulated: Emulator, path: string, body: unknown) => post(emulated, path, JSON.stringify(body));
 const sum = (counts: Readonly<Record<string, number>>) => Object.values(counts).reduce((all, count) => all + count, 0);
 
 describe('GET /_emulator/state counts the event log', () => {
-  test('all events that are kept by state, listed or not, each once', async () => {
+  test('all kept events by state, listed or not, each once', async () => {
     const dialect = { logLateShare: 1, logLateMs: 1000, logDuplicates: 1, logLagMs: 5000 } as const;
     const emulated = await emulator({ dialect });
     const { events } = (await ask(emulated, '/_emulator/state')).body;
@@ -21,7 +21,7 @@ describe('GET /_emulator/state counts the event log', () => {
     expect(sum(events.lost.byState)).toBe(0);
   });
 
-  test('for six hours at least, and in all with those that are kept no more', async () => {
+  test('events of at least six hours, and in the total also older ones', async () => {
     const emulated = await emulator();
     const first = (await ask(emulated, '/_emulator/state')).body.events;
     emulated.clock.advance(5 * HOUR - 1);
@@ -39,7 +39,7 @@ describe('GET /_emulator/state counts the event log', () => {
     expect(sum(third.logged.byState)).toBeLessThan(sum(third.total.byState));
   });
 
-  test('no more events than are to be kept', async () => {
+  test('at most the configured number of kept events', async () => {
     const emulated = await emptyEmulator({ mostEvents: 10 });
     for (let index = 0; index < 25; index++) emulated.state.addEvent({ time: NOON - 100 + index });
     const { events } = (await ask(emulated, '/_emulator/state')).body;
@@ -53,21 +53,21 @@ describe('GET /_emulator/state counts the event log', () => {
 describe('POST /_emulator/log', () => {
   const OURS = ['url', 'https://ours.example/'] as const;
 
-  test('stops and resumes writing; what happened meanwhile is never listed, what was listed stays', async () => {
+  test('stops and resumes the log; events in between are never listed, listed events stay listed', async () => {
     const emulated = await emptyEmulator();
     const { state, clock } = emulated;
     const add = (messageId: string) => state.addEvent({ messageId, url: OURS[1], state: 'delivered' });
     const listed = async () => (await walk(emulated, 'events', [OURS])).map(row => row.messageId).join(' ');
     expect((await ask(emulated, '/_emulator/log')).body).toEqual({ on: true });
     add('before');
-    expect((await say(emulated, '/_emulator/log', { on: false })).body).toEqual({ on: false });
-    expect((await say(emulated, '/_emulator/log', { on: false })).body).toEqual({ on: false });
+    expect((await postJson(emulated, '/_emulator/log', { on: false })).body).toEqual({ on: false });
+    expect((await postJson(emulated, '/_emulator/log', { on: false })).body).toEqual({ on: false });
     expect(await listed()).toBe('before');
     clock.advance(1000);
     add('within');
     expect(await listed()).toBe('before');
     expect((await ask(emulated, '/_emulator/state')).body.log).toEqual({ on: false });
-    expect((await say(emulated, '/_emulator/log', { on: true })).body).toEqual({ on: true });
+    expect((await postJson(emulated, '/_emulator/log', { on: true })).body).toEqual({ on: true });
     clock.advance(1);
     add('after');
     expect(await listed()).toBe('after before');
@@ -80,7 +80,7 @@ describe('POST /_emulator/log', () => {
     expect(state.eventRows().some(row => row.messageId === 'within')).toBe(true);
   });
 
-  test.each(['{}', '{"on":"no"}', '{"on":true,"off":1}', '[]', 'text'])('refuses %s', async body => {
+  test.each(['{}', '{"on":"no"}', '{"on":true,"off":1}', '[]', 'text'])('rejects %s', async body => {
     const emulated = await emptyEmulator();
     const type = body === 'text' ? 'text/plain' : 'application/json';
     const { status, body: answer } = await post(emulated, '/_emulator/log', body, type);
@@ -90,18 +90,18 @@ describe('POST /_emulator/log', () => {
 });
 
 describe('POST /_emulator/dialect', () => {
-  test('changes what it names, at once; GET shows all of it', async () => {
+  test('changes the named options immediately; GET returns all options', async () => {
     const emulated = await emptyEmulator({ dialect: { eventState: 'upper' } });
     emulated.state.addEvent({ messageId: 'm', state: 'cancelled' });
     const { body } = await ask(emulated, '/_emulator/dialect');
     expect(Object.keys(body.dialect)).toEqual(Object.keys(dialectOptions));
     const changes = { eventTime: 'number', eventCancelled: 'canceled', logDuplicates: 0.5 };
-    const changed = await say(emulated, '/_emulator/dialect', changes);
+    const changed = await postJson(emulated, '/_emulator/dialect', changes);
     expect(changed).toMatchObject({ status: 200, body: { dialect: { ...body.dialect, ...changes } } });
     expect((await ask(emulated, '/_emulator/dialect')).body).toEqual(changed.body);
     const [event] = (await ask(emulated, '/v2/events?messageId=m')).body.events;
     expect(event).toMatchObject({ time: NOON, state: 'CANCELED' });
-    expect((await say(emulated, '/_emulator/dialect', {})).body).toEqual(changed.body);
+    expect((await postJson(emulated, '/_emulator/dialect', {})).body).toEqual(changed.body);
   });
 
   test.each([
@@ -112,7 +112,7 @@ describe('POST /_emulator/dialect', () => {
     ['{"eventTime":"date"}', 'eventTime must be one of text, number'],
     ['["eventTime"]', 'invalid dialect: it must be an object of options and their values'],
     ['{"eventTime":', 'JSON'],
-  ])('refuses %s, and nothing changes', async (text, reason) => {
+  ])('rejects %s and changes nothing', async (text, reason) => {
     const emulated = await emptyEmulator();
     const before = { ...emulated.dialect };
     const { status, body } = await post(emulated, '/_emulator/dialect', text);
@@ -120,13 +120,13 @@ describe('POST /_emulator/dialect', () => {
     expect(emulated.dialect).toEqual(before);
   });
 
-  test('refuses what is not said to be JSON', async () => {
+  test('rejects a body without a JSON content type', async () => {
     const { status, body } = await post(await emptyEmulator(), '/_emulator/dialect', '{}', 'text/plain');
     expect([status, body.error]).toEqual([400, 'invalid dialect: it must be an object of options and their values']);
   });
 });
 
-test('the home page names what can be changed', async () => {
+test('the home page names the endpoints for changes', async () => {
   const emulated = await emptyEmulator();
   const { text } = await ask(emulated, '/');
   expect(text).toContain('  GET /_emulator/state\n');

@@ -5,14 +5,14 @@ import { ask, emptyEmulator, emulator, NOON, type Parameters, pages, walk } from
 
 const OURS = ['url', 'https://ours.example/'] as const;
 
-/** Adds events of now, one for each id. */
+/** Adds current events, one for each id. */
 function addAll({ state }: Emulator, ids: readonly string[], seed: EventSeed = {}): void {
   for (const messageId of ids) state.addEvent({ messageId, url: OURS[1], ...seed });
 }
 
 const idsOf = (rows: readonly { messageId: string }[]) => rows.map(row => row.messageId);
 const listed = async (emulated: Emulator) => idsOf(await walk(emulated, 'events', [OURS]));
-/** The ids of each page of our events. */
+/** Returns the ids on each page of the added events. */
 async function split(emulated: Emulator, more: Parameters, between?: (page: number) => void): Promise<string[]> {
   const found = [];
   for await (const rows of pages(emulated, 'events', [OURS, ...more], between)) found.push(idsOf(rows).join(''));
@@ -20,10 +20,10 @@ async function split(emulated: Emulator, more: Parameters, between?: (page: numb
 }
 const many = (count: number) => Array.from({ length: count }, (_, index) => `m${index}`);
 
-describe('late events', () => {
+describe('delayed events', () => {
   const LATE = { logLateShare: 0.25, logLateMs: 10_000 } as const;
 
-  test('a share of them is listed up to so much later, evenly spread, and then stays', async () => {
+  test('are a share of all events, listed with evenly distributed delays, and then stay listed', async () => {
     const emulated = await emptyEmulator({ dialect: LATE });
     addAll(emulated, many(4000));
     let before = new Set<string>();
@@ -38,7 +38,7 @@ describe('late events', () => {
     expect(before.size).toBe(4000);
   });
 
-  test('a share of 1 is all of them, a millisecond late at least and the whole time at most', async () => {
+  test('with a share of 1 are all events, delayed by one millisecond up to the maximum', async () => {
     const emulated = await emptyEmulator({ dialect: { logLateShare: 1, logLateMs: 3 } });
     addAll(emulated, many(300));
     const found = [];
@@ -50,7 +50,7 @@ describe('late events', () => {
     for (const index of [1, 2]) expect(Math.abs((found[index] as number) - 100 * index)).toBeLessThan(40);
   });
 
-  test('appear between events that were listed before, under every filter', async () => {
+  test('appear between events that were listed before, with every filter', async () => {
     const emulated = await emptyEmulator({ dialect: LATE });
     for (let index = 0; index < 40; index++)
       addAll(emulated, [`m${index}`], { time: NOON - 4000 + 100 * index, state: index % 2 ? 'active' : 'error' });
@@ -71,7 +71,7 @@ describe('late events', () => {
     for (const id of appeared) expect(await walk(again, 'events', [['messageId', id]])).toEqual([]);
   });
 
-  test('are the same however often one asks, for the same seed; others for another', async () => {
+  test('depend only on the seed, not on the number of requests', async () => {
     const found = async (seed: number, asks: number) => {
       const emulated = await emptyEmulator({ seed, dialect: LATE });
       addAll(emulated, many(200));
@@ -84,7 +84,7 @@ describe('late events', () => {
     expect(await found(1, 1)).not.toEqual(await found(2, 1));
   });
 
-  test('wait for the lag, too, and for that of a scenario', async () => {
+  test('are delayed in addition to the lag of dialect and scenario', async () => {
     const emulated = await emptyEmulator({ dialect: { logLateShare: 0.5, logLateMs: 2000, logLagMs: 3000 } });
     addAll(emulated, many(100));
     emulated.clock.advance(2999);
@@ -100,12 +100,12 @@ describe('late events', () => {
     addAll(stalled, many(20));
     stalled.clock.advance(4 * 60_000 - 1);
     expect(await listed(stalled)).toEqual([]);
-    // The stall is over at the quarter of an hour, and 20 s are left of the usual lag.
+    // The stall ends after 15 minutes, plus the usual lag of 20 s.
     stalled.clock.advance(1 + 1000);
     expect((await listed(stalled)).length).toBe(20);
   });
 
-  test('what was listed stays listed when the options change; what comes later is as late as they say now', async () => {
+  test('stay listed when options change; changed options apply to later events', async () => {
     const emulated = await emptyEmulator();
     addAll(emulated, many(50));
     expect((await listed(emulated)).length).toBe(50);
@@ -124,7 +124,7 @@ describe('late events', () => {
     expect((await listed(emulated)).slice(0, 2)).toEqual(['punctual', 'late']);
   });
 
-  test('are in what tests count, at once', async () => {
+  test('are included in state and counts immediately', async () => {
     const emulated = await emptyEmulator({ dialect: { logLateShare: 1, logLateMs: 60_000, logDuplicates: 1 } });
     addAll(emulated, many(30));
     emulated.state.logView.stop(NOON);
@@ -134,8 +134,8 @@ describe('late events', () => {
   });
 });
 
-describe('events that are listed twice', () => {
-  test('stand next to each other, a share of them, decided by the seed', async () => {
+describe('duplicate events', () => {
+  test('are adjacent and a share of all events, determined by the seed', async () => {
     const emulated = await emptyEmulator({ dialect: { logDuplicates: 0.3 } });
     addAll(emulated, many(1000));
     const rows = await walk(emulated, 'events', [OURS]);
@@ -145,7 +145,7 @@ describe('events that are listed twice', () => {
     expect(await walk(emulated, 'events', [OURS])).toEqual(rows);
   });
 
-  test('may straddle the seam of two pages', async () => {
+  test('may be split across two pages', async () => {
     const emulated = await emptyEmulator({ dialect: { logDuplicates: 1 } });
     addAll(emulated, ['a', 'b', 'c']);
     const by = (count: number) => split(emulated, [['count', String(count)]]);
@@ -159,7 +159,7 @@ describe('events that are listed twice', () => {
     expect(await by(1)).toEqual(['c', 'cc', 'cb', 'bb', 'ba', 'aa']);
   });
 
-  test('a cursor between the two goes on when there are no two any more', async () => {
+  test('are continued by a cursor between the two after duplicates are disabled', async () => {
     const emulated = await emptyEmulator({ dialect: { logDuplicates: 1 } });
     addAll(emulated, ['a', 'b']);
     const parameters = [OURS, ['count', '3']] as const;
@@ -169,7 +169,7 @@ describe('events that are listed twice', () => {
     expect(idsOf(rows)).toEqual(['b', 'b', 'a']);
   });
 
-  test('are so within their message, too', async () => {
+  test('also occur in lists grouped by message', async () => {
     const emulated = await emptyEmulator({ dialect: { logDuplicates: 1 } });
     addAll(emulated, ['a']);
     const { messages } = (await ask(emulated, `/v2/logs?groupBy=messageId&${OURS.join('=')}`)).body;
@@ -177,8 +177,8 @@ describe('events that are listed twice', () => {
   });
 });
 
-describe('a page that repeats the last row of the page before', () => {
-  test('has it among the rows that were asked for, and one more where that would be all', async () => {
+describe('a page that repeats the last row of the previous page', () => {
+  test('includes it in the requested count, except that a count of one adds a row', async () => {
     const emulated = await emptyEmulator({ dialect: { cursorSeam: 'repeats' } });
     addAll(emulated, ['a', 'b', 'c', 'd']);
     expect(await split(emulated, [['count', '2']])).toEqual(['dc', 'cb', 'ba']);
@@ -193,7 +193,7 @@ describe('a page that repeats the last row of the page before', () => {
     ).toEqual(['ab', 'bc', 'cd']);
   });
 
-  test('goes on when that row is kept no more, and other lists do not repeat', async () => {
+  test('continues when that row is no longer kept; other lists do not repeat rows', async () => {
     const emulated = await emptyEmulator({ dlqEntries: 6, dialect: { cursorSeam: 'repeats' } });
     for (const hours of [5, 4, 3, 2, 1]) addAll(emulated, [`${hours}`], { time: NOON - hours * 3_600_000 });
     const found = await split(
@@ -212,7 +212,7 @@ describe('a page that repeats the last row of the page before', () => {
   });
 });
 
-test('a page of events may hold 100 at most; more is lowered or refused', async () => {
+test('an event page contains at most 100 events; a higher count is lowered or rejected', async () => {
   const emulated = await emptyEmulator({ dialect: { eventsMost: '100' } });
   addAll(emulated, many(250));
   const sizes = async (query: string) => {
@@ -236,7 +236,7 @@ test('a page of events may hold 100 at most; more is lowered or refused', async 
   expect(await listed(emulated)).toEqual(many(250).reverse());
 });
 
-describe('when a delayed message is due', () => {
+describe('the due time of a delayed message', () => {
   test.each(['nextDeliveryTime', 'notBefore'] as const)('is in its CREATED event as %s', async createdDue => {
     const emulated = await emulator({ dialect: { createdDue } });
     const rows = await walk(emulated, 'events');
@@ -251,7 +251,7 @@ describe('when a delayed message is due', () => {
       expect(rows.filter(row => row.state !== 'created' && 'notBefore' in row)).toEqual([]);
   });
 
-  test('is left out by default, and of events that a test added it is as given', async () => {
+  test('is omitted by default; for events added by a test it is the given value', async () => {
     const emulated = await emptyEmulator();
     addAll(emulated, ['delayed'], { notBefore: NOON + 60_000 });
     addAll(emulated, ['other']);

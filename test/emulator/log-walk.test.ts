@@ -9,7 +9,7 @@ const SEED = 7;
 
 const share = fc.oneof(fc.constantFrom(0, 1), fc.double({ min: 0.05, max: 0.95, noNaN: true }));
 const event = fc.record({
-  // Few times and messages, so that many are alike but for their body.
+  // Few times and messages, so that many events differ only in their body.
   time: fc.integer({ min: -60, max: 0 }).map(steps => NOON + steps * 100),
   messageId: fc.integer({ min: 0, max: 20 }).map(String),
   state: fc.constantFrom<EventState>(...STATES),
@@ -24,7 +24,7 @@ const dialect = fc.record({
   order: fc.constantFrom('obeyed', 'ignored'),
   lastCursor: fc.constantFrom('absent', 'empty'),
 });
-const asked = fc.record({
+const request = fc.record({
   count: fc.oneof(fc.integer({ min: 1, max: 9 }), fc.constant(5000)),
   order: fc.constantFrom('earliestFirst', 'latestFirst'),
   from: fc.integer({ min: -6500, max: 0 }),
@@ -36,11 +36,11 @@ interface Row {
   readonly time: string;
   readonly messageId: string;
   readonly state: string;
-  /** Tells events apart that are alike. */
+  /** Distinguishes otherwise identical events. */
   readonly body: string;
 }
 
-async function started(
+async function withEmulator(
   options: NonNullable<EmulatorOptions['dialect']>,
   run: (emulated: Emulator) => Promise<void>,
 ): Promise<void> {
@@ -59,7 +59,7 @@ async function started(
   }
 }
 
-/** Every page of a walk; throws when there are more than there can be. */
+/** Returns every page of a walk. Throws if the walk does not end. */
 async function pagesOf(emulated: Emulator, parameters: Parameters, between?: () => void): Promise<Row[][]> {
   const found: Row[][] = [];
   for await (const rows of pages(emulated, 'events', parameters, between)) {
@@ -71,14 +71,14 @@ async function pagesOf(emulated: Emulator, parameters: Parameters, between?: () 
 
 const bodies = (rows: readonly Row[]) => new Set(rows.map(row => row.body));
 
-test('a walk gives, as a set, exactly what is listed at that time, and later exactly what happened; and it ends', async () => {
+test('a walk returns exactly the set of listed events, and later exactly all events; and it ends', async () => {
   const property = fc.asyncProperty(
     dialect,
-    asked,
+    request,
     gap,
     fc.array(event, { maxLength: 60 }),
     async (options, { count, order, from, to }, hole, events) => {
-      await started(options, async emulated => {
+      await withEmulator(options, async emulated => {
         const { state, clock } = emulated;
         state.addEvents(events.map((each, index) => ({ ...each, body: String(index) })));
         const [stops, lastsMs] = hole ?? [0, 0];
@@ -111,7 +111,7 @@ test('a walk gives, as a set, exactly what is listed at that time, and later exa
         const isEarliestFirst = options.order === 'obeyed' && order === 'earliestFirst';
         expect(times).toEqual(times.toSorted((a, b) => (isEarliestFirst ? a - b : b - a)));
 
-        // The walk may be long, and lateness pass meanwhile.
+        // The walk may take long, so that delayed events become listed.
         const between = await pagesOf(emulated, parameters, () => clock.advance(100));
         expect(bodies(between.flat()).isSupersetOf(bodies(listed))).toBe(true);
         expect(bodies(between.flat()).isSubsetOf(bodies(inRange))).toBe(true);
@@ -126,7 +126,7 @@ test('a walk gives, as a set, exactly what is listed at that time, and later exa
   await fc.assert(property, { numRuns: 80 });
 });
 
-/** That the pages are as long as they should be, and how often each row stands in them. */
+/** Checks the length of pages and the number of occurrences of each row. */
 function checkPages(
   found: readonly Row[][],
   most: number,
@@ -151,7 +151,7 @@ function checkPages(
   }
 }
 
-test('nothing that was listed vanishes, whatever options change and whenever events are added; in the end all is listed', async () => {
+test('listed events never disappear when options change or events are added; finally all events are listed', async () => {
   const step = fc.record({
     advance: fc.integer({ min: 0, max: 1500 }),
     change: fc.option(
@@ -166,7 +166,7 @@ test('nothing that was listed vanishes, whatever options change and whenever eve
     lists: fc.boolean(),
   });
   const property = fc.asyncProperty(fc.array(step, { maxLength: 14 }), async steps => {
-    await started({}, async emulated => {
+    await withEmulator({}, async emulated => {
       const { state, clock } = emulated;
       const url = 'https://ours.example/';
       let before = new Set<string>();

@@ -22,7 +22,7 @@ const seed = fc.record(
   { requiredKeys: [] },
 );
 
-test('events that are added together are as if added one by one, whatever their order', () => {
+test('events added together are the same as events added one by one, regardless of their order', () => {
   const property = fc.property(fc.array(seed, { maxLength: 40 }), fc.nat(40), (seeds, cut) => {
     const [one, many] = [frozen({ history: 0 }).state, frozen({ history: 0 }).state];
     for (const each of seeds) one.addEvent(each as EventSeed);
@@ -35,7 +35,7 @@ test('events that are added together are as if added one by one, whatever their 
   fc.assert(property, { numRuns: runs(100) });
 });
 
-test('rows made on the way, by something that looks at the log', () => {
+test('addEvents accepts an iterator that reads the log while it is consumed', () => {
   const { state } = frozen({ history: 0 });
   function* seeds() {
     for (const age of [1, 3, 2]) yield { time: NOON - age, body: String(state.eventRows().length) };
@@ -48,7 +48,7 @@ test('rows made on the way, by something that looks at the log', () => {
   ]);
 });
 
-describe('a page of a log of many events', () => {
+describe('a page of a log with many events', () => {
   const COUNT = 200_000;
   const step = (5 * HOUR) / COUNT;
 
@@ -56,7 +56,7 @@ describe('a page of a log of many events', () => {
     {},
     { logLateShare: 0.2, logLateMs: 60_000, logDuplicates: 0.1 },
     { logLateShare: 1, logLateMs: 20_000, logDuplicates: 0.5, cursorSeam: 'repeats' },
-  ] as const)('looks at few of them: %j', async dialect => {
+  ] as const)('reads only few of them: %j', async dialect => {
     const emulated = await emptyEmulator({ dialect });
     const { state } = emulated;
     function* seeds() {
@@ -69,19 +69,19 @@ describe('a page of a log of many events', () => {
     }
     state.addEvents(seeds());
     const { log } = state.current();
-    let looked = 0;
-    const look = log.walk.bind(log);
+    let visited = 0;
+    const walkLog = log.walk.bind(log);
     log.walk = (range, visit) =>
-      look(range, (...row) => {
-        looked++;
+      walkLog(range, (...row) => {
+        visited++;
         return visit(...row);
       });
-    // Behind the late ones a page is what it says; before them lie those that are not listed yet.
+    // A walk visits the rows of the page plus delayed events that are not listed yet.
     const late = 20_000 / step;
     const size = async (query: string) => {
-      looked = 0;
+      visited = 0;
       const { body } = await ask(emulated, `/v2/events?${query}`);
-      return [body.events.length, looked < 1010 + 2 * late];
+      return [body.events.length, visited < 1010 + 2 * late];
     };
     const between = `fromDate=${NOON - 2 * HOUR}&toDate=${NOON - HOUR}`;
     for (const query of ['', 'order=earliestFirst', between, `${between}&order=earliestFirst`])

@@ -24,7 +24,7 @@ describe.each(['steady', 'dlq-growth'])('messages (%s)', scenario => {
     for (const life of ['cad', 'caerad', 'caeraeraeraef', 'cqx', 'caerqx']) expect([...lives]).toContain(life);
   });
 
-  test('wait longer before each retry, and no more often than allowed', () => {
+  test('wait longer before each retry, and are retried at most as often as allowed', () => {
     for (const rows of byMessage.values()) {
       const retries = rows.filter(row => row.state === 'retry');
       const waits = retries.map(row => Number(row.nextDeliveryTime) - Number(row.time));
@@ -39,7 +39,7 @@ describe.each(['steady', 'dlq-growth'])('messages (%s)', scenario => {
     }
   });
 
-  test('run no more at a time than the flow-control key allows', () => {
+  test('run at most as many at once as the flow-control key allows', () => {
     const running = new Map<string, number>();
     const most = new Map<string, number>();
     const started = Map.groupBy(
@@ -68,7 +68,7 @@ describe.each(['steady', 'dlq-growth'])('messages (%s)', scenario => {
 });
 
 describe('dead letters', () => {
-  test('are the messages that failed, from that millisecond until their retention ends', () => {
+  test('are the failed messages, from the millisecond of failure until their retention ends', () => {
     const { clock, state } = frozen({ scenario: 'dlq-growth' });
     clock.advance(HOUR);
     const failed = state.eventRows().filter(row => row.state === 'failed');
@@ -85,20 +85,20 @@ describe('dead letters', () => {
     expect(entered().has(first?.messageId as string)).toBe(false);
   });
 
-  test('are cleared by people, but not those that are neglected or that a test added', () => {
+  test('are cleared by people, except neglected ones and those added by a test', () => {
     const { clock, state } = frozen();
     const added = state.addDlqEntry();
     const before = state.dlqRows();
     clock.advance(5 * HOUR);
     const left = new Set(state.dlqRows().map(row => row.dlqId));
     const old = (row: { dlqId: string }) => enteredAt(row) < clock.now() - DLQ_RETENTION_MS;
-    const gone = before.filter(row => !left.has(row.dlqId) && !old(row));
-    expect(gone.length).toBeGreaterThan(20);
-    expect(gone.filter(row => row.queueName === 'legacy')).toEqual([]);
+    const cleared = before.filter(row => !left.has(row.dlqId) && !old(row));
+    expect(cleared.length).toBeGreaterThan(20);
+    expect(cleared.filter(row => row.queueName === 'legacy')).toEqual([]);
     expect(left.has(added)).toBe(true);
   });
 
-  test('grow in number, and faster and faster, in dlq-growth; in a service that works they do not', () => {
+  test('grow at an increasing rate in dlq-growth, and do not grow in a healthy service', () => {
     const sizes = (scenario: string) => {
       const { clock, state } = frozen({ scenario });
       return [0, 1, 1].map(hours => {
@@ -113,7 +113,7 @@ describe('dead letters', () => {
   });
 });
 
-test('waitlists are never below zero; they rise and fall; keys that are idle for long vanish', () => {
+test('waitlists are never negative; they rise and fall; keys that are idle for long disappear', () => {
   const { clock, state } = frozen();
   const series: Map<string, number>[] = [];
   for (let step = 0; step < 720; step++) {

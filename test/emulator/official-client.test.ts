@@ -68,7 +68,7 @@ test('the official client filters the DLQ', async () => {
   expect(idsOf((await client.dlq.listMessages({ dlqIds: two })).messages)).toEqual(two);
 });
 
-test('the official client reads all pages of the log, and filters it', async () => {
+test('the official client reads all pages of the log and filters it', async () => {
   const emulated = await emulator({ history: 40 * 60_000 });
   const client = clientOf(emulated);
   const latestFirst = emulated.state.eventRows().reverse();
@@ -84,7 +84,7 @@ test('the official client reads all pages of the log, and filters it', async () 
   expect(keys((await client.logs({ messageIds: [first?.messageId as string] })).logs)).toEqual(keys(ofFirst));
 });
 
-test('the official client reads the flow-control keys, and reports a wrong token', async () => {
+test('the official client reads the flow-control keys and reports a wrong token', async () => {
   const emulated = await emptyEmulator();
   emulated.state.setWaitlist('a/b "c"', 12);
   const answer = await clientOf(emulated).http.request({ path: ['v2', 'flowControl'] });

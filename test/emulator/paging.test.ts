@@ -5,7 +5,7 @@ import { ask, emptyEmulator, enteredAt, NOON, walk } from './emulated.ts';
 
 const idsOf = (rows: readonly { dlqId: string }[]) => rows.map(row => row.dlqId);
 
-test('a DLQ page holds 100 messages at most, the earliest first', async () => {
+test('a DLQ page contains at most 100 messages, earliest first', async () => {
   const emulated = await emptyEmulator({ dlqEntries: 250 });
   const all = idsOf(emulated.state.dlqRows());
   expect(all.length).toBe(250);
@@ -18,7 +18,7 @@ test('a DLQ page holds 100 messages at most, the earliest first', async () => {
   expect(await page('?count=')).toEqual(all.slice(0, 100));
 });
 
-test('an event page holds 1000 events at most, the latest first', async () => {
+test('an event page contains at most 1000 events, latest first', async () => {
   const emulated = await emptyEmulator();
   for (let index = 0; index < 1500; index++)
     emulated.state.addEvent({ time: NOON - 1500 + index, messageId: `m${index}` });
@@ -34,7 +34,7 @@ test('an event page holds 1000 events at most, the latest first', async () => {
   expect(await page('/v2/events?count=2&order=latestFirst')).toEqual(['m1499', 'm1498']);
 });
 
-test('the last page has no cursor, also when it is full', async () => {
+test('the last page has no cursor, even if it is full', async () => {
   const emulated = await emptyEmulator({ dlqEntries: 6 });
   const first = (await ask(emulated, '/v2/dlq?count=3')).body;
   expect(typeof first.cursor).toBe('string');
@@ -50,7 +50,7 @@ test.each(['dlq', 'events'])('the dates of /v2/%s are inclusive', async list => 
   const emulated = await emptyEmulator();
   const times = [1000, 2000, 2000, 3000].map(before => NOON - before);
   for (const time of times) {
-    // Created earlier: the date of a dead letter is when it entered the queue.
+    // Created earlier: the date of a dead letter is the time at which it entered the queue.
     if (list === 'dlq') emulated.state.addDlqEntry({ enteredAt: time, createdAt: NOON - 50_000 });
     else emulated.state.addEvent({ time, createdAt: NOON - 50_000 });
   }
@@ -79,7 +79,7 @@ test.each([
   'toDate=-5',
   'cursor=rubbish',
   'cursor=MTItYQ',
-])('%s is answered with 400 and a reason, on both lists', async query => {
+])('%s is rejected with 400 and a reason in both lists', async query => {
   const emulated = await emptyEmulator();
   for (const list of ['dlq', 'events']) {
     const { status, body } = await ask(emulated, `/v2/${list}?${query}`);
@@ -88,7 +88,7 @@ test.each([
   }
 });
 
-test('a filter value that makes no sense is answered with 400', async () => {
+test('an invalid filter value is rejected with 400', async () => {
   const emulated = await emptyEmulator();
   expect((await ask(emulated, '/v2/dlq?responseStatus=teapot')).status).toBe(400);
   expect((await ask(emulated, '/v2/events?state=LOST')).status).toBe(400);
@@ -104,7 +104,7 @@ const changes = fc.array(
   { maxLength: 12 },
 );
 
-test('a walk gives each dead letter that was there throughout exactly once, in order, while others come and go', async () => {
+test('a walk returns each dead letter present throughout exactly once and in order while others are added and removed', async () => {
   const emulated = await emptyEmulator();
   const { state } = emulated;
   const property = fc.asyncProperty(changes, order, fc.integer({ min: 1, max: 9 }), async (steps, direction, count) => {
@@ -119,9 +119,9 @@ test('a walk gives each dead letter that was there throughout exactly once, in o
       for (const offset of steps[page]?.add ?? []) state.addDlqEntry({ enteredAt: NOON - 1000 + offset });
       for (const index of steps[page]?.remove ?? []) {
         const present = idsOf(state.dlqRows());
-        const gone = present[index % present.length] as string;
-        expect(state.removeDlqEntry(gone)).toBe(true);
-        throughout.delete(gone);
+        const removed = present[index % present.length] as string;
+        expect(state.removeDlqEntry(removed)).toBe(true);
+        throughout.delete(removed);
       }
     });
     const ids = idsOf(rows);
@@ -133,7 +133,7 @@ test('a walk gives each dead letter that was there throughout exactly once, in o
   await fc.assert(property, { numRuns: runs(60) });
 });
 
-test('a walk over events gives each that was there throughout exactly once, while others come', async () => {
+test('a walk over events returns each event present throughout exactly once while others are added', async () => {
   const emulated = await emptyEmulator();
   const { state } = emulated;
   let run = 0;

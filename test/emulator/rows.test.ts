@@ -7,7 +7,7 @@ const headerMap = (value: unknown) =>
   Object.values(value).length > 0 &&
   Object.values(value).every(each => Array.isArray(each) && each.every(item => typeof item === 'string'));
 
-test('every dead letter has the documented fields with the documented types, and those that clients need', async () => {
+test('every dead letter has the documented fields with their types, and the fields that clients need', async () => {
   const rows = await walk(await emulator(), 'dlq');
   expect(rows.length).toBeGreaterThan(150);
   for (const row of rows) {
@@ -37,7 +37,7 @@ test('every dead letter has the documented fields with the documented types, and
   expect(new Set(rows.map(row => row.messageId)).size).toBe(rows.length);
 });
 
-test('every event has the documented fields with the documented types', async () => {
+test('every event has the documented fields with their types', async () => {
   const emulated = await emulator({ history: 20 * 60_000 });
   const rows = await walk(emulated, 'events');
   const states = ['created', 'active', 'retry', 'error', 'delivered', 'failed', 'cancel_requested', 'cancelled'];
@@ -57,7 +57,7 @@ test('every event has the documented fields with the documented types', async ()
   expect(new Set(rows.map(row => row.state))).toEqual(new Set(states));
 });
 
-test('rows that a test adds come back as given', async () => {
+test('rows added by a test are returned with the given values', async () => {
   const emulated = await emptyEmulator();
   const dlqId = emulated.state.addDlqEntry({
     messageId: 'mine',

@@ -4,7 +4,7 @@ import { ask, emptyEmulator, emulator, frozen } from './emulated.ts';
 
 const MINUTE = 60_000;
 
-test('outage: down for five minutes of every fifteen, on the emulated clock, while deliveries go on', async () => {
+test('outage: the API is down for five of every fifteen minutes of emulated time while deliveries continue', async () => {
   const emulated = await emptyEmulator({ scenario: 'outage' });
   const found: string[] = [];
   for (let minute = 0; minute < 30; minute++) {
@@ -20,7 +20,7 @@ test('outage: down for five minutes of every fifteen, on the emulated clock, whi
   expect(emulated.faults.list()).toEqual([{ fault, struck: 1 }]);
 });
 
-test('log-lag: events are late, held back for five of every fifteen minutes, and never unlisted', async () => {
+test('log-lag: events are delayed, held for five of every fifteen minutes, and stay listed', async () => {
   const emulated = await emulator({ scenario: 'log-lag' });
   const start = emulated.clock.now();
   const ages: number[] = [];
@@ -40,7 +40,7 @@ test('log-lag: events are late, held back for five of every fifteen minutes, and
   expect(emulated.clock.now()).toBe(start + 30 * MINUTE);
 });
 
-test('rate-limited: four in ten requests get 429, and shall be sent again in a second', async () => {
+test('rate-limited: four in ten requests get 429 with Retry-After: 1', async () => {
   const emulated = await emptyEmulator({ scenario: 'rate-limited' });
   let limited = 0;
   for (let request = 0; request < 100; request++) {
@@ -53,8 +53,8 @@ test('rate-limited: four in ten requests get 429, and shall be sent again in a s
   expect(limited).toBeLessThan(55);
 });
 
-test('flow-control-pileup: far more waits in two bad hours than in two good ones, and it drains', () => {
-  /** How many wait every quarter of an hour, for four hours. */
+test('flow-control-pileup: waitlists grow in two busy hours and drain in two quiet ones', () => {
+  /** Total length of waitlists every 15 minutes over four hours. */
   const waiting = (options: Parameters<typeof frozen>[0]) => {
     const { clock, state } = frozen(options);
     return Array.from({ length: 16 }, () => {
@@ -62,15 +62,15 @@ test('flow-control-pileup: far more waits in two bad hours than in two good ones
       return [...state.waitlists().values()].reduce((sum, size) => sum + size, 0);
     });
   };
-  // A single seed may have its bursts in the good hours.
+  // A single seed may have its bursts in the quiet hours.
   const sums = [1, 2, 3, 4].flatMap(seed => waiting({ scenario: 'flow-control-pileup', seed }));
   const total = (rest: number) => sums.filter((_, index) => index % 16 === rest).reduce((sum, each) => sum + each, 0);
-  // Index 7 is the end of the bad hours, index 15 that of the good ones.
+  // Index 7 is the end of the busy hours, index 15 that of the quiet ones.
   expect(total(7)).toBeGreaterThan(3 * total(15));
   expect(Math.max(...sums)).toBeGreaterThan(2 * Math.max(...waiting({})));
 });
 
-test('schedule-missed: a schedule that fires at whole minutes, then not, and again, and fails', async () => {
+test('schedule-missed: a schedule fires at whole minutes, pauses, resumes and fails', async () => {
   const emulated = await emptyEmulator({ scenario: 'schedule-missed', workload: true });
   const start = emulated.clock.now();
   emulated.clock.advance(20 * MINUTE);
@@ -87,7 +87,7 @@ test('schedule-missed: a schedule that fires at whole minutes, then not, and aga
   expect(times('delivered').filter(time => time > start + 17 * MINUTE)).toEqual([]);
 });
 
-test.each(Object.keys(scenarios))('%s says what it is', async scenario => {
+test.each(Object.keys(scenarios))('%s is described on the home page', async scenario => {
   const emulated = await emulator({ scenario });
   expect(scenarios[scenario]?.description).toMatch(/^.{30,}$/);
   expect((await ask(emulated, '/')).text).toContain(scenarios[scenario]?.description);

@@ -7,7 +7,7 @@ interface Row extends Position {
   readonly name: string;
 }
 
-/** The same list the slow way: an array that is searched and sorted. */
+/** Reference implementation: searches and sorts an array. */
 function naive(rows: readonly Row[], { from, to, order, after }: Range): string[] {
   const sorted = rows.toSorted((a, b) => a.time - b.time || a.seq - b.seq);
   const inRange = sorted.filter(row => row.time >= from && row.time <= to);
@@ -49,7 +49,7 @@ const range = fc.record({
   after: fc.option(fc.record({ time, seq: fc.integer({ min: 0, max: 60 }) }), { nil: undefined }),
 });
 
-test('a range holds what a sorted array holds, whatever was added, removed, dropped and compacted', () => {
+test('a range contains the same rows as a sorted array after any changes', () => {
   fc.assert(
     fc.property(
       fc.array(change, { maxLength: 60 }),
@@ -62,17 +62,17 @@ test('a range holds what a sorted array holds, whatever was added, removed, drop
           if (each.kind === 'add') rows.push({ name, ...timeline.add(each.time, { name }) });
           if (each.kind === 'compact') timeline.compact();
           if (each.kind === 'addAll') {
-            // Numbered in the order in which they were given.
-            const seq = timeline.add(0, { name: 'gone' }).seq + 1;
+            // Sequence numbers follow the order of the arguments.
+            const seq = timeline.add(0, { name: 'removed' }).seq + 1;
             expect(timeline.remove({ time: 0, seq: seq - 1 })).toBe(true);
             const added = each.times.map((time, at) => ({ name: `row ${index}.${at}`, time, seq: seq + at }));
             timeline.addAll(added.map(row => [row.time, row]));
             rows.push(...added);
           }
           if (each.kind === 'remove' && rows.length > 0) {
-            const [gone] = rows.splice(each.index % rows.length, 1) as [Row];
-            expect(timeline.remove(gone)).toBe(true);
-            expect(timeline.remove(gone)).toBe(false);
+            const [removed] = rows.splice(each.index % rows.length, 1) as [Row];
+            expect(timeline.remove(removed)).toBe(true);
+            expect(timeline.remove(removed)).toBe(false);
           }
           if (each.kind === 'drop') {
             timeline.dropEarliest(each.time, each.limit);
@@ -88,7 +88,7 @@ test('a range holds what a sorted array holds, whatever was added, removed, drop
   );
 });
 
-test('a burst of removals leaves the others, in order and findable', () => {
+test('a burst of removals keeps the other rows in order and findable', () => {
   const timeline = new Timeline<{ name: string }>();
   const places = Array.from({ length: 20_000 }, (_, index) => timeline.add(index, { name: `${index}` }));
   for (const [index, place] of places.entries()) if (index % 100 !== 0) timeline.remove(place);
@@ -100,7 +100,7 @@ test('a burst of removals leaves the others, in order and findable', () => {
   expect(timeline.size).toBe(199);
 });
 
-test('a place at the end is found by its share of the way, also next to gaps', () => {
+test('a position is found by its fraction of the list, even next to removed rows', () => {
   const timeline = new Timeline<{ name: string }>();
   const places = Array.from({ length: 10 }, (_, index) => timeline.add(index, { name: `${index}` }));
   expect(timeline.at(0.35)?.value.name).toBe('3');

@@ -13,7 +13,7 @@ const everything = (state: EmulatorState) => ({
 });
 
 describe('time', () => {
-  test('real time at speed 1, accelerated at 60, standing still at 0', async () => {
+  test('is real at speed 1, accelerated at 60 and frozen at 0', async () => {
     for (const speed of [0, 1, 60]) {
       const clock = handClock();
       const emulated = await emulator({ clock, speed });
@@ -27,7 +27,7 @@ describe('time', () => {
     }
   });
 
-  test('a frozen emulator never changes, however long one waits', async () => {
+  test('a frozen emulator never changes', async () => {
     const clock = handClock();
     const emulated = await emulator({ clock });
     const answers = async () =>
@@ -37,7 +37,7 @@ describe('time', () => {
     expect({ ...everything(emulated.state), answers: await answers() }).toEqual(before);
   });
 
-  test('an emulator in motion changes', async () => {
+  test('a running emulator changes', async () => {
     const clock = handClock();
     const emulated = await emulator({ clock, speed: 1 });
     const before = everything(emulated.state);
@@ -50,13 +50,13 @@ describe('time', () => {
 });
 
 describe('the seed', () => {
-  test('decides everything', () => {
+  test('determines everything', () => {
     expect(everything(frozen({ seed: 5 }).state)).toEqual(everything(frozen({ seed: 5 }).state));
     expect(frozen({ seed: 5 }).state.eventRows()).not.toEqual(frozen({ seed: 6 }).state.eventRows());
     expect(frozen({ seed: 5 }).state.dlqRows()[0]).not.toEqual(frozen({ seed: 6 }).state.dlqRows()[0]);
   });
 
-  test('decides everything however often one asks on the way', () => {
+  test('determines everything regardless of the number of requests', () => {
     const atOnce = frozen({ seed: 3 });
     atOnce.clock.advance(HOUR / 2);
     const expected = JSON.stringify(everything(atOnce.state));
@@ -73,22 +73,22 @@ describe('the seed', () => {
   });
 });
 
-test('over days, what people clear away does not depend on how often one asks', () => {
-  const [seldom, often] = [frozen({ seed: 4 }), frozen({ seed: 4 })];
+test('over days, cleared dead letters do not depend on the number of requests', () => {
+  const [rarely, often] = [frozen({ seed: 4 }), frozen({ seed: 4 })];
   const first = new Set(often.state.dlqRows().map(row => row.dlqId));
   for (let step = 1; step <= 60; step++) {
     often.clock.advance(HOUR / 2);
     often.state.waitlists();
     if (step % 10 > 0) continue;
-    seldom.clock.advance(5 * HOUR);
-    expect(JSON.stringify(seldom.state.dlqRows()) === JSON.stringify(often.state.dlqRows())).toBe(true);
+    rarely.clock.advance(5 * HOUR);
+    expect(JSON.stringify(rarely.state.dlqRows()) === JSON.stringify(often.state.dlqRows())).toBe(true);
   }
   const left = often.state.dlqRows().filter(row => first.has(row.dlqId));
   expect(left.length).toBeLessThan(first.size / 2);
 });
 
-describe('a past exists at the start', () => {
-  test('with about an hour of events, and dead letters older than that', () => {
+describe('the past at the start', () => {
+  test('contains about an hour of events, and older dead letters', () => {
     const { state } = frozen();
     const events = state.eventRows();
     expect(events.length).toBeGreaterThan(10_000);
@@ -104,7 +104,7 @@ describe('a past exists at the start', () => {
     expect(state.waitlists().size).toBeGreaterThan(3);
   });
 
-  test('with as many old dead letters as asked for, in order and each with its own message', () => {
+  test('contains the configured number of old dead letters, in order and each with its own message', () => {
     const clock = createEmulatedClock(handClock(), 0);
     const state = new EmulatorState({ clock, seed: 1, scenario: 'neglected', history: 0, dlqEntries: 30_000 });
     const rows = state.dlqRows();
@@ -121,8 +121,8 @@ describe('a past exists at the start', () => {
   });
 });
 
-describe('memory', () => {
-  test('holds no more than the retention of each list', () => {
+describe('the state', () => {
+  test('keeps only rows within the retention of each list', () => {
     const { clock, state } = frozen();
     for (let hour = 0; hour < 8; hour++) {
       clock.advance(HOUR);
@@ -134,8 +134,8 @@ describe('memory', () => {
     expect(Math.min(...state.dlqRows().map(enteredAt))).toBeGreaterThanOrEqual(clock.now() - DLQ_RETENTION_MS);
   });
 
-  test('after days without a question, the log is full again and every message in it begins with CREATED', () => {
-    // With this seed, a key that lets one message through at a time is busy when nobody asks any more.
+  test('has a full log of complete messages again after days without a request', () => {
+    // With this seed, a key with parallelism 1 is busy when requests stop.
     const { clock, state } = frozen({ seed: 2 });
     const old = new Set(state.eventRows().map(row => row.messageId));
     clock.advance(40 * HOUR);
