@@ -5,7 +5,7 @@ import { toAccountAnswer } from '../../src/upstream/account-record.ts';
 const read = (body: unknown) => toAccountAnswer(Buffer.from(JSON.stringify(body)));
 
 describe('account record', () => {
-  it('gives the credentials, hidden, and the limits in base units', () => {
+  it('returns the credentials, redacted, and the limits in base units', () => {
     const answer = read({
       token: 'token-canary',
       password: 'password-canary',
@@ -40,26 +40,26 @@ describe('account record', () => {
     });
   });
 
-  it('reads the later form: no password, a second token, an open state', () => {
+  it('parses the later form: no password, a second token, additional states', () => {
     const answer = read({ token: 't', read_only_token: 'r', state: 'suspended', type: 'free', reserved_type: '' });
     expect(answer).toMatchObject({ password: undefined, hasReadOnlyToken: true });
     expect(answer?.record).toMatchObject({ plan: 'free', state: 'suspended', limits: {} });
   });
 
-  it('knows the state from `active` where it has no word for it', () => {
+  it('derives the state from `active` if there is no state', () => {
     expect(read({ token: 't', active: false })?.record.state).toBe('passive');
     expect(read({ token: 't' })?.record.state).toBeUndefined();
   });
 
-  it('takes blanks behind it, and a byte order mark before it', () =>
+  it('accepts trailing blanks and a leading byte order mark', () =>
     expect(toAccountAnswer(Buffer.from('\ufeff{"token":"t"}      '))?.token.reveal()).toBe('t'));
 
   it.each(['', '{"token":"t"', '[]', 'null', '"t"', '{}', '{"token":7}', '{"token":""}', '{"token":"two words"}'])(
-    'is none without a token that can be sent: %s',
+    'is undefined without a sendable token: %s',
     text => expect(toAccountAnswer(Buffer.from(text))).toBeUndefined(),
   );
 
-  it('bounds words, and never throws', () => {
+  it('shortens long values and never throws', () => {
     expect(read({ token: 't', type: 'x'.repeat(1000) })?.record.plan).toHaveLength(64);
     fc.assert(
       fc.property(fc.record({ token: fc.constant('t') }, { noNullPrototype: true }), fc.object(), (token, more) => {

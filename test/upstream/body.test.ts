@@ -7,7 +7,7 @@ import { UpstreamError } from '../../src/upstream/errors.ts';
 import { runs } from '../support/runs.ts';
 
 const LARGEST = 32 * 1024 * 1024;
-/** Makes a text so long that it is checked before it is parsed. */
+/** Makes a text long enough to be checked before it is parsed. */
 const PADDING = 'x'.repeat(1_100_000);
 
 async function* chunksOf(bytes: Buffer, length = bytes.length) {
@@ -159,7 +159,7 @@ describe('bodies above 4 MiB', () => {
   }
   const chunksRead = (bodies: readonly ReturnType<typeof start>[]) => bodies.map(({ body }) => body.chunks);
 
-  it('are read two at a time in the order in which they grow, and smaller ones do not wait', async () => {
+  it('are read two at once in the order in which they grow, and smaller ones do not wait', async () => {
     const bodies = Array.from({ length: 4 }, () => start());
     await nextTurn();
     // The chunk that exceeds 4 MiB is kept; no further one is read.

@@ -24,7 +24,7 @@ describe('bounds', () => {
     expect(service.requests).toEqual(['GET /v2/dlq?count=100', 'GET /v2/dlq?count=50', 'GET /v2/dlq?count=25']);
   });
 
-  it('reads a long page of ordinary rows, whatever their texts hold', async () => {
+  it('reads a long page of ordinary rows regardless of their texts', async () => {
     const body = '{[,"\\'.repeat(10_000);
     const messages = Array.from({ length: 100 }, (_, index) => ({ dlqId: `${index}-0`, body, header: { a: ['b'] } }));
     const service = await serve((_request, response) => json(response, { messages }));
@@ -32,7 +32,7 @@ describe('bounds', () => {
   });
 
   it.each(['http', 'https'])(
-    'ends in time, and at once when it is stopped, where %s accepts and says nothing',
+    'times out, or stops immediately when aborted, if %s accepts a connection but never responds',
     async scheme => {
       const sockets = new Set<Socket>();
       const server = createServer(socket => void sockets.add(socket.on('error', () => undefined))).listen(
@@ -54,7 +54,7 @@ describe('bounds', () => {
     },
   );
 
-  it('takes no cursor that is longer than an address may be', async () => {
+  it('rejects a cursor that is too long for a URL', async () => {
     const service = await serve((_request, response) => json(response, { cursor: 'c'.repeat(5000), messages: [] }));
     const { reader } = createTestClient(service.url);
     await expect(allRows(reader.dlqPages({}, signal()))).rejects.toMatchObject({
@@ -63,7 +63,7 @@ describe('bounds', () => {
     });
   });
 
-  it('asks for a smaller page when the service refuses the number of rows, and remembers', async () => {
+  it('requests a smaller page when the service rejects the number of rows, and keeps the smaller size', async () => {
     const service = await serve((request, response) => {
       const count = new URL(request.url ?? '', 'http://x').searchParams.get('count');
       if (count === '100') json(response, { events: [] });
@@ -78,7 +78,7 @@ describe('bounds', () => {
     ]);
   });
 
-  it('does not remember a smaller page that was refused, too', async () => {
+  it('does not keep a smaller size that was rejected, too', async () => {
     const service = await serve((_request, response) => json(response, { error: 'no' }, 400));
     const { reader } = createTestClient(service.url);
     for (let read = 0; read < 2; read += 1) {

@@ -25,7 +25,7 @@ function setUp(options: Partial<BudgetOptions>) {
 }
 
 describe('budget', () => {
-  it('lets nobody wait for ever: who has waited for long goes before those that are more urgent', async () => {
+  it('runs a starved background request before newer urgent ones', async () => {
     const { clock, started, ask } = setUp({ requestsPerSecond: 1 });
     await ask('first');
     const walk = ask('walk', 'background');
@@ -40,7 +40,7 @@ describe('budget', () => {
     await Promise.all([walk, ...lists]);
   });
 
-  it('lets looks wait for everything else, but not for ever', async () => {
+  it('runs requests with priority look last, but eventually', async () => {
     const { clock, started, ask } = setUp({ requestsPerSecond: 1 });
     await ask('first');
     const all = [ask('look', 'look'), ask('walk', 'background'), ask('cancel', 'action')];
@@ -55,7 +55,7 @@ describe('budget', () => {
     expect([walk < look, look < started.lastIndexOf('list')]).toEqual([true, true]);
   });
 
-  it('goes on with what was spent of the same day before this process, and not of another', () => {
+  it('continues with the requests already spent on the same day, but not on another day', () => {
     const clock = createManualClock(Date.UTC(2026, 0, 1, 23, 59));
     const options = { requestsPerSecond: 10, burst: 1, concurrency: 1, requestsPerDay: 100 };
     const today = Math.floor(clock.now() / 86_400_000);
@@ -65,7 +65,7 @@ describe('budget', () => {
     return ask('a').then(() => expect(budget.spent()).toEqual({ day: today, requests: 1 }));
   });
 
-  it('lets a burst through at once, then one request per token', async () => {
+  it('runs a burst immediately, then one request per token', async () => {
     const { clock, started, ask, waited } = setUp({ burst: 3 });
     const all = ['a', 'b', 'c', 'd', 'e'].map(name => ask(name));
     await settle();
@@ -79,7 +79,7 @@ describe('budget', () => {
     expect(waited()).toBeCloseTo(0.3, 1);
   });
 
-  it('never has more under way than allowed', async () => {
+  it('never exceeds the allowed concurrency', async () => {
     const { started, ask } = setUp({ burst: 10, concurrency: 2 });
     const release: (() => void)[] = [];
     const hold = () => new Promise<void>(resolve => release.push(resolve));
@@ -93,14 +93,14 @@ describe('budget', () => {
     await Promise.all(all);
   });
 
-  it('gives a slot back when work fails', async () => {
+  it('releases a slot when work fails', async () => {
     const { started, ask } = setUp({ burst: 10, concurrency: 1 });
     await expect(ask('a', 'events', async () => Promise.reject(new Error('no')))).rejects.toThrow('no');
     await ask('b');
     expect(started).toEqual(['a', 'b']);
   });
 
-  it('serves by priority, then in order', async () => {
+  it('runs requests by priority, then in order', async () => {
     const { clock, started, ask } = setUp({});
     await ask('first');
     const all = [ask('background', 'background'), ask('normal 1'), ask('action', 'action'), ask('normal 2')];
@@ -109,7 +109,7 @@ describe('budget', () => {
     expect(started).toEqual(['first', 'action', 'normal 1', 'normal 2', 'background']);
   });
 
-  it('lets go of a request that is stopped while it waits', async () => {
+  it('drops a request that is aborted while it waits', async () => {
     const { clock, budget, started, ask } = setUp({});
     await ask('a');
     const stop = new AbortController();
@@ -123,7 +123,7 @@ describe('budget', () => {
     expect(started).toEqual(['a', 'b']);
   });
 
-  it('refuses when the day is used up but for a tenth, which only actions get, and starts anew at 00:00 UTC', async () => {
+  it('reserves a tenth of the daily budget for actions, rejects further requests, and resets at 00:00 UTC', async () => {
     const { clock, budget, ask } = setUp({ burst: 10, requestsPerDay: 3 });
     await ask('a');
     expect(budget.remaining()).toBe(2);
@@ -140,10 +140,10 @@ describe('budget', () => {
     expect(budget.remaining()).toBe(2);
   });
 
-  it('spreads what is left of the day over what is left of it', async () => {
+  it('spreads the rest of the daily budget over the rest of the day', async () => {
     const { clock, started, ask } = setUp({ requestsPerSecond: 100, burst: 1, requestsPerDay: 35 });
     await ask('first');
-    // 31 for reading: 30 requests for the last minute of the day: one every two seconds.
+    // 31 for reading: 30 requests for the last minute of the day, so one every two seconds.
     const all = ['a', 'b'].map(name => ask(name));
     await clock.advance(1900);
     expect(started).toEqual(['first']);
@@ -154,7 +154,7 @@ describe('budget', () => {
     expect(started).toEqual(['first', 'a', 'b']);
   });
 
-  it('does not give the day twice when the wall clock is set back', async () => {
+  it('does not grant the daily budget twice when the wall clock is set back', async () => {
     const clock = createManualClock(Date.UTC(2026, 0, 2, 0, 0, 1));
     let step = 0;
     const limits = { requestsPerSecond: 10, burst: 10, concurrency: 1, requestsPerDay: 5 };
@@ -166,7 +166,7 @@ describe('budget', () => {
     expect(budget.remaining()).toBe(4);
   });
 
-  it('does not give the day twice to a process whose wall clock is behind that of the one before', async () => {
+  it('does not grant the daily budget twice after a restart with a wall clock that is behind', async () => {
     const clock = createManualClock(Date.UTC(2026, 0, 1, 23, 30));
     const options = { requestsPerSecond: 10, burst: 1, concurrency: 1, requestsPerDay: 100 };
     const today = Math.floor(clock.now() / 86_400_000);
@@ -176,7 +176,7 @@ describe('budget', () => {
     }
   });
 
-  it('begins days anew after the wall clock was far ahead and was set right', async () => {
+  it('resets daily again after the wall clock was far ahead and was corrected', async () => {
     const clock = createManualClock(Date.UTC(2026, 0, 2, 12));
     let step = 0;
     const limits = { requestsPerSecond: 10, burst: 10, concurrency: 1, requestsPerDay: 5 };
@@ -190,7 +190,7 @@ describe('budget', () => {
     expect(budget.spent().day).toBe(Math.floor(clock.now() / 86_400_000));
   });
 
-  it('starts nothing while the service asked to wait: short waits are held, long ones fail at once', async () => {
+  it('runs nothing during a pause: short pauses delay requests, long ones reject them immediately', async () => {
     const { clock, budget, started, ask } = setUp({ requestsPerSecond: 0.01, burst: 2 });
     budget.pause(20_000);
     const held = ask('held');
@@ -205,11 +205,11 @@ describe('budget', () => {
     for (const refused of waiting.slice(1)) await expect(refused).rejects.toMatchObject({ reason: 'rate_limited' });
     await expect(ask('refused')).rejects.toMatchObject({ reason: 'rate_limited', retryAfter: 900_000 });
     await clock.advance(900_000);
-    await ask('asked again after 15 minutes');
-    expect(started).toEqual(['held', 'held too long', 'asked again after 15 minutes']);
+    await ask('sent after 15 minutes');
+    expect(started).toEqual(['held', 'held too long', 'sent after 15 minutes']);
   });
 
-  it('leaves no timer behind when nobody waits any more', async () => {
+  it('leaves no timer behind when no request waits any more', async () => {
     const { clock, budget, ask } = setUp({ requestsPerSecond: 0.001 });
     await ask('a');
     const stop = new AbortController();

@@ -11,7 +11,7 @@ import { json, serve } from '../support/http-service.ts';
 
 const signal = () => new AbortController().signal;
 
-/** The error of one read of the flow-control list. */
+/** Returns the error of one read of the flow-control list. */
 async function failure(url: string, overrides: Parameters<typeof createTestClient>[1] = {}) {
   const set = createTestClient(url, overrides);
   const error = await allKeys(set.reader, signal()).then(
@@ -24,7 +24,7 @@ async function failure(url: string, overrides: Parameters<typeof createTestClien
 
 const MIB = 1024 * 1024;
 
-/** So many blanks as gzip: members one after the other, which are quickly made. */
+/** Returns blanks as gzip with repeated members, which is fast to create. */
 function packedBlanks(bytes: number): Buffer {
   const member = gzipSync(Buffer.alloc(MIB, ' '));
   const members = Array.from({ length: Math.floor(bytes / MIB) }, () => member);
@@ -32,7 +32,7 @@ function packedBlanks(bytes: number): Buffer {
 }
 
 describe('client', () => {
-  it('sends the bearer token, asks for gzip, and counts calls, time and bytes', async () => {
+  it('sends the bearer token, accepts gzip, and counts calls, time and bytes', async () => {
     const body = gzipSync(JSON.stringify({ flowControls: [{ flowControlKey: 'k', waitListSize: 3 }] }));
     const service = await serve((_request, response) =>
       response.writeHead(200, { 'content-encoding': 'gzip' }).end(body),
@@ -44,7 +44,7 @@ describe('client', () => {
     expect(counts).toMatchObject({ requests: { 'flow_control ok': 1 }, rejected: {}, bytes: body.length, timed: 1 });
   });
 
-  it('walks the DLQ by cursor with the filters it was given', async () => {
+  it('walks the DLQ by cursor with the given filters', async () => {
     const service = await serve((request, response) => {
       const cursor = new URL(request.url ?? '', 'http://x').searchParams.get('cursor');
       if (cursor === null) json(response, { cursor: 'a+b/c=', messages: [{ dlqId: '1-0', createdAt: 1 }] });
@@ -73,7 +73,7 @@ describe('client', () => {
     expect(service.requests).toEqual(['GET /v2/events?fromDate=1&toDate=9&count=1000']);
   });
 
-  it('narrows the event list by every parameter of the interface', async () => {
+  it('filters the event list by every parameter of the interface', async () => {
     const service = await serve((_request, response) => json(response, { events: [] }));
     const { reader } = createTestClient(service.url);
     const narrow = { messageId: 'm', state: 'IN_PROGRESS', url: 'u', topicName: 't', scheduleId: 's', queueName: 'q' };
@@ -87,7 +87,7 @@ describe('client', () => {
     ['null', null],
     ['null for the list', { flowControls: null }],
     ['nothing', {}],
-  ])('takes %s for an empty list of keys', async (_what, body) => {
+  ])('treats %s as an empty list of keys', async (_what, body) => {
     const service = await serve((_request, response) => json(response, body));
     const { reader, counts } = createTestClient(service.url);
     expect(await allKeys(reader, signal())).toEqual({ rows: [], rejected: 0 });
@@ -96,9 +96,9 @@ describe('client', () => {
 
   it.each([
     ['no list', { message: 'maintenance' }],
-    ['an error beside it', { flowControls: [], messages: [], events: [], error: 'no' }],
+    ['an error next to it', { flowControls: [], messages: [], events: [], error: 'no' }],
     ['no row that can be read', { flowControls: [null], messages: [null, {}], events: [{ id: 1 }] }],
-  ])('counts a list with %s, and takes nothing from it', async (_what, body) => {
+  ])('counts a list with %s as missing and uses nothing from it', async (_what, body) => {
     const service = await serve((_request, response) => json(response, body));
     const { reader, counts } = createTestClient(service.url);
     const bad = { reason: 'invalid_response' };
@@ -108,7 +108,7 @@ describe('client', () => {
     expect(counts).toMatchObject({ missing: { flow_control: 1, dlq: 1, events: 1 }, rejected: {} });
   });
 
-  it('says of each page how many of its rows it could not read', async () => {
+  it('returns the number of unreadable rows of each page', async () => {
     const service = await serve((request, response) => {
       const isFirst = !request.url?.includes('cursor');
       json(response, { ...(isFirst ? { cursor: 'next' } : {}), messages: [{ dlqId: isFirst ? 'a' : 'b' }, null, {}] });
@@ -119,7 +119,7 @@ describe('client', () => {
     expect(rejected).toEqual([2, 2]);
   });
 
-  it('does not call a list missing that it could not ask for', async () => {
+  it('does not count a list as missing if the request failed', async () => {
     const service = await serve((_request, response) => json(response, { error: 'no' }, 503));
     const { reader, counts } = createTestClient(service.url);
     await expect(allKeys(reader, signal())).rejects.toMatchObject({ reason: 'server' });
@@ -134,7 +134,7 @@ describe('client', () => {
     [500, 'server', 4],
     [503, 'server', 4],
     [302, 'invalid_response', 1],
-  ] as const)('calls status %i %s after %i tries', async (status, reason, tries) => {
+  ] as const)('classifies status %i as %s after %i attempts', async (status, reason, tries) => {
     const service = await serve((_request, response) => json(response, { error: `no: ${TOKEN}` }, status));
     const { error, counts } = await failure(service.url);
     expect(error.reason).toBe(reason);
@@ -151,7 +151,7 @@ describe('client', () => {
     ['more than 16 KiB', JSON.stringify({ error: 'down', more: ' '.repeat(16_384) })],
     ['more than 32 MiB', Buffer.alloc(33 * MIB, ' ')],
     ['gzip of more than 16 KiB', packedBlanks(20 * MIB)],
-  ])('keeps the status of an error response whose body is %s', async (_what, body) => {
+  ])('keeps the status of an error response if its body is %s', async (_what, body) => {
     const service = await serve((_request, response) => {
       const encoding = Buffer.isBuffer(body) && body[0] === 0x1f ? { 'content-encoding': 'gzip' } : {};
       response.writeHead(403, encoding).end(body);
@@ -161,21 +161,21 @@ describe('client', () => {
     expect(error.serviceError).toBeUndefined();
   });
 
-  it('keeps the status of an error response in an unknown encoding and uses its connection no longer', async () => {
+  it('keeps the status of an error response in an unknown encoding and closes its connection', async () => {
     const service = await serve((_request, response) =>
       response.writeHead(403, { 'content-encoding': 'br' }).end('{"error":"no"}'),
     );
     expect((await failure(service.url)).error.message).toBe('GET /v2/flowControl: status 403');
   });
 
-  it('unpacks the error text of a gzipped response', async () => {
+  it('decompresses the error text of a gzipped response', async () => {
     const service = await serve((_request, response) =>
       response.writeHead(403, { 'content-encoding': 'gzip' }).end(gzipSync('{"error":"read only"}')),
     );
     expect((await failure(service.url)).error.message).toBe('GET /v2/flowControl: status 403: read only');
   });
 
-  it('reports the status of an error response whose body drips when the timeout is over', async () => {
+  it('reports the status of an error response if its body is not complete within the timeout', async () => {
     const service = await serve((_request, response) => {
       response.writeHead(403).write('{"error":"');
       const drip = setInterval(() => response.write('x'), 20);
@@ -187,7 +187,7 @@ describe('client', () => {
     expect(performance.now() - start).toBeLessThan(2000);
   });
 
-  it('repeats the error text of a refused token in every failure until the token is tried again', async () => {
+  it('repeats the error text of a rejected token in every failure until the token is retried', async () => {
     const service = await serve((_request, response) => json(response, { error: 'token expired' }, 401));
     const { reader } = createTestClient(service.url);
     await expect(allKeys(reader, signal())).rejects.toThrow('GET /v2/flowControl: status 401: token expired');
@@ -198,7 +198,7 @@ describe('client', () => {
     expect(service.requests).toHaveLength(1);
   });
 
-  it('follows no redirect, so the token goes nowhere else', async () => {
+  it('follows no redirect, so the token is sent to no other host', async () => {
     const elsewhere = await serve((_request, response) => json(response, []));
     const service = await serve((_request, response) =>
       response.writeHead(307, { location: `${elsewhere.url}/v2/flowControl` }).end(),
@@ -208,7 +208,7 @@ describe('client', () => {
     expect(elsewhere.requests).toEqual([]);
   });
 
-  it('tries again after a passing fault, later each time, and succeeds', async () => {
+  it('retries after a temporary error with increasing delays, and succeeds', async () => {
     let calls = 0;
     const service = await serve((_request, response) => {
       calls += 1;
@@ -221,7 +221,7 @@ describe('client', () => {
     expect(counts.requests).toEqual({ 'flow_control server': 3, 'flow_control ok': 1 });
   });
 
-  it('waits as long as Retry-After asks, makes the whole account wait, and gives up at once when that is too long', async () => {
+  it('waits for Retry-After, pauses the whole account, and fails immediately if the delay is too long', async () => {
     let header = '7';
     const service = await serve((_request, response) => response.writeHead(429, { 'retry-after': header }).end());
     const pauses: number[] = [];
@@ -247,12 +247,12 @@ describe('client', () => {
   it.each([
     ['no HTTP', 'nonsense\r\n\r\n'],
     ['endless headers', `HTTP/1.1 200 OK\r\nx: ${'y'.repeat(100_000)}\r\n\r\n`],
-  ])('calls %s an invalid response', async (_what, bytes) => {
+  ])('classifies %s as an invalid response', async (_what, bytes) => {
     const service = await serve(request => request.socket.end(bytes));
     expect((await failure(service.url)).error).toMatchObject({ reason: 'invalid_response' });
   });
 
-  it('refuses a page with far more rows than it asked for', async () => {
+  it('rejects a page with far more rows than requested', async () => {
     const service = await serve((_request, response) =>
       json(response, { messages: Array(1001).fill({ dlqId: '1-0' }) }),
     );
@@ -269,7 +269,7 @@ describe('client', () => {
     ['a number', '5'],
     ['a wrong type', '{"flowControls": "secret-body"}'],
     ['nothing', ''],
-  ])('calls %s an invalid response and does not quote it', async (_what, body) => {
+  ])('classifies %s as an invalid response and does not quote it', async (_what, body) => {
     const service = await serve((_request, response) => response.end(body));
     const { error } = await failure(service.url);
     expect(error.reason).toBe('invalid_response');
@@ -304,8 +304,8 @@ describe('client', () => {
     );
   });
 
-  it('asks for half as many rows when a page is too large to read, and remembers', async () => {
-    // Compressed, a page of blanks beyond the bound is cheap to send.
+  it('requests half as many rows when a page is too large to read, and keeps the smaller size', async () => {
+    // A compressed page of blanks above the limit is cheap to send.
     const tooLarge = packedBlanks(33 * MIB);
     const service = await serve((request, response) => {
       const query = new URL(request.url ?? '', 'http://x').searchParams;
@@ -346,7 +346,7 @@ describe('client', () => {
     expect(service.requests).toHaveLength(7);
   });
 
-  it('gives up on a service that hangs, or that drips, after the timeout', async () => {
+  it('fails after the timeout if a service hangs or drips', async () => {
     const hanging = await serve(() => undefined);
     const { error, counts } = await failure(hanging.url, { timeout: 20 });
     expect(error.reason).toBe('timeout');
@@ -363,7 +363,7 @@ describe('client', () => {
     for (const drop of drops) clearInterval(drop);
   });
 
-  it('calls refused and reset connections network faults', async () => {
+  it('classifies refused and reset connections as network errors', async () => {
     const reset = await serve(request => request.socket.resetAndDestroy());
     expect((await failure(reset.url)).error.reason).toBe('network');
     const gone = await serve();
@@ -373,7 +373,7 @@ describe('client', () => {
     expect(counts.requests).toEqual({ 'flow_control network': 4 });
   });
 
-  it('stops at once when told to, without counting a failure', async () => {
+  it('stops immediately when aborted, without counting a failure', async () => {
     const stop = new AbortController();
     const service = await serve(() => stop.abort(new Error('stopping')));
     const { reader, counts } = createTestClient(service.url);
@@ -382,7 +382,7 @@ describe('client', () => {
   });
 });
 
-it("keeps to the service's own limit: what the emulator allows a second is never exceeded twice", async () => {
+it("respects the service's own limit: the emulator's limit per second is exceeded at most once", async () => {
   const emulator = await emulate({ dialect: { requestsPerSecond: 3, burstReset: 'milliseconds' } });
   const limits = { requestsPerSecond: 1000, burst: 1000, concurrency: 1, requestsPerDay: 1_000_000 };
   const { reader, counts } = createTestClient(emulator.url, {

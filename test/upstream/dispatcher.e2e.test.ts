@@ -18,12 +18,12 @@ async function listening(server: ReturnType<typeof createServer>): Promise<numbe
   return (server.address() as AddressInfo).port;
 }
 
-/** A forward proxy that tunnels, too, and remembers what it was asked and with which credentials. */
+/** Starts a forward proxy that also tunnels and records requests and credentials. */
 async function startProxy() {
-  const asked: (string | undefined)[] = [];
+  const requests: (string | undefined)[] = [];
   const credentials: (string | undefined)[] = [];
   const server = createServer((request, response) => {
-    asked.push(`${request.method} ${request.url}`);
+    requests.push(`${request.method} ${request.url}`);
     credentials.push(request.headers['proxy-authorization']);
     const { host: _host, 'proxy-authorization': _secret, ...headers } = request.headers;
     request.pipe(
@@ -34,7 +34,7 @@ async function startProxy() {
     );
   });
   server.on('connect', (request, socket, head) => {
-    asked.push(`CONNECT ${request.url}`);
+    requests.push(`CONNECT ${request.url}`);
     credentials.push(request.headers['proxy-authorization']);
     const [host, port] = String(request.url).split(':');
     const onward = connect(Number(port), host, () => {
@@ -44,7 +44,7 @@ async function startProxy() {
     });
     for (const end of [socket, onward]) end.on('error', () => end.destroy());
   });
-  return { port: await listening(server), asked, credentials };
+  return { port: await listening(server), requests, credentials };
 }
 
 async function read(url: string, options: Omit<DispatcherOptions, 'connectTimeout'>) {
@@ -56,28 +56,28 @@ async function read(url: string, options: Omit<DispatcherOptions, 'connectTimeou
 const ANSWER = { rows: [{ key: 'k', waitlistSize: 3 }], rejected: 0 };
 const KEYS = [{ flowControlKey: 'k', waitListSize: 3 }];
 
-describe('proxy', () => {
-  it('is asked, with its user and password, and not for the hosts that do without', async () => {
+describe('a proxy', () => {
+  it('gets requests with user and password, except those for excluded hosts', async () => {
     const service = await serve((_request, response) => json(response, KEYS));
     const proxy = await startProxy();
     const address = new Secret(`http://user:pass@127.0.0.1:${proxy.port}`);
     expect(await read(service.url, { proxy: address })).toEqual(ANSWER);
-    expect(proxy.asked).toEqual([`GET ${service.url}/v2/flowControl`]);
+    expect(proxy.requests).toEqual([`GET ${service.url}/v2/flowControl`]);
     expect(proxy.credentials).toEqual([`Basic ${Buffer.from('user:pass').toString('base64')}`]);
     expect(await read(service.url, { proxy: address, noProxy: ['127.0.0.1'] })).toEqual(ANSWER);
-    expect(proxy.asked).toHaveLength(1);
+    expect(proxy.requests).toHaveLength(1);
   });
 
-  it('carries TLS through a tunnel, with the certificates that are trusted in addition', async () => {
+  it('tunnels TLS with additionally trusted certificates', async () => {
     const { key, cert } = createCertificate();
     const port = await listening(createTlsServer({ key, cert }, (_request, response) => json(response, KEYS)));
     const proxy = await startProxy();
     const address = new Secret(`http://127.0.0.1:${proxy.port}`);
     expect(await read(`https://127.0.0.1:${port}`, { proxy: address, ca: cert.toString() })).toEqual(ANSWER);
-    expect(proxy.asked).toEqual([`CONNECT 127.0.0.1:${port}`]);
+    expect(proxy.requests).toEqual([`CONNECT 127.0.0.1:${port}`]);
   });
 
-  it('that can not be reached is a failure of the network', async () => {
+  it('causes a network error if it is unreachable', async () => {
     const service = await serve((_request, response) => json(response, KEYS));
     await expect(read(service.url, { proxy: new Secret('http://127.0.0.1:1') })).rejects.toMatchObject({
       reason: 'network',
@@ -87,7 +87,7 @@ describe('proxy', () => {
 });
 
 describe('TLS', () => {
-  it('takes a certificate that nobody trusts for a failure of the network, and one that is trusted in addition', async () => {
+  it('rejects an untrusted certificate as a network error, and accepts an additionally trusted one', async () => {
     const { key, cert } = createCertificate();
     const port = await listening(createTlsServer({ key, cert }, (_request, response) => json(response, KEYS)));
     const error = await read(`https://localhost:${port}`, {}).catch((error: unknown) => error);
@@ -100,6 +100,6 @@ describe('TLS', () => {
   });
 });
 
-it('a host that has no address is a failure of the network', async () => {
+it('a host without an address causes a network error', async () => {
   await expect(read('http://no-such-host.invalid', {})).rejects.toMatchObject({ reason: 'network' });
 });

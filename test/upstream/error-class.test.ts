@@ -4,7 +4,7 @@ import { classOfError } from '../../src/upstream/error-class.ts';
 import { toDlqEntry } from '../../src/upstream/wire.ts';
 import { runs } from '../support/runs.ts';
 
-/** Texts that say the same went wrong. */
+/** Texts that describe the same error. */
 const SAME: Readonly<Record<string, readonly string[]>> = {
   numbers: ['user 1 not found', 'user 73 not found', 'User 5,000 not found!', 'user 12 34 not found'],
   ids: [
@@ -21,16 +21,16 @@ const SAME: Readonly<Record<string, readonly string[]>> = {
     'could not reach jane.doe@example.org, today'.replace(',', ''),
   ],
   times: ['at 2026-01-01T00:00:00Z: timed out after 15s', 'at 2025-11-30T10:20:30.123+01:00: timed out after 900ms'],
-  'members that say nothing': [
+  'irrelevant members': [
     '{"error":{"code":"locked","message":"Order 7 is locked"},"requestId":"abc"}',
     '{ "requestId": "xyz", "trace": ["a", "b"], "error" : { "code" : "locked", "message" : "Order \\"seven\\" is locked" } }',
   ],
-  'what comes late': [
+  'text after the limit': [
     `${'it broke badly '.repeat(20)} because of this`,
     `${'it broke badly '.repeat(20)} because of that`,
     `${'it broke badly '.repeat(200)} because of that`,
   ],
-  'what is no text': ['\u0000\u0001\u0002', 'PNG\u0000 anything else'],
+  'binary data': ['\u0000\u0001\u0002', 'PNG\u0000 anything else'],
 };
 
 const OTHERS = [
@@ -53,15 +53,15 @@ describe('the class of an error', () => {
     expect(new Set(texts.map(classOfError)).size).toBe(1);
   });
 
-  it('differs where something else went wrong', () => {
+  it('differs between different errors', () => {
     expect(new Set(OTHERS.map(classOfError)).size).toBe(OTHERS.length);
   });
 
-  it('is the same in every process: it is a part of stored names', () => {
+  it('is stable across processes, because it is part of stored names', () => {
     expect(classOfError('user 1 not found')).toMatchInlineSnapshot(`"c28xc2wcum0x"`);
   });
 
-  it('stays the same whatever ids, numbers and quotations stand in a text', () => {
+  it('does not depend on ids, numbers and quotations in a text', () => {
     const id = fc.oneof(
       fc.uuid(),
       fc.nat().map(String),
@@ -82,7 +82,7 @@ describe('the class of an error', () => {
     );
   });
 
-  it('comes of any text, at once, and says nothing of it', () => {
+  it('is computed quickly for any text and does not reveal the text', () => {
     const hostile = [
       ...['"', "'", '`', '\\', '{', '[', '@', '://', '_', '-', '\n', '\u0000', '\ud800', '{"code"', '"error":"\\'],
     ].map(piece => piece.repeat(1_000_000 / piece.length));
@@ -98,18 +98,18 @@ describe('the class of an error', () => {
   });
 });
 
-it('is read of a dead letter under any of the names that answers have, and of nothing else', () => {
+it('the error class is read from a dead letter under any documented name, and from no other field', () => {
   const classOf = (fields: object) => toDlqEntry({ dlqId: 'x', ...fields })?.errorClass;
-  const said = 'order 7 is locked';
-  const packed = Buffer.from(said).toString('base64');
+  const text = 'order 7 is locked';
+  const packed = Buffer.from(text).toString('base64');
   const all = [
-    { responseBody: said },
+    { responseBody: text },
     { responseBodyBase64: packed },
-    { error: said },
-    { responseBody: said, error: 'x' },
+    { error: text },
+    { responseBody: text, error: 'x' },
   ];
-  expect(all.map(classOf)).toEqual(Array(all.length).fill(classOfError(said)));
-  expect([{}, { responseBody: '' }, { responseBody: 7 }, { body: said }, { header: said }].map(classOf)).toEqual(
+  expect(all.map(classOf)).toEqual(Array(all.length).fill(classOfError(text)));
+  expect([{}, { responseBody: '' }, { responseBody: 7 }, { body: text }, { header: text }].map(classOf)).toEqual(
     Array(5).fill(undefined),
   );
 });

@@ -12,15 +12,15 @@ const pathsWith = (pattern: RegExp) =>
     .map(({ path }) => path)
     .sort();
 
-/** Ways to open a request: functions of undici, methods of its dispatchers, and what Node brings. */
+/** Ways to open a request: functions of undici, methods of its dispatchers, and built-in fetch. */
 const REQUEST = /import \{[^}]*\b(?:request|fetch|stream|pipeline)\b[^}]*\} from 'undici'|\.dispatch\(|\bfetch\(/;
 const OWN_CLIENT = /from 'node:(?:net|tls|http2|https)'|\bhttps?\.(?:request|get)\(/;
 
-/** They try the way to a host, and whose the port is. */
+/** Files of `doctor` that test connections and ports. */
 const DOCTOR = ['cli/doctor/connection.ts', 'cli/doctor/ports.ts'];
 
-describe('the one way out', () => {
-  it('requests are opened in four places: to read, to cancel, to reset a token, and to tell of alerts; doctor tries the way', () => {
+describe('outgoing requests', () => {
+  it('are opened only for reads, cancels, token resets and alerts, and by doctor', () => {
     expect(pathsWith(REQUEST)).toEqual([
       ...DOCTOR,
       'upstream/post.ts',
@@ -30,7 +30,7 @@ describe('the one way out', () => {
     ]);
   });
 
-  it('what doctor asks for by itself changes nothing, and holds no token', () => {
+  it('of doctor change nothing and contain no token', () => {
     for (const { path, text } of sources.filter(({ path }) => DOCTOR.includes(path))) {
       expect(
         [...text.matchAll(/\bmethod: '(\w+)'/g)].map(([, method]) => method).filter(each => each !== 'GET'),
@@ -39,7 +39,7 @@ describe('the one way out', () => {
     }
   });
 
-  it('the way to read has one method, and the others one each', () => {
+  it('read with one method, and write with one method per file', () => {
     const METHOD = /\bmethod: '(?:POST|PUT|PATCH|DELETE)'/g;
     const methods = sources.flatMap(({ path, text }) =>
       path.startsWith('upstream/') ? [...text.matchAll(METHOD)].map(([found]) => `${path} ${found}`) : [],
@@ -52,28 +52,28 @@ describe('the one way out', () => {
     expect(sources.find(({ path }) => path === 'upstream/call.ts')?.text).toContain("readonly method: 'GET';");
   });
 
-  it('requests to receivers know nothing of the service', () => {
+  it('to receivers do not depend on code for the service', () => {
     const text = sources.find(({ path }) => path === 'upstream/post.ts')?.text ?? '';
     const used = [...text.matchAll(/from '(\.[^']+)'/g)].map(([, path]) => path);
     expect(used.sort()).toEqual(['../kit/clock.ts', './dispatcher.ts', './send.ts']);
     expect(text).toContain('import { untilAborted }');
   });
 
-  it('nobody opens a connection to the service by hand', () => {
+  it('use no separately opened connection to the service', () => {
     expect(pathsWith(OWN_CLIENT).filter(path => !path.startsWith('http/'))).toEqual([
-      // Two read addresses and certificates.
+      // These read addresses and certificates.
       'agent/replica-url.ts',
       ...DOCTOR,
       'config/web-tls.ts',
-      // Connections to the database, so that none of them outlasts its end.
+      // These connect to the database and close the connections at its end.
       'store/postgres-database.ts',
       'store/postgres-url.ts',
       'upstream/dispatcher.ts',
     ]);
   });
 
-  it('only an open account makes a writer', () => {
+  it('cancel only through writers made by open accounts', () => {
     const makers = pathsWith(/\bcreateWriter\b/).filter(path => path !== 'upstream/writer.ts');
-    expect(makers).toEqual(['agent/account-client.ts', 'agent/account.ts', 'auto-cancel/accounts.ts']);
+    expect(makers).toEqual(['agent/account-client.ts', 'auto-cancel/accounts.ts']);
   });
 });

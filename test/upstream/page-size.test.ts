@@ -6,13 +6,13 @@ import { json, serve } from '../support/http-service.ts';
 
 const signal = () => new AbortController().signal;
 
-/** Above 1 MiB and nested too deeply: not parsed, as a body above 32 MiB. */
+/** Above 1 MiB and nested too deeply: not parsed, like a body above 32 MiB. */
 const UNREADABLE = gzipSync('['.repeat(1024 * 1024 + 1));
 const refuse = (response: ServerResponse) => response.writeHead(200, { 'content-encoding': 'gzip' }).end(UNREADABLE);
 
 const parametersOf = (url: string | undefined) => new URL(url ?? '', 'http://x').searchParams;
 
-/** A service of dead letters whose pages with more than `most()` rows are too large to read. */
+/** Starts a service of dead letters with unreadable pages above `most()` rows. */
 async function startLargeRows(most: () => number) {
   const service = await serve((request, response) => {
     const rows = Number(parametersOf(request.url).get('count'));

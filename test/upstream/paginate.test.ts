@@ -4,30 +4,30 @@ import { MOST_PAGES, paginate } from '../../src/upstream/paginate.ts';
 import { allRows } from '../support/client.ts';
 
 describe('paginate', () => {
-  it('gives each row once, in order, however the list is cut into pages', async () => {
+  it('returns each row once, in order, regardless of the page boundaries', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.array(fc.integer(), { maxLength: 4 }), { minLength: 1, maxLength: 12 }),
         fc.boolean(),
         async (pages, numeric) => {
           const cursorOf = (index: number) => (numeric ? String(index) : `c-${'x'.repeat(index)}`);
-          const asked: (string | undefined)[] = [];
+          const cursors: (string | undefined)[] = [];
           const rows = await allRows(
             paginate('list', async cursor => {
-              asked.push(cursor);
+              cursors.push(cursor);
               const index = cursor === undefined ? 0 : pages.findIndex((_, at) => cursorOf(at) === cursor);
               const last = index === pages.length - 1;
               return { rows: pages[index] ?? [], rejected: 0, cursor: last ? undefined : cursorOf(index + 1) };
             }),
           );
           expect(rows).toEqual(pages.flat());
-          expect(asked).toEqual(pages.map((_, index) => (index === 0 ? undefined : cursorOf(index))));
+          expect(cursors).toEqual(pages.map((_, index) => (index === 0 ? undefined : cursorOf(index))));
         },
       ),
     );
   });
 
-  it('stops at a cursor that comes again', async () => {
+  it('stops at a repeated cursor', async () => {
     const next: Record<string, string> = { start: 'a', a: 'b', b: 'c', c: 'a' };
     let calls = 0;
     const walk = allRows(
@@ -43,7 +43,7 @@ describe('paginate', () => {
     expect(calls).toBe(4);
   });
 
-  it('ends a list that has no end', async () => {
+  it('stops an endless list', async () => {
     let calls = 0;
     const walk = allRows(
       paginate('list', async () => {
@@ -58,7 +58,7 @@ describe('paginate', () => {
     expect(calls).toBe(MOST_PAGES);
   });
 
-  it('reads nothing before it is asked, and no page ahead', async () => {
+  it('reads no page before it is requested', async () => {
     let calls = 0;
     const pages = paginate('list', async () => {
       calls += 1;

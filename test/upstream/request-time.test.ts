@@ -11,7 +11,7 @@ import { json, serve } from '../support/http-service.ts';
 
 const signal = () => new AbortController().signal;
 
-/** A clock on which sleeping is the only way for time to pass. */
+/** Creates a clock that only advances while sleeping. */
 function createSleepClock() {
   let time = 0;
   const sleeps: number[] = [];
@@ -34,7 +34,7 @@ const drip = (response: ServerResponse) => {
 };
 const cutOff = (response: ServerResponse) => void response.writeHead(200).write('{"mess');
 
-/** Milliseconds that a rejecting read takes, and its error. */
+/** Returns the duration (ms) of a rejecting read and its error. */
 async function timed(read: Promise<unknown>) {
   const start = performance.now();
   const error = await read.then(
@@ -116,7 +116,7 @@ describe('a request with its retries', () => {
     expect(service.requests).toHaveLength(sleeps.length + 1);
   });
 
-  it('fails as rate limited at once if Retry-After is longer than the timeout, and keeps the pause of the budget', async () => {
+  it('fails as rate limited immediately if Retry-After is longer than the timeout, and keeps the pause of the budget', async () => {
     const service = await serve((_request, response) => response.writeHead(429, { 'retry-after': '20' }).end());
     const limits = { requestsPerSecond: 1000, burst: 1000, concurrency: 10, requestsPerDay: 1_000_000 };
     const clock = createSleepClock();
@@ -141,7 +141,7 @@ describe('a request with its retries', () => {
     const other = createTestClient(hung.url, { timeout: 60_000, budget });
     const stopping = new AbortController();
     const reading = timed(allKeys(reader, signal()));
-    // It takes the only slot while the first request sleeps before its retry.
+    // This request takes the only slot while the first one sleeps before its retry.
     const blocking = timed(allKeys(other.reader, stopping.signal));
     const { error, took } = await reading;
     expect(error).toMatchObject({ reason: 'server', serviceError: 'down' });
@@ -151,7 +151,7 @@ describe('a request with its retries', () => {
     await blocking;
   });
 
-  it('waits no longer for the end of a token reset, and reports no rejected token', async () => {
+  it('stops waiting for a token reset at the timeout and reports no rejected token', async () => {
     const file = join(newFolder(), 'token');
     writeFileSync(file, 'old');
     writeFileSync(resetMark(file), '');

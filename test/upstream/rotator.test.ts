@@ -6,7 +6,7 @@ import { createRotator, LARGEST_RECORD } from '../../src/upstream/rotator.ts';
 import { afterThisTest } from '../support/client.ts';
 import { serve } from '../support/http-service.ts';
 
-/** Asks a service that answers like this. */
+/** Resets the token at a service that responds with `answer`. */
 async function reset(
   answer: (response: ServerResponse) => void,
   { path = '', operation = '/svc/user/rotatetoken', timeout = 60_000 } = {},
@@ -28,7 +28,7 @@ async function reset(
 }
 
 describe('rotator', () => {
-  it('asks once, with the login and no body, and hands over the bytes as they are', async () => {
+  it('sends one request with the login and without a body, and passes on the bytes unchanged', async () => {
     const odd = Buffer.from([0xff, 0x00, 0x7b]);
     const { service, end, kept } = await reset(response => response.end(odd), { path: '/below/' });
     expect(end).toEqual({ end: 'answered' });
@@ -66,7 +66,7 @@ describe('rotator', () => {
     [408, 'unknown', 'timeout'],
     [500, 'unknown', 'server'],
     [503, 'unknown', 'server'],
-  ])('takes status %i for %s, keeps the body, and neither asks again nor elsewhere', async (status, end, reason) => {
+  ])('classifies status %i as %s, keeps the body, and sends no further request', async (status, end, reason) => {
     const got = await reset(response =>
       response.writeHead(status, { location: '/elsewhere', 'retry-after': '0' }).end('body-canary'),
     );
@@ -75,7 +75,7 @@ describe('rotator', () => {
     expect(got.service.requests).toHaveLength(1);
   });
 
-  it('does not know the end where the answer ends early, comes late, or is too long, and hands over what came', async () => {
+  it('returns unknown if the response is cut off, late or too long, and passes on the received part', async () => {
     const cut = await reset(response => {
       response.writeHead(200, { 'content-length': '100' });
       response.write('half', () => response.socket?.destroy());

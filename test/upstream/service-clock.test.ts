@@ -16,12 +16,12 @@ it.each([
   ['a clock that is behind', header(NOON), NOON - 62_100, NOON - 62_000, 62_000],
   ['no Date', undefined, NOON, NOON, undefined],
   ['two Dates', [header(NOON), header(NOON)], NOON, NOON, undefined],
-  ['a Date that is none', 'yesterday', NOON, NOON, undefined],
+  ['an invalid Date', 'yesterday', NOON, NOON, undefined],
 ])('a response proves a difference of the clocks: %s', (_, date, before, after, expected) => {
   expect(provenSkew(date, before, after)).toBe(expected);
 });
 
-it('reports the largest difference until five to ten minutes after it was measured, whatever came later', async () => {
+it('reports the largest difference until five to ten minutes after its measurement', async () => {
   const clock = createManualClock(NOON);
   const { observe, skew } = createServiceClock(clock);
   const respond = (difference: number) => observe(header(clock.now() + difference), clock.now(), clock.now());

@@ -6,7 +6,7 @@ import { allKeys, createTestClient } from '../support/client.ts';
 import { newFolder } from '../support/folder.ts';
 import { json, serve } from '../support/http-service.ts';
 
-/** A service that takes the token `new`, a token file that holds `old`, and a client of both. */
+/** Starts a service that accepts the token `new`, with a token file that contains `old`. */
 async function startReset() {
   const folder = newFolder();
   const file = join(folder, 'token');
@@ -19,18 +19,19 @@ async function startReset() {
 
 const signal = () => new AbortController().signal;
 
-describe('a token that is refused while it is being reset', () => {
-  it('is waited for, also behind a link, and nobody hears of the refusal', async () => {
+describe('a token that is rejected during its reset', () => {
+  it('is awaited, also behind a link, and the rejection is not reported', async () => {
     const { folder, file, service } = await startReset();
     symlinkSync(file, join(folder, 'link'));
     const token = fileToken(join(folder, 'link'));
     writeFileSync(resetMark(file), '');
-    let looks = 0;
+    let reads = 0;
     const source = Object.assign(
       async () => {
-        // Later than the first look, the new token comes, as the command brings it: the token first, then the end of the mark.
-        looks += 1;
-        if (looks === 4) {
+        // The new token arrives after the first read, in the order of the command: token first, then removal of the
+        // mark.
+        reads += 1;
+        if (reads === 4) {
           writeFileSync(file, 'new');
           rmSync(resetMark(file));
         }
@@ -44,7 +45,7 @@ describe('a token that is refused while it is being reset', () => {
     expect(counts.requests).toEqual({ 'flow_control unauthorized': 1, 'flow_control ok': 1 });
   });
 
-  it('is not waited for when nobody resets it, or somebody gave up long ago', async () => {
+  it('is not awaited if no reset is running, or if a reset was abandoned long ago', async () => {
     const { file, service } = await startReset();
     const { reader, rejections, waits } = createTestClient(service.url, { token: fileToken(file) });
     await expect(allKeys(reader, signal())).rejects.toMatchObject({ reason: 'unauthorized' });
@@ -56,7 +57,7 @@ describe('a token that is refused while it is being reset', () => {
     expect([rejections, waits, service.requests.length]).toEqual([[true], [], 2]);
   });
 
-  it('is no longer waited for when the agent ends', async () => {
+  it('is no longer awaited when the agent ends', async () => {
     const { file, service } = await startReset();
     writeFileSync(resetMark(file), '');
     const stop = new AbortController();

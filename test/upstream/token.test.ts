@@ -11,17 +11,17 @@ import { createManualClock } from '../support/manual-clock.ts';
 
 const signal = () => new AbortController().signal;
 
-describe('a refused token', () => {
-  function refusing(good: () => string) {
+describe('a rejected token', () => {
+  function serveRejecting(good: () => string) {
     return serve((request, response) => {
       if (request.headers.authorization === `Bearer ${good()}`) json(response, []);
       else json(response, { error: 'no' }, 401);
     });
   }
 
-  it('is sent once every five minutes by one request, until the service takes it', async () => {
+  it('is sent once every five minutes by one request until the service accepts it', async () => {
     let good = 'another';
-    const service = await refusing(() => good);
+    const service = await serveRejecting(() => good);
     const clock = createManualClock();
     const { reader, rejections } = createTestClient(service.url, { clock });
     const ask = () =>
@@ -43,7 +43,7 @@ describe('a refused token', () => {
     expect(rejections).toEqual([true, false]);
   });
 
-  it('does not hold up a changed one, even when it changed while the request was under way', async () => {
+  it('does not block a changed token, even if it changed during a request', async () => {
     let token = 'old';
     let swapDuringRequest = false;
     const service = await serve((request, response) => {
@@ -67,7 +67,7 @@ describe('a refused token', () => {
 });
 
 describe('token file', () => {
-  it('is read again when it changes, and says unauthorized while it is missing or empty', async () => {
+  it('is read again when it changes, and fails as unauthorized while missing or invalid', async () => {
     const path = join(newFolder(), 'token');
     const token = fileToken(path);
     await expect(token()).rejects.toMatchObject({ reason: 'unauthorized' });
@@ -75,8 +75,8 @@ describe('token file', () => {
     expect((await token()).reveal()).toBe('first');
     await writeFile(path, ' second-one ');
     expect((await token()).reveal()).toBe('second-one');
-    for (const none of ['\n', 'two\nlines', 'schl\u00fcssel']) {
-      await writeFile(path, none);
+    for (const invalid of ['\n', 'two\nlines', 'schl\u00fcssel']) {
+      await writeFile(path, invalid);
       await expect(token()).rejects.toMatchObject({
         reason: 'unauthorized',
         message: `the token file ${path} holds no token`,
@@ -84,7 +84,7 @@ describe('token file', () => {
     }
   });
 
-  it('is not counted as a request while it can not be read', async () => {
+  it('is not counted as a request while it is unreadable', async () => {
     const service = await serve((_request, response) => json(response, []));
     const { reader, counts } = createTestClient(service.url, { token: fileToken('/nonexistent/token') });
     await expect(allKeys(reader, signal())).rejects.toMatchObject({ reason: 'unauthorized' });

@@ -11,7 +11,7 @@ import {
 } from '../../src/upstream/wire.ts';
 
 describe('wire', () => {
-  it('reads the documented samples', () => {
+  it('parses the documented samples', () => {
     const message = {
       messageId: 'msg_123',
       topicId: 'topic_123',
@@ -56,7 +56,7 @@ describe('wire', () => {
     ['CANCELLED', 'cancelled'],
     ['IN_SPACE', 'unknown'],
     ['', 'unknown'],
-  ])('reads the state %j as %s', (state, known) =>
+  ])('parses the state %j as %s', (state, known) =>
     expect(toDeliveryEvent({ messageId: 'm', state, time: 1 })?.state).toBe(known),
   );
 
@@ -71,9 +71,9 @@ describe('wire', () => {
     [8.64e15, 8.64e15],
     [1e18, undefined],
     ['1e999', undefined],
-  ])('reads the time %j as %j', (createdAt, ms) => expect(toDlqEntry({ dlqId: 'x', createdAt })?.createdAt).toBe(ms));
+  ])('parses the time %j as %j', (createdAt, ms) => expect(toDlqEntry({ dlqId: 'x', createdAt })?.createdAt).toBe(ms));
 
-  it('reads the state of a failure callback under either name, and none that contradicts itself', () => {
+  it('reads the state of a failure callback under either name; contradicting states are unknown', () => {
     const state = (fields: object) => toDlqEntry({ dlqId: 'x', ...fields })?.callbackState;
     const info = (state: unknown) => ({ failureCallbackInfo: { state } });
     const other = (failureFunctionState: unknown) => ({ failureFunctionState });
@@ -90,7 +90,7 @@ describe('wire', () => {
     );
   });
 
-  it('reads the message of a failure callback where the service tells', () => {
+  it('reads the message id of a failure callback if there is one', () => {
     const message = (failureCallbackInfo: unknown) =>
       toDlqEntry({ dlqId: 'x', messageId: 'm', failureCallbackInfo })?.callbackMessageId;
     expect([message({ messageId: 'msg_c' }), message({}), message(undefined), message({ messageId: {} })]).toEqual([
@@ -101,7 +101,7 @@ describe('wire', () => {
     ]);
   });
 
-  it('reads both spellings of a waitlist, and none as empty', () => {
+  it('reads both spellings of a waitlist size, and a missing one as 0', () => {
     const key = (fields: object) => toFlowControlEntry({ flowControlKey: 'k', ...fields })?.waitlistSize;
     expect([key({ waitListSize: 2 }), key({ waitlistSize: '3' }), key({}), key({ waitListSize: null })]).toEqual([
       2, 3, 0, 0,
@@ -113,7 +113,7 @@ describe('wire', () => {
     ]);
   });
 
-  it('reads what a failed workflow adds, by either of its names, and labels by any', () => {
+  it('reads fields of a failed workflow under either name, and labels under all names', () => {
     const entry = (fields: object) => toDlqEntry({ dlqId: '1752829295505-0', ...fields });
     expect(
       entry({
@@ -160,7 +160,7 @@ describe('wire', () => {
     expect(toDlqEntry({ dlqId: 'not-a-time' })?.enteredAt).toBeUndefined();
   });
 
-  it('keeps a row whose fields beside the needed ones are of any type', () => {
+  it('keeps a row if fields other than the required ones have any type', () => {
     const odd = { url: 5, labels: 'x', label: [], queueName: {}, responseStatus: [], failureCallbackInfo: 'x' };
     expect(toDlqEntry({ dlqId: 'd', ...odd })).toEqual({ id: 'd', dlqId: 'd', labels: [] });
     expect(toDeliveryEvent({ messageId: 'm', state: 'active', time: 1, nextDeliveryTime: {}, ...odd })).toEqual({
@@ -170,7 +170,7 @@ describe('wire', () => {
     });
   });
 
-  it('reads when an event says the next delivery is due, and where it goes', () => {
+  it('reads the next delivery time and the destination of an event', () => {
     const event = { messageId: 'm', state: 'RETRY', time: 5, url: 'https://a.example', topicName: 't', queueName: 'q' };
     expect(toDeliveryEvent({ ...event, nextDeliveryTime: '17', labels: ['l'] })).toEqual({
       messageId: 'm',
@@ -185,7 +185,7 @@ describe('wire', () => {
     expect(toDeliveryEvent({ ...event, notBefore: 18 })?.dueAt).toBe(18);
   });
 
-  it('reads lists bare or wrapped, and any spelling of the end', () => {
+  it('reads bare and wrapped lists, and any form of the end', () => {
     const page = (rows: unknown[], more: object = {}) => ({ rows, cursor: undefined, ...more });
     expect(toFlowControlPage([1])).toEqual(page([1]));
     expect(toFlowControlPage({ flowControls: [1] })).toEqual(page([1]));
@@ -194,14 +194,14 @@ describe('wire', () => {
     }
     expect(toPage({ logs: [1] }, 'events')).toEqual(page([1]));
     expect(toPage({ events: null, logs: [1], messages: null }, 'events')).toEqual(page([1]));
-    // A group without a list stands for a row that can't be read.
+    // A group without a list counts as an unreadable row.
     const grouped = [{ messageId: 'a', events: [{ state: 'created' }, 7] }, { messageId: 'b' }, { events: [] }, 8];
     expect(toPage({ cursor: 17, messages: grouped }, 'events')).toEqual(
       page([{ messageId: 'a', state: 'created' }, 7, { messageId: 'b' }, 8], { cursor: '17' }),
     );
   });
 
-  it('takes for an empty list what says nothing else', () => {
+  it('treats a body without other content as an empty list', () => {
     const empty = { rows: [], cursor: undefined };
     expect(toFlowControlPage({ flowControls: null })).toEqual(empty);
     expect(toFlowControlPage(null)).toEqual(empty);
@@ -233,7 +233,7 @@ describe('wire', () => {
     { messages: [], cursor: {} },
     JSON.parse('{"__proto__":{"messages":[]}}'),
     { constructor: [] },
-  ])('takes %j for no list of messages, not for an empty one', body =>
+  ])('rejects %j as a list of messages instead of treating it as empty', body =>
     expect(toPage(body, 'messages')).toBeUndefined(),
   );
 
@@ -243,33 +243,33 @@ describe('wire', () => {
     { logs: 'x' },
     { flowControls: [] },
     { events: null, message: 'maintenance' },
-  ])('takes %j for no list of events', body => expect(toPage(body, 'events')).toBeUndefined());
+  ])('rejects %j as a list of events', body => expect(toPage(body, 'events')).toBeUndefined());
 
-  it('takes an id that tells nothing apart for none', () => {
-    for (const none of ['', 2 ** 53, 1.5, null, undefined]) {
-      expect(toDlqEntry({ dlqId: none })).toBeUndefined();
-      expect(toDlqEntry({ dlqId: none, messageId: 'm' })).toMatchObject({ id: 'm', dlqId: undefined });
-      expect(toDeliveryEvent({ messageId: none, state: 'active', time: 1 })).toBeUndefined();
+  it('ignores an id that is not unique', () => {
+    for (const invalid of ['', 2 ** 53, 1.5, null, undefined]) {
+      expect(toDlqEntry({ dlqId: invalid })).toBeUndefined();
+      expect(toDlqEntry({ dlqId: invalid, messageId: 'm' })).toMatchObject({ id: 'm', dlqId: undefined });
+      expect(toDeliveryEvent({ messageId: invalid, state: 'active', time: 1 })).toBeUndefined();
     }
     expect(toDlqEntry({ dlqId: 17 })?.id).toBe('17');
   });
 
-  it('takes the names that every object has for words of the service', () => {
+  it('treats names of built-in properties as unknown states', () => {
     for (const state of ['constructor', '__proto__', 'toString', 'hasOwnProperty']) {
       expect(toDlqEntry({ dlqId: 'x', failureFunctionState: state })?.callbackState).toBe('unknown');
       expect(toDeliveryEvent({ messageId: 'm', state, time: 1 })?.state).toBe('unknown');
     }
   });
 
-  it('takes a single key under the name that was asked for, and no other', () => {
+  it('reads a single key only under the requested name', () => {
     expect(withKey({ waitlistSize: 3 }, 'k')).toEqual({ flowControlKey: 'k', waitlistSize: 3 });
     expect(withKey({ flowControlKey: 'k' }, 'k')).toEqual({ flowControlKey: 'k' });
-    const none = [{}, { message: 'maintenance' }, { waitListSize: null }, { flowControlKey: 'k', error: 'no' }];
-    for (const other of [{ flowControlKey: 'other' }, [], null, 5, ...none])
+    const invalid = [{}, { message: 'maintenance' }, { waitListSize: null }, { flowControlKey: 'k', error: 'no' }];
+    for (const other of [{ flowControlKey: 'other' }, [], null, 5, ...invalid])
       expect(withKey(other, 'k')).toBeUndefined();
   });
 
-  it('throws at nothing', () => {
+  it('never throws', () => {
     fc.assert(
       fc.property(fc.anything({ withNullPrototype: true }), anything => {
         for (const read of [toDlqEntry, toDeliveryEvent, toDetailedEvent, toFlowControlEntry, toFlowControlPage])
@@ -287,14 +287,14 @@ describe('wire', () => {
     );
   });
 
-  it('shortens huge keys so that they stay different', () => {
+  it('shortens huge keys and keeps them different', () => {
     const keys = [...'xy'].map(end => toFlowControlEntry({ flowControlKey: 'k'.repeat(5_000_000) + end })?.key ?? '');
     expect(keys.map(key => key.length)).toEqual([512, 512]);
     expect(keys[0]).not.toBe(keys[1]);
     expect(toFlowControlEntry({ flowControlKey: '\u{1f600}'.repeat(1000) })?.key.isWellFormed()).toBe(true);
   });
 
-  it('makes keys that can be written: no lone surrogates, which would make two keys one', () => {
+  it('replaces lone surrogates in keys, so that keys can be written', () => {
     expect(toFlowControlEntry({ flowControlKey: 'a\ud800' })?.key).toBe('a\ufffd');
   });
 
@@ -307,12 +307,12 @@ describe('wire', () => {
     [{ traceparent: ['00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01 canary'] }, false],
     ['traceparent', false],
     [null, false],
-  ])('reads of the headers %j a valid trace context alone', (header, isValid) => {
+  ])('reads only a valid trace context from the headers %j', (header, isValid) => {
     const detail = toDetailedEvent({ messageId: 'm', state: 'active', time: 1, header })?.detail;
     expect(detail?.traceparent).toBe(isValid ? '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' : undefined);
   });
 
-  it('tells of an event with detail what its row says, and nothing that it does not', () => {
+  it('reads only the documented details of an event from its row', () => {
     const row = { messageId: 'm', state: 'error', time: 1, responseStatus: 503, method: 'PUT', flowControlKey: 'k' };
     const event = toDetailedEvent({ ...row, scheduleId: 's', body: 'b', error: 'e' });
     expect(event).toMatchObject({ status: 503, schedule: 's' });

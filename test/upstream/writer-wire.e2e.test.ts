@@ -26,24 +26,24 @@ async function listen(server: Server): Promise<string> {
   return `127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** A server that answers each request as `answer` says; `heard` counts what really came over the wire. */
+/** Starts a server that responds to each request with `answer`. `heard` counts connections and requests. */
 async function startRaw(answer: (socket: Socket, request: number) => void, greeting = '') {
-  const heard = { connections: 0, requests: 0, text: '' };
+  const received = { connections: 0, requests: 0, text: '' };
   const host = await listen(
     createServer(socket => {
-      heard.connections += 1;
+      received.connections += 1;
       socket.write(greeting);
       socket.on('data', chunk => {
-        heard.text += chunk;
-        const requests = heard.text.split('DELETE /').length - 1;
-        for (; heard.requests < requests; ) answer(socket, ++heard.requests);
+        received.text += chunk;
+        const requests = received.text.split('DELETE /').length - 1;
+        for (; received.requests < requests; ) answer(socket, ++received.requests);
       });
     }),
   );
-  return { url: `http://${host}`, heard };
+  return { url: `http://${host}`, received };
 }
 
-describe('one request, and never a second', () => {
+describe('exactly one request', () => {
   it.each([
     ['a reset', (socket: Socket) => void socket.resetAndDestroy()],
     ['an end', (socket: Socket) => void socket.end()],
@@ -55,25 +55,25 @@ describe('one request, and never a second', () => {
       (socket: Socket) => void socket.write('HTTP/1.1 101 x\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n'),
     ],
     ['only early hints', (socket: Socket) => void socket.end('HTTP/1.1 103 Early Hints\r\n\r\n')],
-  ])('%s is unknown, on a fresh connection and on one that was used', async (_what, spoil) => {
-    const { url, heard } = await startRaw((socket, request) => (request % 2 ? socket.write(OK) : spoil(socket)));
+  ])('is sent and unknown after %s, on a fresh and on a used connection', async (_what, disrupt) => {
+    const { url, received } = await startRaw((socket, request) => (request % 2 ? socket.write(OK) : disrupt(socket)));
     const used = createTestWriter(url);
     expect(await used.cancel()).toEqual({ kind: 'accepted', status: 204 });
     await settle();
     expect(await used.cancel()).toEqual({ kind: 'unknown', status: undefined });
-    expect(heard).toMatchObject({ connections: 1, requests: 2 });
-    // Whatever would be sent again would be sent before this one.
+    expect(received).toMatchObject({ connections: 1, requests: 2 });
+    // A retry would have been sent before this request.
     expect(await used.cancel()).toEqual({ kind: 'accepted', status: 204 });
-    expect(heard.requests).toBe(3);
+    expect(received.requests).toBe(3);
     const fresh = createTestWriter(url);
     expect(await fresh.cancel()).toEqual({ kind: 'unknown', status: undefined });
     expect(await fresh.cancel()).toEqual({ kind: 'accepted', status: 204 });
-    expect(heard.requests).toBe(5);
+    expect(received.requests).toBe(5);
   });
 
-  it('a connection that ended while it was idle is not used', async () => {
+  it('is not sent on a connection that ended while idle', async () => {
     const closed = new EventEmitter();
-    const { url, heard } = await startRaw(socket => {
+    const { url, received } = await startRaw(socket => {
       socket.end(OK);
       socket.on('close', () => closed.emit('close'));
     });
@@ -81,22 +81,22 @@ describe('one request, and never a second', () => {
     expect(await cancel()).toMatchObject({ kind: 'accepted' });
     await once(closed, 'close');
     expect(await cancel()).toMatchObject({ kind: 'accepted' });
-    expect(heard).toMatchObject({ connections: 2, requests: 2 });
+    expect(received).toMatchObject({ connections: 2, requests: 2 });
   });
 
-  it('half a body is unknown, with its status', async () => {
-    const { url, heard } = await startRaw(socket => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n1234'));
+  it('with half a body is unknown with its status', async () => {
+    const { url, received } = await startRaw(socket => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n1234'));
     const { cancel, seen } = createTestWriter(url);
     expect(await cancel()).toEqual({ kind: 'unknown', status: 200 });
-    expect([heard.requests, seen.requests, seen.bytes]).toEqual([1, { 'cancel network': 1 }, 4]);
+    expect([received.requests, seen.requests, seen.bytes]).toEqual([1, { 'cancel network': 1 }, 4]);
   });
 
-  it('an answer comes behind early hints', async () => {
+  it('is accepted after early hints', async () => {
     const { url } = await startRaw(socket => socket.write(`HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n${OK}`));
     expect(await createTestWriter(url).cancel()).toEqual({ kind: 'accepted', status: 204 });
   });
 
-  it('an endless body is left, and its status counts', async () => {
+  it('with an endless body is accepted by its status', async () => {
     const closed = new EventEmitter();
     const { url } = await startRaw(socket => {
       socket.write('HTTP/1.1 302 Found\r\ntransfer-encoding: chunked\r\n\r\n');
@@ -116,34 +116,34 @@ describe('one request, and never a second', () => {
     expect(seen.requests).toEqual({ 'cancel ok': 1 });
   });
 
-  it('silence is unknown when the time is up, also in the middle of a body', async () => {
-    for (const [said, status] of [
+  it('without a response is unknown after the timeout, also in the middle of a body', async () => {
+    for (const [sent, status] of [
       ['', undefined],
       ['HTTP/1.1 302 Found\r\ncontent-length: 9\r\n\r\n1', 302],
     ] as const) {
       const closed = new EventEmitter();
-      const { url, heard } = await startRaw(socket => {
-        socket.on('close', () => closed.emit('close')).write(said);
+      const { url, received } = await startRaw(socket => {
+        socket.on('close', () => closed.emit('close')).write(sent);
       });
       const { cancel, seen } = createTestWriter(url, { timeout: 200 });
       const left = once(closed, 'close');
       expect(await cancel()).toEqual({ kind: 'unknown', status });
       await left;
-      expect([heard.requests, seen.requests]).toEqual([1, { 'cancel timeout': 1 }]);
+      expect([received.requests, seen.requests]).toEqual([1, { 'cancel timeout': 1 }]);
     }
   });
 
-  it('an end of ours after sending is unknown', async () => {
+  it('is unknown if it is aborted after sending', async () => {
     const controller = new AbortController();
-    const { url, heard } = await startRaw(() => controller.abort());
+    const { url, received } = await startRaw(() => controller.abort());
     const { cancel, seen } = createTestWriter(url);
     expect(await cancel(ID, controller.signal)).toEqual({ kind: 'unknown', status: undefined });
-    expect([heard.requests, seen.requests]).toEqual([1, { 'cancel timeout': 1 }]);
+    expect([received.requests, seen.requests]).toEqual([1, { 'cancel timeout': 1 }]);
   });
 });
 
-describe('nothing is sent', () => {
-  it('where nobody listens, and to names that are none', async () => {
+describe('no request is sent', () => {
+  it('to closed ports and unknown names', async () => {
     const server = createServer();
     const host = await listen(server);
     server.close();
@@ -156,34 +156,34 @@ describe('nothing is sent', () => {
     }
   });
 
-  it('to a server without TLS, or with a certificate that nobody trusts', async () => {
-    const { url, heard } = await startRaw(() => undefined, OK);
+  it('to a server without TLS or with an untrusted certificate', async () => {
+    const { url, received } = await startRaw(() => undefined, OK);
     expect(await createTestWriter(url.replace('http', 'https')).cancel()).toMatchObject({ kind: 'not_sent' });
     const tls = createTlsServer(createCertificate());
     const host = await listen(tls);
     expect(await createTestWriter(`https://${host}`).cancel()).toMatchObject({ kind: 'not_sent' });
-    expect(heard.text).not.toContain('DELETE');
+    expect(received.text).not.toContain('DELETE');
   });
 
-  it('before the end of a handshake that does not come in time', async () => {
-    const { url, heard } = await startRaw(() => undefined);
+  it('if the TLS handshake is not complete within the timeout', async () => {
+    const { url, received } = await startRaw(() => undefined);
     const { cancel, seen } = createTestWriter(url.replace('http', 'https'), { timeout: 200 });
     expect(await cancel()).toMatchObject({ kind: 'not_sent', why: expect.stringContaining('no answer in time') });
-    expect(heard.text).not.toContain('DELETE');
+    expect(received.text).not.toContain('DELETE');
     expect(seen.requests).toEqual({ 'cancel timeout': 1 });
   });
 
-  it('when it was stopped while connecting, although the connection is made later', async () => {
+  it('if it is aborted while connecting, although the connection is established later', async () => {
     const certificate = createCertificate();
     const tls = createTlsServer(certificate);
     const gate = createServer();
     const [host, inner] = [await listen(gate), await listen(tls)];
-    let said = '';
+    let sent = '';
     tls.on('secureConnection', (secured: TLSSocket) => {
       secured
         .on('error', () => undefined)
         .on('data', chunk => {
-          said += chunk;
+          sent += chunk;
         });
     });
     const controller = new AbortController();
@@ -196,51 +196,51 @@ describe('nothing is sent', () => {
     const behind = connect(Number(inner.split(':')[1]));
     socket.pipe(behind.on('error', () => undefined)).pipe(socket);
     await closed;
-    expect([said, seen.requests]).toEqual(['', {}]);
+    expect([sent, seen.requests]).toEqual(['', {}]);
   });
 });
 
-describe('over HTTP/2', () => {
+describe('a cancel over HTTP/2', () => {
   let certificate: ReturnType<typeof createCertificate>;
   beforeAll(() => {
     certificate = createCertificate();
   });
 
   async function startHttp2(answer: (stream: ServerHttp2Stream, request: number) => void) {
-    const heard = { requests: 0 };
+    const received = { requests: 0 };
     const server = createSecureServer(certificate);
     server.on('stream', stream => {
       stream.on('error', () => undefined);
-      answer(stream, ++heard.requests);
+      answer(stream, ++received.requests);
     });
-    return { url: `https://${await listen(server as unknown as Server)}`, heard };
+    return { url: `https://${await listen(server as unknown as Server)}`, received };
   }
 
-  it('a cancel is accepted', async () => {
-    const { url, heard } = await startHttp2(stream => stream.respond({ ':status': 302 }, { endStream: true }));
+  it('is accepted', async () => {
+    const { url, received } = await startHttp2(stream => stream.respond({ ':status': 302 }, { endStream: true }));
     expect(await createTestWriter(url, { ca: certificate.cert }).cancel()).toEqual({ kind: 'accepted', status: 302 });
-    expect(heard.requests).toBe(1);
+    expect(received.requests).toBe(1);
   });
 
-  it('a stream that is refused is not tried again', async () => {
-    const { url, heard } = await startHttp2((stream, request) => {
+  it('is not retried after a refused stream', async () => {
+    const { url, received } = await startHttp2((stream, request) => {
       if (request === 1) stream.close(constants.NGHTTP2_REFUSED_STREAM);
       else stream.respond({ ':status': 302 }, { endStream: true });
     });
     const { cancel } = createTestWriter(url, { ca: certificate.cert });
     expect(await cancel()).toEqual({ kind: 'unknown', status: undefined });
-    expect(heard.requests).toBe(1);
+    expect(received.requests).toBe(1);
     expect(await cancel()).toMatchObject({ kind: 'accepted' });
-    expect(heard.requests).toBe(2);
+    expect(received.requests).toBe(2);
   });
 
-  it('a server that goes away is not asked again', async () => {
-    const { url, heard } = await startHttp2((stream, request) => {
+  it('is not retried after GOAWAY', async () => {
+    const { url, received } = await startHttp2((stream, request) => {
       if (request === 1) stream.session?.goaway(constants.NGHTTP2_NO_ERROR, 0);
       else stream.respond({ ':status': 302 }, { endStream: true });
     });
     const { cancel } = createTestWriter(url, { ca: certificate.cert, timeout: atThisLoad(1000) });
     expect(await cancel()).toEqual({ kind: 'unknown', status: undefined });
-    expect(heard.requests).toBe(1);
+    expect(received.requests).toBe(1);
   });
 });

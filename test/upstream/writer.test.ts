@@ -30,15 +30,15 @@ async function emulateFailedRun(dialect: Partial<Dialect> = {}, fault?: FaultSee
 const stateOf = ({ state }: Emulator, dlqId: string) =>
   state.dlqRows().find(row => row.dlqId === dlqId)?.failureCallbackInfo?.state;
 
-/** Everything that was asked of the emulator was one DELETE of this entry. */
+/** Expects that the emulator received exactly one request, a DELETE of this entry. */
 function expectOneDelete({ state }: Emulator, dlqId: string): void {
   expect(state.calls()).toEqual({ [ENDPOINT]: 1 });
   expect(state.tally.cancelCalls).toMatchObject([{ dlqId }]);
 }
 
-describe('a cancel that the emulator does', () => {
+describe('a cancel that the emulator executes', () => {
   it.each(['302', '302-location', '302-self', '302-foreign', '200', '202', '204'] as const)(
-    'is accepted by %s, and goes nowhere else',
+    'is accepted by %s and sends no other request',
     async cancelAnswer => {
       const { emulated, dlqId, token } = await emulateFailedRun({ cancelAnswer });
       emulated.state.addDlqEntry();
@@ -53,8 +53,8 @@ describe('a cancel that the emulator does', () => {
   );
 });
 
-describe('a cancel that the emulator does not do', () => {
-  it('is refused when none is in progress, and when it calls one that is invalid', async () => {
+describe('a cancel that the emulator does not execute', () => {
+  it('is refused when the callback is not in progress or invalid', async () => {
     const { emulated, dlqId, token } = await emulateFailedRun({ cancelAnswer: '400' });
     const { cancel, seen } = createTestWriter(emulated.url, { token });
     expect(await cancel(dlqId)).toEqual({ kind: 'refused', status: 400 });
@@ -65,14 +65,14 @@ describe('a cancel that the emulator does not do', () => {
     expect(seen.requests).toEqual({ 'cancel refused': 2 });
   });
 
-  it('is missing when there is no such entry', async () => {
+  it('is missing when the entry does not exist', async () => {
     const { emulated, token } = await emulateFailedRun();
     const { cancel, seen } = createTestWriter(emulated.url, { token });
     expect(await cancel('5-5')).toEqual({ kind: 'missing', status: 404 });
     expect(seen.requests).toEqual({ 'cancel not_found': 1 });
   });
 
-  it.each(['403', '401'] as const)('is denied with the read-only token and a wrong one, once (%s)', async status => {
+  it.each(['403', '401'] as const)('is denied once with the read-only token or a wrong one (%s)', async status => {
     const { emulated, dlqId } = await emulateFailedRun({ readOnlyWrite: status });
     const reading = createTestWriter(emulated.url, { token: fixedToken(new Secret(emulated.readOnlyToken)) });
     expect(await reading.cancel(dlqId)).toEqual({ kind: 'denied', status: Number(status) });
@@ -83,7 +83,7 @@ describe('a cancel that the emulator does not do', () => {
     expect(emulated.state.calls()).toEqual({ [ENDPOINT]: 2 });
   });
 
-  it('is limited, and all of the account waits as long as it asks', async () => {
+  it('is limited by 429, and the whole account waits for Retry-After', async () => {
     const { emulated, dlqId, token } = await emulateFailedRun({}, { kind: 'status', status: 429, retryAfter: 7 });
     const { cancel, seen, pauses } = createTestWriter(emulated.url, { token });
     expect(await cancel(dlqId)).toEqual({ kind: 'limited', status: 429, retryAfter: 7000 });
@@ -93,7 +93,7 @@ describe('a cancel that the emulator does not do', () => {
     expect(await cancel(dlqId)).toEqual({ kind: 'limited', status: 429, retryAfter: 1000 });
   });
 
-  it('is limited by the burst, until its reset', async () => {
+  it('is limited by the burst limit until its reset', async () => {
     const { emulated, dlqId, token } = await emulateFailedRun({ requestsPerSecond: 1, burstReset: 'milliseconds' });
     const { cancel, pauses } = createTestWriter(emulated.url, { token });
     expect(await cancel(dlqId)).toMatchObject({ kind: 'accepted' });
@@ -102,18 +102,18 @@ describe('a cancel that the emulator does not do', () => {
   });
 });
 
-describe('a cancel whose answer is lost', () => {
+describe('a cancel with a lost response', () => {
   it.each([
     [{ kind: 'status', status: 500 }, 500, 'server'],
     [{ kind: 'status', status: 503 }, 503, 'server'],
     [{ kind: 'reset' }, undefined, 'network'],
     [{ kind: 'hang' }, undefined, 'timeout'],
     [{ kind: 'html' }, 200, 'ok'],
-  ] as const)('by %j is unknown, done or not', async (fault, status, outcome) => {
+  ] as const)('by %j is unknown, whether or not it was executed', async (fault, status, outcome) => {
     for (const acts of [false, true]) {
       const { emulated, dlqId, token } = await emulateFailedRun({}, { ...fault, acts });
       const { cancel, seen } = createTestWriter(emulated.url, { token, timeout: fault.kind === 'hang' ? 200 : 60_000 });
-      // A page with a status of success can't be told from success: its body is not looked at.
+      // An HTML page with a successful status counts as success: the body is not read.
       expect(await cancel(dlqId)).toEqual({ kind: fault.kind === 'html' ? 'accepted' : 'unknown', status });
       expect(stateOf(emulated, dlqId)).toBe(acts ? 'CALLBACK_CANCELED' : 'CALLBACK_INPROGRESS');
       expectOneDelete(emulated, dlqId);
@@ -122,7 +122,7 @@ describe('a cancel whose answer is lost', () => {
   });
 });
 
-describe('the meaning of a status', () => {
+describe('a cancel response with status', () => {
   it.each([
     [201, 'unknown', 'invalid_response'],
     [206, 'unknown', 'invalid_response'],
@@ -149,8 +149,8 @@ describe('the meaning of a status', () => {
   });
 });
 
-describe('what is sent', () => {
-  it('is a DELETE of the entry at the regional address, with the token and no body, by priority of actions', async () => {
+describe('the request of a cancel', () => {
+  it('is a DELETE of the entry at the regional URL with the token, without a body, at action priority', async () => {
     const service = await serve((_request, response) => response.writeHead(302).end('12345'));
     const { cancel, seen, turns, spans } = createTestWriter(`${service.url}/eu//`);
     await cancel('a_B-9');
@@ -175,7 +175,7 @@ describe('what is sent', () => {
   });
 
   it.each(['', '.', '..', '../dlq/1-0', '1/2', '1%2F2', '%2e%2e', '1?x', '1#x', ' 1', '1\n', 'é', 'x'.repeat(201)])(
-    'is nothing for the id %j',
+    'is not sent for the id %j',
     async id => {
       const { cancel, turns, seen } = createTestWriter('http://127.0.0.1:9');
       expect(await cancel(id)).toEqual({ kind: 'not_sent', why: 'the id must be 1 to 200 of A-Z a-z 0-9 _ -' });
@@ -183,7 +183,7 @@ describe('what is sent', () => {
     },
   );
 
-  it('is nothing without a token, a turn or a budget', async () => {
+  it('is not sent without a token, a slot or budget', async () => {
     const service = await serve((_request, response) => response.end());
     const without = createTestWriter(service.url, {
       token: async () => {
@@ -208,21 +208,21 @@ describe('what is sent', () => {
     expect(service.requests).toEqual([]);
   });
 
-  it('is not sent when something says so at the moment when it would be written, and is asked at no other', async () => {
+  it('is not sent if `stop` returns a reason right before sending; `stop` is called only then', async () => {
     const service = await serve((_request, response) => response.end());
-    const asked: number[] = [];
+    const calls: number[] = [];
     const { cancel, seen } = createTestWriter(service.url);
     const stop = () => {
-      asked.push(seen.timed);
-      return asked.length === 1 ? 'stop_file' : undefined;
+      calls.push(seen.timed);
+      return calls.length === 1 ? 'stop_file' : undefined;
     };
     expect(await cancel(ID, undefined, stop)).toEqual({ kind: 'not_sent', why: 'stop_file' });
     expect(service.requests).toEqual([]);
     expect(await cancel(ID, undefined, stop)).toMatchObject({ kind: 'accepted' });
-    expect([service.requests.length, asked.length]).toEqual([1, 2]);
+    expect([service.requests.length, calls.length]).toEqual([1, 2]);
   });
 
-  it('throws what is a bug, and never calls that not sent', async () => {
+  it('throws errors that are bugs and does not report them as not sent', async () => {
     const service = await serve((_request, response) => response.end());
     const controller = new AbortController();
     const bug = new Error('a bug');

@@ -9,7 +9,9 @@ import { afterThisTest, TOKEN } from '../support/client.ts';
 
 export const ID = '1725323658779-0';
 
-/** A real writer for `regional`, and what it counted, traced and told its budget, which does not limit. */
+/**
+ * Creates a real writer for `regional` and records its counts, spans and budget calls. The budget does not limit it.
+ */
 export function createTestWriter(regional: string, overrides: Partial<WriterDeps> & { ca?: string } = {}) {
   const seen = { requests: {} as Record<string, number>, bytes: 0, timed: 0 };
   const turns: string[] = [];
