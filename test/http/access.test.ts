@@ -14,7 +14,7 @@ import { ALICE, CA, CLIENT, CLIENTS, PASSWORD, pem, STRANGER, serve, tlsWith, US
 const PATHS = ['/', '/metrics', '/probe?account=a', '/api/v1/status', '/api/v1/journal', '/-/healthy', '/nowhere'];
 
 describe('users', () => {
-  it('are asked for by every path, also where there is nothing, and before the method is looked at', async () => {
+  it('are required for every path, including unknown ones, before the method is checked', async () => {
     const { status, ask } = await serve(USERS);
     for (const path of PATHS) {
       expect([path, await status(path)]).toEqual([path, 401]);
@@ -26,7 +26,7 @@ describe('users', () => {
     expect((await ask('/metrics')).headers['www-authenticate']).toBe('Basic realm="delivery-watch", charset="UTF-8"');
   });
 
-  it('are asked for by every route of the API and every page, whose hosts are looked at, too; the probes have a port', async () => {
+  it('are required for every API route and page, after the host check; the port for probes has neither', async () => {
     const { paths } = JSON.parse(readFileSync('docs/openapi.json', 'utf8')) as { paths: Record<string, object> };
     const probesPort = await freePort();
     const probes = { host: '127.0.0.1', port: probesPort };
@@ -56,8 +56,8 @@ describe('users', () => {
     expect((await ask('/-/healthy', { headers: { Host: 'dw.example.com' }, ...ALICE })).status).toBe(200);
   });
 
-  it('are no others than those of the file, with the very password', async () => {
-    const { status, said } = await serve(USERS);
+  it('must be in the file, with the exact password', async () => {
+    const { status, logText } = await serve(USERS);
     for (const auth of [
       'alice:wrong',
       'alice:',
@@ -77,10 +77,10 @@ describe('users', () => {
     for (const authorization of ['', 'Basic', 'Basic !', `Bearer ${right}`, `Basic ${right}, Basic x`, 'Basic =']) {
       expect([authorization, await status('/metrics', { headers: { authorization } })]).toEqual([authorization, 401]);
     }
-    expect(said()).not.toContain('canary');
+    expect(logText()).not.toContain('canary');
   });
 
-  it('may have any name and password that HTTP can carry', async () => {
+  it('may have any name and password that HTTP can transmit', async () => {
     const password = 'pä:ss wörd ☃';
     const { status } = await serve({ basic_auth_users: { 'jürgen 2': hashSync(password, 4) } });
     const authorization = (scheme: string) => `${scheme} ${Buffer.from(`jürgen 2:${password}`).toString('base64')}`;
@@ -89,14 +89,14 @@ describe('users', () => {
     }
   });
 
-  it('come after the host, which is refused first', async () => {
+  it('are checked after the host', async () => {
     const { status } = await serve(USERS, {}, { allowedHosts: ['dw.example.com'] });
     expect([await status('/metrics'), await status('/metrics', ALICE)]).toEqual([421, 421]);
     expect(await status('/metrics', { headers: { host: 'dw.example.com' } })).toBe(401);
     expect(await status('/metrics', { ...ALICE, headers: { host: 'dw.example.com' } })).toBe(200);
   });
 
-  it('a password that is changed in the file is the only one that is right', async () => {
+  it('a changed password replaces the old one', async () => {
     const { status, put, later } = await serve(USERS);
     expect(await status('/metrics', ALICE)).toBe(200);
     put('web.yaml', JSON.stringify({ basic_auth_users: { alice: hashSync('other', 4) } }));
@@ -106,7 +106,7 @@ describe('users', () => {
 });
 
 describe('TLS', () => {
-  it('is all that the port speaks', async () => {
+  it('is required on the port', async () => {
     const { server, ask } = await serve(tlsWith());
     expect(server.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
     expect((await ask('/metrics')).text).toBe('# EOF\n');
@@ -114,15 +114,15 @@ describe('TLS', () => {
     expect(JSON.parse((await ask('/api/v1/sd')).text)[0].labels.__scheme__).toBe('https');
   });
 
-  it('has the versions that are asked for, and no other', async () => {
+  it('uses only the configured versions', async () => {
     const { ask } = await serve(tlsWith({ max_version: 'TLS12' }));
     await expect(ask('/', { tls: { ...CA, minVersion: 'TLSv1.3' } })).rejects.toThrow(/alert protocol version/);
     expect((await ask('/', { tls: { ...CA, maxVersion: 'TLSv1.2' } })).status).toBe(200);
     await expect(ask('/', { tls: { ...CA, minVersion: 'TLSv1', maxVersion: 'TLSv1.1' } })).rejects.toThrow();
   });
 
-  it('has the certificate that is in the files when a connection begins', async () => {
-    const { server, put, later, said } = await serve(tlsWith());
+  it('uses the certificate in the files at the start of a connection', async () => {
+    const { server, put, later, logText } = await serve(tlsWith());
     const serial = () =>
       new Promise<string>((resolve, reject) => {
         const socket = connectTls({ ...CA, host: '127.0.0.1', port: Number(new URL(server.url).port) }, () => {
@@ -135,11 +135,11 @@ describe('TLS', () => {
     put('server.pem', pem('renewed.pem'));
     later();
     expect(await serial()).toBe('renewed');
-    expect(said()).not.toContain('PRIVATE');
+    expect(logText()).not.toContain('PRIVATE');
   });
 
-  it('follows a link that is turned to another folder, as Kubernetes does', async () => {
-    const { folder, put, status, later, said } = await serve(tlsWith());
+  it('follows a link that is switched to another folder, as in Kubernetes', async () => {
+    const { folder, put, status, later, logText } = await serve(tlsWith());
     const renewed = newFolder();
     for (const kind of ['pem', 'key']) writeFileSync(join(renewed, `server.${kind}`), pem(`renewed.${kind}`));
     put('web.yaml', JSON.stringify({ tls_server_config: { cert_file: 'now/server.pem', key_file: 'now/server.key' } }));
@@ -150,17 +150,17 @@ describe('TLS', () => {
     symlinkSync(renewed, join(folder, 'now'));
     later();
     expect(await status('/')).toBe(200);
-    expect(said().match(/was read again and is in use/g)).toHaveLength(2);
+    expect(logText().match(/was read again and is in use/g)).toHaveLength(2);
   });
 });
 
 describe('client certificates', () => {
   it('are required and verified', async () => {
-    const { ask, status, said } = await serve(CLIENTS);
+    const { ask, status, logText } = await serve(CLIENTS);
     expect(await status('/metrics', { tls: CLIENT })).toBe(200);
     await expect(ask('/metrics')).rejects.toThrow();
     await expect(ask('/metrics', { tls: STRANGER })).rejects.toThrow();
-    expect(said()).toMatch(/"bound":"tls"/);
+    expect(logText()).toMatch(/"bound":"tls"/);
   });
 
   it.each([
@@ -170,14 +170,14 @@ describe('client certificates', () => {
     ['RequireClientCert', {}, [false, true, true]],
     ['VerifyClientCertIfGiven', { client_ca_file: 'authority.pem' }, [true, true, false]],
     ['RequireAndVerifyClientCert', { client_ca_file: 'authority.pem' }, [false, true, false]],
-  ])('%s takes of none, a good one, and a stranger’s: %j', async (client_auth_type, more, expected) => {
+  ])("%s accepts no certificate, a trusted one and a stranger's: %j", async (client_auth_type, more, expected) => {
     const { ask } = await serve(tlsWith({ client_auth_type, ...more }));
-    const isTaken = (tls: SecureContextOptions) =>
+    const isAccepted = (tls: SecureContextOptions) =>
       ask('/', { tls }).then(
         ({ status }) => status === 200,
         () => false,
       );
-    expect([await isTaken(CA), await isTaken(CLIENT), await isTaken(STRANGER)]).toEqual(expected);
+    expect([await isAccepted(CA), await isAccepted(CLIENT), await isAccepted(STRANGER)]).toEqual(expected);
   });
 
   it.each([
@@ -190,12 +190,12 @@ describe('client certificates', () => {
     [['other.example', 'spiffe://example/b'], false],
   ])('must have one of the names %j: %s', async (client_allowed_sans, isGood) => {
     const { ask } = await serve(tlsWith({ ...CLIENTS.tls_server_config, client_allowed_sans }));
-    const asked = ask('/', { tls: CLIENT });
-    if (isGood) expect((await asked).status).toBe(200);
-    else await expect(asked).rejects.toThrow();
+    const response = ask('/', { tls: CLIENT });
+    if (isGood) expect((await response).status).toBe(200);
+    else await expect(response).rejects.toThrow();
   });
 
-  it('that are no longer good end connections and sessions that were begun with them', async () => {
+  it('end connections and sessions when their authority is replaced', async () => {
     const { server, put, later } = await serve(CLIENTS);
     const port = Number(new URL(server.url).port);
     const open = (session?: Buffer) =>
@@ -223,7 +223,7 @@ describe('client certificates', () => {
     expect(await first.ask()).toBe('HTTP/1.1 200');
     const second = await open(first.session());
     expect(await second.ask()).toBe('HTTP/1.1 200');
-    // The certificate of the server alone is renewed: a client that is in stays.
+    // Renewing only the server certificate keeps the client connected.
     put('server.key', pem('renewed.key'));
     put('server.pem', pem('renewed.pem'));
     later();
@@ -235,12 +235,12 @@ describe('client certificates', () => {
     await expect(third.catch(() => 'closed')).resolves.toBe('closed');
   });
 
-  it('that are no longer good end handshakes that were begun while they were', async () => {
+  it('end handshakes in progress when their authority is replaced', async () => {
     const { server, put, later, status } = await serve(CLIENTS);
     const slow = connect(Number(new URL(server.url).port), '127.0.0.1');
     afterThisTest(async () => void slow.destroy());
     await once(slow, 'connect');
-    // The server has it once it has answered another that came later.
+    // The server has accepted the connection once it has responded to a later one.
     expect(await status('/', { tls: CLIENT })).toBe(200);
     put('authority.pem', pem('other-authority.pem'));
     later();
@@ -262,23 +262,23 @@ describe('client certificates', () => {
     ['IP Address:127.0.0.1', ['127.0.0.1']],
     ['', []],
     [undefined, []],
-  ])('have the names of %s', (text, names) => expect(sansOf(text)).toEqual(names));
+  ])('have the names in %s', (text, names) => expect(sansOf(text)).toEqual(names));
 });
 
-describe('a file that can not be used any more', () => {
+describe('a file that becomes unusable', () => {
   const GOOD = { ...tlsWith(), ...USERS };
   it.each([
-    ['no YAML', 'web.yaml', '{'],
+    ['invalid YAML', 'web.yaml', '{'],
     ['empty', 'web.yaml', ''],
     ['cut off before its users', 'web.yaml', JSON.stringify(tlsWith())],
     ['cut off before TLS', 'web.yaml', JSON.stringify(USERS)],
-    ['of other client certificates', 'web.yaml', JSON.stringify({ ...CLIENTS, ...USERS })],
-    ['a certificate that is none', 'server.pem', 'canary'],
+    ['with client certificates required', 'web.yaml', JSON.stringify({ ...CLIENTS, ...USERS })],
+    ['an invalid certificate', 'server.pem', 'canary'],
     ['a key of another certificate', 'server.key', pem('renewed.key')],
-    ['not there', 'web.yaml', undefined],
-    ['a key that is not there', 'server.key', undefined],
-  ])('%s: refuses everything, says so once, and ends when it is mended', async (_name, name, content) => {
-    const { ask, status, put, later, log, folder, said } = await serve(GOOD);
+    ['missing', 'web.yaml', undefined],
+    ['a missing key', 'server.key', undefined],
+  ])('%s: rejects everything, logs it once, and recovers when it is repaired', async (_name, name, content) => {
+    const { ask, status, put, later, log, folder, logText } = await serve(GOOD);
     expect(await status('/metrics', ALICE)).toBe(200);
     const before = readFileSync(join(folder, name), 'utf8');
     if (content === undefined) rmSync(join(folder, name));
@@ -295,18 +295,18 @@ describe('a file that can not be used any more', () => {
     later();
     expect([await status('/metrics', ALICE), await status('/metrics')]).toEqual([200, 401]);
     expect(log.lines.at(-1)).toMatchObject({ level: 'info' });
-    expect(said()).not.toMatch(/canary|PRIVATE|\$2/);
+    expect(logText()).not.toMatch(/canary|PRIVATE|\$2/);
   });
 
-  it('is refused at the start, with its place', async () => {
+  it('is rejected at the start with its position', async () => {
     await expect(serve({ http_server_config: { http2: true } })).rejects.toThrow(
       /web\.yaml:1:32: http_server_config\.http2: /,
     );
   });
 });
 
-describe('other settings', () => {
-  it('another file is taken, with TLS or without, or none, on the same port', async () => {
+describe('changed settings', () => {
+  it('apply another file, with or without TLS, or none, on the same port', async () => {
     const { server, settings, status, put, folder } = await serve(USERS);
     const port = Number(new URL(server.url).port);
     expect([server.url, await status('/metrics')]).toEqual([`http://127.0.0.1:${port}`, 401]);
@@ -317,17 +317,17 @@ describe('other settings', () => {
     expect([server.url, await status('/metrics')]).toEqual([`http://127.0.0.1:${port}`, 200]);
   });
 
-  it('a file that can not be used changes nothing', async () => {
+  it('are not applied if the file is unusable', async () => {
     const { server, settings, status, put, folder, later } = await serve(USERS);
     put('bad.yaml', '{');
     await expect(server.apply({ ...settings, webConfigFile: join(folder, 'bad.yaml') })).rejects.toThrow('bad.yaml:1:');
-    // The port has gone over to the other file when the one for probes can't be had.
+    // The port has already switched to the other file when the port for probes turns out to be in use.
     put('tls.yaml', JSON.stringify(tlsWith()));
     const probes = { host: '127.0.0.1', port: Number(new URL((await serve(USERS)).server.url).port) };
     const half = { ...settings, webConfigFile: join(folder, 'tls.yaml'), probes };
     await expect(server.apply(half)).rejects.toThrow("can't listen on 127.0.0.1:");
     expect([await status('/metrics', ALICE), await status('/metrics')]).toEqual([200, 401]);
-    // The one in use is watched whatever else is asked for.
+    // The active file is still watched.
     put('web.yaml', JSON.stringify({ rate_limit: { interval: '1s', burst: 1 } }));
     await server.apply(settings);
     later();
@@ -335,7 +335,7 @@ describe('other settings', () => {
   });
 });
 
-it('headers of the file are on every answer, and its policy is that of the page', async () => {
+it('headers of the file are in every response, and its policy replaces that of the page', async () => {
   const headers = {
     'Content-Security-Policy': "default-src 'none'",
     'X-Frame-Options': 'deny',
@@ -355,7 +355,7 @@ it('headers of the file are on every answer, and its policy is that of the page'
   }
 });
 
-it('a rate limit is for all requests together, and fills again', async () => {
+it('a rate limit applies to all requests together and recovers', async () => {
   const { status, ask, later } = await serve({ rate_limit: { interval: '1s', burst: 3 } });
   const statuses = [];
   for (let count = 0; count < 5; count += 1) statuses.push(await status('/-/healthy'));

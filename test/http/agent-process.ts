@@ -1,4 +1,4 @@
-/** Runs an agent with the configuration at argv[2] and, of what clients may take, the bounds in argv[3], as JSON. */
+/** Runs an agent with the configuration file at argv[2] and the client limits in argv[3] (JSON). */
 import { startAgent } from '../../src/agent/agent.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { systemClock } from '../../src/kit/clock.ts';

@@ -11,7 +11,7 @@ import { freePort, requireProgram } from '../support/prometheus.ts';
 const servers: Server[] = [];
 afterAll(() => Promise.all(servers.map(server => new Promise(resolve => server.close(resolve)))));
 
-/** Its address, without the scheme. */
+/** Starts a server and returns its address without the scheme. */
 async function open(server: Server): Promise<string> {
   servers.push(server);
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
@@ -19,31 +19,31 @@ async function open(server: Server): Promise<string> {
 }
 
 describe('askHealth', () => {
-  it.each([200, 401, 421, 503])('takes %i for a sign of life', async status => {
+  it.each([200, 401, 421, 503])('treats %i as healthy', async status => {
     const at = await open(createPlain((_request, response) => response.writeHead(status).end()));
     await expect(askHealth(`http://${at}`)).resolves.toBeUndefined();
   });
 
-  it('says that nothing listens', async () => {
+  it('rejects if nothing listens on the port', async () => {
     const port = await freePort();
     await expect(askHealth(`http://127.0.0.1:${port}/-/healthy`)).rejects.toThrow(
       `http://127.0.0.1:${port}/-/healthy: connect ECONNREFUSED`,
     );
   });
 
-  it('says that a process takes connections and never answers', async () => {
+  it('rejects if a process accepts connections but never responds', async () => {
     const at = await open(createTcp(socket => socket.resume()));
     await expect(askHealth(`http://${at}`)).rejects.toThrow(`http://${at}: no answer within 4 s`);
   });
 
   describe.skipIf(!requireProgram('openssl'))('with TLS', () => {
-    it('checks no name and no issuer', async () => {
+    it('ignores name and issuer of the certificate', async () => {
       const at = await open(createSecure(createCertificate(), (_request, response) => response.end()));
       await expect(askHealth(`https://${at}`)).resolves.toBeUndefined();
     });
 
     it.each(['TLSv1.2', 'TLSv1.3'] as const)(
-      'takes the wish for a client certificate for a sign of life, in %s',
+      'treats a request for a client certificate as healthy with %s',
       async version => {
         const asking = { ...createCertificate(), requestCert: true, rejectUnauthorized: true, maxVersion: version };
         const at = await open(createSecure(asking, (_request, response) => response.end()));
@@ -51,7 +51,7 @@ describe('askHealth', () => {
       },
     );
 
-    it('takes no answer without TLS for one', async () => {
+    it('rejects a response without TLS', async () => {
       const at = await open(createPlain((_request, response) => response.end()));
       await expect(askHealth(`https://${at}`)).rejects.toThrow(`https://${at}: `);
     });
@@ -59,7 +59,7 @@ describe('askHealth', () => {
 });
 
 describe('healthcheck', () => {
-  it('exits with 0 while the agent runs, with 1 and the reason when it does not, and prints no secret', async () => {
+  it('exits with 0 while the agent runs, otherwise with 1 and a reason without secrets', async () => {
     const port = await freePort();
     const agent = await startAgent({
       server: { listen: `127.0.0.1:${port}` },

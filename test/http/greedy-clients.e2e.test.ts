@@ -16,11 +16,11 @@ const MB = 1024 * 1024;
 interface AgentProcess {
   readonly url: string;
   readonly port: number;
-  said(): string;
-  /** Most bytes of memory since `forgetPeak`. */
+  log(): string;
+  /** Peak memory since `forgetPeak` (bytes). */
   peak(): number;
-  forgetPeak(): void;
-  /** Sockets that the process has open. */
+  resetPeak(): void;
+  /** Number of open sockets of the process. */
   sockets(): number;
 }
 
@@ -32,7 +32,7 @@ function killAfterThisTest(child: ChildProcess): void {
   });
 }
 
-/** A real agent in a process of its own whose /metrics has some 5 MB. */
+/** Starts a real agent as a process with about 5 MB in /metrics. */
 async function startLargeAgent(bounds: Partial<Bounds>): Promise<AgentProcess> {
   const keys = Array.from({ length: 8300 }, (_, index) => ({
     flowControlKey: `tenant-${index}-of-the-service`,
@@ -53,7 +53,7 @@ async function startLargeAgent(bounds: Partial<Bounds>): Promise<AgentProcess> {
       store: { kind: 'memory' },
       accounts: [{ name: 'a', baseUrl: service.url, token: { env: 'DELIVERY_TOKEN' } }],
       collect: {
-        // Judged keys would have three series more each.
+        // Audited keys would have three more series each.
         flowControl: { every: '1h', maxSeries: 100_000, audit: false },
         dlq: { enabled: false },
         events: { enabled: false },
@@ -69,13 +69,13 @@ async function startLargeAgent(bounds: Partial<Bounds>): Promise<AgentProcess> {
     },
   );
   killAfterThisTest(child);
-  let said = '';
+  let log = '';
   child.stderr.setEncoding('utf8').on('data', chunk => {
-    said += chunk;
+    log += chunk;
   });
   const url = await eventually(() => {
-    const [, found] = /"url":"([^"]+)"/.exec(said) ?? [];
-    if (found === undefined) throw new Error(`the agent does not listen: ${said}`);
+    const [, found] = /"url":"([^"]+)"/.exec(log) ?? [];
+    if (found === undefined) throw new Error(`the agent does not listen: ${log}`);
     return found;
   });
   await eventually(async () => expect((await (await fetch(`${url}/metrics`)).text()).length).toBeGreaterThan(4.5 * MB));
@@ -83,9 +83,9 @@ async function startLargeAgent(bounds: Partial<Bounds>): Promise<AgentProcess> {
   return {
     url,
     port: Number(new URL(url).port),
-    said: () => said,
+    log: () => log,
     peak: () => Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`${proc}/status`, 'utf8'))?.[1]) * 1024,
-    forgetPeak: () => writeFileSync(`${proc}/clear_refs`, '5'),
+    resetPeak: () => writeFileSync(`${proc}/clear_refs`, '5'),
     sockets: () =>
       readdirSync(`${proc}/fd`).filter(fd => {
         try {
@@ -103,14 +103,14 @@ function open(port: number): Socket {
   return socket;
 }
 
-/** Asks for everything and stops reading at the first bytes, which it waits for where `patient`. */
+/** Requests /metrics and never reads the response. If `patient`, waits for its first bytes. */
 async function askAndNeverRead({ port }: AgentProcess, patient: boolean): Promise<void> {
   const socket = open(port);
   socket.write('GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n');
   if (patient) await Promise.race([once(socket, 'readable'), once(socket, 'close')]);
 }
 
-/** Sends a header without an end, a byte at a time. */
+/** Sends an endless header byte by byte. */
 function drip({ port }: AgentProcess): void {
   const socket = open(port);
   socket.write('GET /metrics HTTP/1.1\r\nHost: x\r\nX-Long: ');
@@ -119,28 +119,28 @@ function drip({ port }: AgentProcess): void {
   afterThisTest(async () => clearInterval(timer));
 }
 
-const heldOf = (said: string) =>
-  said
+const boundsIn = (log: string) =>
+  log
     .split('\n')
     .flatMap(line => /"bound":"(\w+)"/.exec(line)?.[1] ?? [])
     .sort();
 
-describe.skipIf(process.platform !== 'linux')('clients that take more than they should', () => {
-  it('200 that never read and 100 that drip a header cost little memory, hold up nobody, and are cut', async () => {
+describe.skipIf(process.platform !== 'linux')('clients that use too many resources', () => {
+  it('300 clients that never read or drip a header cost little memory, delay no other client, and are disconnected', async () => {
     const agent = await startLargeAgent({ answerWithin: 8000, headersWithin: 4000 });
     const scrape = async () => {
       const response = await fetch(`${agent.url}/metrics`, { headers: { 'accept-encoding': 'identity' } });
       return [response.status, (await response.text()).length > 4.5 * MB];
     };
-    // What a process needs that answers at all.
-    agent.forgetPeak();
+    // Baseline of a process that responds to normal scrapes.
+    agent.resetPeak();
     for (let times = 0; times < 30; times += 1) await scrape();
     const usual = { peak: agent.peak(), sockets: agent.sockets() };
-    agent.forgetPeak();
+    agent.resetPeak();
 
     for (let count = 0; count < 160; count += 1) void askAndNeverRead(agent, false);
     for (let count = 0; count < 100; count += 1) drip(agent);
-    // Each of these finds another body than the one before: the agent's own numbers change with every answer.
+    // Each of these gets a different body, because the agent's own metrics change with every response.
     for (let count = 0; count < 40; count += 1) {
       await askAndNeverRead(agent, true);
       if (count % 10 === 0) expect(await scrape()).toEqual([200, true]);
@@ -150,10 +150,10 @@ describe.skipIf(process.platform !== 'linux')('clients that take more than they 
     const grown = (agent.peak() - usual.peak) / MB;
     process.stderr.write(`300 greedy clients: ${grown.toFixed(0)} MB more\n`);
     expect(grown).toBeLessThan(50);
-    expect(heldOf(agent.said())).toEqual(['answers', 'requests']);
+    expect(boundsIn(agent.log())).toEqual(['answers', 'requests']);
   });
 
-  it('refuses more than maxConnections, says so once, and answers again when they are gone', async () => {
+  it('rejects connections above maxConnections, logs it once, and accepts new ones when they are closed', async () => {
     const agent = await startLargeAgent({ maxConnections: 5 });
     const sockets = await Promise.all(
       Array.from({ length: 20 }, async () => {
@@ -163,7 +163,7 @@ describe.skipIf(process.platform !== 'linux')('clients that take more than they 
         return socket;
       }),
     );
-    await eventually(() => expect(heldOf(agent.said())).toEqual(['connections']));
+    await eventually(() => expect(boundsIn(agent.log())).toEqual(['connections']));
     await eventually(() => expect(sockets.filter(({ readyState }) => readyState === 'open').length).toBeLessThan(6));
     for (const socket of sockets) socket.destroy();
     await eventually(async () => expect((await fetch(`${agent.url}/-/healthy`)).status).toBe(200));

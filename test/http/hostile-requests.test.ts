@@ -25,20 +25,20 @@ async function serve(overrides: Partial<Served> = {}, settings: Partial<ServerSe
     afterThisTest(async () => void socket.destroy());
     return socket;
   };
-  const held = () => log.lines.map(({ fields }) => (fields as { bound?: string }).bound);
-  return { url: server.url, open, held, log };
+  const bounds = () => log.lines.map(({ fields }) => (fields as { bound?: string }).bound);
+  return { url: server.url, open, bounds, log };
 }
 
-/** Also where the other side cut it. */
+/** Resolves when the connection is closed, also if the server closed it. */
 const closed = (socket: Socket) => new Promise<void>(resolve => socket.once('close', () => resolve()));
 
-/** A scrape that does not ask for gzip, as these servers have none. */
+/** Scrapes without gzip, which these servers do not support. */
 const scrape = async (url: string) => {
   const response = await fetch(`${url}/metrics`, { headers: { 'accept-encoding': 'identity' } });
   return { status: response.status, text: await response.text() };
 };
 
-/** The status lines of everything that a connection gets until it ends. */
+/** Returns the status lines of all responses until the connection closes. */
 async function statuses(socket: Socket): Promise<string[]> {
   let text = '';
   socket.on('data', chunk => {
@@ -50,12 +50,12 @@ async function statuses(socket: Socket): Promise<string[]> {
 
 const GET = (path: string, headers = '') => `GET ${path} HTTP/1.1\r\nHost: x\r\n${headers}\r\n`;
 
-describe('requests that mean no good', () => {
+describe('hostile requests', () => {
   it.each([
     ['a long path', `GET /${'a'.repeat(20_000)}`, '431'],
     ['a long header', `GET / HTTP/1.1\r\nHost: x\r\nA: ${'a'.repeat(20_000)}`, '431'],
     ['many headers', `GET / HTTP/1.1\r\nHost: x\r\n${'A: b\r\n'.repeat(4000)}`, '431'],
-    ['no HTTP', '\0\u0001\u0002\n'.repeat(1000), '400'],
+    ['not HTTP', '\0\u0001\u0002\n'.repeat(1000), '400'],
     ['two lengths', GET('/metrics', 'Content-Length: 1\r\nContent-Length: 2\r\n'), '400'],
     ['a length and chunks', GET('/metrics', 'Content-Length: 1\r\nTransfer-Encoding: chunked\r\n'), '400'],
     ['no host', 'GET /metrics HTTP/1.1\r\n\r\n', '400'],
@@ -70,7 +70,7 @@ describe('requests that mean no good', () => {
       GET('/metrics', 'Connection: close\r\nAccept: ;q=,,*;q=NaN\r\nAccept-Encoding: ;q=,gzip;q\r\n'),
       '200',
     ],
-  ])('%s', async (_name, bytes, status) => {
+  ])('are handled: %s', async (_name, bytes, status) => {
     const { url, open } = await serve();
     const socket = open();
     socket.write(bytes);
@@ -79,42 +79,42 @@ describe('requests that mean no good', () => {
   });
 
   it.each([
-    ['a path', 'GET /', 'a'],
-    ['a header', 'GET / HTTP/1.1\r\nHost: x\r\nA: ', 'a'],
+    ['path', 'GET /', 'a'],
+    ['header', 'GET / HTTP/1.1\r\nHost: x\r\nA: ', 'a'],
     ['headers', 'GET / HTTP/1.1\r\nHost: x\r\n', 'A: b\r\n'],
-  ])('%s without an end', async (_name, start, more) => {
+  ])('are disconnected: endless %s', async (_name, start, more) => {
     const { url, open } = await serve();
     const socket = open();
     socket.write(start + more.repeat(MB));
-    // Whether the status arrives before the cut is the network's to say.
+    // The network determines whether the status arrives before the disconnect.
     await statuses(socket);
     expect((await fetch(`${url}/-/healthy`)).status).toBe(200);
   });
 
   it.each([
-    ['none', 'GET /metrics HTTP/1.0\r\n\r\n', '421'],
-    ['an empty one', 'GET /metrics HTTP/1.0\r\nHost:\r\n\r\n', '421'],
-    ['two', 'GET /metrics HTTP/1.0\r\nHost: good\r\nHost: evil\r\n\r\n', '421'],
-    ['the one', 'GET /metrics HTTP/1.0\r\nHost: good\r\n\r\n', '200'],
-  ])('where hosts are named, %s is taken as one', async (_name, bytes, status) => {
+    ['a missing', 'GET /metrics HTTP/1.0\r\n\r\n', '421'],
+    ['an empty', 'GET /metrics HTTP/1.0\r\nHost:\r\n\r\n', '421'],
+    ['a duplicate', 'GET /metrics HTTP/1.0\r\nHost: good\r\nHost: evil\r\n\r\n', '421'],
+    ['an allowed', 'GET /metrics HTTP/1.0\r\nHost: good\r\n\r\n', '200'],
+  ])('with %s Host header get the right status if hosts are restricted', async (_name, bytes, status) => {
     const { open } = await serve({}, { allowedHosts: ['good'] });
     const socket = open();
     socket.write(bytes);
     expect(await statuses(socket)).toEqual([`HTTP/1.1 ${status}`]);
   });
 
-  it('answers a few requests that come at once in their order, and cuts a connection that sends thousands', async () => {
-    const { url, open, held } = await serve();
+  it('are answered in order if a few are pipelined; a connection that pipelines thousands is closed', async () => {
+    const { url, open, bounds } = await serve();
     const [few, many] = [open(), open()];
     few.write(`${GET('/-/healthy')}${GET('/nowhere')}${GET('/metrics', 'Connection: close\r\n')}`);
     expect(await statuses(few)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 404', 'HTTP/1.1 200']);
     many.write(GET('/-/healthy').repeat(100_000));
     expect((await statuses(many)).length).toBeLessThan(100);
-    expect(held()).toEqual(['pipelined']);
+    expect(bounds()).toEqual(['pipelined']);
     expect((await fetch(`${url}/-/healthy`)).status).toBe(200);
   });
 
-  it('says nothing of a connection that asks for as much as it may at once', async () => {
+  it('cause no warning if a connection pipelines as many as allowed', async () => {
     const warnings: string[] = [];
     const take = ({ message }: Error) => warnings.push(message);
     process.on('warning', take);
@@ -126,9 +126,9 @@ describe('requests that mean no good', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('holds answers that are not taken to a sum, cuts those that stand still, and says so once', async () => {
+  it('cannot use more than the limit of unread responses; stalled clients are disconnected, and this is logged once', async () => {
     const bodies: number[] = [];
-    const { url, open, held } = await serve(
+    const { url, open, bounds } = await serve(
       {
         async exposition() {
           bodies.push(bodies.length);
@@ -137,28 +137,28 @@ describe('requests that mean no good', () => {
       },
       { unreadBytes: 100 * MB },
     );
-    const socks = [];
+    const sockets = [];
     for (let count = 0; count < 12; count += 1) {
       const socket = open();
       socket.write(GET('/metrics'));
       await once(socket, 'readable');
-      socks.push(socket);
+      sockets.push(socket);
     }
-    // One that reads is served whole meanwhile.
+    // A client that reads gets its complete response in the interim.
     expect((await scrape(url)).text.length).toBe(20 * MB);
-    await eventually(() => expect(held()).toEqual(['answers']));
-    // What was cut ends when it is read; the newest get all of theirs.
+    await eventually(() => expect(bounds()).toEqual(['answers']));
+    // Disconnected clients read until their end; the newest clients get complete responses.
     const sizes = await Promise.all(
-      socks.map(async socket => {
+      sockets.map(async socket => {
         let size = 0;
-        let isWhole = false;
+        let isComplete = false;
         socket.on('data', chunk => {
           size += chunk.length;
-          isWhole = size > 20 * MB;
-          if (isWhole) socket.destroy();
+          isComplete = size > 20 * MB;
+          if (isComplete) socket.destroy();
         });
         await closed(socket);
-        return isWhole;
+        return isComplete;
       }),
     );
     expect(sizes.filter(Boolean).length).toBeLessThanOrEqual(5);
@@ -166,16 +166,16 @@ describe('requests that mean no good', () => {
     expect(sizes[0]).toBe(false);
   });
 
-  it('holds nothing for clients that left while their answer was made', async () => {
-    const gone: Promise<unknown>[] = [];
+  it('reserve no memory if the client disconnects before its response is ready', async () => {
+    const clientsClosed: Promise<unknown>[] = [];
     const { promise: isOver, resolve: release } = Promise.withResolvers<void>();
     const accounts = ['a', 'b', 'c', 'd'];
-    let asked = 0;
-    const { url, open, held } = await serve(
+    let renderings = 0;
+    const { url, open, bounds } = await serve(
       {
         accounts,
         async exposition() {
-          asked += 1;
+          renderings += 1;
           await isOver;
           return { contentType: 'text/plain', body: Buffer.alloc(MB, 'a') };
         },
@@ -184,20 +184,20 @@ describe('requests that mean no good', () => {
     );
     for (const account of accounts) {
       const socket = open();
-      gone.push(closed(socket));
+      clientsClosed.push(closed(socket));
       socket.write(GET(`/probe?account=${account}`));
-      await eventually(() => expect(asked).toBe(gone.length));
+      await eventually(() => expect(renderings).toBe(clientsClosed.length));
       socket.resetAndDestroy();
     }
-    await Promise.all(gone);
-    // Answered by the same process: it has heard by now that they left.
+    await Promise.all(clientsClosed);
+    // The same process has responded, so it has detected the disconnects.
     for (let times = 0; times < 20; times += 1) await (await fetch(`${url}/-/healthy`)).text();
     release();
     expect((await scrape(url)).status).toBe(200);
-    expect(held()).toEqual([]);
+    expect(bounds()).toEqual([]);
   });
 
-  it('renders once for all who ask at the same time, with what was true when they asked', async () => {
+  it('share one rendering if concurrent, with values no older than the request', async () => {
     let rendered = 0;
     let release = () => {};
     const { url } = await serve({
@@ -220,7 +220,7 @@ describe('requests that mean no good', () => {
       answered += 1;
       return text;
     });
-    // Answered by the same process in between: their requests have arrived by now, and none got the first one's.
+    // The same process has responded in between, so the requests have arrived. None of them got the first response.
     for (let times = 0; times < 20; times += 1) await (await fetch(`${url}/-/healthy`)).text();
     expect([rendered, answered]).toEqual([1, 0]);
     release();
@@ -230,12 +230,12 @@ describe('requests that mean no good', () => {
     expect(rendered).toBeLessThan(10);
   });
 
-  it('an answer that fails is no other one’s', async () => {
-    let asked = 0;
+  it('are rendered again after a failed response', async () => {
+    let renderings = 0;
     const { url } = await serve({
       exposition: async () => {
-        asked += 1;
-        if (asked === 1) throw new Error('once');
+        renderings += 1;
+        if (renderings === 1) throw new Error('once');
         return { contentType: 'text/plain', body: Buffer.from('well') };
       },
     });
@@ -243,7 +243,7 @@ describe('requests that mean no good', () => {
     expect(await scrape(url)).toEqual({ status: 200, text: 'well' });
   });
 
-  it('answers HEAD without a body', async () => {
+  it('with HEAD get no body', async () => {
     const { url } = await serve();
     const response = await fetch(`${url}/metrics`, { method: 'HEAD' });
     expect([response.status, response.headers.get('content-length'), await response.text()]).toEqual([200, '6', '']);

@@ -19,7 +19,7 @@ const post = (body: unknown, headers: Readonly<Record<string, string>> = {}) => 
 });
 
 describe('POST routes', () => {
-  it('are off by default', async () => {
+  it('are disabled by default', async () => {
     const { ask, commands } = await serve(USERS);
     for (const path of [RELOAD, APPROVE, PAUSE, RESUME]) {
       expect(await ask(path, post({ reason: 'x', action: 'x' }))).toMatchObject({
@@ -30,7 +30,7 @@ describe('POST routes', () => {
     expect(commands).toEqual([]);
   });
 
-  it('have no other method, and other routes have none of theirs', async () => {
+  it('accept only POST, and other routes reject POST', async () => {
     const { ask } = await serve(USERS, {}, ON);
     for (const [path, method, allow] of [
       [RELOAD, 'GET', 'POST'],
@@ -46,18 +46,18 @@ describe('POST routes', () => {
     expect((await ask('/nowhere', POST)).status).toBe(404);
   });
 
-  it('reload the configuration, or say with places why not', async () => {
+  it('reload the configuration or return its errors with positions', async () => {
     const good = await serve(USERS, {}, ON);
     expect(await good.ask(RELOAD, POST)).toMatchObject({ status: 200, text: '{"changed":["accounts"]}' });
     const faults = [{ file: 'config.yaml', line: 1, column: 2, message: 'must be text' }];
     const bad = await serve(USERS, { reload: async () => ({ faults }) }, ON);
     expect(await bad.ask(RELOAD, POST)).toMatchObject({ status: 400, text: JSON.stringify({ faults }) });
-    // Without users, too: a reload only reads what is there.
+    // Also without users: a reload only reads the existing file.
     const open = await serve({ http_server_config: {} }, {}, ON);
     expect(await open.status(RELOAD, { method: 'POST' })).toBe(200);
   });
 
-  it('tell auto-cancel who gives its commands', async () => {
+  it('pass the user of a command to auto-cancel', async () => {
     const { ask, commands } = await serve(USERS, {}, ON);
     expect(await ask(PAUSE, post({ reason: 'maintenance' }))).toMatchObject({ status: 200, text: '{"done":true}' });
     await ask(RESUME, post({ reason: 'over' }));
@@ -72,7 +72,7 @@ describe('POST routes', () => {
     expect(certified.commands).toEqual([{ kind: 'pause', reason: 'x', by: 'client' }]);
   });
 
-  it('command auto-cancel only where the gate knows who asks', async () => {
+  it('accept auto-cancel commands only if users are authenticated', async () => {
     const { ask, commands } = await serve({ http_server_config: {} }, {}, ON);
     expect(await ask(PAUSE, post({ reason: 'x' }))).toMatchObject({
       status: 403,
@@ -82,9 +82,9 @@ describe('POST routes', () => {
   });
 
   it.each([
-    ['409, why it is not done', { ok: false, why: 'no action x waits for approval' } as const, APPROVE, 409],
-    ['202, that it is done later', 'waiting' as const, APPROVE, 202],
-  ])('answer %s', async (_name, answer, path, expected) => {
+    ['409 if the command fails', { ok: false, why: 'no action x waits for approval' } as const, APPROVE, 409],
+    ['202 if the command is executed later', 'waiting' as const, APPROVE, 202],
+  ])('respond with %s', async (_name, answer, path, expected) => {
     const command: Served['command'] = async () => answer;
     const { ask } = await serve(USERS, { command }, ON);
     const { status, text } = await ask(path, post(path === PAUSE ? { reason: 'x' } : { action: 'x' }));
@@ -94,22 +94,16 @@ describe('POST routes', () => {
     ]);
   });
 
-  it('refuse a body that is none of theirs', async () => {
-    const { ask, commands, said } = await serve(USERS, {}, ON);
+  it('reject an invalid body', async () => {
+    const { ask, commands, logText } = await serve(USERS, {}, ON);
     for (const [name, path, init, expected, message] of [
       ['no body', PAUSE, { ...POST }, 400, 'the body: reason must be text'],
       ['no reason', PAUSE, post({}), 400, 'the body: reason must be text'],
       ['a blank reason', PAUSE, post({ reason: ' ' }), 400, 'the body: reason must not be blank'],
       ['a long reason', PAUSE, post({ reason: 'x'.repeat(1001) }), 400, 'the body: reason must have at most 1000'],
-      [
-        'a name of its own',
-        RESUME,
-        post({ reason: 'x', by: 'root' }),
-        400,
-        'the body: must be an object with reason alone',
-      ],
+      ['a user name', RESUME, post({ reason: 'x', by: 'root' }), 400, 'the body: must be an object with reason alone'],
       ['a list', APPROVE, post([]), 400, 'the body: must be an object with action alone'],
-      ['no JSON', APPROVE, post('{body-canary'), 400, 'the body must be JSON'],
+      ['invalid JSON', APPROVE, post('{body-canary'), 400, 'the body must be JSON'],
       ['a large body', APPROVE, post({ action: 'x'.repeat(20_000) }), 413, 'the body must have at most 16kb'],
       [
         'a form',
@@ -118,17 +112,17 @@ describe('POST routes', () => {
         415,
         'the body must be JSON',
       ],
-      ['a body of no type', RELOAD, { ...POST, body: 'x' }, 415, 'the body must be JSON'],
+      ['a body without a type', RELOAD, { ...POST, body: 'x' }, 415, 'the body must be JSON'],
       ['another encoding', PAUSE, post('x', { 'content-encoding': 'other' }), 415, 'the body must be'],
     ] as const) {
       const { status, text } = await ask(path, init);
       expect([name, status, JSON.parse(text).error]).toEqual([name, expected, expect.stringContaining(message)]);
       expect(text).not.toContain('canary');
     }
-    expect([commands, said()]).toEqual([[], '[]']);
+    expect([commands, logText()]).toEqual([[], '[]']);
   });
 
-  it('refuse what a browser sends for another site', async () => {
+  it('reject cross-site requests of browsers', async () => {
     const { status, commands, server } = await serve(USERS, {}, ON);
     const own = new URL(server.url).host;
     const from = (headers: Readonly<Record<string, string>>) =>
@@ -155,6 +149,6 @@ it.each([
   [{ origin: 'null' }, true],
   [{ origin: '' }, true],
   [{ origin: 'file://' }, true],
-])('of headers %j, that it is for another site: %s', (headers, expected) => {
+])('isCrossSite with headers %j returns %s', (headers, expected) => {
   expect(isCrossSite({ headers: { host: 'dw.example', ...headers } })).toBe(expected);
 });

@@ -12,13 +12,13 @@ const usersOf = (cost: number) =>
   new Map(['alice', 'bob'].map(user => [user, new Secret(hashSync(`${user}-canary`, cost))]));
 const right = (user: string) => ({ user, password: `${user}-canary` });
 
-/** A check takes some milliseconds, and twice as long with each one that `cost` is higher. */
+/** Creates passwords. A check takes some milliseconds, doubled by each increment of `cost`. */
 function create(cost = 6) {
   const users = usersOf(cost);
   const passwords = createPasswords(systemClock, createTestLog());
   afterThisTest(passwords.close);
   let guesses = 0;
-  /** A wrong password that was never asked for. */
+  /** Returns a wrong password that was not used before. */
   function guess(user = 'alice') {
     guesses += 1;
     return { user, password: `guess ${guesses}` };
@@ -38,7 +38,7 @@ describe('passwords', () => {
     expect(here / spent).toBeLessThan(0.5);
   });
 
-  it('that were right are known at once, and only while the hash is the same', async () => {
+  it('are cached when right, until their hash changes', async () => {
     const { users, passwords, check } = create();
     expect(await check(right('alice'))).toBe('right');
     expect(passwords.check(users, right('alice'), 'b')).toBe('right');
@@ -48,14 +48,14 @@ describe('passwords', () => {
     expect(await passwords.check(new Map(), right('alice'), 'a')).toBe('wrong');
   });
 
-  it('of many who ask at once with the same one are compared once', async () => {
+  it('are compared once for concurrent requests with the same password', async () => {
     const { passwords, users } = create();
     const verdicts = Array.from({ length: 1000 }, () => passwords.check(users, right('alice'), 'a'));
     expect(new Set(verdicts).size).toBe(1);
     expect(await verdicts[0]).toBe('right');
   });
 
-  it('of users that are not there are compared like others', async () => {
+  it('of unknown users take as long to compare', async () => {
     const { users, passwords, check, guess } = create(7);
     await check(right('alice'));
     const cost = async (user: string) => {
@@ -69,35 +69,35 @@ describe('passwords', () => {
     const [median = 0] = ratios.sort((a, b) => a - b).slice(1);
     expect(median).toBeGreaterThan(0.5);
     expect(median).toBeLessThan(2);
-    // Not even with the password of the user whose hash stands in.
+    // Rejects even the passwords of existing users, which the stand-in hash may match.
     for (const password of ['alice-canary', 'bob-canary']) {
       expect(await passwords.check(users, { user: 'mallory', password }, 'a')).toBe('wrong');
     }
   });
 
-  it('that are guessed by thousands are refused, and hold up no other client', async () => {
+  it('are rejected if one client guesses thousands, without blocking other clients', async () => {
     const { check, guess } = create();
-    const known = await check(right('bob'));
+    const first = await check(right('bob'));
     const flood = Array.from({ length: 10_000 }, () => check(guess(), 'flood'));
     let isOver = false;
     void Promise.all(flood).then(() => {
       isOver = true;
     });
-    expect([known, await check(right('bob'), 'flood')]).toEqual(['right', 'right']);
-    // One that is not known yet waits for the check under way, not for those that wait.
+    expect([first, await check(right('bob'), 'flood')]).toEqual(['right', 'right']);
+    // A password that is not cached waits only for the check in progress, not for the queue.
     expect([await check(right('alice'), 'other'), isOver]).toEqual(['right', false]);
     const verdicts = Map.groupBy(await Promise.all(flood), verdict => verdict);
     expect([verdicts.get('wrong')?.length, verdicts.get('crowded')?.length]).toEqual([17, 10_000 - 17]);
   });
 
-  it('of very many clients at once are refused, too', async () => {
+  it('are rejected from very many clients at once', async () => {
     const { check, guess } = create(4);
     const flood = await Promise.all(Array.from({ length: 400 }, (_, client) => check(guess(), `client ${client}`)));
     expect(Map.groupBy(flood, verdict => verdict).get('full')?.length).toBe(400 - 257);
   });
 });
 
-/** Threads started one after another, each by the next of `starts`; the last one is used again. */
+/** Creates passwords with threads from `starts`, in order; the last one is reused. */
 function createWith(clock: Clock, ...starts: (() => PasswordThread)[]) {
   const log = createTestLog();
   let started = 0;
@@ -120,7 +120,7 @@ function failing(): PasswordThread {
 }
 
 describe('a password thread', () => {
-  it('that cannot be started rejects the checks, and the next check starts another', async () => {
+  it('that cannot be started rejects checks, and the next check starts another', async () => {
     const { check, started, log } = createWith(systemClock, failing, failing, realThread);
     for (let time = 0; time < 2; time += 1) await expect(check('alice')).rejects.toThrow('ERR_WORKER_INIT_FAILED');
     expect(await check('alice')).toBe('right');

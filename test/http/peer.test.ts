@@ -14,7 +14,7 @@ const ask = (url: string, more: Partial<Parameters<typeof askPeer>[0]> = {}, sig
   askPeer({ url, id: '1-0', isSentOn: true, isLocal: false, ...more }, KEY, signal);
 
 describe('a signed request', () => {
-  it('gets explanations without a password, and nothing else', async () => {
+  it('gets only explanations without a password', async () => {
     const { status, ask } = await serve(USERS, { peerKey: KEY, explain: async () => [{ account: 'a' }] });
     expect(await ask(EXPLAIN, signed())).toMatchObject({ status: 200, text: '[{"account":"a"}]' });
     expect(await status(EXPLAIN)).toBe(401);
@@ -30,25 +30,25 @@ describe('a signed request', () => {
     ['by another key', createPeerKey('another')],
     ['eleven minutes ago', createPeerKey('secret of the store', () => Date.now() - 660_000)],
     ['in eleven minutes', createPeerKey('secret of the store', () => Date.now() + 660_000)],
-  ])('is refused when it was signed %s', async (_when, key) => {
+  ])('is rejected when signed %s', async (_when, key) => {
     const { status } = await serve(USERS, { peerKey: KEY });
     expect(await status(EXPLAIN, signed(EXPLAIN, key))).toBe(401);
   });
 
   it.each(['', 'Delivery-Watch', 'Delivery-Watch 1.', `Delivery-Watch ${Date.now()}.${'A'.repeat(43)}`, 'Basic x'])(
-    'is refused with the header %j, as without any',
+    'is rejected with the header %j, as without any',
     async authorization => {
       const { status } = await serve(USERS, { peerKey: KEY });
       expect(await status(EXPLAIN, { headers: { authorization } })).toBe(401);
     },
   );
 
-  it('is refused by an agent without a key', async () => {
+  it('is rejected by an agent without a key', async () => {
     const { status } = await serve(USERS);
     expect(await status(EXPLAIN, signed())).toBe(401);
   });
 
-  it('may name any host, since a browser cannot sign it', async () => {
+  it('may use any host, because a browser cannot sign it', async () => {
     const { status } = await serve(
       {},
       { peerKey: KEY, explain: async () => [1] },
@@ -64,7 +64,7 @@ describe('a signed request', () => {
 });
 
 describe('askPeer', () => {
-  it('returns the explanations, or none if the agent tracks no such callback', async () => {
+  it('returns the explanations, or an empty list if the agent does not track the callback', async () => {
     let found: readonly unknown[] = [{ account: 'a' }];
     const explain = vi.fn<Served['explain']>(async () => found);
     const { server } = await serve(USERS, { peerKey: KEY, explain });
@@ -77,7 +77,7 @@ describe('askPeer', () => {
     ]);
   });
 
-  it('checks the certificate of an agent on another machine', async () => {
+  it('verifies the certificate of an agent on another machine', async () => {
     const { server } = await serve(tlsWith(), { peerKey: KEY, explain: async () => [1] });
     await expect(ask(server.url)).rejects.toThrow(/certificate/);
     expect(await ask(server.url, { isLocal: true })).toEqual([1]);
@@ -86,8 +86,8 @@ describe('askPeer', () => {
 
   it.each<[string, RequestListener, RegExp]>([
     ['redirects', (_, response) => response.writeHead(307, { location: 'http://127.0.0.1:1/' }).end(), /status 307/],
-    ['wants a password', (_, response) => response.writeHead(401).end(), /status 401/],
-    ['sends no JSON', (_, response) => response.end('<html>'), /JSON/],
+    ['requires a password', (_, response) => response.writeHead(401).end(), /status 401/],
+    ['sends invalid JSON', (_, response) => response.end('<html>'), /JSON/],
     ['sends an object', (_, response) => response.end('{}'), /something else/],
     ['sends more than a megabyte', (_, response) => response.end('x'.repeat(2 ** 21)), /more than 1048576 bytes/],
     ['cuts the connection', ({ socket }) => void socket.destroy(), /socket hang up|ECONNRESET/],
@@ -113,7 +113,7 @@ describe('askPeer', () => {
 });
 
 describe('GET /api/v1/explain', () => {
-  it('asks nothing for an account that is not configured', async () => {
+  it('does not look up an account that is not configured', async () => {
     const explain = vi.fn<Served['explain']>(async () => []);
     const { ask } = await serve({}, { explain });
     expect(await ask(`${EXPLAIN}&account=nobody`)).toMatchObject({
@@ -133,7 +133,7 @@ describe('GET /api/v1/explain', () => {
     ]);
   });
 
-  it('aborts what it waits for when its client disconnects', async () => {
+  it('aborts the look-up when its client disconnects', async () => {
     const signals: AbortSignal[] = [];
     const { server } = await serve(
       {},
@@ -154,20 +154,20 @@ describe('GET /api/v1/explain', () => {
 });
 
 it.each(['/accounts/nobody', '/api/v1/accounts/nobody', '/api/v1/accounts/nobody/history?family=delivery_up'])(
-  'GET %s reads nothing for a name that is not configured',
+  'GET %s reads nothing for an account that is not configured',
   async path => {
     const calls: string[] = [];
-    const note = (what: string) => async () => void calls.push(what);
+    const record = (what: string) => async () => void calls.push(what);
     const { status } = await serve(
       {},
       {
         replicas: {
           self: { id: 'one', url: '' },
-          refresh: note('refresh'),
+          refresh: record('refresh'),
           placeOf: () => ({ isHere: true, holder: undefined, last: { id: 'one', url: '' } }),
           awaySince: () => undefined,
         },
-        history: note('history'),
+        history: record('history'),
         account: () => void calls.push('account'),
       },
     );

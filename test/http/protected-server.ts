@@ -34,7 +34,7 @@ interface Ask {
   readonly tls?: SecureContextOptions;
 }
 
-/** A server with this web-config file, in a folder with certificates that may be changed. */
+/** Starts a server with this web-config file, in a folder with replaceable certificates. */
 export async function serve(web: object, overrides: Partial<Served> = {}, settings: Partial<ServerSettings> = {}) {
   const folder = newFolder();
   const put = (name: string, content: string) => {
@@ -60,7 +60,7 @@ export async function serve(web: object, overrides: Partial<Served> = {}, settin
   const server = await startHttpServer(started, served, log, file => readWebConfig(file).config);
   afterThisTest(() => server.close());
 
-  /** Rejects where the connection does not come about, or is cut. */
+  /** Rejects if the connection fails or is closed. */
   function ask(path: string, { tls = CA, body, ...init }: Ask = {}) {
     const { protocol, hostname, port } = new URL(server.url);
     const options = { hostname, port, path, agent: false as const, ...init };
@@ -86,10 +86,10 @@ export async function serve(web: object, overrides: Partial<Served> = {}, settin
     commands,
     ask,
     status: async (path: string, init: Ask = {}) => (await ask(path, init)).status,
-    /** Lets so much time pass that the files are looked at again. */
+    /** Advances the clock so that the files are checked again. */
     later() {
       skipped += 2000;
     },
-    said: () => JSON.stringify(log.lines),
+    logText: () => JSON.stringify(log.lines),
   };
 }

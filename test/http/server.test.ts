@@ -99,10 +99,10 @@ describe('routes', () => {
     expect((await get('/probe?account=good&account=bad')).status).toBe(400);
   });
 
-  it('is healthy and ready whatever the accounts do', async () => {
+  it('is healthy and ready regardless of the accounts', async () => {
     const { get } = await serve({
       status: () => {
-        throw new Error('never asked');
+        throw new Error('must not be called');
       },
     });
     expect([(await get('/-/healthy')).status, (await get('/-/ready')).status]).toEqual([200, 200]);
@@ -113,14 +113,14 @@ describe('routes', () => {
     ['?since=90m', NOW - 1.5 * HOUR],
     ['?since=0s', NOW],
     ['?since=2026-01-02T03:04:05Z', Date.UTC(2026, 0, 2, 3, 4, 5)],
-  ])('gives the journal%s', async (query, expected) => {
+  ])('returns the journal%s', async (query, expected) => {
     const { get } = await serve({ clock: { ...systemClock, now: () => NOW }, journal: async since => [{ since }] });
     const { status, text } = await get(`/api/v1/journal${query}`);
     expect([status, JSON.parse(text)]).toEqual([200, [{ since: expected }]]);
   });
 
   it.each(['since=', 'since=yesterday', 'since=-1h', 'since=1h&since=1h', 'since=1h2m'])(
-    'refuses the journal with %s',
+    'rejects the journal with %s',
     async query => {
       const { get } = await serve({ journal: async () => [{ secret: 1 }] });
       const { status, text } = await get(`/api/v1/journal?${query}`);
@@ -131,14 +131,14 @@ describe('routes', () => {
     },
   );
 
-  it('gives the status as JSON', async () => {
+  it('returns the status as JSON', async () => {
     const { get } = await serve();
     const body = JSON.parse((await get('/api/v1/status')).text);
     expect(body).toMatchObject({ version: '1.2.3', accounts: JSON.parse(JSON.stringify(statuses)) });
     expect(Date.parse(body.now)).toBeGreaterThan(Date.UTC(2026, 0, 1));
   });
 
-  it('lets Prometheus discover one target per account', async () => {
+  it('provides one target per account for Prometheus service discovery', async () => {
     const { get, server } = await serve();
     const target = (host: string, account: string, scheme = 'http', path = '/probe') => ({
       targets: [host],
@@ -159,7 +159,7 @@ describe('routes', () => {
     ]);
   });
 
-  it('takes no path or query from a Host header', async () => {
+  it('rejects a Host header with path, query or user', async () => {
     const { server } = await serve();
     const { hostname, port } = new URL(server.url);
     const ask = (host: string) =>
@@ -192,7 +192,7 @@ describe('routes', () => {
     ['[::2]', 421],
     ['dw.example.com.', 200],
     ['DW.example.com.:10922', 200],
-  ])('where hosts are named, a request to %s gets %d, whatever it asks for', async (host, expected) => {
+  ])('if hosts are restricted, any request to %s gets %d', async (host, expected) => {
     const { allowedHosts } = serverOptions.parse({ allowedHosts: ['dw.example.com', '::1', '127.0.0.1'] });
     const { server } = await serve({}, { allowedHosts });
     const { hostname, port } = new URL(server.url);
@@ -212,18 +212,18 @@ describe('routes', () => {
   });
 
   it.each([['dw.example.com:80'], ['http://dw.example.com'], ['a/b'], [''], ['a b'], ['[::1]:80'], ['a:b:c']])(
-    'takes %j for no host name',
+    'rejects %j as a host name',
     host => expect(serverOptions.safeParse({ allowedHosts: [host] }).success).toBe(false),
   );
 
-  it('answers 404 elsewhere and 500, without the reason, when a part fails', async () => {
+  it('responds with 404 to unknown paths, and with 500 without the reason when a part fails', async () => {
     const { get, log } = await serve({ exposition: async () => Promise.reject(new Error('inner detail')) });
     expect(await get('/nowhere')).toMatchObject({ status: 404, text: 'not found\n' });
     expect(await get('/metrics')).toMatchObject({ status: 500, text: 'internal error\n' });
     expect(log.lines).toMatchObject([{ level: 'error', fields: { path: '/metrics', error: 'inner detail' } }]);
   });
 
-  it('says which address can not be had', async () => {
+  it('names an address that is in use', async () => {
     const { server } = await serve();
     const port = Number(new URL(server.url).port);
     await expect(
@@ -231,7 +231,7 @@ describe('routes', () => {
     ).rejects.toThrow(`can't listen on 127.0.0.1:${port}: `);
   });
 
-  it('closes although a client keeps its connection, and cuts an answer that does not end', async () => {
+  it('closes despite kept-alive connections and endless responses', async () => {
     let asked = () => {};
     const reached = new Promise<void>(resolve => {
       asked = resolve;
@@ -250,12 +250,12 @@ describe('routes', () => {
   });
 });
 
-describe('other settings', () => {
+describe('changed settings', () => {
   const HOST = { host: '127.0.0.1', port: 0 };
   const open = async (url: string, path = '/-/healthy') => (await fetch(url + path)).status;
   const portOf = (server: HttpServer) => Number(new URL(server.url).port);
 
-  it('hosts and bounds are taken in place', async () => {
+  it('hosts and limits apply without a new port', async () => {
     const { server } = await serve();
     const { url } = server;
     await server.apply({ ...HOST, allowedHosts: ['dw.example.com'], maxConnections: 7 });
@@ -264,7 +264,7 @@ describe('other settings', () => {
     expect(await open(url)).toBe(200);
   });
 
-  it('another port is open before the old one closes, which ends the answers under way', async () => {
+  it('a new port opens before the old one closes and completes its responses', async () => {
     const asked = Promise.withResolvers<void>();
     const answered = Promise.withResolvers<{ contentType: string; body: Buffer }>();
     const { server, get } = await serve({
@@ -285,7 +285,7 @@ describe('other settings', () => {
     expect(await scrape).toMatchObject({ status: 200, text: 'late' });
   });
 
-  it('another address of the same port takes its place', async () => {
+  it('a new address with the same port replaces the old one', async () => {
     const { server } = await serve();
     const port = portOf(server);
     await server.apply({ host: '0.0.0.0', port });
@@ -293,7 +293,7 @@ describe('other settings', () => {
     expect(await open(`http://127.0.0.1:${port}`)).toBe(200);
   });
 
-  it('change nothing where an address can not be had', async () => {
+  it('are not applied if an address is unavailable', async () => {
     const { server } = await serve();
     const { server: other } = await serve();
     const { url } = server;
@@ -307,7 +307,7 @@ describe('other settings', () => {
     expect([server.url, await open(url)]).toEqual([url, 200]);
   });
 
-  it('probes have a port of their own, which has nothing else and no gate', async () => {
+  it('a port for probes serves only probes, without host checks', async () => {
     const { server } = await serve();
     const port = await freePort();
     await server.apply({ ...HOST, allowedHosts: ['x'], probes: { ...HOST, port } });
@@ -327,11 +327,11 @@ describe('listen addresses', () => {
     ['127.0.0.1:0', '127.0.0.1', 0],
     ['localhost:10922', 'localhost', 10922],
     ['[::]:80', '::', 80],
-  ])('%s', (listen, host, port) => {
+  ])('parses %s', (listen, host, port) => {
     expect(serverOptions.parse({ listen }).listen).toBe(listen);
     expect(parseListen(listen)).toEqual({ host, port });
   });
-  it.each(['10922', ':10922', 'a:b', 'a:70000', '::1:80', 'http://a:1', ''])('not %j', listen =>
+  it.each(['10922', ':10922', 'a:b', 'a:70000', '::1:80', 'http://a:1', ''])('rejects %j', listen =>
     expect(serverOptions.safeParse({ listen }).success).toBe(false),
   );
 });

@@ -10,10 +10,10 @@ import { afterThisTest } from '../support/client.ts';
 import { createManualClock, settle } from '../support/manual-clock.ts';
 import { createTestLog } from '../support/silent.ts';
 
-/** Streams over a clock that moves when told to. `looks`: how often it was asked whether something has changed. */
+/** Creates streams on a manual clock. `looks`: number of checks for changes. */
 async function open() {
   const clock = createManualClock();
-  const seen = { changed: false, looks: 0, cut: 0 };
+  const seen = { changed: false, checks: 0, cut: 0 };
   const streams = createStreams({
     clock,
     takenWithin: 30_000,
@@ -21,7 +21,7 @@ async function open() {
       seen.cut += 1;
     },
     watch: () => () => {
-      seen.looks += 1;
+      seen.checks += 1;
       const { changed } = seen;
       seen.changed = false;
       return changed;
@@ -39,7 +39,7 @@ async function open() {
     const response = await fetch(url);
     if (!response.body) throw new Error('there is no body');
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-    /** The next part that arrives; undefined when the stream is at its end. */
+    /** Returns the next part that arrives, or undefined at the end of the stream. */
     const next = async () => (await reader.read()).value;
     return { response, next, leave: () => reader.cancel(undefined) };
   }
@@ -49,7 +49,7 @@ async function open() {
 const event = (at: string) => `event: changed\ndata: {"at":"${at}"}\n\n`;
 
 describe('the event stream', () => {
-  it('says that something has changed, not more often than every two seconds, and after fifteen in any case', async () => {
+  it('sends an event on changes at most every two seconds, and at least every fifteen', async () => {
     const { clock, seen, listen } = await open();
     const { response, next } = await listen();
     expect(Object.fromEntries(response.headers)).toMatchObject({
@@ -60,26 +60,26 @@ describe('the event stream', () => {
     expect(await next()).toBe('retry: 3000\n\n');
     seen.changed = true;
     await clock.advance(1999);
-    expect(seen.looks).toBe(0);
+    expect(seen.checks).toBe(0);
     await clock.advance(1);
     expect(await next()).toBe(event('2026-01-01T00:00:02.000Z'));
-    // Time alone makes data stale.
+    // Data can become stale without any change.
     await clock.advance(16_000);
     expect(await next()).toBe(event('2026-01-01T00:00:18.000Z'));
   });
 
-  it('costs nothing while nobody listens, and one timer whoever does', async () => {
+  it('costs nothing without clients, and one timer for any number of clients', async () => {
     const { clock, seen, listen } = await open();
     await clock.advance(60_000);
-    expect([seen.looks, clock.sleepers]).toEqual([0, 0]);
+    expect([seen.checks, clock.sleepers]).toEqual([0, 0]);
     const listeners = await Promise.all([listen(), listen(), listen()]);
     expect(clock.sleepers).toBe(1);
     await clock.advance(2000);
-    expect(seen.looks).toBe(1);
+    expect(seen.checks).toBe(1);
     for (const { leave } of listeners) await leave();
     while (clock.sleepers > 0) await settle();
     await clock.advance(60_000);
-    expect(seen.looks).toBe(1);
+    expect(seen.checks).toBe(1);
     const again = await listen();
     await again.next();
     seen.changed = true;
@@ -87,7 +87,7 @@ describe('the event stream', () => {
     expect(await again.next()).toContain('changed');
   });
 
-  it('is opened 64 times, and again when one has left', async () => {
+  it('is limited to 64 clients, and accepts another when one disconnects', async () => {
     const { listen } = await open();
     const all = await Promise.all(Array.from({ length: 64 }, () => listen()));
     const { response, next } = await listen();
@@ -99,7 +99,7 @@ describe('the event stream', () => {
     expect(status).toBe(200);
   });
 
-  it('is not opened for a client that has left before its turn came, as while its password was checked', async () => {
+  it('is not opened for a client that disconnected before its password was checked', async () => {
     const { clock, streams } = await open();
     const left = Promise.withResolvers<void>();
     const late = createServer(async (request, response) => {
@@ -116,14 +116,14 @@ describe('the event stream', () => {
     expect(clock.sleepers).toBe(0);
   });
 
-  it('has nothing more written to it once the port closes', async () => {
+  it('is not written to after the port closes', async () => {
     const { clock, streams, listen } = await open();
     await listen();
     streams.close();
     expect(clock.sleepers).toBe(0);
   });
 
-  it('ends at once when the port closes', async () => {
+  it('ends immediately when the port closes', async () => {
     const server = await startHttpServer({ host: '127.0.0.1', port: 0 }, emptyServed, createTestLog());
     const response = await fetch(`${server.url}/api/v1/stream`);
     const text = response.text();
@@ -131,14 +131,14 @@ describe('the event stream', () => {
     expect(await text).toBe('retry: 3000\n\n');
   });
 
-  it('is only read, and a HEAD of it ends', async () => {
+  it('rejects POST and ends on HEAD', async () => {
     const server = await startHttpServer({ host: '127.0.0.1', port: 0 }, emptyServed, createTestLog());
     afterThisTest(() => server.close());
     const ask = async (method: string) => (await fetch(`${server.url}/api/v1/stream`, { method })).status;
     expect([await ask('HEAD'), await ask('POST')]).toEqual([200, 405]);
   });
 
-  it('is cut where the client takes nothing for half a minute, and not where it is slow', async () => {
+  it('disconnects a client that reads nothing for half a minute, but not a slow one', async () => {
     const { clock, streams, seen } = await open();
     const client = (unread: () => number) => {
       const socket = new PassThrough();

@@ -19,31 +19,31 @@ async function serveTls(bounds: Partial<Bounds>, overrides: Partial<Served> = {}
     afterThisTest(async () => void socket.destroy());
     return socket;
   }
-  const held = () => served.log.lines.map(({ fields }) => (fields as { bound?: string }).bound);
-  return { ...served, port, open, held };
+  const reported = () => served.log.lines.map(({ fields }) => (fields as { bound?: string }).bound);
+  return { ...served, port, open, reported };
 }
 
 const closed = (socket: Socket) => (socket.destroyed ? Promise.resolve() : once(socket, 'close'));
 
-/** The first bytes of a handshake, and no more. */
+/** The first bytes of a handshake. */
 const HELLO = Buffer.from('160301020001000001fc0303', 'hex');
 
-describe('TLS clients that mean no good', () => {
-  it('that never come to the end of a handshake are cut, and hold up no other', async () => {
-    const { open, held, status } = await serveTls({ headersWithin: 500 });
+describe('hostile TLS clients', () => {
+  it('are disconnected if they never complete a handshake, and delay no other client', async () => {
+    const { open, reported, status } = await serveTls({ headersWithin: 500 });
     const sockets = Array.from({ length: 200 }, (_, index) => {
       const socket = open();
       if (index % 2 === 0) socket.write(HELLO);
       return socket.resume();
     });
-    // One byte of the handshake at a time.
+    // Sends the same first byte repeatedly.
     const dripping = open().resume();
     const timer = setInterval(() => dripping.write(HELLO.subarray(0, 1)), 50);
     afterThisTest(async () => clearInterval(timer));
     expect(await status('/metrics')).toBe(200);
     await Promise.all([...sockets, dripping].map(closed));
-    expect([...new Set(held())].sort()).toEqual(['handshakes', 'tls']);
-    expect(held().length).toBeLessThan(5);
+    expect([...new Set(reported())].sort()).toEqual(['handshakes', 'tls']);
+    expect(reported().length).toBeLessThan(5);
     expect(await status('/metrics')).toBe(200);
   });
 
@@ -52,7 +52,7 @@ describe('TLS clients that mean no good', () => {
     ['noise', Buffer.from('\0\u0001\u0002\n'.repeat(1000))],
     ['an alert', Buffer.from('15030300020100', 'hex')],
     ['nothing', Buffer.alloc(0)],
-  ])('%s instead of a handshake', async (_name, bytes) => {
+  ])('may send %s instead of a handshake without harm', async (_name, bytes) => {
     const { open, status } = await serveTls({});
     const socket = open().resume();
     socket.end(bytes);
@@ -60,33 +60,33 @@ describe('TLS clients that mean no good', () => {
     expect(await status('/metrics')).toBe(200);
   });
 
-  it('that open a thousand connections and leave are forgotten', async () => {
-    const { port, status, held } = await serveTls({});
+  it('leave nothing behind after hundreds of connections', async () => {
+    const { port, status, reported } = await serveTls({});
     for (let times = 0; times < 10; times += 1) {
       await Promise.all(
         Array.from({ length: 30 }, async (_, index) => {
           const socket = connectTls({ ...CA, host: '127.0.0.1', port }).on('error', () => undefined);
-          // Some in the middle of the handshake, some after it.
+          // Half of them disconnect during the handshake, half after it.
           await once(socket, index % 2 === 0 ? 'connect' : 'secureConnect');
           socket.destroy();
         }),
       );
     }
     expect(await status('/metrics')).toBe(200);
-    expect(held().length).toBeLessThan(3);
+    expect(reported().length).toBeLessThan(3);
   });
 
-  it('are refused beyond maxConnections, also while they shake hands', async () => {
-    const { open, held, status } = await serveTls({ maxConnections: 5 });
+  it('are rejected above maxConnections, also during a handshake', async () => {
+    const { open, reported, status } = await serveTls({ maxConnections: 5 });
     const sockets = Array.from({ length: 20 }, open);
-    await eventually(() => expect(held()).toContain('connections'));
+    await eventually(() => expect(reported()).toContain('connections'));
     for (const socket of sockets) socket.destroy();
     await eventually(async () => expect(await status('/metrics')).toBe(200));
   });
 
-  it('that do not take their answers are cut, and one that reads is served whole meanwhile', async () => {
+  it('are disconnected if they do not read responses, while a client that reads is served completely', async () => {
     const exposition = async () => ({ contentType: 'text/plain', body: Buffer.alloc(8 * MB, 'a') });
-    const { port, held, ask } = await serveTls({ unreadBytes: 24 * MB }, { exposition });
+    const { port, reported, ask } = await serveTls({ unreadBytes: 24 * MB }, { exposition });
     for (let count = 0; count < 10; count += 1) {
       const socket = connectTls({ ...CA, host: '127.0.0.1', port }).on('error', () => undefined);
       afterThisTest(async () => void socket.destroy());
@@ -95,14 +95,14 @@ describe('TLS clients that mean no good', () => {
       await once(socket, 'readable');
     }
     expect((await ask('/metrics')).text.length).toBe(8 * MB);
-    expect(held()).toEqual(['answers']);
+    expect(reported()).toEqual(['answers']);
   });
 
-  it('do not keep the server from closing', async () => {
+  it('do not prevent the server from closing', async () => {
     const { open, server, port } = await serveTls({});
     const silent = open().resume();
     await once(silent, 'connect');
-    // A connection that is used again and again.
+    // A kept-alive connection.
     const kept = request({ ...CA, host: '127.0.0.1', port, path: '/-/healthy' }).end();
     const [response] = await once(kept, 'response');
     response.resume();
