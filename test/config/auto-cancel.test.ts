@@ -26,7 +26,7 @@ it('is off and has no rules by default', () => {
   expect(warnings).toEqual([]);
 });
 
-it('reads a rule with everything', () => {
+it('parses a rule with all keys', () => {
   const { config } = load(`
   rules:
     - name: nightly-callbacks-idle
@@ -76,7 +76,7 @@ it('reads a rule with everything', () => {
   ]);
 });
 
-it('reads a blind rule, a moment to expire at, and statuses as numbers or text', () => {
+it('parses a blind rule, a time in `expires`, and statuses as numbers or text', () => {
   const { config } = load(`
   rules:
     - name: old-and-unreported
@@ -97,11 +97,11 @@ it('reads a blind rule, a moment to expire at, and statuses as numbers or text',
   });
 });
 
-it('the floor is what all retries and their attempts may take', () => {
+it('inProgressFor must exceed the time of all retries and attempts', () => {
   const rule = (stuckWhen: string) =>
     load(`  rules: [{ name: r, match: { label: { in: [x] } }, stuckWhen: ${stuckWhen} }]`);
   expect(() => rule('{ inProgressFor: 33h }')).not.toThrow();
-  // 31.1 h: longer than the waits, shorter than what a healthy one may take.
+  // 31.1 h: longer than the waits, shorter than the maximum of a healthy callback.
   expect(() => rule('{ inProgressFor: 1866m }')).toThrow('must be at least 32.2 h');
   expect(() => rule('{ inProgressFor: 32h }')).toThrow('is 32h and must be at least 32.2 h');
   expect(() => rule('{ inProgressFor: 31h, assumeTimeout: 1m }')).not.toThrow();
@@ -119,7 +119,7 @@ const acting = (mode: string) => `
 const account = (name: string, actionToken = '') =>
   `{ name: ${name}, baseUrl: "http://127.0.0.1:1/${name}", token: { env: TOKEN }${actionToken} }`;
 
-it('warns where the reading token would act, and only there', () => {
+it('warns if the reading token would be used for cancels, and only then', () => {
   const accounts = `accounts: [${account('a')}, ${account('b')}]\n`;
   expect(load(acting('enforce'), accounts).warnings.map(formatFault)).toEqual([
     'x.yaml:1:12: accounts[0].actionToken: is not set: auto-cancel uses `token` to cancel',
@@ -127,7 +127,7 @@ it('warns where the reading token would act, and only there', () => {
   expect(load(acting('plan'), accounts).warnings).toEqual([]);
 });
 
-it('warns of an alert that would hold nothing back where a rule may act', () => {
+it('warns about an alert that can never pause a rule that may act', () => {
   const warnings = (rules: string, labels = '') => {
     const off = ', actionToken: { env: ACTION_TOKEN }, collect: { flowControl: { enabled: false } }';
     const alerts = `alerts:
@@ -146,7 +146,7 @@ it('warns of an alert that would hold nothing back where a rule may act', () => 
   expect(warnings(acting('plan'))).toEqual([]);
 });
 
-it('the token for acting is looked for only where something may act, and never shown', () => {
+it('the action token is read only if auto-cancel may act, and is never shown', () => {
   const missing = `accounts: [${account('a', ', actionToken: { env: NOT_SET }')}]\n`;
   expect(load(acting('plan'), missing).warnings).toEqual([]);
   expect(() => load(acting('enforce'), missing)).toThrow(
@@ -161,7 +161,7 @@ it('the token for acting is looked for only where something may act, and never s
   expect(load(acting('enforce'), there).warnings).toEqual([]);
 });
 
-it('without an environment no secret is looked for', () => {
+it('secrets are not read without an environment', () => {
   expect(parseConfig(ACCOUNT, 'x.yaml').warnings).toEqual([]);
   expect(() => parseConfig(ACCOUNT, 'x.yaml', {})).toThrow('the environment variable TOKEN is not set');
 });

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { ConfigError, parseConfig } from '../../src/config/load.ts';
 import { runs } from '../support/runs.ts';
 
-/** What stands at a path instead of what is right; undefined: nothing. */
+/** Value planted at a path; undefined deletes the path. */
 type Plant = readonly [what: string, path: string, value: unknown];
 
 const good = () => ({
@@ -58,18 +58,18 @@ const PLANTS: readonly Plant[] = [
   ['an unknown section', 'servr', {}],
   ['a wrong type in an account', 'accounts.0.budget.burst', 'many'],
   ['an unknown key in an account', 'accounts.0.colour', 'red'],
-  ['an address that is none', 'accounts.1.baseUrl', 'nowhere'],
+  ['an invalid address', 'accounts.1.baseUrl', 'nowhere'],
   ['a missing address', 'accounts.2.baseUrl', undefined],
   ['a token that is not set', 'accounts.1.token', { env: 'NOT_SET' }],
   ['a token of two kinds', 'accounts.2.token', { env: 'TOKEN', file: 'x' }],
   ['an overlap that is too long', 'accounts.1.collect.events.overlap', '9h'],
-  ['a wrong interval beside it', 'accounts.1.collect.events.every', 'soon'],
+  ['a wrong interval next to it', 'accounts.1.collect.events.every', 'soon'],
   ['an objective without an error budget', 'accounts.2.objectives', { delivered: 1 }],
   ['a target beyond its window', 'objectives', { onTimeWithin: '2d', window: '1d' }],
   ['a schedule without a name', 'schedules.0.name', undefined],
   ['a schedule that never comes', 'schedules.0.cron', '0 2 31 2 *'],
   ['a schedule of an unknown account', 'schedules.0.accounts', ['nowhere']],
-  ['a schedule that is known by nothing', 'schedules.0.match', {}],
+  ['a schedule without criteria', 'schedules.0.match', {}],
   ['a filter without a name', 'accounts.0.collect.dlq.filters.1', { match: { url: 'x' } }],
   ['an unknown label value', 'alerts.rules.0.when.above.labels.filter', 'paymnts'],
   ['an unknown account of an alert', 'alerts.rules.0.when.above.labels.account', 'nobody'],
@@ -78,24 +78,24 @@ const PLANTS: readonly Plant[] = [
   ['an alert about nothing', 'alerts.rules.2.when', {}],
   ['an alert twice', 'alerts.rules.3.name', 'Stale'],
   ['a secret that is not set', 'alerts.notifiers.0.webhook.secret', { env: 'NOT_SET' }],
-  ['a hook that is none', 'alerts.notifiers.0.webhook.url', 'nowhere'],
-  ['a format that is none', 'alerts.notifiers.0.webhook.format', 'teams'],
-  ['a group by what is no label', 'alerts.notifiers.0.webhook.groupBy', ['a b']],
+  ['an invalid hook', 'alerts.notifiers.0.webhook.url', 'nowhere'],
+  ['an unknown format', 'alerts.notifiers.0.webhook.format', 'teams'],
+  ['a group by an invalid label', 'alerts.notifiers.0.webhook.groupBy', ['a b']],
   ['a silence of an unknown alert', 'alerts.silences.0.match.alertname', 'Missing'],
   ['a silence without end', 'alerts.silences.0.until', undefined],
   ['a silence without reason', 'alerts.silences.1.reason', undefined],
   ['a window that never opens', 'alerts.silences.1.windows.0.cron', '0 0 31 2 *'],
-  ['a heartbeat that is none', 'heartbeat.url', 'nowhere'],
-  ['a heartbeat at no time', 'heartbeat.every', 'often'],
+  ['an invalid heartbeat', 'heartbeat.url', 'nowhere'],
+  ['an invalid heartbeat interval', 'heartbeat.every', 'often'],
   ['an unknown alert', 'autoCancel.pauseWhileAlerts.1', 'Missing'],
   ['an unknown account of a rule', 'autoCancel.rules.0.accounts.1', 'nobody'],
   ['an unknown notifier', 'autoCancel.rules.0.notify.1', 'nowhere'],
   ['a bad pattern', 'autoCancel.rules.0.match.label.matches', '('],
   ['no end', 'autoCancel.rules.0.expires', undefined],
-  ['a span that healthy callbacks take', 'autoCancel.rules.0.stuckWhen', { inProgressFor: '1h' }],
+  ['a span that healthy callbacks may take', 'autoCancel.rules.0.stuckWhen', { inProgressFor: '1h' }],
   ['an unknown key of a rule', 'autoCancel.rules.1.colour', 'red'],
-  ['a rule of that name', 'autoCancel.rules.1.name', 'r'],
-  ['an evidence that is none', 'autoCancel.rules.1.evidence', 'guess'],
+  ['a duplicate rule name', 'autoCancel.rules.1.name', 'r'],
+  ['an unknown evidence', 'autoCancel.rules.1.evidence', 'guess'],
   ['a wrong number of retries', 'autoCancel.rules.1.stuckWhen.assumeMaxRetries', 'many'],
   ['a wrong duration of a rule', 'autoCancel.rules.1.grace', 'soon'],
 ];
@@ -114,16 +114,16 @@ function faultsOf(plants: readonly Plant[]): string[] {
     return [];
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    // Which names there are depends on what else is wrong.
+    // Lists of existing names depend on other faults.
     return error.faults.map(({ path, message }) => `${path}: ${message.replace(/; there are: .*/, '')}`);
   }
 }
 
-it('without a fault there is none', () => expect(faultsOf([])).toEqual([]));
+it('reports no faults in a valid configuration', () => expect(faultsOf([])).toEqual([]));
 
-it.each(PLANTS)('%s is one fault, at its place', (...plant) => expect(faultsOf([plant])).toHaveLength(1));
+it.each(PLANTS)('reports exactly one fault for %s', (...plant) => expect(faultsOf([plant])).toHaveLength(1));
 
-it('no fault hides another, and together they are no others', () => {
+it('reports all faults independently of each other', () => {
   const alone = new Map(PLANTS.map(plant => [plant, faultsOf([plant])]));
   fc.assert(
     fc.property(fc.shuffledSubarray([...PLANTS], { minLength: 2 }), plants => {
@@ -134,7 +134,7 @@ it('no fault hides another, and together they are no others', () => {
   );
 });
 
-it.each(['__proto__', '__defineGetter__', 'constructor', 'toString'])('%s is an unknown key as any other', key => {
+it.each(['__proto__', '__defineGetter__', 'constructor', 'toString'])('%s is an unknown key like any other', key => {
   const text = `${JSON.stringify(key)}: 1\naccounts: [{ name: a, baseUrl: 'https://a.example', token: { env: TOKEN } }]`;
   const check = () => parseConfig(text, 'x.yaml', { TOKEN: 't' }, 0);
   expect(check).toThrow(ConfigError);

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { ConfigError } from '../../src/config/load.ts';
 
-/** All faults of what can't be loaded, as they are printed. */
+/** Returns all faults of an invalid configuration as printed. */
 export function faultText(load: () => unknown): string {
   try {
     load();
@@ -9,5 +9,5 @@ export function faultText(load: () => unknown): string {
     expect(error).toBeInstanceOf(ConfigError);
     return (error as Error).message;
   }
-  throw new Error('the configuration was taken for good');
+  throw new Error('the configuration was accepted');
 }

@@ -5,7 +5,7 @@ import { healthUrl } from '../../src/config/health-url.ts';
 import { serverOptions } from '../../src/http/options.ts';
 import { newFolder } from '../support/folder.ts';
 
-/** The address for a configuration of this text, in a folder with these web-config files. */
+/** Returns the health URL for a configuration, in a folder with these web-config files. */
 function urlOf(text: string, files: Readonly<Record<string, string>> = {}): string {
   const folder = newFolder();
   for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content);
@@ -26,7 +26,7 @@ describe('healthUrl', () => {
     ['', 'http://127.0.0.1:10922/-/healthy'],
   ])('%s: %s', (text, url) => expect(urlOf(text)).toBe(url));
 
-  it('has the default of the configuration', () => {
+  it('has the same default port as the configuration', () => {
     const { port } = new URL(urlOf('accounts: []'));
     expect(serverOptions.parse({}).listen).toBe(`0.0.0.0:${port}`);
   });
@@ -35,21 +35,21 @@ describe('healthUrl', () => {
   it.each([
     ['FOLDER/tls.yaml', 'https://127.0.0.1:10922/-/healthy'],
     ['FOLDER/users.yaml', 'http://127.0.0.1:10922/-/healthy'],
-  ])('asks by TLS where the web-config file has it: %s', (file, url) => {
+  ])('uses TLS if the web-config file does: %s', (file, url) => {
     expect(urlOf(`server: { webConfigFile: ${file} }`, WEB)).toBe(url);
   });
 
-  it('asks the port for probes without TLS', () => {
+  it('uses the port for probes without TLS', () => {
     const text = 'server: { webConfigFile: FOLDER/tls.yaml, probesListen: 127.0.0.1:8081 }';
     expect(urlOf(text, WEB)).toBe('http://127.0.0.1:8081/-/healthy');
   });
 
-  it('takes what it can read of a broken file: the agent goes on with what it has', () => {
+  it('uses the readable part of a broken file, because the agent keeps running', () => {
     expect(urlOf('server:\n  listen: 0.0.0.0:8080\naccounts: [')).toBe('http://127.0.0.1:8080/-/healthy');
     expect(urlOf('server: { listen: 8080 }')).toBe('http://127.0.0.1:10922/-/healthy');
   });
 
-  it('says what is no address', () => {
+  it('rejects an invalid address and a missing file', () => {
     expect(() => urlOf('server: { listen: here }')).toThrow('config.yaml: here is not host:port');
     expect(() => healthUrl('/nowhere/config.yaml')).toThrow('ENOENT');
   });

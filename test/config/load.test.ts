@@ -15,7 +15,7 @@ function temporary(): string {
   return folder;
 }
 
-describe('bad configurations, each named for its fault', () => {
+describe('invalid configurations', () => {
   it.each(globSync('test/config/bad/*.yaml').sort())('%s', path => {
     const name = basename(path);
     const message = faultText(() => loadConfig(path, ENV)).replaceAll(path, name);
@@ -23,20 +23,20 @@ describe('bad configurations, each named for its fault', () => {
     expect(message).toMatchSnapshot();
   });
 
-  it('a file that is not there', () =>
+  it('a missing file', () =>
     expect(faultText(() => loadConfig('nowhere.yaml', ENV))).toBe("nowhere.yaml:1:1: can't be read: ENOENT"));
 });
 
-describe('doubtful configurations are taken, with warnings', () => {
+describe('doubtful configurations are accepted with warnings', () => {
   it.each(globSync('test/config/doubtful/*.yaml').sort())('%s', path => {
     const { warnings } = loadConfig(path, ENV, Date.UTC(2026, 0, 1));
-    const said = warnings.map(formatFault).join('\n').replaceAll(path, basename(path));
-    expect(said).not.toContain('canary');
-    expect(said).toMatchSnapshot();
+    const text = warnings.map(formatFault).join('\n').replaceAll(path, basename(path));
+    expect(text).not.toContain('canary');
+    expect(text).toMatchSnapshot();
   });
 });
 
-describe('good configurations', () => {
+describe('valid configurations', () => {
   const minimal = 'accounts: [{ name: a, baseUrl: "https://delivery.example.com", token: { env: TOKEN } }]';
 
   it('need only accounts with name, baseUrl and token', () => {
@@ -72,14 +72,14 @@ describe('good configurations', () => {
     expect(config.staleness).toEqual({ markAfter: 3, withdrawAfter: 20, withdrawAtMost: 1_800_000 });
   });
 
-  it('have a digest that changes with the text', () => {
+  it('have a hash that changes with the text', () => {
     const hash = (text: string) => parseConfig(text, 'x.yaml', ENV).hash;
     expect(hash(minimal)).toMatch(/^[0-9a-f]{16}$/);
     expect(hash(minimal)).toBe(hash(minimal));
     expect(hash(`${minimal}\n`)).not.toBe(hash(minimal));
   });
 
-  it('warn of a token in the file, with its place, and never print it', () => {
+  it('warn about a token in the file with its position and do not print it', () => {
     const text = 'accounts:\n  - { name: a, baseUrl: http://127.0.0.1:1, token: token-canary }\n';
     const loaded = parseConfig(text, 'x.yaml', {});
     expect(loaded.warnings.map(warning => formatFault(warning))).toEqual([
@@ -88,7 +88,7 @@ describe('good configurations', () => {
     expect(JSON.stringify(loaded)).not.toContain('canary');
   });
 
-  it('are refused when a token file is missing or has no token', () => {
+  it('are rejected if a token file is missing or contains no token', () => {
     const text = 'accounts:\n  - { name: a, baseUrl: http://127.0.0.1:1, token: { file: /nonexistent/token } }\n';
     expect(faultText(() => parseConfig(text, 'x.yaml', {}))).toBe(
       "x.yaml:2:52: accounts[0].token: /nonexistent/token can't be read",
@@ -106,7 +106,7 @@ describe('good configurations', () => {
     }
   });
 
-  it('give each account its own collect, upstream and objectives, complete, where it overrides them', () => {
+  it('give each account complete collect, upstream and objectives with its overrides', () => {
     const text = `
 objectives: { delivered: 0.9, onTimeWithin: 1m }
 upstream: { timeout: 7s, proxy: http://user:proxy-canary@proxy.example:3128, noProxy: [a.example] }
@@ -135,7 +135,7 @@ accounts:
     expect(JSON.stringify(config)).not.toContain('canary');
   });
 
-  it('take more accounts from files beside them, and name those files where they are wrong', () => {
+  it('include accounts from other files, and name those files in errors', () => {
     const load = (files: Record<string, string>, more = '') => {
       const folder = temporary();
       mkdirSync(join(folder, 'accounts.d'));
@@ -153,7 +153,7 @@ accounts:
     writeFileSync(join(good.folder, 'accounts.d', '1.yaml'), one('d'));
     expect(good.load().hash).not.toBe(hash);
 
-    // By its whole path, and by two patterns.
+    // By its absolute path, and by two patterns.
     const folder = join(good.folder, 'accounts.d');
     const twice = `${minimal}\naccountFiles: [${folder}/*.yaml, ./accounts.d/1.yaml]`;
     const again = parseConfig(twice, join(good.folder, 'main.yaml'), ENV).config;
@@ -176,7 +176,7 @@ accounts:
     );
   });
 
-  describe('warn of a budget that can not pay for what is read', () => {
+  describe('warn about a budget that is too small', () => {
     const warnings = (rest: string) =>
       parseConfig(minimal.replace('token:', `${rest}, token:`), 'x.yaml', ENV).warnings.map(formatFault);
     const warning = (least: number, allowed: number) =>
@@ -184,8 +184,9 @@ accounts:
     const leastOf = (rest: string) =>
       Number(/at least (\d+)/.exec(warnings(`budget: { requestsPerDay: 1 }, collect: ${rest}`)[0] ?? '')?.[1]);
 
-    it('in a day, a tenth of which is kept for actions', () => {
-      // Every 15 s the keys and the tail of the log, every 30 s what is new in the queue, every 10 min all of it.
+    it('per day, with a tenth reserved for actions', () => {
+      // Every 15 s the keys and the tail of the log, every 30 s new entries of the queue, every 10 min the complete
+      // queue.
       const least = leastOf('{}');
       expect(least).toBeGreaterThanOrEqual(2 * 5760 + 2880 + 144);
       expect(warnings('budget: { requestsPerDay: 10000 }')).toEqual([warning(least, 9000)]);
@@ -194,13 +195,13 @@ accounts:
       expect(warnings(`budget: { requestsPerDay: ${enough - 1} }`)).toEqual([warning(least, least - 1)]);
     });
 
-    it('in a second', () => {
+    it('per second', () => {
       expect(warnings('budget: { requestsPerSecond: 0.1 }')).toEqual([
         expect.stringContaining('but the budget allows 8640 for reading'),
       ]);
     });
 
-    it('with the complete walks of the queue and of each filter', () => {
+    it('including complete walks of the queue and of each filter', () => {
       const filters = Array.from({ length: 50 }, (_, index) => `{ name: f${index}, match: { queueName: q${index} } }`);
       const few = leastOf('{ dlq: { rescanEvery: 10m } }');
       // A walk every 10 minutes is 144 a day.
@@ -209,7 +210,7 @@ accounts:
     });
   });
 
-  it('config.example.yaml is one, and shows every section with its default', () => {
+  it('config.example.yaml is valid and shows every section with its defaults', () => {
     const { config } = loadConfig('config.example.yaml', ENV);
     const defaults = Config.parse({
       accounts: config.accounts.map(({ name, baseUrl }) => ({ name, baseUrl, token: 'x' })),

@@ -10,7 +10,7 @@ const load = (management: string, env: Readonly<Record<string, string>> = {}) =>
 
 const warningsOf = (...args: Parameters<typeof load>) => load(...args).warnings.map(formatFault);
 
-it('the login to the account management is no duty of the agent, which may run without its password', () => {
+it('the management login is optional, and the agent runs without its password', () => {
   expect(load('null').config.accounts[0]?.management).toBeNull();
   const management = '{ baseUrl: http://127.0.0.1:2, username: u@example.com, password: { env: PASSWORD } }';
   expect(warningsOf(management, { PASSWORD: 'p' })).toEqual([]);
@@ -22,7 +22,7 @@ it('the login to the account management is no duty of the agent, which may run w
   ]);
 });
 
-it('a password in the file is hidden, and warned of', () => {
+it('a password in the file is redacted, with a warning', () => {
   const management = '{ baseUrl: http://127.0.0.1:2, username: u, password: password-canary }';
   expect(warningsOf(management)).toEqual([
     'x.yaml:3:73: accounts[0].management.password: the password is written in this file; { env: NAME } or { file: PATH } keep it out',
@@ -30,7 +30,7 @@ it('a password in the file is hidden, and warned of', () => {
   expect(JSON.stringify(load(management))).not.toContain('canary');
 });
 
-it('what is wrong is said with its place, and what is allowed there', () => {
+it('errors name their position and the allowed keys', () => {
   expect(() => load('{ baseUrl: ftp://x, username: "a:b", pasword: canary }')).toThrow(
     [
       'x.yaml:3:19: accounts[0].management.password: is required: must be { env: NAME }, { file: PATH } or the secret itself as text',

@@ -7,7 +7,7 @@ import { identityOf } from '../../src/kit/identity.ts';
 
 const CANARY = 'canary-7f3a';
 
-/** One of everything that can be a secret, or is not written as it is kept. */
+/** Every kind of secret, and every value with a different internal form. */
 const FULL = `
 server: { externalUrl: 'https://user:${CANARY}@dw.example.com/?key=${CANARY}' }
 upstream: { proxy: 'http://user:${CANARY}@proxy.example.com:3128', timeout: 45s }
@@ -47,7 +47,7 @@ autoCancel:
 `;
 const of = (text: string, file = 'config.yaml') => parseConfig(text, file).config;
 
-it('shows no secret, and of an address that may be one the host alone', async () => {
+it('shows no secret, and only the host of a URL that may be secret', async () => {
   const text = await redactedYaml(of(FULL));
   expect(text).not.toContain(CANARY);
   const lines = text.split('\n').map(line => line.trim());
@@ -71,10 +71,10 @@ it.each([
   ['one of everything', FULL.replaceAll(CANARY, '<secret>')],
   ['the example', readFileSync('config.example.yaml', 'utf8')],
   ['the example of rules', readFileSync(join('examples', 'auto-cancel.yaml'), 'utf8')],
-])('is a configuration that means the same: %s', async (_name, text) => {
+])('is a configuration with the same meaning: %s', async (_name, text) => {
   const config = of(text);
   const again = of((await redactedYaml(config)).replaceAll('?…', ''));
-  // What is hidden is another address, or none.
+  // Redacted parts of URLs differ or are missing.
   const visible = (each: typeof config) =>
     identityOf(
       JSON.parse(
@@ -86,7 +86,7 @@ it.each([
   expect(visible(again)).toBe(visible(config));
 });
 
-it('leaves out what an account inherits, and what is beyond its bounds', async () => {
+it('omits inherited settings of accounts, and entries over the limit', async () => {
   const many = Array.from(
     { length: 150 },
     (_, index) => `{ name: a${index}, baseUrl: 'https://x.example', token: { env: T } }`,

@@ -11,7 +11,7 @@ const CERTIFICATES = 'test/support/certificates';
 const HASH = '$2y$10$X0h1gDsPszWURQaxFh.zoubFi6DXncSjhoQNJgRrnGs7EsimhC7zG';
 const pem = (name: string) => readFileSync(join(CERTIFICATES, name), 'utf8');
 
-/** What a file of this content gives, in a folder with certificates. */
+/** Parses a file with this content in a folder with certificates. */
 function read(content: string, now?: number) {
   const folder = newFolder();
   mkdirSync(join(folder, 'tls'));
@@ -24,14 +24,14 @@ function read(content: string, now?: number) {
 
 const TLS = 'tls_server_config: { cert_file: tls/server.pem, key_file: tls/server.key';
 
-describe('bad web-config files, each named for its fault', () => {
+describe('invalid web-config files', () => {
   it.each(globSync('test/config/bad-web/*.yaml').sort())('%s', path => {
     const message = faultText(() => readWebConfig(path)).replaceAll(path, basename(path));
     expect(message).not.toMatch(/canary|X0h1gDsPszWURQaxFh|PRIVATE/);
     expect(message).toMatchSnapshot();
   });
 
-  it('one that is not there, is a folder, or has no end', () => {
+  it('a missing file, a folder and a file that is too large', () => {
     expect(faultText(() => readWebConfig('nowhere.yaml'))).toBe("nowhere.yaml:1:1: can't be read: ENOENT");
     expect(faultText(() => readWebConfig('test'))).toBe("test:1:1: can't be read: EISDIR");
     const file = join(newFolder(), 'web.yaml');
@@ -39,19 +39,19 @@ describe('bad web-config files, each named for its fault', () => {
     expect(faultText(() => readWebConfig(file))).toBe(`${file}:1:1: can't be read: it has more than 1048576 bytes`);
   });
 
-  it('are faults of the configuration that names them', () => {
+  it('are reported as errors of the configuration that names them', () => {
     const file = 'test/config/bad-web/http2.yaml';
     const text = `server: { webConfigFile: ${file} }\naccounts: [{ name: a, baseUrl: https://x.example, token: { env: T } }]`;
     expect(faultText(() => parseConfig(text, 'x.yaml', { T: 'x' }))).toMatch(
       new RegExp(`^${file}:1:30: http_server_config.http2: `),
     );
-    // Where no secret is looked for, neither is the file: it may be on another machine.
+    // Without an environment the file is not read either: it may be on another machine.
     expect(parseConfig(text, 'x.yaml').config.server.webConfigFile).toBe(file);
   });
 });
 
-describe('good web-config files', () => {
-  it('hold everything that the format has', () => {
+describe('valid web-config files', () => {
+  it('may use every option of the format', () => {
     const { folder, config, warned } = read(`
 tls_server_config:
   cert_file: tls/server.pem
@@ -98,7 +98,7 @@ rate_limit: { interval: 1m0.5s, burst: 20 }
     }
   });
 
-  it('take every cipher suite and curve that Go names', () => {
+  it('may use every supported cipher suite and curve name of Go', () => {
     const suites = [...readFileSync('src/config/web-tls.ts', 'utf8').matchAll(/^ {2}(TLS_\w+):/gm)].map(
       ([, name]) => name,
     );
@@ -107,7 +107,7 @@ rate_limit: { interval: 1m0.5s, burst: 20 }
     expect(read(`${TLS}, curve_preferences: [CurveP256, CurveP384, CurveP521, X25519] }`).warned).toBe('');
   });
 
-  it('may hold certificate and key themselves', () => {
+  it('may contain certificate and key inline', () => {
     const inline = { cert: pem('server.pem'), key: pem('server.key'), client_ca: pem('authority.pem') };
     const { config } = read(
       JSON.stringify({ tls_server_config: { ...inline, client_auth_type: 'VerifyClientCertIfGiven' } }),
@@ -115,7 +115,7 @@ rate_limit: { interval: 1m0.5s, burst: 20 }
     expect([config.tls?.cert, config.tls?.clientCa]).toEqual([inline.cert, inline.client_ca]);
   });
 
-  it('are warned of where they protect less than they seem to', () => {
+  it('cause warnings if they protect less than they seem to', () => {
     expect(
       read(`${TLS}, client_auth_type: RequireAnyClientCert }\nbasic_auth_users:
   cheap: ${HASH.replace('$10$', '$08$')}

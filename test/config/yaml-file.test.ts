@@ -7,7 +7,7 @@ const COMMA = 'must have a comma between items in { } or [ ]';
 const deeper = (indent: number) =>
   `is indented by ${indent}, deeper than the line above, which already has a value; all keys of a section start in the same column`;
 
-describe('faults of YAML say what to write, where it is to be written', () => {
+describe('YAML errors name their position and the fix', () => {
   it.each([
     [
       'a key of a list item that is indented too little',
@@ -35,7 +35,7 @@ describe('faults of YAML say what to write, where it is to be written', () => {
     ['an at sign', 'a: @x', '1:4: is not expected here: text that begins with'],
     ['a template', 'a: {{x}}/y', 'goes in quotes'],
     ['a mapping as a key', 'a: {{ x }}', '1:5: must be text as a key; text that begins with { or [ goes in quotes'],
-    ['a list beside keys', 'a: 1\n- b\n', `2:1: ${COLUMN}`],
+    ['a list next to keys', 'a: 1\n- b\n', `2:1: ${COLUMN}`],
     ['no comma', 'a: { b: 1 c: 2 }', COMMA],
     ['two documents', 'a: 1\n---\nb: 2', '2:1: must be one document: --- starts another'],
     ['an escape', 'a: "\\q"', 'in single quotes it does not'],
@@ -43,9 +43,9 @@ describe('faults of YAML say what to write, where it is to be written', () => {
     ['an alias', 'a: *x', '1:4: aliases are not allowed'],
   ])('%s', (_what, text, expected) => {
     const { faults } = readYaml(text, 'x.yaml');
-    const said = faults.map(({ line, column, message }) => `${line}:${column}: ${message}`);
-    expect(said.join('\n')).toContain(expected);
-    // One thing is wrong, and one thing is said.
-    expect(said).toHaveLength(1);
+    const reported = faults.map(({ line, column, message }) => `${line}:${column}: ${message}`);
+    expect(reported.join('\n')).toContain(expected);
+    // One error is reported once.
+    expect(reported).toHaveLength(1);
   });
 });
