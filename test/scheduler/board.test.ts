@@ -26,7 +26,7 @@ function slotWith(every: number) {
 }
 
 describe('board', () => {
-  it('shows nothing before the first complete round, and marks that as stale after a while', () => {
+  it('shows no data before the first complete round, and marks the round as stale after a while', () => {
     const { slot, round, at } = slotWith(MINUTE);
     expect(slot.visible().now).toBeUndefined();
     at(3);
@@ -37,7 +37,7 @@ describe('board', () => {
     expect(slot.status().withdrawn).toBe(false);
   });
 
-  it('is down from the first failed round until a success, and while data is stale', () => {
+  it('is down before the first success, after a failed round and while data is stale', () => {
     const { slot, round, at, succeed, fail } = slotWith(MINUTE);
     const up = () => accountStatus('a', [slot]).up;
     expect(up()).toBe(false);
@@ -47,13 +47,13 @@ describe('board', () => {
     expect(up()).toBe(false);
     succeed();
     expect(up()).toBe(true);
-    // A round that hangs has not failed yet.
+    // A hanging round has not failed yet.
     at(3.01);
     expect(round()).toMatchObject({ success: true, stale: true });
     expect(up()).toBe(false);
   });
 
-  it('keeps, marks, then withdraws data that is no longer refreshed, and brings it back', () => {
+  it('keeps data that is no longer refreshed, marks it stale, withdraws it, and restores it', () => {
     const { slot, round, at, succeed, fail } = slotWith(MINUTE);
     succeed();
     fail();
@@ -72,7 +72,7 @@ describe('board', () => {
     expect(round()).toMatchObject({ stale: false, success: true, consecutiveFailures: 0, dataAt: 1000 });
   });
 
-  it('withdraws after withdrawAtMost where that is shorter, but never before it marks', () => {
+  it('withdraws after withdrawAtMost if that is shorter, but never before data is stale', () => {
     const hourly = slotWith(60 * MINUTE);
     hourly.succeed();
     hourly.at(180);
@@ -87,7 +87,7 @@ describe('board', () => {
     expect(quarter.slot.visible().now).toBeUndefined();
   });
 
-  it('gives a round that takes longer than its interval the time it takes', () => {
+  it('allows a round the time of its last duration if that exceeds its interval', () => {
     const { slot, round, at, succeed } = slotWith(MINUTE);
     at(40);
     succeed('after a walk of forty minutes', 40 * 60);
@@ -98,7 +98,7 @@ describe('board', () => {
     expect([slot.visible().now, round()?.stale]).toEqual([undefined, true]);
   });
 
-  it('keeps what only rises when gauges are withdrawn, as one object while nothing changes', () => {
+  it('keeps counters when gauges are withdrawn, as the same object while unchanged', () => {
     const { slot, at, succeed } = slotWith(MINUTE);
     succeed();
     const before = slot.visible();
@@ -109,7 +109,7 @@ describe('board', () => {
     expect(slot.visible()).toBe(slot.visible());
   });
 
-  it('does not withdraw because of a round that the facts do not need', () => {
+  it('does not withdraw because of an auxiliary round', () => {
     let now = 0;
     const staleness = { markAfter: 3, withdrawAfter: 20, withdrawAtMost: 30 * MINUTE };
     const which = { account: 'a', collector: 'x', auxiliary: ['watch'] };
@@ -125,7 +125,7 @@ describe('board', () => {
     ]);
   });
 
-  it('marks a round sooner where it says so, and never later', () => {
+  it('uses a shorter markAfter of a round, but not a longer one', () => {
     let now = 0;
     const staleness = { markAfter: 3, withdrawAfter: 20, withdrawAtMost: 30 * MINUTE };
     const rounds = { sooner: { every: MINUTE, markAfter: 2 }, later: { every: MINUTE, markAfter: 9 } };
@@ -141,7 +141,7 @@ describe('board', () => {
     ]);
   });
 
-  it('calls an account up only when the last round of every collector succeeded', () => {
+  it('reports an account as up only if the last round of every collector succeeded', () => {
     const [one, two] = [slotWith(MINUTE), slotWith(MINUTE)];
     const up = () => accountStatus('a', [one.slot, two.slot]).up;
     expect(up()).toBe(false);

@@ -5,7 +5,7 @@ import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
 import { createTestLog } from '../support/silent.ts';
 
-/** A store whose commits fail with `fails.reason` while that is set, and are written nevertheless if `fails.isWritten`. */
+/** A store that rejects commits with `fails.reason` if set, but still writes them if `fails.isWritten`. */
 function create() {
   const memory = createMemoryStore();
   const fails: { reason?: StoreReason | undefined; isWritten?: boolean } = {};
@@ -32,7 +32,7 @@ function create() {
 
 describe('a commit queue', () => {
   it.each(['away', 'slow', 'io'] as const)(
-    'commits the delete of a row whose commit ended with %s, as it may have been written',
+    'commits the delete of a row if its commit ended with %s, because it may have been written',
     async reason => {
       const { queue, fails, add } = create();
       await add('old', 'v');
@@ -48,7 +48,7 @@ describe('a commit queue', () => {
     },
   );
 
-  it('commits such a delete also if earlier commits were certainly not written', async () => {
+  it('commits such a delete even if earlier commits were certainly not written', async () => {
     const { queue, fails, add } = create();
     fails.reason = 'full';
     await add('other', 'v');

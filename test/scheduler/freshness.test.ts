@@ -7,7 +7,10 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const STALENESS = { markAfter: 3, withdrawAfter: 20, withdrawAtMost: 30 * MINUTE };
 
-/** One agent after the other, each with what the last one left; a round every minute. Time goes on between them. */
+/**
+ * Simulates agents in sequence, each restored from the previous one, with a round every minute. Time also passes
+ * between them.
+ */
 function createAgents() {
   let [time, step] = [Date.UTC(2026, 5, 1), 0];
   let stored: StoredRounds = {};
@@ -28,7 +31,7 @@ function createAgents() {
     pass(ms: number) {
       time += ms;
     },
-    /** The clock on the wall is set. */
+    /** Sets the wall clock. */
     set(ms: number) {
       step += ms;
     },
@@ -56,8 +59,8 @@ function createAgents() {
   };
 }
 
-describe('how fresh data is, across restarts', () => {
-  it('goes on being stale in an outage, whatever process asks', () => {
+describe('freshness of data across restarts', () => {
+  it('stays stale during an outage across restarts', () => {
     const agents = createAgents();
     agents.succeed();
     agents.pass(4 * MINUTE);
@@ -75,7 +78,7 @@ describe('how fresh data is, across restarts', () => {
     expect(agents.isStale()).toBe(false);
   });
 
-  it('becomes stale in a crash loop, though no process lives long and none ever ends a round', () => {
+  it('becomes stale in a crash loop in which no process completes a round', () => {
     const agents = createAgents();
     for (let life = 0; life < 6; life += 1) {
       agents.pass(10_000);
@@ -86,7 +89,7 @@ describe('how fresh data is, across restarts', () => {
     expect(agents.isStale()).toBe(true);
   });
 
-  it('is no failure of the service while no agent ran: its first attempt is given time, and is enough', () => {
+  it('does not count time without an agent: the first attempt gets time, and its failure makes data stale', () => {
     const agents = createAgents();
     agents.succeed();
     agents.restart(HOUR);
@@ -102,7 +105,7 @@ describe('how fresh data is, across restarts', () => {
     expect(untried.isStale()).toBe(true);
   });
 
-  it('is shown for as long as ever when this process has read it', () => {
+  it('shows data for the usual time once this process has read it', () => {
     const agents = createAgents();
     agents.succeed();
     agents.restart(HOUR);
@@ -113,7 +116,7 @@ describe('how fresh data is, across restarts', () => {
     expect(agents.shown()).toBeUndefined();
   });
 
-  it('leaves a round that takes long the time it took, in the next process, too', () => {
+  it('allows a long round its last duration in the next process, too', () => {
     const agents = createAgents();
     agents.succeed(10 * 60);
     agents.fail();
@@ -124,14 +127,14 @@ describe('how fresh data is, across restarts', () => {
     expect(agents.isStale()).toBe(true);
   });
 
-  it('does not heed a clock that is set while the process runs', () => {
+  it('ignores wall clock changes while the process runs', () => {
     for (const step of [-HOUR, HOUR]) {
       const agents = createAgents();
       agents.succeed();
       agents.set(step);
       agents.pass(MINUTE);
       expect(agents.isStale()).toBe(false);
-      // The row was saved by the clock as it is now set.
+      // The row was saved with the changed clock.
       agents.fail();
       agents.restart();
       expect([agents.isStale(), agents.staleFor()]).toEqual([false, 0]);
@@ -140,7 +143,7 @@ describe('how fresh data is, across restarts', () => {
     }
   });
 
-  it('is never in the future because a clock was set back between two processes', () => {
+  it('is not in the future after the clock was set back between two processes', () => {
     const agents = createAgents();
     agents.succeed();
     agents.set(-HOUR);
@@ -151,7 +154,7 @@ describe('how fresh data is, across restarts', () => {
     expect(agents.isStale()).toBe(true);
   });
 
-  it('does not suffer while nothing is due, but does while a round waits for another, or failed when it was due', () => {
+  it('is unaffected while no round is due, but affected while a round waits for another or has failed', () => {
     const agents = createAgents();
     for (let round = 0; round < 60; round += 1) {
       agents.idle('not_due');

@@ -3,7 +3,7 @@ import { createLoopSlot } from '../../src/scheduler/loop-slot.ts';
 import { afterThisTest } from '../support/client.ts';
 import { createManualClock, settle } from '../support/manual-clock.ts';
 
-/** A slot with bodies that log their starts and aborts. A body with a `gate` ends when that resolves. */
+/** Creates a slot with bodies that log their starts and aborts. A body with a `gate` ends when that resolves. */
 function setUp() {
   const clock = createManualClock();
   const slot = createLoopSlot({ clock, random: () => 0 });
@@ -72,7 +72,7 @@ it('ends the loop when there is no work, and starts the same key again afterward
 it('waits for the running body when it is closed, and starts none afterwards', async () => {
   const { slot, specOf, logAfter } = setUp();
   const { promise: gate, resolve: open } = Promise.withResolvers<void>();
-  await slot.run('key', specOf('held', { gate }));
+  await slot.run('key', specOf('gated', { gate }));
   await logAfter(0);
   let isClosed = false;
   const closed = slot.close().then(() => {
@@ -83,7 +83,7 @@ it('waits for the running body when it is closed, and starts none afterwards', a
   open();
   await closed;
   await slot.run('other', specOf('other'));
-  expect(await logAfter(100)).toEqual(['held aborted', 'held ended']);
+  expect(await logAfter(100)).toEqual(['gated aborted', 'gated ended']);
 });
 
 it('waits for a replaced body that is still ending when it is closed, and starts nothing', async () => {

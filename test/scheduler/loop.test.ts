@@ -21,7 +21,7 @@ function setUp(options: { every: number; takes?: number; random?: number }) {
       try {
         if (options.takes) await clock.sleep(options.takes, signal);
       } catch {
-        // Aborted: the body ends, as a runner does.
+        // Aborted: the body ends, like a runner.
       } finally {
         running -= 1;
       }
@@ -39,7 +39,7 @@ describe('loop', () => {
     await loop;
   });
 
-  it('is early by up to a tenth of the interval, never late', async () => {
+  it('starts up to a tenth of the interval early, never late', async () => {
     const { clock, stop, starts, loop } = setUp({ every: 1000, random: 0.999 });
     await clock.advance(1100);
     expect(starts[1]).toBeCloseTo(100 + 900.1);
@@ -56,7 +56,7 @@ describe('loop', () => {
     await loop;
   });
 
-  it('ends when aborted, after the body it was in, and leaves no sleeper', async () => {
+  it('ends after the running body when aborted, and leaves no sleeper', async () => {
     const { clock, stop, loop, running } = setUp({ every: 1000, takes: 500 });
     await clock.advance(200);
     expect(running()).toBe(1);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { done, Refusal, type Step, setUp, step } from './runner-scene.ts';
 
-describe('a runner whose rounds fail', () => {
+describe('a runner with failing rounds', () => {
   it('keeps the last good facts when a round fails, drops the unfinished walk, and logs the first failure once', async () => {
     const results: (() => Step)[] = [
       () => done('good'),
@@ -43,7 +43,7 @@ describe('a runner whose rounds fail', () => {
     expect(tracer.spans).toEqual(Array(4).fill('collect x'));
   });
 
-  it('calls an error without a reason a bug, with its stack', async () => {
+  it('classifies an error without a reason as a bug, with its stack', async () => {
     const { run, round, log } = await setUp(
       async () => (undefined as unknown as { missing: { field: Step } }).missing.field,
     );
@@ -55,7 +55,7 @@ describe('a runner whose rounds fail', () => {
     });
   });
 
-  it('counts nothing when it is stopped', async () => {
+  it('does not count a round that is aborted', async () => {
     const stop = new AbortController();
     const { run, round, log } = await setUp(async () => {
       stop.abort(new Error('stopping'));
@@ -67,7 +67,7 @@ describe('a runner whose rounds fail', () => {
     expect(log.lines).toEqual([]);
   });
 
-  it('takes a round that asks nothing for neither a success nor a failure, and folds nothing', async () => {
+  it('counts an idle round neither as success nor as failure, and folds nothing', async () => {
     let idle: 'waiting' | 'not_due' | undefined = 'waiting';
     const { run, round, slot, log } = await setUp(async () => ({ ...done('facts'), idle }));
     await run();
@@ -82,7 +82,7 @@ describe('a runner whose rounds fail', () => {
     expect(log.lines.map(({ message }) => message)).toEqual(['collected']);
   });
 
-  it('says each of the reasons for which a failure lasts every five minutes, however they take turns', async () => {
+  it('logs each failure reason every five minutes, even if reasons alternate', async () => {
     let failures = 0;
     const { run, log, clock } = await setUp(async () => {
       failures += 1;
@@ -92,25 +92,25 @@ describe('a runner whose rounds fail', () => {
       await clock.advance(5000);
       await run();
     }
-    const told = log.lines.flatMap(({ level, fields }) =>
+    const reasons = log.lines.flatMap(({ level, fields }) =>
       level === 'warn' ? [(fields as { reason: string }).reason] : [],
     );
-    expect(told).toEqual(['timeout', 'rate_limited', 'timeout', 'rate_limited']);
+    expect(reasons).toEqual(['timeout', 'rate_limited', 'timeout', 'rate_limited']);
   });
 
-  it('says a failure that lasts again every five minutes, with the age of the data, and its end once', async () => {
-    let isWell = true;
+  it('logs a persistent failure every five minutes with the age of the data, and its end once', async () => {
+    let isHealthy = true;
     const { run, log, clock } = await setUp(async () => {
-      if (!isWell) throw new Refusal('slow down');
+      if (!isHealthy) throw new Refusal('slow down');
       return done('facts');
     });
     await run();
-    isWell = false;
+    isHealthy = false;
     for (let minute = 0; minute < 11; minute += 1) {
       await clock.advance(60_000);
       await run();
     }
-    isWell = true;
+    isHealthy = true;
     await run();
     await run();
     const fields = { account: 'a', collector: 'x', round: 'list' };

@@ -35,7 +35,7 @@ const broken: Step = {
   },
 };
 
-it('logs warnings of a step after its commit and discards those of steps that are read again', async () => {
+it('logs warnings of a step after its commit and discards warnings of repeated steps', async () => {
   const { run, found, accept } = await createScene(['lost', broken, 'waits', 'kept']);
   await run();
   await run();

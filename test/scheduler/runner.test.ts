@@ -5,7 +5,7 @@ import type { Store } from '../../src/store/store.ts';
 import { done, Refusal, type Step, setUp, step } from './runner-scene.ts';
 
 describe('runner', () => {
-  it('shows what a round found that met rows it could not read, and calls it incomplete until the next one', async () => {
+  it('shows the facts of a round with unreadable rows, and reports it as incomplete until the next one', async () => {
     const partial = { ...step('walk', {}), isPartial: true };
     const steps = [done('first'), partial, done('partial'), new Refusal('no'), done('whole')];
     const set = await setUp(async () => {
@@ -22,13 +22,13 @@ describe('runner', () => {
     expect(seen).toEqual([
       ['first', true, true, false],
       ['partial', true, false, true],
-      // What is shown is still that of the round before.
+      // The facts of the previous round are still shown.
       ['partial', false, false, true],
       ['whole', true, true, false],
     ]);
   });
 
-  it('commits before it shows what only rises: while a commit is under way the old counters stand', async () => {
+  it('publishes counters after the commit: the old counters stay visible during the commit', async () => {
     const inner = createMemoryStore();
     const seen: unknown[] = [];
     const store: Store = {
@@ -40,13 +40,13 @@ describe('runner', () => {
     };
     const set = await setUp(async () => done('new', { changes: [{ key: 'n', value: '1' }] }), store);
     await set.run();
-    const onTheWay = { now: 'new', committed: undefined };
-    expect(seen).toEqual([['committing', onTheWay, [{ key: 'x/n', value: '1' }]]]);
+    const duringCommit = { now: 'new', committed: undefined };
+    expect(seen).toEqual([['committing', duringCommit, [{ key: 'x/n', value: '1' }]]]);
     expect(set.slot.visible()).toEqual({ now: 'new', committed: 'new' });
     expect(await inner.scan('a', 'x/')).toEqual(new Map([['x/n', '1']]));
   });
 
-  it('says that what it shows is partial before the store has it, and where the store does not take it', async () => {
+  it('reports partial facts before the commit, and if the store rejects it', async () => {
     const seen: unknown[] = [];
     const store: Store = {
       ...createMemoryStore(),
@@ -64,7 +64,7 @@ describe('runner', () => {
     ]);
   });
 
-  it('keeps what the store does not take for the next commit: counters stand still, gauges go on', async () => {
+  it('keeps rejected rows for the next commit: counters are frozen, gauges continue', async () => {
     const inner = createMemoryStore();
     let full = true;
     const commits: unknown[] = [];
@@ -104,7 +104,7 @@ describe('runner', () => {
     ]);
   });
 
-  it('reads a round of several steps to its end while the store refuses rows: its gauges go on', async () => {
+  it('completes a round with several steps while the store rejects rows: gauges continue', async () => {
     const inner = createMemoryStore();
     let isFull = false;
     let tries = 0;
@@ -129,7 +129,7 @@ describe('runner', () => {
     await run();
     expect(slot.visible()).toEqual({ now: 2, committed: 1 });
     expect(round()).toMatchObject({ success: false, complete: true, stale: false, failure: { reason: 'store' } });
-    // Once when it first refuses, and at the end.
+    // One attempt at the first rejection, and one at the end.
     expect(tries).toBe(2);
     isFull = false;
     await run();
@@ -138,7 +138,7 @@ describe('runner', () => {
     expect((await inner.scan('a', 'x/')).get('x/step 8')).toBe('3');
   });
 
-  it('holds no more than so many rows while the store refuses them for long, and loses none and no count', async () => {
+  it('limits waiting rows while the store rejects commits for long, without losing rows or counts', async () => {
     const inner = createMemoryStore();
     await inner.commit('a', [{ key: 'x/open/before', value: 'stored' }]);
     let isFull = true;
@@ -152,7 +152,7 @@ describe('runner', () => {
         await inner.commit(account, changes);
       },
     };
-    /** What was folded, as rows. */
+    /** The folded state as rows. */
     const truth = new Map([['open/before', 'stored']]);
     let folds = 0;
     let kept = 0;
@@ -160,12 +160,12 @@ describe('runner', () => {
       async () => ({
         fold() {
           folds += 1;
-          // A thousand come and go, one stays, one that the store has goes, and a total rises.
+          // A thousand rows are added and removed again, one stays, a stored one is removed, and a total increases.
           const opened = Array.from({ length: 1000 }, (_, index) => `open/${folds}-${index}`);
-          const gone = folds === 1 ? [] : Array.from({ length: 1000 }, (_, index) => `open/${folds - 1}-${index}`);
+          const removed = folds === 1 ? [] : Array.from({ length: 1000 }, (_, index) => `open/${folds - 1}-${index}`);
           const changes = [
             ...opened.map(key => ({ key, value: 'o' })),
-            ...[...gone, 'open/before'].map(key => ({ key, value: null })),
+            ...[...removed, 'open/before'].map(key => ({ key, value: null })),
             { key: `kept/${folds}`, value: 'k'.repeat(kept) },
             { key: 'total', value: String(folds) },
           ];
@@ -180,7 +180,7 @@ describe('runner', () => {
       store,
     );
     for (let turn = 0; turn < 200; turn += 1) await run();
-    // What has come and gone is not written, nor deleted.
+    // Rows that were added and removed again are neither written nor deleted.
     expect(sizes.at(-1)?.rows).toBe(1000 + 200 + 1 + 1);
     const committed = slot.visible().committed;
     expect([folds, slot.visible().now]).toEqual([200, 200]);
@@ -191,8 +191,8 @@ describe('runner', () => {
     expect(slot.visible()).toEqual({ now: folds, committed });
     expect(round()?.failure?.reason).toBe('store');
     expect(Math.max(...sizes.map(({ text }) => text))).toBeLessThan(24 * 1024 * 1024);
-    const held = log.lines.filter(({ message }) => message.startsWith('too many rows wait'));
-    expect(held).toMatchObject([{ level: 'warn', fields: { account: 'a', collector: 'x' } }]);
+    const warnings = log.lines.filter(({ message }) => message.startsWith('too many rows wait'));
+    expect(warnings).toMatchObject([{ level: 'warn', fields: { account: 'a', collector: 'x' } }]);
 
     isFull = false;
     kept = 1;
@@ -203,7 +203,7 @@ describe('runner', () => {
     expect(await inner.scan('a', 'x/')).toEqual(new Map([...truth].map(([key, value]) => [`x/${key}`, value])));
   });
 
-  it('shows what only rises from before this process at once, and from every committed step', async () => {
+  it('publishes restored counters immediately, and counters of every committed step', async () => {
     const store = createMemoryStore();
     await store.commit('a', [{ key: 'x/total', value: '5' }]);
     const seen: unknown[] = [];
@@ -217,7 +217,7 @@ describe('runner', () => {
     expect(slot.visible()).toEqual({ now: 'all', committed: 'all' });
   });
 
-  it('goes back to what is committed when folding fails half-way', async () => {
+  it('restores the committed state when a fold fails midway', async () => {
     const store = createMemoryStore();
     await store.commit('a', [{ key: 'x/n', value: '1' }]);
     const memories: unknown[] = [];
@@ -235,7 +235,7 @@ describe('runner', () => {
     expect(memories).toEqual(['n=1', 'n=1']);
   });
 
-  it('lets the rounds of a collector read side by side, and fold one after the other', async () => {
+  it('reads rounds of a collector concurrently, and folds them sequentially', async () => {
     const inner = createMemoryStore();
     let release = () => {};
     const blocked = new Promise<void>(resolve => {
@@ -272,7 +272,7 @@ describe('runner', () => {
     expect(set.slot.visible()).toEqual({ now: 'watch', committed: 'watch' });
   });
 
-  it('hands memory on, from the store at the start, and through every step of a round', async () => {
+  it('passes memory from the store at the start through every step of a round', async () => {
     const store = createMemoryStore();
     await store.commit('a', [
       { key: 'x/kept', value: '7' },
@@ -284,15 +284,15 @@ describe('runner', () => {
       const count = Number(walk ?? 0) + 1;
       return count < 3 ? step(count, { memory: `m${count}` }) : done('facts', { memory: 'end' });
     }, store);
-    const begun = clock.now();
+    const startedAt = clock.now();
     await run();
     await clock.advance(10);
     await run();
     expect(steps.slice(0, 4)).toEqual([
-      ['kept=7', undefined, begun],
-      ['m1', 1, begun],
-      ['m2', 2, begun],
-      ['end', undefined, begun + 10],
+      ['kept=7', undefined, startedAt],
+      ['m1', 1, startedAt],
+      ['m2', 2, startedAt],
+      ['end', undefined, startedAt + 10],
     ]);
     expect(slot.visible()).toEqual({ now: 'facts', committed: 'facts' });
   });

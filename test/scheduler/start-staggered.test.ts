@@ -2,11 +2,11 @@ import { expect, it } from 'vitest';
 import { startStaggered } from '../../src/scheduler/start-staggered.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 
-/** Starts `takes.length` things, each of which takes so many milliseconds, three at a time, and waits for none longer than 1000. */
+/** Starts `takes.length` items with these durations (ms), three concurrently, with a timeout of 1000 ms each. */
 function setUp(takes: readonly number[]) {
   const clock = createManualClock();
   const stop = new AbortController();
-  const begun: [item: number, at: number][] = [];
+  const started: [item: number, at: number][] = [];
   let isDone = false;
   const starting = startStaggered([...takes.keys()], {
     concurrency: 3,
@@ -14,19 +14,19 @@ function setUp(takes: readonly number[]) {
     clock,
     signal: stop.signal,
     async start(item) {
-      begun.push([item, clock.monotonic()]);
+      started.push([item, clock.monotonic()]);
       await clock.sleep(takes[item] as number);
     },
   }).then(() => {
     isDone = true;
   });
-  return { clock, stop, begun, starting, isDone: () => isDone };
+  return { clock, stop, started, starting, isDone: () => isDone };
 }
 
-it('starts so many at a time, in their order, and the next as soon as one has started', async () => {
-  const { clock, begun, starting, isDone } = setUp([100, 300, 500, 100, 100, 100]);
+it('starts the configured number concurrently and in order, and the next one when one has started', async () => {
+  const { clock, started, starting, isDone } = setUp([100, 300, 500, 100, 100, 100]);
   await clock.advance(550);
-  expect(begun).toEqual([
+  expect(started).toEqual([
     [0, 0],
     [1, 0],
     [2, 0],
@@ -35,37 +35,37 @@ it('starts so many at a time, in their order, and the next as soon as one has st
     [5, 300],
   ]);
   expect(isDone()).toBe(true);
-  // Nothing waits on for those that were in time.
+  // No timers remain for items that started in time.
   expect(clock.sleepers).toBe(0);
   await starting;
 });
 
-it('waits for none for longer than its patience', async () => {
+it('continues after the timeout of an item', async () => {
   const never = 1e9;
-  const { clock, begun } = setUp([never, never, never, 10, 10]);
+  const { clock, started } = setUp([never, never, never, 10, 10]);
   await clock.advance(999);
-  expect(begun).toHaveLength(3);
+  expect(started).toHaveLength(3);
   await clock.advance(1);
-  expect(begun.slice(3)).toEqual([
+  expect(started.slice(3)).toEqual([
     [3, 1000],
     [4, 1000],
   ]);
 });
 
-it('starts no other once it is stopped, and ends', async () => {
-  const { clock, stop, begun, starting } = setUp([100, 100, 100, 100]);
+it('starts no further item once aborted, and ends', async () => {
+  const { clock, stop, started, starting } = setUp([100, 100, 100, 100]);
   await clock.advance(50);
   stop.abort();
   await clock.advance(50);
   await starting;
-  expect(begun).toHaveLength(3);
+  expect(started).toHaveLength(3);
 });
 
-it('has more patience while the process is busy, whose timers are late', async () => {
+it('extends the timeout while the process is busy and its timers are late', async () => {
   const clock = createManualClock();
-  const begun: [item: number, at: number][] = [];
+  const started: [item: number, at: number][] = [];
   const never = Promise.withResolvers<void>();
-  // Each turn of the event loop takes 300 ms: no sleep is shorter, and each counts for 100 ms.
+  // Each turn of the event loop takes 300 ms: no sleep is shorter, and each one counts as 100 ms.
   const late = { ...clock, sleep: (ms: number, signal?: AbortSignal) => clock.sleep(Math.max(ms, 300), signal) };
   void startStaggered([0, 1], {
     concurrency: 1,
@@ -73,14 +73,14 @@ it('has more patience while the process is busy, whose timers are late', async (
     clock: late,
     signal: new AbortController().signal,
     async start(item) {
-      begun.push([item, clock.monotonic()]);
+      started.push([item, clock.monotonic()]);
       await never.promise;
     },
   });
   await clock.advance(2999);
-  expect(begun).toHaveLength(1);
+  expect(started).toHaveLength(1);
   await clock.advance(1);
-  expect(begun).toEqual([
+  expect(started).toEqual([
     [0, 0],
     [1, 3000],
   ]);
