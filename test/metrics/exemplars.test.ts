@@ -8,7 +8,7 @@ const BOUNDS = [1, 10];
 const family = histogram('x_seconds', 'Seconds.');
 const [ONE, TWO] = ['1'.repeat(32), '2'.repeat(32)];
 
-it('stand at their buckets in OpenMetrics and nowhere in the text format, the latest of each', () => {
+it('exemplars are the latest of each bucket in OpenMetrics, and absent from the text format', () => {
   const state = createHistogram(BOUNDS);
   let revision = 0;
   const exposition = createExposition([
@@ -48,7 +48,7 @@ it('stand at their buckets in OpenMetrics and nowhere in the text format, the la
   const [{ samples } = { samples: [] }] = parseExposition(show('text'), 'text');
   expect(samples.map(({ value }) => value)).toEqual([4, 4, 5, 101.9, 5]);
 
-  // An account that is opened anew may have the same numbers without them.
+  // A reopened account may have the same values without exemplars.
   delete state.exemplars;
   revision += 1;
   expect(exemplars()).toEqual([undefined, undefined, undefined, undefined, undefined]);

@@ -22,7 +22,7 @@ test('any label value and any number survive a strict parser', () => {
         const source = createFakeSource([family], { delivery_x: samples }, account);
         const body = createExposition([source]).render({ scope: 'everything', format, gzip: false });
         const [parsed] = parseExposition(body.toString(), format);
-        // Lone surrogates are replaced; of samples that are the same after that the first stays; there is no -0.
+        // Lone surrogates are replaced. Of samples that become identical, the first is kept. -0 becomes 0.
         const expected = new Map<string, number>();
         for (const { labels, value } of samples) {
           const key = JSON.stringify([account, labels.first, labels.second].map(text => text.toWellFormed()));
@@ -38,7 +38,7 @@ test('any label value and any number survive a strict parser', () => {
 const families = [gauge('delivery_small', 'x'), counter('delivery_keys_total', 'x', ['key']), gauge('delivery_c', 'x')];
 const names = ['a', 'b', 'c', undefined];
 
-/** Few or many lines, so that blocks stand on both sides of where they are deflated by themselves. */
+/** Few or many lines, so that blocks are below or above the size for separate compression. */
 const anySamples = fc
   .record({
     small: fc.option(fc.nat(9)),
@@ -61,7 +61,7 @@ const anyStep = fc.oneof(
   fc.record({ scope: anyScope, format: fc.constantFrom<Format>(...FORMATS, 'protobuf'), gzip: fc.boolean() }),
 );
 
-test('after any changes and renders, the bytes are those of a fresh exposition', () => {
+test('after any changes and renders, the bytes equal a fresh exposition', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 150 }), fc.array(anyStep, { maxLength: 15 }), (count, steps) => {
       const sources = Array.from({ length: count }, (_, i) =>

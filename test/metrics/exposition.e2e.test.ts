@@ -9,7 +9,7 @@ import type { Format } from '../../src/model/exposition.ts';
 import { type Prometheus, requireProgram, startPrometheus } from '../support/prometheus.ts';
 import { createFakeSource } from './sources.ts';
 
-/** Every ASCII character, alone and at the end of a value, and what lies at the borders of Unicode's ranges. */
+/** Every ASCII character, within and at the end of a value, and characters at the borders of Unicode ranges. */
 const hostile = [
   ...Array.from({ length: 128 }, (_, code) => String.fromCharCode(code)),
   ...[
@@ -39,7 +39,7 @@ const bounds = [0.25, 300, 1_000_000, Infinity];
 const source = createFakeSource(
   [keys, seen, wait, plan],
   {
-    // Twice the same: a second line with the same labels is not for Prometheus to judge.
+    // The same value twice: Prometheus does not accept a second line with the same labels.
     delivery_keys: [...hostile, lone, lone].map((key, index) => ({ labels: { key }, value: index })),
     delivery_seen_total: [{ labels: {}, value: 1e21 }],
     delivery_wait_seconds: [
@@ -57,14 +57,14 @@ const extremes = createFakeSource([gauge('delivery_extremes', 'Numbers.', ['of']
     value,
   })),
 });
-// Shown with a shared store alone: no other test has them checked.
+// Lease metrics exist only with a shared store, and no other test checks them with promtool.
 const leases = createLeaseMeter(
   () => ({ at: 0, replicas: [] }),
   () => 0,
 ).sourceOf(['a'], () => false);
 const exposition = createExposition([source, extremes, leases]);
 
-test.skipIf(!requireProgram('promtool'))('promtool finds nothing to say', () => {
+test.skipIf(!requireProgram('promtool'))('promtool reports no problems', () => {
   const input = exposition.render({ scope: 'everything', format: 'text', gzip: false });
   expect(execFileSync('promtool', ['check', 'metrics'], { input, stdio: ['pipe', 'pipe', 'pipe'] }).toString()).toBe(
     '',
@@ -123,14 +123,14 @@ describe.skipIf(!requireProgram('prometheus'))('a real Prometheus', () => {
     expect(new Set(encodings)).toEqual(new Set(['gzip']));
   });
 
-  test.each(jobs)('has every hostile label value of %s', async job => {
+  test.each(jobs)('stores every hostile label value of %s', async job => {
     const series = await prometheus.query(`delivery_keys{job="${job}"}`);
     const values = new Map(series.map(({ metric, value }) => [metric.key, value]));
     expect(values).toEqual(new Map([...hostile, '<\ufffd>'].map((key, index) => [key, index])));
     expect(new Set(series.map(({ metric }) => metric.account))).toEqual(new Set(['pro"d']));
   });
 
-  test.each(jobs)('has every number and every name of %s', async job => {
+  test.each(jobs)('stores every number and every name of %s', async job => {
     const read = async (selector: string, label: string) =>
       (await prometheus.query(selector.replace('$', `job="${job}"`))).map(({ metric, value }) => [
         metric[label],

@@ -53,26 +53,26 @@ function text(scope: Scope, format: Format, sources = createSources().all): stri
 }
 
 describe('the exposition', () => {
-  test('of everything in text format 0.0.4', async () => {
+  test('renders all sources in text format 0.0.4', async () => {
     expect(CONTENT_TYPES.text).toBe('text/plain; version=0.0.4; charset=utf-8');
     await expect(text('everything', 'text')).toMatchFileSnapshot('exposition.prom');
   });
 
-  test('of everything in OpenMetrics 1.0.0', async () => {
+  test('renders all sources in OpenMetrics 1.0.0', async () => {
     expect(CONTENT_TYPES.openmetrics).toBe(
       'application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=underscores',
     );
     await expect(text('everything', 'openmetrics')).toMatchFileSnapshot('exposition.openmetrics');
   });
 
-  test('means the same in both formats to a strict parser', () => {
+  test('has the same content in both formats for a strict parser', () => {
     const of = (format: 'text' | 'openmetrics') =>
       parseExposition(text('everything', format), format).flatMap(({ samples }) => samples);
     expect(of('text')).toHaveLength(11);
     expect(of('openmetrics')).toEqual(of('text'));
   });
 
-  test.each(['text', 'openmetrics'] as const)('of one account, of the agent, of nobody in %s', format => {
+  test.each(['text', 'openmetrics'] as const)('renders one account, the agent or an unknown account in %s', format => {
     const end = format === 'openmetrics' ? '# EOF\n' : '';
     const names = (scope: Scope) => parseExposition(text(scope, format), format).map(({ name }) => name);
     expect(names({ account: 'one' })).toEqual(
@@ -84,7 +84,7 @@ describe('the exposition', () => {
     expect(text('everything', format, [])).toBe(end);
   });
 
-  test('shows a family as soon as one source has samples of it, and no longer', () => {
+  test('contains a family only while at least one source has samples of it', () => {
     const { first, all } = createSources();
     const exposition = createExposition(all);
     const families = (gzip: boolean) => {
@@ -99,7 +99,7 @@ describe('the exposition', () => {
     expect(families(false)).toEqual(families(true));
   });
 
-  test('asks a source again only when its revision changes', () => {
+  test('reads a source again only when its revision changes', () => {
     const { first, second, all } = createSources();
     const exposition = createExposition(all);
     const render = (scope: Scope, format: Format, gzip: boolean) => exposition.render({ scope, format, gzip });
@@ -107,12 +107,12 @@ describe('the exposition', () => {
       for (const gzip of [true, false]) render('everything', format, gzip);
       render({ account: 'one' }, format, true);
     }
-    expect([first.asked(), second.asked()]).toEqual([1, 1]);
+    expect([first.reads(), second.reads()]).toEqual([1, 1]);
     first.set({});
     render('agent', 'text', true);
-    expect([first.asked(), second.asked()]).toEqual([1, 1]);
+    expect([first.reads(), second.reads()]).toEqual([1, 1]);
     render('everything', 'text', true);
-    expect([first.asked(), second.asked()]).toEqual([2, 1]);
+    expect([first.reads(), second.reads()]).toEqual([2, 1]);
   });
 
   test('renders only new sources after a change of sources, and omits removed ones', () => {
@@ -125,7 +125,7 @@ describe('the exposition', () => {
     body(true);
     exposition.use([second, agent]);
     const shown = body(true);
-    expect([first.asked(), second.asked(), agent.asked()]).toEqual([1, 1, 1]);
+    expect([first.reads(), second.reads(), agent.reads()]).toEqual([1, 1, 1]);
     expect(shown).toBe(text('everything', 'text', [second, agent]));
     agent.set({});
     for (const gzip of [true, false]) expect(body(gzip)).not.toContain('process_cpu_seconds_total');
@@ -134,7 +134,7 @@ describe('the exposition', () => {
     expect(body(false)).toBe(text('everything', 'text', [createSources().second, agent]));
   });
 
-  test('shows the others when one source throws and somebody takes the error', () => {
+  test('contains the other sources when one throws and errors are handled', () => {
     const { first, all } = createSources();
     const errors: [string | undefined, string][] = [];
     const exposition = createExposition(all, ({ account }, error) => errors.push([account, String(error)]));
@@ -151,7 +151,7 @@ describe('the exposition', () => {
     expect(errors).toEqual([['one', 'Error: samples of delivery_else, which their source does not list']]);
   });
 
-  test('asks a source again that could not say its samples', () => {
+  test('retries a source that failed to return samples', () => {
     const { first, all } = createSources();
     const exposition = createExposition(all);
     const render = () => exposition.render({ scope: 'everything', format: 'text', gzip: true });
@@ -164,7 +164,7 @@ describe('the exposition', () => {
   });
 });
 
-describe('families that cannot stand together are refused at creation', () => {
+describe('conflicting families are rejected at creation', () => {
   test.each<[string, ...Family[][]]>([
     ['family delivery_a is defined in two ways', [gauge('delivery_a', 'x')], [gauge('delivery_a', 'y')]],
     ['family delivery_a is defined in two ways', [gauge('delivery_a', 'x')], [gauge('delivery_a', 'x', ['l'])]],

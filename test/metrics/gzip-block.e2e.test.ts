@@ -12,7 +12,7 @@ const anyTexts = fc.array(
   },
 );
 
-test('joined checksums are the checksum of the joined bytes', () => {
+test('combined checksums equal the checksum of the joined bytes', () => {
   fc.assert(
     fc.property(fc.array(fc.uint8Array({ maxLength: 2000 })), parts => {
       const crc = parts.reduce(
@@ -24,7 +24,7 @@ test('joined checksums are the checksum of the joined bytes', () => {
   );
 });
 
-test('a checksum goes past a long text', () => {
+test('a checksum can be extended by a long text', () => {
   const zeros = Buffer.alloc(2 ** 27 + 3);
   expect(appendCrc(crc32('x'), { crc: crc32(zeros), operator: crcOperator(zeros.length) })).toBe(
     crc32(zeros, crc32('x')),
@@ -42,7 +42,7 @@ test('blocks in any order are one gzip member with their texts', () => {
   );
 });
 
-test('gunzip takes what is written', () => {
+test('gunzip accepts the joined blocks', () => {
   const texts = ['ä\n', 'line\n'.repeat(50_000), '', 'end\n'];
   const body = joinGzip(texts.map(text => gzipBlock(text, 'utf8')));
   expect(execFileSync('gunzip', ['-c'], { input: body }).toString()).toBe(texts.join(''));

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { createHistogram, histogramSamples, observeValue } from '../../src/metrics/family.ts';
 
-/** The values of a histogram's lines by what is written before them. */
+/** Values of a histogram's lines by suffix and bound. */
 function linesOf(bounds: readonly number[], values: readonly number[]): Record<string, number> {
   const histogram = createHistogram(bounds);
   for (const value of values) observeValue(histogram, bounds, value);
@@ -12,7 +12,7 @@ function linesOf(bounds: readonly number[], values: readonly number[]): Record<s
   );
 }
 
-it('counts a value on a bound below it', () => {
+it('counts a value equal to a bound in its bucket', () => {
   expect(linesOf([0.1, 1, 10], [0, 0.1, 0.100001, 1, 10, 10.5])).toEqual({
     '_bucket 0.1': 2,
     '_bucket 1.0': 4,
@@ -23,11 +23,11 @@ it('counts a value on a bound below it', () => {
   });
 });
 
-it('has every line before the first value', () => {
+it('contains every line before the first value', () => {
   expect(linesOf([1, 2], [])).toEqual({ '_bucket 1.0': 0, '_bucket 2.0': 0, '_bucket +Inf': 0, _sum: 0, _count: 0 });
 });
 
-it('carries its labels on every line, and lists the buckets in order before the sum and the count', () => {
+it('has its labels on every line, and lists the buckets in order before the sum and the count', () => {
   const lines = histogramSamples({ result: 'error' }, [1, 2], createHistogram([1, 2]));
   expect(lines.map(({ labels }) => labels)).toEqual([
     { result: 'error', le: '1.0' },
@@ -39,12 +39,12 @@ it('carries its labels on every line, and lists the buckets in order before the 
   expect(lines.map(({ suffix }) => suffix)).toEqual(['_bucket', '_bucket', '_bucket', '_sum', '_count']);
 });
 
-it('adds up decimals without the traces of binary numbers', () => {
+it('adds decimals without binary rounding errors', () => {
   expect(linesOf([1], [0.1, 0.2])._sum).toBe(0.3);
   expect(linesOf([1], Array(1000).fill(0.001))._sum).toBe(1);
 });
 
-it('is cumulative, whatever comes', () => {
+it('is cumulative for any values', () => {
   fc.assert(
     fc.property(
       fc.uniqueArray(fc.integer({ min: 0, max: 50 }), { minLength: 1, maxLength: 8 }),

@@ -15,7 +15,7 @@ function nativeOf(values: readonly number[]) {
   return native;
 }
 
-/** What a decoder reads of a histogram with these values. */
+/** Returns the decoded histogram of these values. */
 function decoded(values: readonly number[]) {
   const state = createHistogram([1]);
   for (const value of values) observeValue(state, [1], value);
@@ -30,13 +30,13 @@ const anyWait = fc.oneof(
   fc.constant(0),
   fc.double({ min: 2 ** -20, max: 2 ** 20, noNaN: true }),
   fc.nat(100_000).map(ms => ms / 1000),
-  // Right on bounds.
+  // Exactly on bounds.
   fc.integer({ min: -80, max: 80 }).map(index => 2 ** (index / 8)),
   fc.integer({ min: -1000, max: 1000 }).map(octave => 2 ** octave),
 );
 
 describe('native buckets', () => {
-  test('hold each value between their bounds, which grow by at most 9 % up to 160 of them', () => {
+  test('contain each value between their bounds, which grow by at most 9 % as long as there are at most 160', () => {
     fc.assert(
       fc.property(fc.array(anyWait, { maxLength: 60 }), values => {
         const found = decoded(values);
@@ -65,21 +65,21 @@ describe('native buckets', () => {
     [0.9999999999999999, 0],
     [0.5, -8],
     [1.0905077326652577, 1],
-    // The largest below a power of two, whose logarithm is rounded up to it.
+    // The largest value below a power of two: its logarithm is rounded up.
     [0.49999999999999994, -8],
     [2 ** 40 - 2 ** -13, 320],
     [5e-324, undefined],
     [2 ** -128, undefined],
     [2 ** -127.9, -1023],
     [Number.MAX_VALUE, 8192],
-  ])('of %d is that of index %s', (value, index) => {
+  ])('for %d have index %s', (value, index) => {
     const { zero, first, counts } = nativeOf([value]);
     expect(counts.length === 0 ? undefined : first).toBe(index);
     expect(zero).toBe(index === undefined ? 1 : 0);
   });
 
-  test('beyond 160 become half as many, as often as it takes, whatever the order of the values', () => {
-    // An octave has 8 at schema 3: 1,100 octaves fit at schema -3 only.
+  test('are merged in pairs until there are at most 160, regardless of the order of values', () => {
+    // An octave has 8 buckets at schema 3: 1,100 octaves fit only at schema -3.
     const wide = fc.array(fc.integer({ min: -1000, max: 8000 }), { minLength: 100, maxLength: 2000 });
     fc.assert(
       fc.property(wide, fc.nat(), (indices, turn) => {
@@ -93,7 +93,7 @@ describe('native buckets', () => {
         const kept = 2 ** (3 - native.schema);
         const mine = new Set(indices.map(index => Math.ceil(index / kept)));
         expect(native.populated).toBe(mine.size);
-        // No coarser than it must be.
+        // The resolution is the finest possible.
         const finer = new Set(indices.map(index => Math.ceil((2 * index) / kept)));
         expect(native.schema === 3 || finer.size > 160).toBe(true);
       }),
@@ -101,14 +101,14 @@ describe('native buckets', () => {
     );
   });
 
-  test('go on from JSON', () => {
+  test('continue after storage as JSON', () => {
     const values = Array.from({ length: 500 }, (_, index) => (index * index) / 7);
     const stored = JSON.parse(JSON.stringify(nativeOf(values.slice(0, 250))));
     for (const value of values.slice(250)) observeNative(stored, value);
     expect(stored).toEqual(nativeOf(values));
   });
 
-  test('are one short of the classic ones from a value on that has no place in them', () => {
+  test('are dropped from the first value that they cannot represent', () => {
     expect(decoded([1, 2, Number.POSITIVE_INFINITY])).toMatchObject({ sampleCount: 3, zeroThreshold: 0 });
     expect(decoded([1, 2])).toMatchObject({ sampleCount: 2, zeroThreshold: 2 ** -128 });
   });

@@ -6,39 +6,39 @@ const [endpoints, outcomes] = [['cancel'], ['ok', 'timeout']];
 const known = { ...knownRequests(endpoints, outcomes), collectors: ['dlq'] };
 const ended = { endpoint: 'cancel', outcome: 'timeout' };
 
-it('loses nothing that an account counts while another is made for its place', () => {
+it('keeps counts of an account that are made while its replacement is created', () => {
   const before = createAccountMeter(known, () => 0);
   before.requests.inc(ended);
   const after = createAccountMeter(known, () => 0, before);
   const revision = after.revision();
-  // Of a request that ends when the account before is stopped.
+  // A request that ends while the old account is stopped.
   before.requests.inc(ended);
   expect([after.spent().requests, after.revision() > revision]).toEqual([2, true]);
   after.requests.inc(ended);
   expect([after.spent().requests, before.spent().requests]).toEqual([3, 3]);
 });
 
-it('counts what it knows alone', () => {
+it('keeps only counts of its collectors', () => {
   const before = createAccountMeter(known, () => 0);
   before.rowsRejected.inc({ collector: 'dlq' });
   const after = createAccountMeter({ ...known, collectors: ['events'] }, () => 0, before);
   expect(after.rowsRejected.samples()).toEqual([{ labels: { collector: 'events' }, value: 0, since: 0 }]);
 });
 
-it('says of each series a time at which it was 0, at its start or shortly before it first rose, also across a reload', () => {
+it('reports for each series a time at which it was 0, also across a reload', () => {
   let now = 1_000_000;
   const meter = createAccountMeter(known, () => now);
   now += 60_000;
   meter.requests.inc({ endpoint: 'new', outcome: 'ok' });
-  const begins = ({ requests }: typeof meter) =>
+  const startsOf = ({ requests }: typeof meter) =>
     Object.fromEntries(requests.samples().map(({ labels: { endpoint }, since }) => [endpoint, since]));
-  expect(begins(meter)).toEqual({
+  expect(startsOf(meter)).toEqual({
     ...Object.fromEntries(endpoints.map(name => [name, 1_000_000])),
     new: 1_055_000,
   });
   now += 60_000;
   const more = { ...knownRequests([...endpoints, 'more'], outcomes), collectors: known.collectors };
-  expect(begins(createAccountMeter(more, () => now, meter))).toEqual({
+  expect(startsOf(createAccountMeter(more, () => now, meter))).toEqual({
     ...Object.fromEntries(endpoints.map(name => [name, 1_000_000])),
     more: 1_120_000,
   });

@@ -30,13 +30,13 @@ function decoded(family: Family, samples: readonly Sample[], account?: string): 
 const waits = histogram('delivery_wait_seconds', 'Waited.', ['result']);
 
 describe('messages', () => {
-  test('have the media type that Prometheus compares with', () => {
+  test('have the media type that Prometheus compares', () => {
     expect(CONTENT_TYPES.protobuf).toBe(
       'application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited',
     );
   });
 
-  test('of a counter say since when it counts, to the millisecond', () => {
+  test('of counters contain their start, with milliseconds', () => {
     const seen = counter('delivery_seen_bytes_total', 'Seen: "ä" \\ and\nmore.', ['key']);
     const samples = [
       { labels: { key: 'a' }, value: 1e21, since: 1_800_000_000_789 },
@@ -60,16 +60,16 @@ describe('messages', () => {
     });
   });
 
-  test('of an info are a gauge, which is all that there is for it', () => {
+  test('of info families are gauges, because protobuf has no info type', () => {
     const found = decoded(info('delivery_account_info', 'x', ['plan']), [{ labels: { plan: 'pro' }, value: 1 }]);
     expect(found).toMatchObject({ name: 'delivery_account_info', type: 'GAUGE', unit: '' });
     expect(found?.metric[0]?.gauge).toEqual({ value: 1 });
   });
 
-  test('of a histogram have both kinds of buckets, traces, and the start', () => {
+  test('of histograms contain both kinds of buckets, exemplars and the start', () => {
     const state = createHistogram([1, 10]);
     const trace = { traceId: '0af7651916cd43dd8448eb211c80319c', time: 1_800_000_000_250 };
-    // Two empty buckets lie between 1 and 1.25, many between that and 12.
+    // Two empty buckets lie between 1 and 1.25, many between 1.25 and 12.
     for (const value of [0, 1, 1, 1, 1.25]) observeValue(state, [1, 10], value);
     observeValue(state, [1, 10], 12, trace);
     const found = decoded(waits, histogramSamples({ result: 'ok' }, [1, 10], state, 1_700_000_000_000));
@@ -103,15 +103,15 @@ describe('messages', () => {
     ]);
   });
 
-  test('of a histogram without any value have native buckets all the same', () => {
+  test('of histograms without values have native buckets', () => {
     const found = decoded(waits, histogramSamples({}, [1], createHistogram([1])));
     expect(found?.metric[0]?.histogram).toMatchObject({ schema: 3, zeroThreshold: 2 ** -128, zeroCount: 0 });
   });
 
   test.each([
-    ['was begun before there were any', { counts: [4, 1], sum: 9 }],
+    ['was stored before native buckets existed', { counts: [4, 1], sum: 9 }],
     [
-      'was counted by a version that knew none meanwhile',
+      'was updated by a version without native buckets',
       { counts: [4, 1], sum: 9, native: { ...createHistogram([1]).native, counts: [4], populated: 1 } },
     ],
   ])('of a histogram that %s have no native buckets', (_, stored) => {
@@ -122,14 +122,14 @@ describe('messages', () => {
     expect(one?.bucket.map(({ cumulativeCount }) => cumulativeCount)).toEqual([4, 6]);
   });
 
-  test('of a stored histogram without native buckets start again', () => {
+  test('of a stored histogram without native buckets restart', () => {
     const stored = createHistogram([1]);
     observeValue(stored, [1], 3);
     expect(withNative(JSON.parse(JSON.stringify(stored)), [1])).toEqual(stored);
     expect(withNative({ counts: [4, 1], sum: 9 }, [1])).toEqual(createHistogram([1]));
   });
 
-  test('never mix histograms with native buckets and without, which would fail the whole scrape of Prometheus', () => {
+  test('never mix histograms with and without native buckets, which would fail the complete scrape', () => {
     const samples = (result: string, isNative: boolean) => {
       const state = createHistogram([1], isNative);
       observeValue(state, [1], 3);
@@ -163,13 +163,13 @@ describe('messages', () => {
     ]);
   });
 
-  test('leave a family without samples out, and have nothing to say of an unknown account', () => {
+  test('omit a family without samples, and are empty without sources', () => {
     const empty = createFakeSource([gauge('delivery_none', 'x')], {}, 'a');
     expect(render([empty], 'protobuf')).toHaveLength(0);
     expect(render([], 'protobuf')).toHaveLength(0);
   });
 
-  test('of thousands of series are whole, deflated or not', () => {
+  test('of thousands of series are complete, compressed or not', () => {
     const keys = gauge('delivery_keys', 'x', ['key']);
     const sources = Array.from({ length: 70 }, (_, account) =>
       createFakeSource(
@@ -186,7 +186,7 @@ describe('messages', () => {
   });
 });
 
-/** What text says: values by series, `le` as a number. */
+/** Values in text format by series, with `le` as a number. */
 function textSeries(sources: readonly Source[]): [string, number][] {
   return parseExposition(render(sources, 'text').toString(), 'text').flatMap(({ samples }) =>
     samples.map(({ name, labels, value }): [string, number] => {
@@ -209,7 +209,7 @@ const anySampleOf = (value: fc.Arbitrary<number>) =>
   );
 const anyWait = fc.oneof(fc.nat(3), fc.double({ min: 0, max: 1e7, noNaN: true }));
 
-test('messages and text say the same', () => {
+test('protobuf and text contain the same values', () => {
   const families = [
     gauge('delivery_g', 'x', ['first', 'second']),
     counter('delivery_c_total', 'x', ['first', 'second']),
@@ -242,7 +242,7 @@ test('messages and text say the same', () => {
   );
 });
 
-test('prom-client’s lines make the same messages as ours', () => {
+test('histogram lines of prom-client produce the same messages', () => {
   const lines: Sample[] = [
     ...[0.1, Number.POSITIVE_INFINITY].map((bound, index) => ({
       labels: { le: formatLe(bound), result: 'ok' },

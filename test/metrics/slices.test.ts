@@ -6,7 +6,7 @@ import { gauge, type Source } from '../../src/metrics/family.ts';
 
 const family = gauge('delivery_test_size', 'A size.', ['key']);
 
-/** So many accounts whose numbers change with every revision. */
+/** Creates accounts with values that change with every revision. */
 function createAccounts(count: number) {
   let revision = 0;
   const sources = Array.from(
@@ -33,8 +33,8 @@ it.each([
   ['text', true],
   ['text', false],
   ['protobuf', true],
-] as const)('gives the same %s in slices, gzip %s, and lets others have their turn meanwhile', async (format, gzip) => {
-  // Work for 15 ms at least.
+] as const)('renders the same %s in slices, gzip %s, and yields to the event loop in between', async (format, gzip) => {
+  // Rendering takes at least 15 ms.
   const { sources, change } = createAccounts(1000);
   const exposition = createExposition(sources);
   const options = { scope: 'everything', format, gzip } as const;
@@ -55,7 +55,7 @@ it.each([
   }
 });
 
-it('is whole and up to date when several ask at once and numbers change meanwhile', async () => {
+it('is complete and up to date with concurrent requests while values change', async () => {
   const { sources, change } = createAccounts(200);
   const exposition = createExposition(sources);
   const options = { scope: 'everything', format: 'text', gzip: true } as const;
@@ -74,7 +74,7 @@ it('is whole and up to date when several ask at once and numbers change meanwhil
 });
 
 it.each(['gzip', 'plain'] as const)(
-  'joins what was there when it began, not a header without its samples: %s',
+  'joins the fragments that existed at the start, never a header without its samples: %s',
   form => {
     const fragments = Array.from({ length: 300 }, createFragment);
     const fill = (word: string, version: number) => {

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import type { Family, Sample, Source } from '../../src/metrics/family.ts';
 
-/** A source whose samples a test replaces. */
+/** A source with replaceable samples. */
 export interface FakeSource extends Source {
   set(samples: Readonly<Record<string, readonly Sample[]>>): void;
-  /** How often samples were asked for. */
-  readonly asked: () => number;
+  /** Number of times that samples were read. */
+  readonly reads: () => number;
 }
 
 export function createFakeSource(
@@ -14,23 +14,23 @@ export function createFakeSource(
   account?: string,
 ): FakeSource {
   let current = new Map(Object.entries(samples));
-  let asked = 0;
+  let reads = 0;
   return {
     ...(account === undefined ? {} : { account }),
     families,
     revision: () => current,
     samples() {
-      asked++;
+      reads++;
       return current;
     },
     set(next) {
       current = new Map(Object.entries(next));
     },
-    asked: () => asked,
+    reads: () => reads,
   };
 }
 
-/** Label values of the worst kind: every code unit, and more often those that mean something to a parser. */
+/** Hostile label values: any code unit, and more often characters with a meaning for parsers. */
 export const hostileText = fc
   .array(
     fc.oneof(
