@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createOccurrences, faultOfCron, isTimeZone } from '../../src/kit/cron.ts';
 
-/** So many occurrences after a time; `/` and what the clocks show once more, where they do. */
+/** Lists occurrences after a time. `/` separates the second time at which clocks show the same local time. */
 function list(cron: string, after: string, count: number, tz = 'Europe/Berlin'): string[] {
   const next = createOccurrences(cron, tz);
   const short = (time: number) => new Date(time).toISOString().slice(5, 16);
@@ -17,7 +17,7 @@ function list(cron: string, after: string, count: number, tz = 'Europe/Berlin'):
 }
 
 describe('occurrences', () => {
-  it('come one after another', () =>
+  it('are listed in order', () =>
     expect(list('*/20 3 * * *', '2026-06-01T00:00:00Z', 4)).toEqual([
       '06-01T01:00',
       '06-01T01:20',
@@ -25,12 +25,12 @@ describe('occurrences', () => {
       '06-02T01:00',
     ]));
 
-  it('leave out a time that the clocks skip', () => {
+  it('skip a local time that the clocks skip', () => {
     expect(list('30 2 * * *', '2026-03-27T12:00:00Z', 3)).toEqual(['03-28T01:30', '03-30T00:30', '03-31T00:30']);
     expect(list('15 * * * *', '2026-03-29T00:00:00Z', 3)).toEqual(['03-29T00:15', '03-29T01:15', '03-29T02:15']);
   });
 
-  it('are one where the clocks show a time twice, unless both are meant', () => {
+  it('are one for a local time that occurs twice, unless the expression covers both', () => {
     expect(list('30 2 * * *', '2026-10-24T12:00:00Z', 2)).toEqual(['10-25T00:30 / 10-25T01:30', '10-26T01:30']);
     expect(list('0,30 * * * *', '2026-10-25T00:00:00Z', 4)).toEqual([
       '10-25T00:30',
@@ -45,7 +45,7 @@ describe('occurrences', () => {
   });
 });
 
-it('only five fields that come are a cron expression', () => {
+it('faultOfCron accepts only expressions with five fields and an occurrence', () => {
   for (const good of ['0 8 * * 1-5', '*/10 * * * *', '0 0 29 2 *', ' 0 8  * * MON ']) {
     expect(faultOfCron(good)).toBeUndefined();
   }
@@ -55,7 +55,7 @@ it('only five fields that come are a cron expression', () => {
   expect(faultOfCron('0 0 31 2 *')).toBe('never comes');
 });
 
-it('knows time zones', () => {
+it('isTimeZone recognizes time zones', () => {
   expect(isTimeZone('Europe/Amsterdam')).toBe(true);
   expect(isTimeZone('UTC')).toBe(true);
   expect(isTimeZone('Mars/Olympus')).toBe(false);

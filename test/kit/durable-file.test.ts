@@ -30,8 +30,8 @@ function newFolder(): string {
 
 const mode = (file: string) => (statSync(file).mode & 0o777).toString(8);
 
-describe('a file that is replaced', () => {
-  it('has the new content and the old mode, and is another file', () => {
+describe('a replaced file', () => {
+  it('has the new content and the old mode, and is a new file', () => {
     const file = join(newFolder(), 'f');
     writeFileSync(file, 'old');
     chmodSync(file, 0o644);
@@ -41,7 +41,7 @@ describe('a file that is replaced', () => {
     expect(statSync(file).ino).not.toBe(ino);
   });
 
-  it('is for its owner alone where there was none, unless said otherwise', () => {
+  it('is readable only by its owner if it did not exist, unless a mode is given', () => {
     const folder = newFolder();
     replaceFile(join(folder, 'a'), Buffer.from('x'));
     replaceFile(join(folder, 'b'), 'x', 0o644);
@@ -56,7 +56,7 @@ describe('a file that is replaced', () => {
     expect([statSync(file).uid, statSync(file).gid]).toEqual([1234, 4321]);
   });
 
-  it('is the one behind a link, which stays', () => {
+  it('is the target of a link, which is kept', () => {
     const folder = newFolder();
     mkdirSync(join(folder, 'behind'));
     const [file, link] = [join(folder, 'behind', 'f'), join(folder, 'link')];
@@ -66,7 +66,7 @@ describe('a file that is replaced', () => {
     expect([readFileSync(file, 'utf8'), readlinkSync(link)]).toEqual(['new', file]);
   });
 
-  it('leaves nothing beside it, neither of itself nor of one that was killed', () => {
+  it('leaves no temporary file, not even one of a killed process', () => {
     const folder = newFolder();
     const file = join(folder, 'f');
     writeFileSync(`${file}.being-replaced`, 'half');
@@ -80,7 +80,7 @@ describe('a file that is replaced', () => {
 const isRoot = process.getuid?.() === 0;
 if (!isRoot) process.stderr.write('skipped: files of another user, which only root can make\n');
 
-describe.runIf(isRoot)('a file that another user made in a folder that all may write to', () => {
+describe.runIf(isRoot)('a file of another user in a shared folder', () => {
   function sharedFolder(): string {
     const folder = newFolder();
     chmodSync(folder, 0o1777);
@@ -91,7 +91,7 @@ describe.runIf(isRoot)('a file that another user made in a folder that all may w
     return [uid, gid];
   };
 
-  it('gives the one in its place neither owner nor mode', () => {
+  it('does not pass its owner or mode to its replacement', () => {
     const file = join(sharedFolder(), 'f');
     writeFileSync(file, 'planted');
     chownSync(file, 4321, 4321);
@@ -100,12 +100,12 @@ describe.runIf(isRoot)('a file that another user made in a folder that all may w
     const theirs = openSync(file, 'r');
     replaceFile(file, 'secret');
     expect([readFileSync(file, 'utf8'), mode(file), owner(file)]).toEqual(['secret', '600', [0, 0]]);
-    // Who had it open has what was there.
+    // A process that has it open keeps reading the old content.
     expect(readFileSync(theirs, 'utf8')).toBe('planted');
     closeSync(theirs);
   });
 
-  it('is not followed where it is a link', () => {
+  it('is not followed if it is a link', () => {
     const folder = sharedFolder();
     const [victim, link] = [join(newFolder(), 'victim'), join(folder, 'link')];
     writeFileSync(victim, 'mine');
@@ -121,7 +121,7 @@ describe.runIf(isRoot)('a file that another user made in a folder that all may w
     expect(readFileSync(victim, 'utf8')).toBe('new');
   });
 
-  it('is nobody’s trick in a folder of its own user, or one that only root may write to', () => {
+  it('is trusted in a folder of its owner, or in one that only root may write to', () => {
     const folder = newFolder();
     const file = join(folder, 'f');
     writeFileSync(file, 'old');
@@ -136,8 +136,8 @@ describe.runIf(isRoot)('a file that another user made in a folder that all may w
   });
 });
 
-describe('a file that is reserved', () => {
-  it('holds blanks, then what is written, then that alone', () => {
+describe('a reserved file', () => {
+  it('contains blanks, then the written data, and finally only that data', () => {
     const path = join(newFolder(), 'f');
     const file = reserveFile(path, 100);
     expect([readFileSync(path, 'utf8'), mode(path)]).toEqual([' '.repeat(100), '600']);
@@ -148,7 +148,7 @@ describe('a file that is reserved', () => {
     expect(readFileSync(path, 'utf8')).toBe('onetwo');
   });
 
-  it('may grow beyond its room, and go away', () => {
+  it('may exceed its reserved size, and can be removed', () => {
     const path = join(newFolder(), 'f');
     const file = reserveFile(path, 2);
     file.append(Buffer.from('longer'));
@@ -158,7 +158,7 @@ describe('a file that is reserved', () => {
     removeFile(path);
   });
 
-  it('is never one that is there', () => {
+  it('is never an existing file', () => {
     const path = join(newFolder(), 'f');
     writeFileSync(path, 'mine');
     expect(() => reserveFile(path, 10)).toThrow('EEXIST');

@@ -3,7 +3,7 @@ import { extendHash64, hash64 } from '../../src/kit/hash.ts';
 
 const DIGITS = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
 
-/** A number as the last digits of an id, `width` long. */
+/** Encodes a number as the last `width` digits of an id. */
 function digits(number: number, width: number): string {
   let text = '';
   for (let rest = number; text.length < width; rest = Math.floor(rest / DIGITS.length)) {
@@ -12,7 +12,7 @@ function digits(number: number, width: number): string {
   return text;
 }
 
-/** Numbers that look like chance, the same each time. */
+/** Creates a reproducible generator of pseudo-random numbers. */
 function createChance(seed: number): () => number {
   let state = seed;
   return () => {
@@ -24,13 +24,12 @@ function createChance(seed: number): () => number {
 const chance = createChance(1);
 
 const KINDS: Record<string, (number: number) => string> = {
-  'that count up': number => `msg_${number}`,
-  'of Unix milliseconds': number => `${1_700_000_000_000 + Math.floor(number / 4)}-${number % 4}`,
-  'that differ at their ends': number =>
-    `msg_26hZCxZCuWyyTWPmSVBrNC1RADwpgWxPcak2rQD51EMjFMuzcW7qYX${digits(number, 5)}`,
-  'that differ far apart': number =>
+  'with consecutive numbers': number => `msg_${number}`,
+  'from Unix milliseconds': number => `${1_700_000_000_000 + Math.floor(number / 4)}-${number % 4}`,
+  'with different ends': number => `msg_26hZCxZCuWyyTWPmSVBrNC1RADwpgWxPcak2rQD51EMjFMuzcW7qYX${digits(number, 5)}`,
+  'with differences far apart': number =>
     `msg_${digits(number % 1000, 3)}WyyTWPmSVBrNC1RADwpgWxPcak2rQD51${digits(Math.floor(number / 1000), 3)}`,
-  'of chance': number => `msg_${digits(number, 4)}${digits(chance(), 6)}${digits(chance(), 6)}`,
+  'with random parts': number => `msg_${digits(number, 4)}${digits(chance(), 6)}${digits(chance(), 6)}`,
 };
 
 function collisions(hashes: BigUint64Array): number {
@@ -40,16 +39,16 @@ function collisions(hashes: BigUint64Array): number {
   return same;
 }
 
-it.each(Object.keys(KINDS))('tells apart a million ids %s', kind => {
+it.each(Object.keys(KINDS))('hash64 has no collisions among a million ids %s', kind => {
   const make = KINDS[kind] as (number: number) => string;
   expect(collisions(BigUint64Array.from({ length: 1_000_000 }, (_, number) => hash64(make(number))))).toBe(0);
 });
 
-it('tells apart texts of one character, however long', () => {
+it('hash64 has no collisions among texts of one repeated character', () => {
   expect(collisions(BigUint64Array.from({ length: 3000 }, (_, length) => hash64('a'.repeat(length))))).toBe(0);
 });
 
-it('tells apart a million events of few messages', () => {
+it('extendHash64 has no collisions among a million events of few messages', () => {
   const messages = Array.from({ length: 100 }, (_, number) => hash64(`msg_${number}`));
   const hashes = BigUint64Array.from({ length: 1_000_000 }, (_, number) => {
     const time = 1_700_000_000_000 + Math.floor(number / 900) * (number % 2 === 0 ? 1 : 2 ** 32);
@@ -58,9 +57,9 @@ it('tells apart a million events of few messages', () => {
   expect(collisions(hashes)).toBe(0);
 });
 
-describe('every bit', () => {
+describe('every bit of a hash', () => {
   const COUNT = 20_000;
-  /** How many of the numbers have each bit. */
+  /** Counts the numbers in which each bit is set. */
   function bitsOf(hashes: readonly bigint[]): number[] {
     const counts: number[] = Array(64).fill(0);
     for (const hash of hashes) {
@@ -69,7 +68,7 @@ describe('every bit', () => {
     }
     return counts;
   }
-  /** Each is half of them, give or take five standard deviations. */
+  /** Expects half of them for each bit, within five standard deviations. */
   function expectHalf(counts: readonly number[]): void {
     for (const count of counts) expect(Math.abs(count - COUNT / 2)).toBeLessThan(2.5 * Math.sqrt(COUNT));
   }
@@ -80,31 +79,31 @@ describe('every bit', () => {
     expectHalf(bitsOf(ids.map((id, number) => extendHash64(hash64(id), 4, 1_700_000_000_000 + number))));
   });
 
-  it('turns in half of the cases when one character does', () => {
+  it('flips in half of the cases when one character changes', () => {
     expectHalf(bitsOf(ids.map(id => hash64(id) ^ hash64(`${id.slice(0, 10)}x${id.slice(11)}`))));
     expectHalf(bitsOf(ids.map(id => hash64(id) ^ hash64(`${id.slice(0, -1)}0`))));
   });
 
-  it('turns in half of the cases when a number goes up by one', () => {
+  it('flips in half of the cases when a number increases by one', () => {
     const extended = (add: number) => ids.map((_, number) => extendHash64(hash64('msg_1'), 4, number + add));
     const [before, after] = [extended(0), extended(1)];
     expectHalf(bitsOf(before.map((hash, index) => hash ^ (after[index] as bigint))));
   });
 });
 
-// Hashes are in stored rows: one that changes makes every event that is remembered a new one.
+// Hashes are part of stored rows: a changed hash would make every stored event a new one.
 it.each([
   ['', '74ac4938b65d0c11'],
   ['a', 'eee73153631ca17d'],
   ['msg_1', 'e962ca150404c5fd'],
   ['msg_26hZCxZCuWyyTWPmSVBrNC1RADwpgWxPcak2rQD51EMjFMuzcW7qYXpPiDyw8Gd', 'f8add300a24f4e11'],
   ['Größe ✓ 𝒳', '9e9150f5ebaa4359'],
-])('stands for %j as ever', (text, hash) => expect(hash64(text).toString(16)).toBe(hash));
+])('the hash of %j is stable', (text, hash) => expect(hash64(text).toString(16)).toBe(hash));
 
 it.each([
   [0, 0, 'de6f586d69776c2d'],
   [4, 1_700_000_000_000, '16c8f8a5bf1ca3a'],
   [8, Number.MAX_SAFE_INTEGER, '2f894be17ccf1f31'],
-])('stands for a message with %d and %d as ever', (state, time, hash) =>
+])('the hash extended by %d and %d is stable', (state, time, hash) =>
   expect(extendHash64(hash64('msg_1'), state, time).toString(16)).toBe(hash),
 );

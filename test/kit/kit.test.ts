@@ -16,13 +16,13 @@ describe('duration', () => {
     ['5m', 300_000],
     ['4h', 14_400_000],
     ['7d', 604_800_000],
-  ])('reads %s', (text, ms) => expect(parseDuration(text)).toBe(ms));
+  ])('parses %s', (text, ms) => expect(parseDuration(text)).toBe(ms));
 
-  it.each(['', '15', 's', '1.5s', '-1s', ' 1s', '1 s', '1w', '1S', '999999999999s'])('refuses %j', text =>
+  it.each(['', '15', 's', '1.5s', '-1s', ' 1s', '1 s', '1w', '1S', '999999999999s'])('rejects %j', text =>
     expect(parseDuration(text)).toBeUndefined(),
   );
 
-  it('writes what it reads', () => {
+  it('formats to text that parses to the same value', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 366 * 86_400_000 }), ms => parseDuration(formatDuration(ms)) === ms),
     );
@@ -30,13 +30,13 @@ describe('duration', () => {
     expect(formatDuration(3_600_000)).toBe('1h');
   });
 
-  it.each(['0s', '367d', 'soon', 15])('is no configuration value: %j', value =>
+  it.each(['0s', '367d', 'soon', 15])('is invalid in a configuration: %j', value =>
     expect(Duration.safeParse(value).error?.issues[0]?.message).toContain('must be a duration'),
   );
 });
 
 describe('clock', () => {
-  it('wakes from a sleep at once when aborted, with the reason, and leaves no listener', async () => {
+  it('ends a sleep immediately when aborted, with the reason, and leaves no listener', async () => {
     const controller = new AbortController();
     const sleep = systemClock.sleep(60_000, controller.signal);
     controller.abort(new Error('stop'));
@@ -56,7 +56,7 @@ describe('clock', () => {
     await expect(sleep).rejects.toThrow('enough');
   });
 
-  it('gives work a deadline that also ends with its parent', async () => {
+  it('limits work by a deadline that also ends with its parent signal', async () => {
     const never = (signal: AbortSignal) =>
       new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
     await expect(withDeadline(5, new AbortController().signal, never)).rejects.toMatchObject({ name: 'TimeoutError' });
@@ -69,7 +69,7 @@ describe('clock', () => {
 });
 
 describe('closing', () => {
-  it('closes in reverse order, goes on after a failure, and reports every failure', async () => {
+  it('closes in reverse order, continues after a failure, and reports every failure', async () => {
     const closed: string[] = [];
     const closing = createClosing();
     closing.add('first', () => closed.push('first'));
@@ -89,7 +89,7 @@ describe('closing', () => {
 });
 
 describe('secret', () => {
-  it('prints as <secret> in every way there is to print it', () => {
+  it('prints as <secret> in every possible way', () => {
     const secret = new Secret('canary');
     const prints = [
       `${secret}`,
@@ -105,7 +105,7 @@ describe('secret', () => {
     expect(secret.reveal()).toBe('canary');
   });
 
-  it('has a fingerprint that others do not have', () => {
+  it('has a distinct fingerprint', () => {
     // printf canary | sha256sum
     expect(fingerprint(new Secret('canary'))).toBe('sha256:e100fbce008c');
     expect(fingerprint(new Secret('canary2'))).not.toBe(fingerprint(new Secret('canary')));
@@ -113,7 +113,7 @@ describe('secret', () => {
 });
 
 describe('backoff', () => {
-  it('stays between half and all of a doubling, capped wait', () => {
+  it('stays between half and all of a doubling, capped delay', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 60 }),
@@ -127,7 +127,7 @@ describe('backoff', () => {
     );
   });
 
-  it('is over sooner after a success', () => {
+  it('is shorter again after a success', () => {
     let now = 0;
     const retry = createRetry({ first: 100, longest: 300 }, { monotonic: () => now }, () => 1);
     const waitOf = () => {
@@ -149,7 +149,7 @@ describe('backoff', () => {
 });
 
 describe('bounded map', () => {
-  it('holds the newest entries and no more than its limit', () => {
+  it('contains the newest entries, up to its limit', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 8 }), fc.array(fc.integer({ min: 0, max: 12 })), (limit, keys) => {
         const map = new BoundedMap<number, number>(limit);
@@ -180,7 +180,7 @@ describe('glob', () => {
     ['**', 'x\ny', true],
   ])('%s and %j: %s', (pattern, text, expected) => expect(createGlob(pattern)(text)).toBe(expected));
 
-  it('agrees with the regular expression it stands for', () => {
+  it('agrees with the equivalent regular expression', () => {
     const letters = fc.string({ unit: fc.constantFrom('a', 'b', '*'), maxLength: 8 });
     fc.assert(
       fc.property(letters, fc.string({ unit: fc.constantFrom('a', 'b'), maxLength: 8 }), (pattern, text) => {

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { memoize } from '../../src/kit/memo.ts';
 
-test('memoize finds each text once, false ones too, until there are too many', () => {
-  const asked: string[] = [];
-  const isShort = memoize(text => asked.push(text) > 0 && text.length < 2, 200);
+test('memoize computes each text once, also with a false result, until the cache is full', () => {
+  const computed: string[] = [];
+  const isShort = memoize(text => computed.push(text) > 0 && text.length < 2, 200);
   const texts = ['a', 'long', 'a', 'long'];
   expect(texts.map(isShort)).toEqual([true, false, true, false]);
-  expect(asked).toEqual(['a', 'long']);
-  // With b they weigh 198 characters; c is too much.
+  expect(computed).toEqual(['a', 'long']);
+  // With b the texts weigh 198 characters; c exceeds the limit.
   for (const text of ['b', 'c', 'a', 'c']) isShort(text);
-  expect(asked).toEqual(['a', 'long', 'b', 'c', 'a']);
+  expect(computed).toEqual(['a', 'long', 'b', 'c', 'a']);
 });

@@ -22,7 +22,7 @@ describe('redacted', () => {
     ['\u001b[31mred\u001b[0m \u001b]8;;https://x\u0007link', 'red link'],
     ['a\u202eb\u0007c\u200bd', 'a\ufffdb\ufffdc\ufffdd'],
     ['lone \ud800 surrogate', 'lone \ufffd surrogate'],
-  ])('prints the explanation %j as %j', (text, shown) => expect(redacted(text, [TOKEN], 200)).toBe(shown));
+  ])('keeps the explanation %j as %j', (text, shown) => expect(redacted(text, [TOKEN], 200)).toBe(shown));
 
   it.each([
     `the token ${TOKEN} is unknown`,
@@ -79,7 +79,7 @@ describe('redacted', () => {
     ['id 01234567-89ab-cdef-0123-456789abcdef', 'id <secret>'],
   ])('removes the credential in %j', (text, shown) => expect(redacted(text, [], 200)).toBe(shown));
 
-  it('leaves nothing of a secret that the limit cuts', () => {
+  it('removes a secret completely if it crosses the length limit', () => {
     for (let before = 150; before <= 200; before += 1) {
       const shown = redacted(`${'x '.repeat(before / 2)}${TOKEN} and more ${'y '.repeat(50)}`, [TOKEN], 200);
       expect(shown.length).toBeLessThanOrEqual(200);

@@ -19,7 +19,7 @@ it.each([
     'http://api.example.com/v2/flowControl/REDACTED',
   ],
   ['http://[::1]:8080?token=secret#x', '/a/{b}/{c}', '', '[::1]', 8080, 'http://[::1]:8080/a/REDACTED/REDACTED'],
-])('%s', (base, template, query, address, port, url) => {
+])('serverAttributes redacts %s', (base, template, query, address, port, url) => {
   expect(serverAttributes(base, template, new URLSearchParams(query))).toEqual({
     'server.address': address,
     'server.port': port,

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { bareAddress } from '../../src/kit/text.ts';
 import { runs } from '../support/runs.ts';
 
-describe('an address without its secrets', () => {
+describe('a URL without its secrets', () => {
   it.each([
     ['https://api.example.com/jobs/a?token=s#f', 'https://api.example.com/jobs/a?…'],
     ['https://api.example.com/jobs/a#token=s', 'https://api.example.com/jobs/a?…'],
@@ -28,7 +28,7 @@ describe('an address without its secrets', () => {
     ['', ''],
   ])('%j is shown as %j', (text, shown) => expect(bareAddress(text)).toBe(shown));
 
-  it('no user, password, query or fragment is ever shown, however it is spelt', () => {
+  it('contains no user, password, query or fragment, regardless of its spelling', () => {
     const odd = (...parts: string[]) => fc.constantFrom(...parts);
     const lead = odd('', ' ', '\t', '\0', '\n', '\u00a0', '\ufeff', '%20');
     const scheme = odd('https', 'http', 'HTTP', 'hTTps', 'htt\tps', 'https:https', 'ftp', 'wss', 'blob:https', '', 'x');
@@ -81,7 +81,7 @@ describe('an address without its secrets', () => {
     );
   });
 
-  it('no part of any text behind a ? or before an @ is shown', () => {
+  it('contains no part of any text after a ? or before an @', () => {
     const secret = fc.stringMatching(/^[A-Z]{6}$/);
     fc.assert(
       fc.property(
