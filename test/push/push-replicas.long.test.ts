@@ -13,13 +13,13 @@ import { traffic } from '../support/traffic.ts';
 const IDS = ['one', 'two'] as const;
 type Id = (typeof IDS)[number];
 
-/** What the store keeps of an account: it goes on with whoever holds it. The rest counts since its process has the account. */
-const KEPT = /^delivery_(events|messages_finished|message_time|message_queue|message_attempts|attempt|dlq|event_log)/;
+/** Families stored per account, which continue with any holder. All others restart when a replica opens the account. */
+const STORED = /^delivery_(events|messages_finished|message_time|message_queue|message_attempts|attempt|dlq|event_log)/;
 
 const isRising = ({ type }: ReceivedPoint) => type === 'counter' || type === 'histogram';
 const keyOf = ({ name, labels }: ReceivedPoint) => `${name}${JSON.stringify(Object.entries(labels).sort())}`;
 
-/** Two replicas that push to one receiver; their instances by what the receiver has. */
+/** Starts two replicas that push to one receiver and identifies them by their instance label. */
 async function setUp() {
   const chance = createChance();
   const points: ReceivedPoint[] = [];
@@ -54,7 +54,7 @@ async function setUp() {
   const idOf = ({ resource }: ReceivedPoint) => ids.get(resource['service.instance.id']?.split(':').at(-1) ?? '');
   return {
     database,
-    /** All points of an account, as they came, but for those that every replica has: who holds what. */
+    /** All points of an account in order of arrival, except `delivery_watch_leader`, which every replica exposes. */
     of: (account: string) =>
       points
         .filter(({ name, labels }) => labels.account === account && name !== 'delivery_watch_leader')
@@ -67,16 +67,16 @@ type OfReplica = ReceivedPoint & { readonly id: Id | undefined };
 const lastOfEach = (points: readonly OfReplica[], id: Id) =>
   new Map(points.filter(each => each.id === id).map(point => [keyOf(point), point]));
 
-/** Whether the account's series, some hundred, go on at one replica, and have all ended at the other. */
+/** Expects that about a hundred series of the account continue at one replica and have ended at the other. */
 function expectHeldBy(points: readonly OfReplica[], holder: Id): void {
   const values = (id: Id) => [...lastOfEach(points, id).values()].map(({ value }) => value);
   expect(values(holder).filter(value => value !== undefined).length).toBeGreaterThan(80);
   for (const id of IDS) if (id !== holder) expect(values(id).filter(value => value !== undefined)).toEqual([]);
 }
 
-/** What counters do that they must not, point by point: `seriesOf` says which points belong together. */
-function faultsOf(points: readonly OfReplica[], seriesOf: (point: OfReplica) => string): string[] {
-  const faults: string[] = [];
+/** Returns violations of counter rules, point by point. `seriesOf` returns the series of a point. */
+function violationsOf(points: readonly OfReplica[], seriesOf: (point: OfReplica) => string): string[] {
+  const violations: string[] = [];
   const known = new Map<string, OfReplica>();
   for (const point of points) {
     const { name, value, since, time } = point;
@@ -86,27 +86,27 @@ function faultsOf(points: readonly OfReplica[], seriesOf: (point: OfReplica) => 
     known.set(series, point);
     if (!before) continue;
     const isReset = since !== before.since && (since ?? 0) > before.time;
-    // Before the first walk of the queue it is not known.
-    if (KEPT.test(name) && before.since !== undefined && since !== before.since) {
-      faults.push(`${series} began at ${before.since}, then at ${since}`);
+    // Counters of the queue have no start before the first walk.
+    if (STORED.test(name) && before.since !== undefined && since !== before.since) {
+      violations.push(`${series} started at ${before.since}, then at ${since}`);
     }
     if (value < (before.value ?? 0) && !isReset) {
-      faults.push(`${series} fell from ${before.value} at ${before.time} to ${value} at ${time}`);
+      violations.push(`${series} decreased from ${before.value} at ${before.time} to ${value} at ${time}`);
     }
   }
-  return faults;
+  return violations;
 }
 
-/** As the receiver has one instance, and what is kept of an account, wherever it was pushed from, by the times of the points. */
-const allFaultsOf = (points: readonly OfReplica[]) => [
-  ...faultsOf(points, point => `${point.id} ${keyOf(point)}`),
-  ...faultsOf(
-    points.filter(({ name }) => KEPT.test(name)).sort((one, other) => one.time - other.time),
+/** Checks each instance as received, and the stored families across instances in order of time. */
+const allViolationsOf = (points: readonly OfReplica[]) => [
+  ...violationsOf(points, point => `${point.id} ${keyOf(point)}`),
+  ...violationsOf(
+    points.filter(({ name }) => STORED.test(name)).sort((one, other) => one.time - other.time),
     keyOf,
   ),
 ];
 
-it('pushes each account from its holder alone: series end there, and go on with their start times here', async () => {
+it('pushes each account only from its holder: series end at the old one and continue with their start times at the new one', async () => {
   const { database, of } = await setUp();
   const moves = ['one', 'two', 'one', 'two', 'one'] as const;
   for (const holder of moves) {
@@ -114,22 +114,22 @@ it('pushes each account from its holder alone: series end there, and go on with 
     await eventually(() => expectHeldBy(of('a'), holder));
   }
   const points = of('a');
-  // By the times of the points, each of them has it for one time in between, and never both.
+  // In order of time, the account alternates between the replicas and is never at both.
   const holders = points
     .filter(({ name, value }) => name === 'delivery_up' && value !== undefined)
     .sort((one, other) => one.time - other.time)
     .map(({ id }) => id);
   expect(holders.filter((id, index) => id !== holders[index - 1])).toEqual([...moves]);
-  expect(allFaultsOf(points)).toEqual([]);
+  expect(allViolationsOf(points)).toEqual([]);
   expect(points.some(({ name, value }) => name === 'delivery_events_total' && (value ?? 0) > 100)).toBe(true);
 
-  // One that has lost it pushes it until it knows.
+  // A replica that has lost the account pushes it until it detects the loss.
   database.place('a', 'two');
   database.expire('a');
   await eventually(() => expectHeldBy(of('a'), 'two'));
 
   const stayed = of('b');
   expect(new Set(stayed.map(({ id }) => id))).toEqual(new Set(['one']));
-  expect(allFaultsOf(stayed)).toEqual([]);
+  expect(allViolationsOf(stayed)).toEqual([]);
   expect(stayed.some(({ name, value }) => name === 'delivery_events_total' && value === undefined)).toBe(false);
 });

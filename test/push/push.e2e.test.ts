@@ -10,7 +10,7 @@ import { newFolder } from '../support/folder.ts';
 import { json, serve } from '../support/http-service.ts';
 import { decodeMetrics, type ReceivedPoint } from '../support/otlp-metrics.ts';
 
-/** A receiver that answers with a status, or not at all. */
+/** Starts a receiver that responds with a status, or not at all. */
 async function startReceiver(status: number | 'hang') {
   const points: ReceivedPoint[] = [];
   const receiver = await serve(async (request, response) => {
@@ -49,7 +49,7 @@ async function start(push: object) {
   return { agent, close, write };
 }
 
-it('what waits goes to the receiver of the changed section', async () => {
+it('sends queued points to the receiver of the changed section', async () => {
   const [old, other] = [await startReceiver(503), await startReceiver(200)];
   const { agent, write } = await start({ enabled: true, every: '1s', endpoint: old.receiver.url });
   await eventually(() => expect(old.timesOf().size).toBeGreaterThan(0));
@@ -59,7 +59,7 @@ it('what waits goes to the receiver of the changed section', async () => {
   await eventually(() => expect([...other.timesOf()]).toContain(first));
   expect(other.receiver.headers[0]).toMatchObject({ 'x-key': 'k', 'content-encoding': 'gzip' });
   expect(other.points.find(({ name }) => name === 'delivery_up')).toMatchObject({ labels: { account: 'a' }, value: 0 });
-  // The counters of the push itself go on.
+  // The counters of the push itself continue.
   const requests = () =>
     other.points.findLast(
       ({ name, labels }) => name === 'delivery_watch_push_requests_total' && labels.outcome === 'failed',
@@ -72,7 +72,7 @@ it('what waits goes to the receiver of the changed section', async () => {
   expect(text).not.toContain('delivery_watch_push_');
 });
 
-it('pushes no excluded family, and says once that its series have ended', async () => {
+it('pushes no excluded family, and ends its series once', async () => {
   const { receiver, points, timesOf } = await startReceiver(200);
   const push = { enabled: true, every: '1s', endpoint: receiver.url };
   const { agent, write } = await start(push);
@@ -88,7 +88,7 @@ it('pushes no excluded family, and says once that its series have ended', async 
   expect(points.findLast(({ name }) => name === 'delivery_up')).toMatchObject({ labels: { account: 'a' }, value: 0 });
 });
 
-it('pushes once more at the end, and waits for no receiver that does not answer', async () => {
+it('pushes a last time at the end, and does not wait for an unresponsive receiver', async () => {
   const good = await startReceiver(200);
   const { close } = await start({ enabled: true, every: '1h', endpoint: good.receiver.url });
   await eventually(() => expect(good.timesOf().size).toBe(1));
@@ -98,6 +98,6 @@ it('pushes once more at the end, and waits for no receiver that does not answer'
   const hanging = await startReceiver('hang');
   const other = await start({ enabled: true, every: '1s', endpoint: hanging.receiver.url });
   await eventually(() => expect(hanging.points.length).toBeGreaterThan(0));
-  // Rejects where it can't close.
+  // Rejects if closing fails.
   await other.close();
 });

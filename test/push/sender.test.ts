@@ -44,8 +44,8 @@ const partial = (rejected: number) => {
 };
 const never = new AbortController().signal;
 
-describe('what is pushed', () => {
-  it('goes out compressed, as protobuf, with the configured headers', async () => {
+describe('a push request', () => {
+  it('is compressed protobuf with the configured headers', async () => {
     const { sender, sent, counts, lines } = scene();
     expect(await sender.send(packet(), never)).toBe('accepted');
     expect(sent[0]?.[0]).toBe('http://h/SECRET-PATH/v1/metrics');
@@ -59,7 +59,7 @@ describe('what is pushed', () => {
     expect(lines).toEqual([]);
   });
 
-  it.each([429, 502, 503, 504])('is sent again after %i, not before Retry-After', async status => {
+  it.each([429, 502, 503, 504])('is retried after %i, not before Retry-After', async status => {
     const { clock, sender, counts } = scene({ status, retryAfter: '7', text: '' });
     expect(await sender.send(packet(), never)).toBe('failed');
     expect(counts).toEqual({ 'requests failed': 1 });
@@ -69,14 +69,14 @@ describe('what is pushed', () => {
     expect(sender.isDue()).toBe(true);
   });
 
-  it.each([400, 401, 404, 500])('is not sent again after %i', async status => {
+  it.each([400, 401, 404, 500])('is not retried after %i', async status => {
     const { sender, counts } = scene({ status, text: 'no' });
     expect(await sender.send(packet(), never)).toBe('refused');
     expect(counts).toEqual({ 'requests refused': 1, 'items rejected': 3 });
     expect(sender.isDue()).toBe(false);
   });
 
-  it('counts what was rejected in part', async () => {
+  it('counts partly rejected items', async () => {
     const { sender, counts } = scene({ status: 200, text: partial(2) });
     await sender.send(packet(), never);
     expect(counts).toMatchObject({ 'items exported': 1, 'items rejected': 2 });
@@ -85,7 +85,7 @@ describe('what is pushed', () => {
     expect(rejectedItems(Buffer.from('<html>'))).toBe(0);
   });
 
-  it('says once that the receiver does not accept, and once that it does again, and never what is secret', async () => {
+  it('logs a rejecting receiver once, its recovery once, and no secrets', async () => {
     const refused = Object.assign(new Error('connect SECRET-PATH'), { code: 'ECONNREFUSED' });
     const { sender, lines, clock } = scene(refused, { status: 503, text: 'SECRET' }, { status: 200, text: '' });
     await sender.send(packet(), never);
@@ -106,7 +106,7 @@ describe('what is pushed', () => {
 });
 
 describe('the queue', () => {
-  it('keeps what the receiver does not take, and drops the oldest where there is no room', async () => {
+  it('keeps requests that the receiver does not accept, and drops the oldest when full', async () => {
     const { sender, sent, clock } = scene({ status: 503, text: '' });
     const dropped: number[] = [];
     const queue = createQueue({ mostBytes: 10, dropped: items => void dropped.push(items) });
@@ -125,10 +125,10 @@ describe('the queue', () => {
   });
 });
 
-describe('where it goes', () => {
+describe('the push target', () => {
   const options = { endpoint: 'http://here:4318/', headers: { 'X-Key': new Secret('mine') } };
 
-  it('is what the configuration says', () => {
+  it('is read from the configuration', () => {
     expect(targetOf(options, {})).toEqual({
       url: 'http://here:4318/v1/metrics',
       headers: { 'x-key': 'mine' },
@@ -137,7 +137,7 @@ describe('where it goes', () => {
     });
   });
 
-  it('is what the environment says, of the signal before all', () => {
+  it('is overridden by the environment, with variables for metrics first', () => {
     const env = {
       OTEL_EXPORTER_OTLP_ENDPOINT: 'http://there:4318',
       OTEL_EXPORTER_OTLP_HEADERS: 'x-key=theirs,x-tenant=a%20b, bad',
@@ -181,7 +181,7 @@ describe('where it goes', () => {
     expect(targetOf(options, all).headers).toEqual(headers);
   });
 
-  it('is nowhere by another protocol', () => {
+  it('is rejected for another protocol', () => {
     expect(() => targetOf(options, { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' })).toThrow(
       'OTEL_EXPORTER_OTLP_PROTOCOL is grpc; metrics are sent by http/protobuf alone',
     );

@@ -31,7 +31,7 @@ const families = {
   account: info('x_account_info', 'Account.', ['plan']),
 } as const;
 
-/** A source whose samples can be changed. */
+/** Creates a source with changeable samples. */
 function sourceOf(
   account: string | undefined,
   all: readonly Family[],
@@ -57,7 +57,7 @@ async function push(sources: readonly Source[], pushed: Pushed = new Map()) {
   return { packets, points: packets.flatMap(({ points }) => points), failed, pushed };
 }
 
-/** The lines of /metrics, as `linesOf` writes those of points. */
+/** Samples of /metrics in the format of `linesOf`. */
 function scraped(sources: readonly Source[]): Map<string, number> {
   const text = createExposition(sources).render({ scope: 'everything', format: 'text', gzip: false }).toString();
   const bound = (le: string) => String(Number(le.replace('Inf', 'Infinity')));
@@ -93,8 +93,8 @@ function threeKinds(): Source[] {
   );
 }
 
-describe('what is pushed', () => {
-  it('is every series of a scrape of the same instant, with its value', async () => {
+describe('a pushed snapshot', () => {
+  it('contains every series of a scrape at the same instant with the same value', async () => {
     const process = createProcessMetrics({ version: '1', configHash: 'h', configLoadedAt: 0, endpoints: ['dlq'] });
     process.requestSeconds.observe({ endpoint: 'dlq' }, 0.07);
     await process.refresh();
@@ -106,7 +106,7 @@ describe('what is pushed', () => {
     expect(new Set(points.map(({ time }) => time))).toEqual(new Set([NOW]));
   });
 
-  it('has type, unit, description, start, exemplars and the account', async () => {
+  it('contains type, unit, description, start, exemplars and account', async () => {
     const { points } = await push(threeKinds());
     const of = (name: string) => points.find(point => point.name === name && point.labels.account === 'b');
     const resource = { 'service.name': 'delivery-watch', 'service.instance.id': 'h:1' };
@@ -128,7 +128,7 @@ describe('what is pushed', () => {
     expect(unitOf('delivery_watch_api_budget_wait_seconds_total')).toBe('s');
   });
 
-  it('says once of a series that it has ended, histograms bucket by bucket', async () => {
+  it('marks an ended series once, histograms with their buckets', async () => {
     const [source] = threeKinds();
     const everything = await push(source ? [source] : []);
     const { points, pushed } = await push([], everything.pushed);
@@ -143,7 +143,7 @@ describe('what is pushed', () => {
     expect((await push(source ? [source] : [], pushed)).points).toEqual(everything.points);
   });
 
-  it('does not end a series that goes over to another source', async () => {
+  it('does not end a series that moved to another source', async () => {
     const series = (places: readonly string[]) => () => ({
       x_size_bytes: places.map(place => ({ labels: { place }, value: 1 })),
     });
@@ -157,7 +157,7 @@ describe('what is pushed', () => {
     ]);
   });
 
-  it('ends what has gone also where the push before was broken off', async () => {
+  it('ends removed series also if the previous push was interrupted', async () => {
     const of = (places: readonly string[]) =>
       sourceOf('a', [families.size], () => ({ x_size_bytes: places.map(place => ({ labels: { place }, value: 1 })) }));
     const { pushed } = await push([of(['p', 'q'])]);
@@ -175,7 +175,7 @@ describe('what is pushed', () => {
     ]);
   });
 
-  it('is whole whatever the service tells: a time that OTLP has no room for, lone surrogates, NUL, a megabyte', async () => {
+  it("is complete with hostile values: times beyond OTLP's range, lone surrogates, NUL, a megabyte of text", async () => {
     const state = createHistogram(BOUNDS);
     observeValue(state, BOUNDS, 7, { traceId: 'ab'.repeat(16), time: 8.64e15 });
     const long = 'x'.repeat(1_000_000);
@@ -197,7 +197,7 @@ describe('what is pushed', () => {
     expect(points.find(({ name }) => name === 'x_wait_seconds')?.exemplars).toMatchObject([{ value: 7, time: 0 }]);
   });
 
-  it('leaves out a source that throws, and what it had before ends', async () => {
+  it('omits a source that throws, and ends its earlier series', async () => {
     const good = sourceOf('good', [families.share], () => ({ x_share_ratio: [{ labels: {}, value: 1 }] }));
     let isBroken = false;
     const bad = sourceOf('bad', [families.share], () => {
@@ -215,11 +215,11 @@ describe('what is pushed', () => {
   });
 });
 
-it('goes out in bounded requests, between which other work goes on, and waits in bounded memory', async () => {
+it('a large snapshot is sent in bounded requests, yields to other work, and waits in bounded memory', async () => {
   const place = (index: number) => `https://host-${index}.example/${'x'.repeat(40)}`;
   const samples = Array.from({ length: 100_000 }, (_, index) => ({ labels: { place: place(index) }, value: index }));
   const source = sourceOf('a', [families.size], () => ({ x_size_bytes: samples }));
-  const { cpu, longest, turns, packets, items } = await watched(async () => {
+  const { cpu, longest, turns, packets, items } = await measured(async () => {
     const sizes: number[] = [];
     let items = 0;
     const deps = {
@@ -248,8 +248,8 @@ it('goes out in bounded requests, between which other work goes on, and waits in
   expect(dropped.length).toBeGreaterThan(10);
 });
 
-/** What `work` gives, in how many turns of the event loop, and how much processor time the longest took, milliseconds. */
-async function watched<T>(work: () => Promise<T>) {
+/** Runs `work` and returns its result with the number of event loop turns and their CPU time (ms). */
+async function measured<T>(work: () => Promise<T>) {
   let [turns, longest] = [0, 0];
   const spent = (since: NodeJS.CpuUsage) => process.cpuUsage(since).user / 1000;
   const start = process.cpuUsage();
