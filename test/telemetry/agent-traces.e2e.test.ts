@@ -10,7 +10,7 @@ import { type OtlpReceiver, startOtlpReceiver } from '../support/otlp-receiver.t
 const KEY = 'tenant-4711';
 const HEADER = 'canary-header';
 
-/** An agent on a service, with its log at the finest. */
+/** Starts an agent with tracing and debug logs. */
 function startTraced(baseUrl: string, token: string, tracing: object, env: Readonly<Record<string, string>> = {}) {
   const agent = createAgent(
     {
@@ -20,7 +20,7 @@ function startTraced(baseUrl: string, token: string, tracing: object, env: Reado
           name: 'a',
           baseUrl,
           token: { env: 'DELIVERY_TOKEN' },
-          // One at a time, so that rounds wait for each other's requests.
+          // Only one concurrent request, so that rounds wait for each other.
           budget: { requestsPerSecond: 1000, burst: 1000, concurrency: 1, requestsPerDay: 10_000_000 },
         },
       ],
@@ -58,7 +58,7 @@ async function spansCounted(url: string): Promise<Record<string, number>> {
 }
 
 describe('traces of the agent', () => {
-  it.each(['http/protobuf', 'http/json'])('are one a round, with its requests in it, by %s', async protocol => {
+  it.each(['http/protobuf', 'http/json'])('contain one trace per round with its requests, by %s', async protocol => {
     const [emulator, receiver] = [await emulateWithKey(), await receive()];
     const agent = startTraced(
       emulator.url,
@@ -92,8 +92,8 @@ describe('traces of the agent', () => {
       if (span.attributes.outcome === 'stopped') continue;
       if (span.kind === 'client') {
         const parent = bySpanId.get(span.parentSpanId);
-        const [, asked = ''] = /^GET \/v2\/(\w+)/.exec(span.name) ?? [];
-        expect(parent?.name).toBe(`collect ${asked === 'flowControl' ? 'flow_control' : asked}`);
+        const [, resource = ''] = /^GET \/v2\/(\w+)/.exec(span.name) ?? [];
+        expect(parent?.name).toBe(`collect ${resource === 'flowControl' ? 'flow_control' : resource}`);
         expect(parent?.traceId).toBe(span.traceId);
         expect(span.attributes).toMatchObject({
           'http.request.method': 'GET',
@@ -109,10 +109,10 @@ describe('traces of the agent', () => {
     }
     const rounds = receiver.spans.filter(({ kind }) => kind === 'internal');
     expect(new Set(rounds.map(({ traceId }) => traceId)).size).toBe(rounds.length);
-    // Nothing that a span must not have: the token, a header's value, what a message holds, or a key in a name.
+    // Spans contain no token, header value, message content or key.
     const raw = receiver.raw();
     for (const secret of [emulator.token, HEADER, KEY, 'Bearer']) expect(raw.includes(secret), secret).toBe(false);
-    // Lines of the log lead to their spans.
+    // Log lines refer to their spans.
     const lines = agent
       .stderr()
       .split('\n')
@@ -125,7 +125,7 @@ describe('traces of the agent', () => {
     expect(agent.stderr()).not.toContain(HEADER);
   });
 
-  it('go where the environment says, as often as it says', async () => {
+  it('are sent to the endpoint and with the sampler from the environment', async () => {
     const [emulator, receiver, other] = [await emulateWithKey(), await receive(), await receive()];
     const agent = startTraced(
       emulator.url,
@@ -148,7 +148,7 @@ describe('traces of the agent', () => {
     expect(await agent.ended).toBe(0);
   });
 
-  it('are not exported where their share is 0, and make nothing at all where OTEL_SDK_DISABLED is true', async () => {
+  it('are not exported with sampleRatio 0, and not created with OTEL_SDK_DISABLED', async () => {
     const [emulator, receiver] = [await emulateWithKey(), await receive()];
     const unsampled = startTraced(emulator.url, emulator.token, { endpoint: receiver.url, sampleRatio: 0 });
     const disabled = startTraced(
@@ -168,13 +168,13 @@ describe('traces of the agent', () => {
   });
 
   it.each([
-    [true, 'tell the service of the span that asks, where that is configured'],
-    [false, 'tell the service nothing, unless that is configured'],
-  ])('propagate: %s: %s', async propagate => {
+    [true, 'requests contain a traceparent'],
+    [false, 'requests contain no traceparent'],
+  ])('with propagate: %s: %s', async propagate => {
     const receiver = await receive();
-    const asked: string[] = [];
+    const traceparents: string[] = [];
     const service = await serve((request, response) => {
-      asked.push(String(request.headers.traceparent ?? ''));
+      traceparents.push(String(request.headers.traceparent ?? ''));
       expect(request.headers.baggage).toBeUndefined();
       response.end('{"messages":[],"events":[],"flowControls":[]}');
     });
@@ -182,12 +182,12 @@ describe('traces of the agent', () => {
     await eventually(async () => {
       const clients = receiver.spans.filter(({ kind }) => kind === 'client');
       expect(clients.length).toBeGreaterThan(5);
-      if (!propagate) return expect(new Set(asked)).toEqual(new Set(['']));
-      for (const { traceId, spanId } of clients) expect(asked).toContain(`00-${traceId}-${spanId}-01`);
+      if (!propagate) return expect(new Set(traceparents)).toEqual(new Set(['']));
+      for (const { traceId, spanId } of clients) expect(traceparents).toContain(`00-${traceId}-${spanId}-01`);
     });
   });
 
-  it('mark what fails by a closed word, and quote nothing', async () => {
+  it('mark errors with a fixed reason and contain no text of the service', async () => {
     const receiver = await receive();
     const service = await serve((_request, response) => response.writeHead(403, { 'x-secret': HEADER }).end(HEADER));
     startTraced(service.url, 'token', { endpoint: receiver.url });
@@ -203,16 +203,16 @@ describe('traces of the agent', () => {
   });
 });
 
-describe('a receiver that does not receive', () => {
-  it('keeps nobody from ending in time', async () => {
+describe('a failing receiver', () => {
+  it('does not delay the end of the agent', async () => {
     const [emulator, receiver] = [await emulateWithKey(), await receive()];
     receiver.answer('hang');
     const lifecycle = { enabled: true, sampleRatio: 1 };
-    const patient = { OTEL_EXPORTER_OTLP_TIMEOUT: '600000' };
-    const agent = startTraced(emulator.url, emulator.token, { endpoint: receiver.url, lifecycle }, patient);
+    const longTimeout = { OTEL_EXPORTER_OTLP_TIMEOUT: '600000' };
+    const agent = startTraced(emulator.url, emulator.token, { endpoint: receiver.url, lifecycle }, longTimeout);
     await eventually(() => expect(receiver.requests.length).toBeGreaterThan(0));
     agent.kill('SIGTERM');
-    // Half of the time that the answer has.
+    // Half of the timeout of the request.
     const late = sleep(300_000, 'too late', { ref: false });
     expect(await Promise.race([agent.ended, late])).toBe(0);
   });
@@ -222,7 +222,7 @@ describe('a receiver that does not receive', () => {
     ['fails', 503],
     ['hangs', 'hang'],
     ['is down', undefined],
-  ] as const)('and %s costs no round, and is counted', async (_what, answer) => {
+  ] as const)('that %s delays no round, and its spans are counted', async (_what, answer) => {
     const [emulator, receiver] = [await emulateWithKey(), await receive()];
     if (answer === undefined) await receiver.close();
     else receiver.answer(answer);
@@ -236,7 +236,7 @@ describe('a receiver that does not receive', () => {
     await eventually(async () => {
       const counted = await spansCounted(url);
       expect(counted.failed).toBeGreaterThan(3);
-      // Who answers at once leaves nothing waiting.
+      // If the receiver responds at once, no spans are waiting to be dropped.
       if (answer === 'hang') expect(counted.dropped).toBeGreaterThan(3);
       expect(counted.exported).toBe(0);
       const text = await (await fetch(`${url}/metrics`)).text();

@@ -24,7 +24,7 @@ const traceOf = (events: readonly TracedEvent[], more: Partial<LifecycleTrace> =
   ...more,
 });
 
-/** `state@milliseconds`, with `=status` and `>due` where it has them. */
+/** Parses `state@milliseconds`, with optional `=status` and `>due`. */
 const eventsOf = (text: string): TracedEvent[] =>
   text.split(' ').map(each => {
     const [, state = '', at, status, due] = /^(\w+)@(\d+)(?:=(\d+))?(?:>(\d+))?$/.exec(each) ?? [];
@@ -45,8 +45,8 @@ const show = (text: string, more?: Partial<LifecycleTrace>) => {
   return { lines: spans.map(line), root: spans[0] as ReadableSpan, spans };
 };
 
-describe('the life of a message', () => {
-  it('that was delivered at once', () => {
+describe('the trace of a message', () => {
+  it('that was delivered immediately', () => {
     const { lines, root, spans } = show('created@0 active@20 delivered@150=200');
     expect(lines).toEqual(['deliver api.example.com 0-150', 'wait 0-20', 'POST 20-150']);
     expect(spans.map(({ kind }) => kind)).toEqual([SpanKind.INTERNAL, SpanKind.INTERNAL, SpanKind.CLIENT]);
@@ -69,7 +69,7 @@ describe('the life of a message', () => {
     expect(root.status.code).toBe(SpanStatusCode.UNSET);
   });
 
-  it('that was retried and went to the dead-letter queue', () => {
+  it('that was retried and dead-lettered', () => {
     const { lines, root, spans } = show(
       'created@0 active@10 error@50=500 retry@50>1050 active@1100 error@1200=0 failed@1200',
       { queue: 'emails' },
@@ -88,7 +88,7 @@ describe('the life of a message', () => {
     expect(spans[4]?.attributes).toEqual({ 'delivery.planned_seconds': 1 });
   });
 
-  it('that was cancelled while it waited for its time', () => {
+  it('that was cancelled while waiting for its due time', () => {
     const { lines, root, spans } = show('created@0>900 cancel_requested@100 cancelled@900');
     expect(lines).toEqual(['deliver api.example.com 0-900', 'wait 0-900']);
     expect(root.events.map(({ name }) => name)).toEqual(['cancel.requested', 'cancelled']);
@@ -101,7 +101,7 @@ describe('the life of a message', () => {
     ['created@0 delivered@20', ['missing_events']],
     ['created@0 active@10 active@30 delivered@40', ['missing_events']],
     ['created@0 active@10 error@20', ['no_end']],
-  ])('of which the log lacks something says so: %s', (events, reasons) => {
+  ])('with events missing from the log is marked as partial: %s', (events, reasons) => {
     const { root } = show(events);
     expect(root.attributes).toMatchObject({
       'delivery.trace.partial': true,
@@ -109,13 +109,13 @@ describe('the life of a message', () => {
     });
   });
 
-  it('ends with its end, whatever the log says of it later', () => {
+  it('ends with the final event, regardless of later ones', () => {
     const { lines, root } = show('created@0 active@10 delivered@20=200 active@30 error@40=500 failed@50');
     expect(lines).toEqual(['deliver api.example.com 0-20', 'wait 0-10', 'POST 10-20']);
     expect(root.attributes['delivery.outcome']).toBe('delivered');
   });
 
-  it('is linked to the span that published it', () => {
+  it('is linked to the span that published the message', () => {
     const { root } = show('created@0 active@1 delivered@2', {
       traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
     });
@@ -124,7 +124,7 @@ describe('the life of a message', () => {
     ]);
   });
 
-  it('shows 64 attempts at most, and says so', () => {
+  it('contains at most 64 attempts and is then marked as partial', () => {
     const events = Array.from({ length: 80 }, (_, turn) => `active@${turn * 10} error@${turn * 10 + 5}=500`);
     const { spans, root } = show(`created@0 ${events.join(' ')} failed@900`);
     expect(spans.filter(({ name }) => name === 'POST')).toHaveLength(64);
@@ -134,7 +134,7 @@ describe('the life of a message', () => {
   });
 });
 
-describe('whatever the log says', () => {
+describe('for arbitrary events', () => {
   const event = fc.record({
     state: fc.constantFrom(...EVENT_STATES),
     time: fc.oneof(fc.integer({ min: T, max: T + 50 }), fc.integer({ min: 0, max: 8.64e15 })),
@@ -142,7 +142,7 @@ describe('whatever the log says', () => {
     status: fc.option(fc.integer({ min: 0, max: 599 }), { nil: undefined }),
   });
 
-  it('a trace is one root with everything inside it, and no span has a negative length', () => {
+  it('a trace has one root that contains all other spans, and no span has a negative duration', () => {
     fc.assert(
       fc.property(fc.array(event, { minLength: 1, maxLength: 60 }), fc.boolean(), (events, hasQueue) => {
         const spans = lifecycleSpans(traceOf(events, hasQueue ? { queue: 'q' } : {}), ORIGIN);
@@ -169,22 +169,22 @@ describe('whatever the log says', () => {
     );
   });
 
-  it('order and repetition change nothing, ids included', () => {
-    const told = (events: readonly TracedEvent[]) =>
+  it('order and repetition of events do not matter, not even for ids', () => {
+    const spansOf = (events: readonly TracedEvent[]) =>
       lifecycleSpans(traceOf(events), ORIGIN).map(span => [
         span.spanContext().spanId,
         line(span),
         span.attributes,
         span.events,
       ]);
-    // The same state at the same time is the same event, whatever else its rows say.
+    // Rows with the same state and time are the same event, regardless of their other fields.
     const distinct = fc.uniqueArray(event, { minLength: 1, maxLength: 30, selector: e => `${e.state} ${e.time}` });
     const shuffled = distinct.chain(events =>
       fc.tuple(fc.constant(events), fc.shuffledSubarray(events, { minLength: events.length }), fc.subarray(events)),
     );
     fc.assert(
       fc.property(shuffled, ([events, again, twice]) => {
-        expect(told([...again, ...twice])).toEqual(told(events));
+        expect(spansOf([...again, ...twice])).toEqual(spansOf(events));
       }),
       { numRuns: runs(500) },
     );

@@ -11,7 +11,7 @@ import { createTestLog } from '../support/silent.ts';
 
 const NEVER = new AbortController().signal;
 
-/** An outbox with so many traces of two spans each, and what exports them. */
+/** Creates an outbox with traces of two spans each, and its exporter. */
 async function setUp(traces: number, endpoint?: string) {
   const receiver = await startOtlpReceiver();
   afterThisTest(() => receiver.close());
@@ -50,7 +50,7 @@ async function setUp(traces: number, endpoint?: string) {
     random: () => 1,
   });
   afterThisTest(() => lifecycles.close());
-  /** `after`: so many marks, which succeed. */
+  /** Makes the store fail after `after` successful removals. */
   const failStore = (is: boolean, after = 0) => {
     [fails, marks] = [is, after];
   };
@@ -58,8 +58,8 @@ async function setUp(traces: number, endpoint?: string) {
   return { receiver, rows, counted, clock, log, run, failStore, close: lifecycles.close };
 }
 
-describe('what waits in the outbox', () => {
-  it('is sent in requests of 100 traces, and then gone', async () => {
+describe('a trace in the outbox', () => {
+  it('is sent in requests of 100 traces and then removed', async () => {
     const { receiver, rows, counted, run } = await setUp(250);
     await run();
     expect(receiver.requests).toHaveLength(3);
@@ -70,15 +70,15 @@ describe('what waits in the outbox', () => {
     expect(receiver.requests).toHaveLength(3);
   });
 
-  it('stays while the receiver takes nothing, which is asked again later and later', async () => {
+  it('is kept while the receiver rejects it, with increasing delays between retries', async () => {
     const { receiver, rows, clock, log, run } = await setUp(1);
     receiver.answer(403);
     const waits: number[] = [];
     await run();
-    for (let asked = 1; asked <= 8; asked += 1) {
-      expect(receiver.requests).toHaveLength(asked);
+    for (let sent = 1; sent <= 8; sent += 1) {
+      expect(receiver.requests).toHaveLength(sent);
       let waited = 0;
-      while (receiver.requests.length === asked) {
+      while (receiver.requests.length === sent) {
         await clock.advance(1000);
         waited += 1;
         await run();
@@ -90,7 +90,7 @@ describe('what waits in the outbox', () => {
     expect(log.lines.map(({ message }) => message)).toEqual(['the trace receiver does not accept spans']);
   });
 
-  it('is sent again under the same ids when it could not be marked as sent', async () => {
+  it('is sent again with the same ids if it could not be marked as sent', async () => {
     const { receiver, run, failStore, rows } = await setUp(1);
     failStore(true);
     await expect(run()).rejects.toThrow('the store is full');
@@ -101,7 +101,7 @@ describe('what waits in the outbox', () => {
     expect(rows.size).toBe(0);
   });
 
-  it('is sent again for the batch alone whose answer came, and whose mark did not', async () => {
+  it('is sent again only if its batch was not marked as sent', async () => {
     const { receiver, run, failStore, rows } = await setUp(250);
     failStore(true, 1);
     await expect(run()).rejects.toThrow('the store is full');
@@ -111,7 +111,7 @@ describe('what waits in the outbox', () => {
     expect([receiver.spans.length, rows.size]).toEqual([700, 0]);
   });
 
-  it('is marked when the receiver takes it while the agent ends', async () => {
+  it('is marked as sent if the receiver accepts it while the agent ends', async () => {
     const answer = Promise.withResolvers<void>();
     const service = await serve(async (_request, response) => {
       await answer.promise;
@@ -129,7 +129,7 @@ describe('what waits in the outbox', () => {
     expect(rows.size).toBe(0);
   });
 
-  it('is left alone as soon as the agent ends, however slow the receiver', async () => {
+  it('is kept when the agent ends while the receiver is slow', async () => {
     const { receiver, rows, counted, run } = await setUp(1);
     receiver.answer('hang');
     const controller = new AbortController();
@@ -138,7 +138,7 @@ describe('what waits in the outbox', () => {
     controller.abort();
     await running;
     expect(rows.size).toBe(1);
-    // The request is still under way.
+    // The request is still in flight.
     expect(counted).toEqual({});
   });
 });

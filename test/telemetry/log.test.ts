@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { createLog } from '../../src/telemetry/log.ts';
 
-/** ESC, C1's CSI, DEL, a line's turn, a line separator, and an invisible tag beyond the first 65,536 characters. */
+/**
+ * ESC, C1's CSI, DEL, a bidirectional override, a line separator, and an invisible tag beyond the first 65,536
+ * characters.
+ */
 const EVIL = 'a\u001b[2Jb\u009b31mc\u007fd\u202ee\u2028f\u{e0041}g';
 
 function lineOf(format: 'json' | 'text'): string {
@@ -15,13 +18,13 @@ function lineOf(format: 'json' | 'text'): string {
 }
 
 describe.each(['json', 'text'] as const)('a line of the log as %s', format => {
-  it('has nothing that a terminal would obey but its end', () => {
+  it('contains no control characters except its line end', () => {
     expect(lineOf(format)).toMatch(/^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]*\n$/u);
     expect(lineOf(format)).toContain('the service said a');
   });
 });
 
-it('JSON means what it meant', () => {
+it('JSON lines keep the original values', () => {
   expect(JSON.parse(lineOf('json'))).toMatchObject({
     level: 'warn',
     key: EVIL,

@@ -15,7 +15,7 @@ const TWO_SPANS: LifecycleTrace = {
   partial: [],
 };
 
-it('has room for 10,000 traces of an account; what is more is counted by spans, and said once', () => {
+it('queues 10,000 traces per account, counts spans of dropped ones, and logs this once until the queue was empty', () => {
   let dropped = 0;
   const log = createTestLog();
   const spans = {
@@ -28,16 +28,16 @@ it('has room for 10,000 traces of an account; what is more is counted by spans, 
   queue.restore(MOST_WAITING - 1);
   expect([1, 2, 3].map(() => queue.add(TWO_SPANS))).toEqual([true, false, false]);
   expect(dropped).toBe(4);
-  // The receiver is slow: there is room, and at once there is none.
+  // The receiver is slow: the queue has free slots, and is soon full again.
   queue.removed(100);
   for (let number = 0; number < 100; number += 1) expect(queue.add(TWO_SPANS)).toBe(true);
   expect(queue.add(TWO_SPANS)).toBe(false);
-  const said = () => log.lines.map(({ level, fields, message }) => [level, fields, message]);
+  const lines = () => log.lines.map(({ level, fields, message }) => [level, fields, message]);
   const line = ['warn', { account: 'a', waiting: 10_000 }, 'the queue of message traces is full: new ones are dropped'];
-  expect(said()).toEqual([line]);
-  // All was taken, and the receiver is away again.
+  expect(lines()).toEqual([line]);
+  // The receiver accepted all traces and is unavailable again.
   queue.removed(MOST_WAITING);
   queue.restore(MOST_WAITING);
   queue.add(TWO_SPANS);
-  expect(said()).toEqual([line, line]);
+  expect(lines()).toEqual([line, line]);
 });
