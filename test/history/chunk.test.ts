@@ -10,12 +10,12 @@ const MINUTE = 60_000;
 const value = fc.oneof(
   fc.integer({ min: 0, max: 100 }),
   fc.maxSafeInteger(),
-  // Timestamps in seconds, exact to a millisecond.
+  // Timestamps in seconds with millisecond precision.
   fc.integer({ min: 1_700_000_000_000, max: 1_900_000_000_000 }).map(ms => ms / 1000),
   fc.double({ noDefaultInfinity: true, noNaN: true }),
   fc.constantFrom(Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY),
 );
-/** Samples as an account shows them: series come and go. */
+/** Samples of an account in which series appear and disappear. */
 const samples = fc.array(
   fc
     .dictionary(fc.constantFrom('a', 'b{x="1"}', 'b{x="2"}', 'c{x="\\n\\"\\\\,é"}'), value)
@@ -34,7 +34,7 @@ function chunkOf(all: readonly ReadonlyMap<string, number>[]) {
   return chunk;
 }
 
-/** What a chunk says of each time. */
+/** Returns the values of a chunk by time. */
 function read(chunk: ReturnType<typeof chunkOf>) {
   return chunk.times.map((at, index) => ({
     at,
@@ -44,7 +44,7 @@ function read(chunk: ReturnType<typeof chunkOf>) {
   }));
 }
 
-const meant = (all: readonly ReadonlyMap<string, number>[]) =>
+const expected = (all: readonly ReadonlyMap<string, number>[]) =>
   all.map((values, index) => ({
     at: atOf(index),
     values: [...values]
@@ -53,12 +53,12 @@ const meant = (all: readonly ReadonlyMap<string, number>[]) =>
       .sort(([a = ''], [b = '']) => (a < b ? -1 : 1)),
   }));
 
-describe('an hour', () => {
-  it('gives back every sample: from memory, from the store, and going on after a restart', () => {
+describe('an hour of samples', () => {
+  it('returns every sample from memory, from the store and when continued after a restart', () => {
     fc.assert(
       fc.property(samples, fc.nat(), (all, cut) => {
-        expect(read(chunkOf(all))).toEqual(meant(all));
-        expect(read(decodeChunk(encodeChunk(chunkOf(all))))).toEqual(meant(all));
+        expect(read(chunkOf(all))).toEqual(expected(all));
+        expect(read(decodeChunk(encodeChunk(chunkOf(all))))).toEqual(expected(all));
         const split = 1 + (cut % all.length);
         const resumed = openChunk(decodeChunk(encodeChunk(chunkOf(all.slice(0, split)))));
         for (const [index, values] of all.entries()) if (index >= split) resumed.add(atOf(index), values);
@@ -68,16 +68,16 @@ describe('an hour', () => {
     );
   });
 
-  it('thinned or cut, has what it has left as it was', () => {
+  it('keeps the remaining samples unchanged when thinned or cut', () => {
     fc.assert(
       fc.property(samples, fc.constantFrom(...STEPS), fc.nat(), (all, step, cut) => {
         const thinned = decodeChunk(encodeChunk(thin(chunkOf(all), step)));
         const slot = (index: number) => Math.floor(atOf(index) / (step * MINUTE));
-        const kept = meant(all).filter((_, index) => index === 0 || slot(index) > slot(index - 1));
+        const kept = expected(all).filter((_, index) => index === 0 || slot(index) > slot(index - 1));
         expect({ step: thinned.step, samples: read(thinned) }).toEqual({ step, samples: kept });
         const end = atOf(cut % all.length);
         const earlier = before(chunkOf(all), end);
-        expect(earlier ? read(earlier) : []).toEqual(meant(all).filter(({ at }) => at < end));
+        expect(earlier ? read(earlier) : []).toEqual(expected(all).filter(({ at }) => at < end));
       }),
       { numRuns: runs(25) },
     );
@@ -85,7 +85,7 @@ describe('an hour', () => {
 
   const pack = (row: unknown) => deflateSync(JSON.stringify(row)).toString('base64');
   it.each([
-    ['no text', ''],
+    ['empty text', ''],
     ['other text', 'not a row'],
     ['half a row', encodeChunk(chunkOf([new Map([['a', 1]])])).slice(0, 20)],
     ['other JSON', pack(null)],
@@ -101,12 +101,12 @@ describe('an hour', () => {
     ['no samples', pack({ step: 1, times: [], series: [['a', []]] })],
     ['a bomb', pack(' '.repeat(2 ** 25))],
     ['more samples than an hour has minutes', pack({ step: 1, times: [...Array(61).keys()], series: [] })],
-  ])('is not read from %s', (_what, text) => {
+  ])('is not decoded from %s', (_what, text) => {
     expect(() => decodeChunk(text)).toThrow();
   });
 });
 
-it('a name gives back its labels, whatever they are, in one line', () => {
+it('a series name encodes arbitrary labels in one line', () => {
   fc.assert(
     fc.property(
       fc.dictionary(fc.constantFrom('x', 'le', 'flow_control_key'), fc.string({ unit: 'binary' })),

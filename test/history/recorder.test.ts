@@ -11,7 +11,7 @@ import { createTestLog } from '../support/silent.ts';
 const [MINUTE, HOUR] = [60_000, 3_600_000];
 const START = Date.UTC(2026, 0, 1);
 
-/** A wall clock that can be set, beside a monotonic one that can't. */
+/** Creates a wall clock that can be set, and a monotonic clock that cannot. */
 function createClock(start = START) {
   let [wall, monotonic] = [start, 1000];
   return {
@@ -44,7 +44,7 @@ async function setUp({ keep = 48 * HOUR, maxBytes = 1e6 } = {}) {
     get recorder(): Recorder {
       return recorder;
     },
-    /** The process is killed and another starts. */
+    /** Simulates a kill and a restart of the process. */
     async restart() {
       recorder = await open();
     },
@@ -53,7 +53,7 @@ async function setUp({ keep = 48 * HOUR, maxBytes = 1e6 } = {}) {
       await store.commit('a', changes);
       recorder.saved(changes);
     },
-    /** Samples of so many minutes, each saved. */
+    /** Records and saves one sample per minute. */
     async minutes(count: number, value: (index: number) => number | undefined, series = 'x_total') {
       for (let index = 0; index < count; index += 1) {
         clock.pass(MINUTE);
@@ -70,8 +70,8 @@ async function setUp({ keep = 48 * HOUR, maxBytes = 1e6 } = {}) {
   };
 }
 
-describe('what is recorded', () => {
-  it('is read back exactly, through restarts and refused commits, and from memory', async () => {
+describe('recorded samples', () => {
+  it('are read back exactly across restarts and rejected commits', async () => {
     const step = fc.record({
       values: fc.dictionary(
         fc.constantFrom('a', 'a{x="1"}', 'b_bucket{le="+Inf"}', 'c{y="2",destination="z"}'),
@@ -83,19 +83,19 @@ describe('what is recorded', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40 }), async steps => {
         const scene = await setUp({ keep: 366 * 24 * HOUR });
-        let meant: { at: number; values: Record<string, number> }[] = [];
-        let saved = meant;
+        let expected: { at: number; values: Record<string, number> }[] = [];
+        let saved = expected;
         for (const { values, gap, after } of steps) {
           scene.clock.pass(gap);
           await scene.recorder.sample(new Map(Object.entries(values)));
-          meant = [...meant, { at: scene.clock.now(), values }];
+          expected = [...expected, { at: scene.clock.now(), values }];
           if (after === 'save') {
             await scene.save();
-            saved = meant;
+            saved = expected;
           }
           if (after === 'restart') {
             await scene.restart();
-            meant = saved;
+            expected = saved;
           }
         }
         const families = ['a', 'b', 'c'];
@@ -104,10 +104,10 @@ describe('what is recorded', () => {
           const values = [...series].flatMap(([name, all]) => (all[index] === null ? [] : [[name, all[index]]]));
           return [{ at, values: Object.fromEntries(values) as Record<string, number> }];
         });
-        // A series by destination is beside its sum, for conditions alone.
-        const shown = meant.map(({ at, values: { 'c{y="2",destination="z"}': _, ...values } }) => ({
+        // A series by destination is only used in conditions, not shown next to its sum.
+        const shown = expected.map(({ at, values: { 'c{y="2",destination="z"}': _, ...values } }) => ({
           at,
-          // A value that is not finite is none.
+          // Values that are not finite are not recorded.
           values: Object.fromEntries(
             Object.entries(values).flatMap(([name, value]) => (Number.isFinite(value) ? [[name, value + 0]] : [])),
           ),
@@ -124,7 +124,7 @@ describe('what is recorded', () => {
     );
   });
 
-  it('waits for the next commit where the store refuses one', async () => {
+  it('are kept for the next commit if the store rejects one', async () => {
     const scene = await setUp();
     scene.clock.pass(MINUTE);
     await scene.recorder.sample(new Map([['x_total', 1]]));
@@ -139,7 +139,7 @@ describe('what is recorded', () => {
     ]);
   });
 
-  it('a commit takes with it only what it wrote', async () => {
+  it('are marked as saved only if the commit contained them', async () => {
     const scene = await setUp();
     scene.clock.pass(MINUTE);
     await scene.recorder.sample(new Map([['x_total', 1]]));
@@ -150,7 +150,7 @@ describe('what is recorded', () => {
     expect(scene.recorder.unsaved()).toHaveLength(1);
   });
 
-  it('has no value where a series was not shown, and a time without any where the agent was down', async () => {
+  it('have no value for a missing series, and a time without values where the agent was down', async () => {
     const scene = await setUp();
     await scene.minutes(3, index => (index === 1 ? undefined : index));
     scene.clock.pass(20 * MINUTE);
@@ -166,7 +166,7 @@ describe('what is recorded', () => {
     expect(scene.recorder.recent('x_total', HOUR).map(({ value }) => value)).toEqual([0, 2, 9]);
   });
 
-  it('is one sample a minute', async () => {
+  it('are limited to one per minute', async () => {
     const scene = await setUp();
     for (const [ms, value] of [
       [MINUTE, 1],
@@ -185,20 +185,20 @@ describe('what is recorded', () => {
   });
 });
 
-describe('the wall clock', () => {
-  it('set back, takes the place of what was recorded by the wrong one when it comes there', async () => {
+describe('a wall clock', () => {
+  it('that is set back replaces samples recorded with the wrong time when it reaches them', async () => {
     const scene = await setUp();
     await scene.minutes(100, index => index);
     scene.clock.set(START + 70 * MINUTE);
     expect((await scene.read()).at(-1)).toEqual([70, 69]);
     await scene.minutes(2, index => 1000 + index);
-    // Those of 71 and later in that hour are gone.
+    // Samples of that hour from minute 71 on are removed.
     expect((await scene.read()).slice(-3)).toEqual([
       [70, 69],
       [71, 1000],
       [72, 1001],
     ]);
-    // Far back, and back again: nothing is lost of what was there.
+    // A clock set far back and corrected again loses no samples.
     scene.clock.set(0);
     await scene.minutes(3, () => 5);
     scene.clock.set(START + 72 * MINUTE);
@@ -211,7 +211,7 @@ describe('the wall clock', () => {
     ]);
   });
 
-  it('wrong for a moment, deletes nothing', async () => {
+  it('that is wrong for a moment deletes nothing', async () => {
     const scene = await setUp();
     await scene.minutes(30, index => index);
     const before = scene.clock.now();
@@ -223,11 +223,11 @@ describe('the wall clock', () => {
     expect([all[0], all.length]).toEqual([[1, 0], 42]);
   });
 
-  it('says of the first sample after it was set that it was', async () => {
+  it('that was set is marked in the next sample', async () => {
     const scene = await setUp();
     await scene.minutes(2, () => 1);
     scene.clock.set(scene.clock.now() + 10 * MINUTE);
-    // Within the same minute as the last one.
+    // Within the same minute as the last sample.
     await scene.recorder.sample(new Map([['x_total', 2]]));
     await scene.minutes(2, () => 3);
     const marks: (number | undefined)[] = [];
@@ -238,8 +238,8 @@ describe('the wall clock', () => {
   });
 });
 
-describe('what is kept', () => {
-  it('is as old as configured, and no older', async () => {
+describe('the kept history', () => {
+  it('is as old as configured and no older', async () => {
     const scene = await setUp({ keep: 5 * HOUR });
     await scene.minutes(12 * 60, index => index);
     const hours = (await scene.keys()).map(key => Number(key.split('/')[1]) - START / HOUR);
@@ -247,7 +247,7 @@ describe('what is kept', () => {
     expect((await scene.read())[0]).toEqual([7 * 60, 7 * 60 - 1]);
   });
 
-  it('fits: older hours are thinned first, and what is left is exact', async () => {
+  it('fits into the limit: older hours are thinned first, and remaining values are exact', async () => {
     const maxBytes = 20_000;
     const scene = await setUp({ maxBytes });
     const names = Array.from({ length: 30 }, (_, index) => `x_total{n="${index}"}`);
@@ -268,14 +268,14 @@ describe('what is kept', () => {
     for (const [index, name] of names.entries()) {
       expect(series.get(name)).toEqual(minutes.map(minute => valueAt(minute, index)));
     }
-    // Further apart the older they are.
+    // The older the samples, the larger their distance.
     const gaps = minutes.slice(1).map((minute, index) => minute - (minutes[index] as number));
     expect(gaps[0]).toBe(30);
     expect(gaps.at(-1)).toBe(1);
     expect(minutes[0]).toBeLessThan(12 * 60);
   });
 
-  it('shrinks when it has to, and the oldest goes where nothing else helps', async () => {
+  it('shrinks if the limit is lowered, and drops the oldest hours if nothing else helps', async () => {
     const scene = await setUp();
     await scene.minutes(5 * 60 + 15, index => index);
     expect(await scene.keys()).toHaveLength(6);
@@ -287,7 +287,7 @@ describe('what is kept', () => {
     expect(hours[0]).toBeGreaterThan(0);
   });
 
-  it('is nothing where nothing shall be kept: what is there is deleted, and memory has the last hour', async () => {
+  it('is empty if keep is 0: stored rows are deleted, and memory contains the last hour', async () => {
     const scene = await setUp();
     await scene.minutes(90, index => index);
     expect(await scene.keys()).toHaveLength(2);
@@ -299,7 +299,7 @@ describe('what is kept', () => {
   });
 });
 
-it('leaves out damaged hours, says so once, and goes on', async () => {
+it('skips damaged hours, logs it once and continues', async () => {
   const scene = await setUp();
   await scene.minutes(4 * 60 + 30, index => index);
   const [first, second, third, , last] = await scene.keys();
@@ -321,7 +321,7 @@ it('leaves out damaged hours, says so once, and goes on', async () => {
   expect(scene.log.lines.map(({ message }) => message)).toEqual(['a damaged hour of the history is left out']);
 });
 
-it('a store that can not be read makes a gap, and is said to once', async () => {
+it('an unreadable store causes a gap and is logged once', async () => {
   const [clock, log, inner] = [createManualClock(), createTestLog(), createMemoryStore()];
   let isBroken = false;
   const scan: typeof inner.scan = (...which) => (isBroken ? Promise.reject(new Error('disk')) : inner.scan(...which));

@@ -6,8 +6,8 @@ const waiting = gauge('waiting', '', ['key']);
 const inUse = gauge('in_use', '', ['key']);
 const events = counter('events_total', '', ['state', 'destination']);
 const wait = histogram('wait_seconds', '', ['destination']);
-const asked = counter('asked_total', '', ['endpoint', 'outcome']);
-const gone = gauge('gone', '');
+const requests = counter('requests_total', '', ['endpoint', 'outcome']);
+const empty = gauge('empty', '');
 
 const samples = new Map<Family, readonly Sample[]>([
   [waiting, [1, 5, 3].map((value, index) => ({ labels: { key: `k${index}` }, value }))],
@@ -29,17 +29,17 @@ const samples = new Map<Family, readonly Sample[]>([
       { labels: { destination }, value: 2, suffix: '_count' },
     ]),
   ],
-  [asked, ['x', 'y'].map(endpoint => ({ labels: { endpoint, outcome: 'ok' }, value: 10 }))],
-  [gone, []],
+  [requests, ['x', 'y'].map(endpoint => ({ labels: { endpoint, outcome: 'ok' }, value: 10 }))],
+  [empty, []],
 ]);
 
-it('sums over destinations, and takes the largest with what belongs to them', () => {
+it('sums over destinations, and keeps the largest series with related ones', () => {
   const recorded = [
     { family: waiting, sum: true, largest: 2, along: [inUse] },
     { family: events },
     { family: wait },
-    { family: asked, without: ['endpoint'] },
-    { family: gone, sum: true },
+    { family: requests, without: ['endpoint'] },
+    { family: empty, sum: true },
   ];
   const sources = [...samples].map(([family, each]) => ({
     families: [family],
@@ -58,6 +58,6 @@ it('sums over destinations, and takes the largest with what belongs to them', ()
     'wait_seconds_bucket{le="+Inf"}': 4,
     wait_seconds_sum: 3,
     wait_seconds_count: 4,
-    'asked_total{outcome="ok"}': 20,
+    'requests_total{outcome="ok"}': 20,
   });
 });
