@@ -60,7 +60,6 @@ async function startHook() {
   return hook;
 }
 
-/** Creates an agent with two rules about the dead-letter queue. */
 function createAlerting(emulator: Emulator, notifiers: readonly object[], more: object = {}) {
   const above = (value: number) => ({ above: { metric: 'delivery_dlq_messages', value } });
   const config = {

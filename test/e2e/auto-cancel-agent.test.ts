@@ -22,10 +22,10 @@ const count = (lines: readonly JournalEntry[], step: JournalEntry['step']) =>
   steps(lines).filter(each => each === step).length;
 
 /** Waits until the journal passes `check`, and returns it. */
-const journalWhen = (stage: Stage, look: (journal: Awaited<ReturnType<Stage['journal']>>) => void) =>
+const journalWhen = (stage: Stage, check: (journal: Awaited<ReturnType<Stage['journal']>>) => void) =>
   eventually(async () => {
     const journal = await stage.journal();
-    look(journal);
+    check(journal);
     return journal;
   });
 

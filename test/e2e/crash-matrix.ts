@@ -264,7 +264,6 @@ async function check({ variant, point }: Case, { onTestFinished, expect }: TestC
   figures.outcomes.set(outcome, (figures.outcomes.get(outcome) ?? 0) + 1);
 }
 
-/** Defines a concurrent test for each of these cases. */
 export function describeCases(chosen: readonly Case[]): void {
   describe('an auto-cancel action', () => {
     afterAll(() => {

@@ -59,7 +59,6 @@ async function startWatching(): Promise<string> {
 }
 
 async function startDemo(scenario: string): Promise<string> {
-  // Prometheus uses real time.
   const demo = startCli(['demo', '--listen', '127.0.0.1:0', '--scenario', scenario, '--speed', '1']);
   afterThisTest(async () => {
     demo.kill('SIGKILL');
@@ -88,7 +87,6 @@ const startUnresolved = () =>
     },
   });
 
-/** Scenarios; each one is a scrape job. */
 const SCENARIOS = {
   everything: startWatching,
   'rate-limited': () => startDemo('rate-limited'),

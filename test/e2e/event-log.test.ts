@@ -22,7 +22,6 @@ const upTo = (most: number) => chance.between(0, most - 1);
 
 type Agent = ReturnType<typeof createAgent>;
 
-/** Kills and restarts the agent repeatedly. */
 async function kill(agent: Agent, scrape: () => Promise<unknown>): Promise<void> {
   for (let kill = 0; kill < KILLS; kill += 1) {
     await sleep(100 + upTo(1800));

@@ -32,7 +32,6 @@ describe('the package', () => {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { PATH: process.env.PATH, DELIVERY_TOKEN: 'x' },
     });
-  /** Runs a command until it ends. */
   const run = (...args: string[]) =>
     execFileSync(installed('.bin', 'delivery-watch'), args, {
       cwd: folder,

@@ -16,7 +16,6 @@ const MINUTE = 60_000;
  */
 const [MANY, FEW] = [25, 15];
 
-/** Returns the rule file of the documented recipe. */
 function documentedRule(): string {
   const [, recipe = ''] = readFileSync('docs/backfill.md', 'utf8').split('## Try rules on the past');
   const [, rule = ''] = /```yaml\n([\s\S]*?)```/.exec(recipe) ?? [];

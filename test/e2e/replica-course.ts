@@ -63,7 +63,6 @@ export async function startCourse(postgres: Postgres, options: CourseOptions) {
     process.stdout.write(`${what}: everything held, sent and cancelled after ${took} s\n`);
   }
 
-  /** Number of successful renewals of a replica. */
   const renewals = async ({ agent }: ReplicaProcess) =>
     (await agent.value('delivery_watch_lease_renewals_total', { outcome: 'ok' })) ?? 0;
 

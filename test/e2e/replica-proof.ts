@@ -134,7 +134,6 @@ async function checkBudget(scene: Scene, losses: Course['losses'], epochs: Reado
   return { asked, known, faults };
 }
 
-/** Checks the complete run and prints its numbers. */
 export async function checkCourse(
   scene: Scene,
   watch: ReturnType<typeof watchReplicas>,

@@ -21,7 +21,6 @@ export interface SceneOptions {
 export interface ReplicaProcess {
   readonly name: string;
   readonly agent: Agent;
-  /** The link from this replica to the database. */
   readonly link: TcpLink;
   isPaused: boolean;
   isEnded: boolean;

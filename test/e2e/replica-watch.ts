@@ -6,11 +6,9 @@ import type { ReplicaProcess, Scene } from './replica-scene.ts';
 const STORED = /^delivery_(?!watch_|auto_cancel_)/;
 const LEADER = 'delivery_watch_leader{account="';
 
-/** Metrics of a replica. */
 export interface ReplicaMetrics {
   /** Stored counters by series. */
   readonly counters: ReadonlyMap<string, number>;
-  /** Accounts that the replica reports as held. */
   readonly held: ReadonlySet<string>;
   /** Remaining daily requests by account. */
   readonly remaining: ReadonlyMap<string, number>;

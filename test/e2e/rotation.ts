@@ -19,7 +19,6 @@ interface RotationOptions {
   readonly password?: object | string;
   /** Additional settings of the account. */
   readonly account?: object;
-  /** Additional sections of the configuration. */
   readonly config?: object;
   /** Replaces the emulator's URL. */
   readonly managementUrl?: string;

@@ -20,7 +20,6 @@ const ACCOUNT = 'a';
 const FAST_CLOCK = new URL('../support/fast-clock.ts', import.meta.url);
 const JOURNAL_CRASH = new URL('../support/journal-crash.ts', import.meta.url);
 
-/** Differences of a stage from the default. */
 export interface Scene {
   readonly emulator?: Omit<EmulatorOptions, 'history' | 'workload' | 'dlqEntries'>;
   /** Number of stuck callbacks; default 1. */
@@ -235,7 +234,6 @@ export async function setStage(onEnd: (close: () => Promise<unknown>) => void, s
     path,
     stopFile,
     configure,
-    /** Current time on the agent's clock. */
     now: () => since + (Date.now() - since) * speed,
     /** Complete walks of the most recently started process. */
     walks: () => walks,

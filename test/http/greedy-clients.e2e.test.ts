@@ -17,10 +17,9 @@ interface AgentProcess {
   readonly url: string;
   readonly port: number;
   log(): string;
-  /** Peak memory since `forgetPeak` (bytes). */
+  /** Peak memory since `resetPeak` (bytes). */
   peak(): number;
   resetPeak(): void;
-  /** Number of open sockets of the process. */
   sockets(): number;
 }
 

@@ -59,7 +59,6 @@ it('extendHash64 has no collisions among a million events of few messages', () =
 
 describe('every bit of a hash', () => {
   const COUNT = 20_000;
-  /** Counts the numbers in which each bit is set. */
   function bitsOf(hashes: readonly bigint[]): number[] {
     const counts: number[] = Array(64).fill(0);
     for (const hash of hashes) {

@@ -31,7 +31,6 @@ function createAgents() {
     pass(ms: number) {
       time += ms;
     },
-    /** Sets the wall clock. */
     set(ms: number) {
       step += ms;
     },

@@ -156,7 +156,6 @@ export function createTestReplicas(url: string): TestReplicas {
   };
 }
 
-/** Waits until a statement of the database waits for a lock. */
 export async function untilOneWaits(database: PostgresDatabase): Promise<void> {
   await eventually(async () => {
     const [row] = await database.query(

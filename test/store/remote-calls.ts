@@ -17,12 +17,10 @@ export interface RemoteCalls {
   /** Takes the write lock until `unlock`. */
   lock(path: string): Promise<void>;
   unlock(): Promise<void>;
-  /** Counts rows of an account through a read-only connection. */
   count(path: string, account: string): Promise<number>;
   /** Writes zeros until the disk is full or `bytes` were written. */
   fill(path: string, bytes: number): Promise<void>;
   remove(path: string): Promise<void>;
-  /** Drops root privileges. */
   becomeNobody(): Promise<void>;
 }
 

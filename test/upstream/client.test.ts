@@ -11,7 +11,6 @@ import { json, serve } from '../support/http-service.ts';
 
 const signal = () => new AbortController().signal;
 
-/** Returns the error of one read of the flow-control list. */
 async function failure(url: string, overrides: Parameters<typeof createTestClient>[1] = {}) {
   const set = createTestClient(url, overrides);
   const error = await allKeys(set.reader, signal()).then(
