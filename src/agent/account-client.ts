@@ -10,7 +10,7 @@ import type { Holding } from '../replicas/holding.ts';
 import { type Budget, createBudget } from '../upstream/budget.ts';
 import { ENDPOINTS } from '../upstream/call.ts';
 import { createClient } from '../upstream/client.ts';
-import type { Dispatchers } from '../upstream/dispatchers.ts';
+import type { Dispatchers } from '../upstream/dispatcher.ts';
 import { OUTCOMES, UpstreamError } from '../upstream/errors.ts';
 import { addressesOf } from '../upstream/options.ts';
 import { createServiceClock } from '../upstream/service-clock.ts';

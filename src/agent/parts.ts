@@ -18,7 +18,7 @@ import { isNotHeld, type Store } from '../store/store.ts';
 import { createLog } from '../telemetry/log.ts';
 import { createTracer } from '../telemetry/tracing.ts';
 import { ENDPOINTS } from '../upstream/call.ts';
-import { createDispatchers } from '../upstream/dispatchers.ts';
+import { createDispatchers } from '../upstream/dispatcher.ts';
 import { type Account, openAccount } from './account.ts';
 import { createInfoSource } from './account-metrics.ts';
 import { createStoredKey } from './peer-key.ts';

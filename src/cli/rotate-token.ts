@@ -15,7 +15,7 @@ import {
 import { planFileOf } from '../store/account-file.ts';
 import { StoreError } from '../store/errors.ts';
 import { lockForProcess } from '../store/lock.ts';
-import { createDispatchers } from '../upstream/dispatchers.ts';
+import { createDispatchers } from '../upstream/dispatcher.ts';
 import { addressesOf } from '../upstream/options.ts';
 
 type Account = LoadedConfig['config']['accounts'][number];

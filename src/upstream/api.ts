@@ -1,17 +1,9 @@
 import type { DeliveryEvent, DlqEntry, FlowControlEntry } from '../model/message.ts';
 import { mapInSlices } from './body.ts';
-import type { Call, Endpoint, Priority } from './call.ts';
+import type { Call, Endpoint, Priority, Request } from './call.ts';
 import type { DlqQuery } from './dlq-filter.ts';
 import { UpstreamError } from './errors.ts';
-import {
-  type CursorPage,
-  eventsPath,
-  type ListPage,
-  type ListPath,
-  listPath,
-  type Page,
-  paginate,
-} from './paginate.ts';
+import { type CursorPage, eventsPath, type ListPage, type ListPath, listPath, paginate } from './paginate.ts';
 import * as wire from './wire.ts';
 
 /** Entry point of this module: all requests to the service. */
@@ -56,21 +48,6 @@ export interface Reader {
   flowControlKey(key: string, signal: AbortSignal): Promise<FlowControlEntry | undefined>;
 }
 
-/** Rows to request with the next page of a list. */
-interface PageSize {
-  rows: number;
-  /** Maximum: the limit of the interface, or less if the service refuses it. */
-  most: number;
-  /** Pages read with this number of rows since it last changed. */
-  pages: number;
-}
-
-export type PageSizes = Readonly<Record<'dlq' | 'events', PageSize>>;
-
-const pageSize = (most: number): PageSize => ({ rows: most, most, pages: 0 });
-
-export const createPageSizes = (): PageSizes => ({ dlq: pageSize(100), events: pageSize(1000) });
-
 /** Pages after which twice as many rows are requested: a few large rows must not multiply the requests of a walk for good. */
 const PAGES_TO_GROW = 16;
 
@@ -85,23 +62,11 @@ const LARGEST_KEY = 1024 * 1024;
 
 /** A page with more than this multiple of the requested rows is invalid. */
 const TOLERATED = 10;
-interface ReaderDeps {
-  readonly sizes: PageSizes;
-  readonly call: Call;
-  readonly priority: Priority;
-  readonly eventsPath?: ListPath;
-  /** Path of a single flow-control key, which stands in it as `{flowControlKey}`. */
-  readonly flowControlKeyPath: string;
-  /** Called with the number of rows of a list that were skipped. */
-  readonly onRejected: (list: List, rows: number) => void;
-  /** Called for an answer without a usable list: it is discarded. */
-  readonly onMissing: (list: List) => void;
-}
 
-/** The lists there are, by the name of the collector that reads them. */
+/** Lists by the name of the collector that reads them. */
 type List = Extract<Endpoint, 'dlq' | 'events' | 'flow_control'>;
 
-/** Whether the service itself would not take a request as it was. */
+/** Whether the service refused the request as it was. */
 const wasRefused = (error: UpstreamError) => error.reason === 'refused' && error.status !== undefined;
 
 /** Whether the service has no such resource or does not support the request, as opposed to a temporary failure. */
@@ -109,137 +74,83 @@ export function isUnanswerable(error: unknown): boolean {
   return error instanceof UpstreamError && (error.reason === 'not_found' || wasRefused(error));
 }
 
-export function createReader(deps: ReaderDeps): Reader {
-  const { call, priority, sizes, flowControlKeyPath, onRejected, onMissing } = deps;
-  const events = deps.eventsPath ?? eventsPath('auto');
+/** Number of rows to request with the next page of a list. */
+class PageSize {
+  rows: number;
+  /** Maximum: the limit of the interface, or less if the service refuses it. */
+  #most: number;
+  /** Pages read with this number of rows since it last changed. */
+  #pages = 0;
 
-  async function get(
-    endpoint: Endpoint,
-    path: string,
-    query: URLSearchParams,
-    largest: number,
-    signal: AbortSignal,
-    template = path,
-  ): Promise<unknown> {
-    const address = endpoint === 'flow_control_key' ? 'regional' : 'base';
-    return (await call({ endpoint, method: 'GET', address, path, template, query, priority, largest, signal })).body;
+  constructor(most: number) {
+    this.rows = most;
+    this.#most = most;
+  }
+
+  #set(rows: number): void {
+    this.rows = rows;
+    this.#pages = 0;
   }
 
   /**
    * Reads one page; returns it with the number of rows requested. A page that is too large is requested again with half as
-   * many rows, down to one; a single row that is too large counts as unreadable. If the service refuses the request, the
-   * number of rows may be the reason: it is requested again with as few as every service allows.
+   * many rows, down to one. If the service refuses the request, the number of rows may be the reason: it is requested again
+   * with as few as every service allows.
    */
-  async function getPage(
-    endpoint: keyof PageSizes,
-    path: string,
-    query: URLSearchParams,
-    signal: AbortSignal,
-  ): Promise<{ readonly body: unknown; readonly requested: number }> {
-    const size = sizes[endpoint];
-    const setRows = (rows: number) => Object.assign(size, { rows, pages: 0 });
-    let accepted = size.most;
-    for (let requested = size.rows; ; ) {
-      query.set('count', String(requested));
+  async read(get: (rows: number) => Promise<unknown>): Promise<{ readonly body: unknown; readonly requested: number }> {
+    let accepted = this.#most;
+    for (let requested = this.rows; ; ) {
       try {
-        const body = await get(endpoint, path, query, LARGEST_BODY, signal);
-        size.most = Math.min(size.most, accepted);
-        if (size.rows > size.most) setRows(size.most);
-        if (requested === size.rows) size.pages += 1;
-        if (size.rows < size.most && size.pages >= PAGES_TO_GROW) setRows(Math.min(size.rows * 2, size.most));
+        const body = await get(requested);
+        this.#most = Math.min(this.#most, accepted);
+        if (this.rows > this.#most) this.#set(this.#most);
+        if (requested === this.rows) this.#pages += 1;
+        if (this.rows < this.#most && this.#pages >= PAGES_TO_GROW) this.#set(Math.min(this.rows * 2, this.#most));
         return { body, requested };
       } catch (error) {
         if (!(error instanceof UpstreamError)) throw error;
         if (error.tooLarge && requested > 1) {
           requested = Math.floor(requested / 2);
           // Another read may have requested even fewer in the interim.
-          setRows(Math.min(size.rows, requested));
+          this.#set(Math.min(this.rows, requested));
         } else if (wasRefused(error) && requested > SMALL_PAGE) {
           requested = SMALL_PAGE;
           accepted = SMALL_PAGE;
-        } else {
-          if (error.tooLarge) onRejected(endpoint, 1);
-          throw error;
-        }
+        } else throw error;
       }
     }
   }
+}
 
-  async function toRows<Row>(
-    list: List,
-    { rows: raw }: wire.RawPage,
-    toRow: (row: unknown) => Row | undefined,
-  ): Promise<Page<Row>> {
-    const rows = (await mapInSlices(raw, toRow)).filter(row => row !== undefined);
-    const rejected = raw.length - rows.length;
-    countRejected(list, rejected, rows.length);
-    return { rows, rejected };
-  }
+/** Page sizes of an account, which all its readers share. */
+export const createPageSizes = () => ({ dlq: new PageSize(100), events: new PageSize(1000) });
 
-  function countRejected(list: List, rejected: number, read: number): void {
-    if (rejected > 0 && read === 0) {
-      throw new UpstreamError('invalid_response', `${list}: none of the ${rejected} rows of a page can be read`);
-    }
-    if (rejected > 0) onRejected(list, rejected);
-  }
+interface ReaderDeps {
+  readonly sizes: ReturnType<typeof createPageSizes>;
+  readonly call: Call;
+  readonly priority: Priority;
+  readonly eventsPath?: ListPath;
+  /** Path of a single flow-control key, which contains `{flowControlKey}`. */
+  readonly flowControlKeyPath: string;
+  /** Called with the number of rows of a list that were skipped. */
+  readonly onRejected: (list: List, rows: number) => void;
+  /** Called for a response without a usable list: it is discarded. */
+  readonly onMissing: (list: List) => void;
+}
 
-  /** Reports a response that is not a list. Other errors say nothing about the list. */
-  function noList(list: List, error: unknown): unknown {
-    if (error instanceof UpstreamError && error.reason === 'invalid_response') onMissing(list);
-    return error;
-  }
-
-  async function* tellingPages<Row>(list: List, pages: AsyncIterable<ListPage<Row>>): AsyncGenerator<ListPage<Row>> {
-    try {
-      yield* pages;
-    } catch (error) {
-      throw noList(list, error);
-    }
-  }
-
-  function pages<Row>(
-    endpoint: keyof PageSizes,
-    place: ListPath,
-    list: 'messages' | 'events',
-    query: Readonly<Record<string, string | number>>,
-    toRow: (row: unknown) => Row | undefined,
-    signal: AbortSignal,
-  ): AsyncIterator<ListPage<Row>> {
-    async function readPage(path: string, cursor: string | undefined): Promise<CursorPage<Row>> {
-      const parameters = new URLSearchParams();
-      for (const [name, value] of Object.entries(query)) parameters.set(name, String(value));
-      parameters.set('count', String(sizes[endpoint].rows));
-      if (cursor !== undefined) parameters.set('cursor', cursor);
-      const { body, requested } = await getPage(endpoint, path, parameters, signal);
-      const page = wire.toPage(body, list);
-      if (!page) throw new UpstreamError('invalid_response', `GET ${path}: no complete list of ${list}`);
-      if (page.rows.length > requested * TOLERATED) {
-        const message = `GET ${path}: ${page.rows.length} rows where ${requested} were requested`;
-        throw new UpstreamError('invalid_response', message);
-      }
-      return { ...(await toRows(endpoint, page, toRow)), cursor: page.cursor };
-    }
-    // A cursor belongs to the path that gave it.
-    let found = place;
-    const readFound = (cursor: string | undefined) =>
-      found.first(async path => {
-        const page = await readPage(path, cursor);
-        found = listPath(path);
-        return page;
-      });
-    return tellingPages(endpoint, paginate(`GET ${place.latest}`, readFound));
-  }
-
+export function createReader(deps: ReaderDeps): Reader {
+  const { flowControlKeyPath } = deps;
+  const events = deps.eventsPath ?? eventsPath('auto');
   return {
-    dlqPages: (query, signal) => pages('dlq', listPath('/v2/dlq'), 'messages', query, wire.toDlqEntry, signal),
+    dlqPages: (query, signal) => pagesOf(deps, 'dlq', listPath('/v2/dlq'), 'messages', query, wire.toDlqEntry, signal),
     eventPages(query, signal, isDetailed = false) {
       const toRow = isDetailed ? wire.toDetailedEvent : wire.toDeliveryEvent;
-      return pages('events', events, 'events', { ...query }, toRow, signal);
+      return pagesOf(deps, 'events', events, 'events', { ...query }, toRow, signal);
     },
     async flowControl(signal, take) {
       const path = '/v2/flowControl';
       try {
-        const body = await get('flow_control', path, new URLSearchParams(), LARGEST_BODY, signal);
+        const body = await get(deps, { endpoint: 'flow_control', path, largest: LARGEST_BODY, signal });
         const page = wire.toFlowControlPage(body);
         if (!page) throw new UpstreamError('invalid_response', `GET ${path}: no list of keys`);
         let rejected = 0;
@@ -248,10 +159,11 @@ export function createReader(deps: ReaderDeps): Reader {
           if (entry) take(entry);
           else rejected += 1;
         });
-        countRejected('flow_control', rejected, page.rows.length - rejected);
+        countRejected(deps, 'flow_control', rejected, page.rows.length - rejected);
         return rejected;
       } catch (error) {
-        throw noList('flow_control', error);
+        countMissing(deps, 'flow_control', error);
+        throw error;
       }
     },
     async flowControlKey(key, signal) {
@@ -260,22 +172,87 @@ export function createReader(deps: ReaderDeps): Reader {
       if (/^\.{0,2}$/.test(encoded)) return undefined;
       const path = flowControlKeyPath.replace('{flowControlKey}', () => encoded);
       try {
-        const body = await get(
-          'flow_control_key',
-          path,
-          new URLSearchParams(),
-          LARGEST_KEY,
-          signal,
-          flowControlKeyPath,
-        );
+        const request = { endpoint: 'flow_control_key', template: flowControlKeyPath, largest: LARGEST_KEY } as const;
+        const body = await get(deps, { ...request, path, signal });
         const entry = wire.toFlowControlEntry(wire.withKey(body, key));
         if (entry) return entry;
         throw new UpstreamError('invalid_response', `GET ${path}: the response is for another key`);
       } catch (error) {
-        // It is not there, or the service does not show keys one by one.
+        // The key does not exist, or the service does not show single keys.
         if (isUnanswerable(error)) return undefined;
         throw error;
       }
     },
   };
+}
+
+type Get = Pick<Request, 'endpoint' | 'path' | 'largest' | 'signal'> & Partial<Pick<Request, 'template' | 'query'>>;
+
+async function get({ call, priority }: ReaderDeps, request: Get): Promise<unknown> {
+  const address = request.endpoint === 'flow_control_key' ? 'regional' : 'base';
+  const defaults = { method: 'GET', template: request.path, query: new URLSearchParams() } as const;
+  return (await call({ ...defaults, ...request, address, priority })).body;
+}
+
+function countRejected({ onRejected }: ReaderDeps, list: List, rejected: number, read: number): void {
+  if (rejected > 0 && read === 0) {
+    throw new UpstreamError('invalid_response', `${list}: none of the ${rejected} rows of a page can be read`);
+  }
+  if (rejected > 0) onRejected(list, rejected);
+}
+
+/** Counts a response that is not a list. Other errors say nothing about the list. */
+function countMissing({ onMissing }: ReaderDeps, list: List, error: unknown): void {
+  if (error instanceof UpstreamError && error.reason === 'invalid_response') onMissing(list);
+}
+
+/** Yields the pages of a list. */
+async function* pagesOf<Row>(
+  deps: ReaderDeps,
+  endpoint: 'dlq' | 'events',
+  place: ListPath,
+  list: 'messages' | 'events',
+  query: Readonly<Record<string, string | number>>,
+  toRow: (row: unknown) => Row | undefined,
+  signal: AbortSignal,
+): AsyncGenerator<ListPage<Row>> {
+  const size = deps.sizes[endpoint];
+  async function readPage(path: string, cursor: string | undefined): Promise<CursorPage<Row>> {
+    const parameters = Object.entries({ ...query, count: size.rows, ...(cursor !== undefined && { cursor }) });
+    const asked = new URLSearchParams(parameters.map(([name, value]): [string, string] => [name, String(value)]));
+    const { body, requested } = await size
+      .read(rows => {
+        asked.set('count', String(rows));
+        return get(deps, { endpoint, path, query: asked, largest: LARGEST_BODY, signal });
+      })
+      .catch(error => {
+        // A single row that is too large.
+        if (error instanceof UpstreamError && error.tooLarge) deps.onRejected(endpoint, 1);
+        throw error;
+      });
+    const page = wire.toPage(body, list);
+    if (!page) throw new UpstreamError('invalid_response', `GET ${path}: no complete list of ${list}`);
+    if (page.rows.length > requested * TOLERATED) {
+      const message = `GET ${path}: ${page.rows.length} rows where ${requested} were requested`;
+      throw new UpstreamError('invalid_response', message);
+    }
+    const rows = (await mapInSlices(page.rows, toRow)).filter(row => row !== undefined);
+    const rejected = page.rows.length - rows.length;
+    countRejected(deps, endpoint, rejected, rows.length);
+    return { rows, rejected, cursor: page.cursor };
+  }
+  // A cursor belongs to the path that returned it.
+  let found = place;
+  const readFound = (cursor: string | undefined) =>
+    found.first(async path => {
+      const page = await readPage(path, cursor);
+      found = listPath(path);
+      return page;
+    });
+  try {
+    yield* paginate(`GET ${place.latest}`, readFound);
+  } catch (error) {
+    countMissing(deps, endpoint, error);
+    throw error;
+  }
 }

@@ -27,63 +27,9 @@ interface Waiter {
   refuse(error: UpstreamError): void;
 }
 
-/** `before`: what was spent before this process; it counts when it was today, or later. */
-export function createBudget(options: BudgetOptions, clock: Clock, onWait: (seconds: number) => void, before?: Spent) {
+/** Requests that wait for the budget. `onEmpty`: called when the last one was withdrawn. */
+function createQueue(clock: Clock, onWait: (seconds: number) => void, onEmpty: () => void) {
   const waiting: Waiter[] = [];
-  const forReading = mostForReading(options);
-  let tokens = options.burst;
-  let refilledAt = clock.monotonic();
-  let underWay = 0;
-  // The clock of the process before may have been ahead: its day goes on, as when this one's clock is set back.
-  let day = Math.max(Math.floor(clock.now() / DAY), before?.day ?? 0);
-  let usedToday = before?.day === day ? before.requests : 0;
-  let pausedUntil = Number.NEGATIVE_INFINITY;
-  /** Ends the wait for the next token once no request waits, so that nothing keeps the process alive. */
-  let refilling: AbortController | undefined;
-
-  /** Tokens per millisecond: fewer than allowed if the day's requests would not last the day. */
-  function rate(): number {
-    const leftOfDay = DAY - (clock.now() % DAY);
-    return Math.min(options.requestsPerSecond / 1000, Math.max(1, forReading - usedToday) / leftOfDay);
-  }
-
-  function refill(): void {
-    // A wall clock that is set back shall not give the day's requests twice.
-    const today = Math.floor(clock.now() / DAY);
-    if (today > day) {
-      day = today;
-      usedToday = 0;
-    }
-    // A clock that was far ahead would block the budget until that day.
-    if (today < day - 1) day = today;
-    const now = clock.monotonic();
-    tokens = Math.min(options.burst, tokens + (now - refilledAt) * rate());
-    refilledAt = now;
-  }
-
-  const pauseLeft = () => Math.max(0, pausedUntil - clock.monotonic());
-
-  /** Why nothing may even wait now; undefined when it may. */
-  function longPause(): UpstreamError | undefined {
-    const left = pauseLeft();
-    if (left <= LONGEST_HELD) return undefined;
-    const message = `the service asked to wait ${Math.ceil(left / 1000)} s more`;
-    return new UpstreamError('rate_limited', message, { retryAfter: left });
-  }
-
-  function wakeForNextToken(): void {
-    if (refilling) return;
-    const controller = new AbortController();
-    refilling = controller;
-    const ms = Math.max(1, pauseLeft(), (1 - tokens) / rate());
-    clock.sleep(Math.min(ms, DAY), controller.signal).then(
-      () => {
-        refilling = undefined;
-        startNext();
-      },
-      () => undefined,
-    );
-  }
 
   function first(): number {
     let best = 0;
@@ -98,44 +44,123 @@ export function createBudget(options: BudgetOptions, clock: Clock, onWait: (seco
     return best;
   }
 
-  function startNext(): void {
-    refill();
-    while (waiting.length > 0 && underWay < options.concurrency && tokens >= 1 && pauseLeft() === 0) {
-      tokens -= 1;
-      underWay += 1;
-      waiting.splice(first(), 1)[0]?.start();
-    }
-    if (waiting.length > 0 && underWay < options.concurrency) wakeForNextToken();
+  return {
+    isEmpty: () => waiting.length === 0,
+    startFirst: () => waiting.splice(first(), 1)[0]?.start(),
+    refuseAll(error: UpstreamError): void {
+      for (const waiter of waiting.splice(0)) waiter.refuse(error);
+    },
+    /** Resolves when the request may start. Rejects with the signal's reason. */
+    add: (priority: Priority, signal: AbortSignal): Promise<void> =>
+      new Promise((resolve, reject) => {
+        const onAbort = () => {
+          waiting.splice(waiting.indexOf(waiter), 1);
+          if (waiting.length === 0) onEmpty();
+          reject(signal.reason);
+        };
+        const waiter: Waiter = {
+          rank: PRIORITIES.indexOf(priority),
+          since: clock.monotonic(),
+          start() {
+            signal.removeEventListener('abort', onAbort);
+            onWait((clock.monotonic() - waiter.since) / 1000);
+            resolve();
+          },
+          refuse(error) {
+            signal.removeEventListener('abort', onAbort);
+            reject(error);
+          },
+        };
+        signal.addEventListener('abort', onAbort, { once: true });
+        waiting.push(waiter);
+      }),
+  };
+}
+
+/** Requests of the current UTC day. `before`: those of an earlier process; they count if its day is today or later. */
+function createDay({ requestsPerDay, requestsPerSecond }: BudgetOptions, clock: Clock, before?: Spent) {
+  const forReading = mostForReading({ requestsPerDay });
+  // The clock of the earlier process may have been ahead: its day continues, as when this clock is set back.
+  let day = Math.max(Math.floor(clock.now() / DAY), before?.day ?? 0);
+  let used = before?.day === day ? before.requests : 0;
+  return {
+    update(): void {
+      // A wall clock that is set back must not return the day's requests twice.
+      const today = Math.floor(clock.now() / DAY);
+      if (today > day) used = 0;
+      // A clock that was far ahead would block the budget until that day.
+      if (today > day || today < day - 1) day = today;
+    },
+    /** Tokens per millisecond: fewer than allowed if the day's requests would not last the day. */
+    rate: () => Math.min(requestsPerSecond / 1000, Math.max(1, forReading - used) / (DAY - (clock.now() % DAY))),
+    /** Takes one request from the day's. Throws UpstreamError `refused` if they are used up. */
+    take(priority: Priority): void {
+      const most = priority === 'action' ? requestsPerDay : forReading;
+      if (used >= most) {
+        throw new UpstreamError('refused', `the daily budget of ${most} requests is used up until 00:00 UTC`);
+      }
+      used += 1;
+    },
+    giveBack(): void {
+      used = Math.max(0, used - 1);
+    },
+    remaining: () => Math.max(0, requestsPerDay - used),
+    spent: (): Spent => ({ day, requests: used }),
+  };
+}
+
+/** `before`: requests of an earlier process. */
+export function createBudget(options: BudgetOptions, clock: Clock, onWait: (seconds: number) => void, before?: Spent) {
+  const day = createDay(options, clock, before);
+  let tokens = options.burst;
+  let refilledAt = clock.monotonic();
+  let inFlight = 0;
+  let pausedUntil = Number.NEGATIVE_INFINITY;
+  /** Ends the wait for the next token once no request waits, so that nothing keeps the process alive. */
+  let refilling: AbortController | undefined;
+  const queue = createQueue(clock, onWait, () => {
+    refilling?.abort();
+    refilling = undefined;
+  });
+
+  function refill(): void {
+    day.update();
+    const now = clock.monotonic();
+    tokens = Math.min(options.burst, tokens + (now - refilledAt) * day.rate());
+    refilledAt = now;
   }
 
-  function turn(priority: Priority, signal: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      if (signal.aborted) return reject(signal.reason);
-      const onAbort = () => {
-        waiting.splice(waiting.indexOf(waiter), 1);
-        if (waiting.length === 0) {
-          refilling?.abort();
-          refilling = undefined;
-        }
-        reject(signal.reason);
-      };
-      const waiter: Waiter = {
-        rank: PRIORITIES.indexOf(priority),
-        since: clock.monotonic(),
-        start() {
-          signal.removeEventListener('abort', onAbort);
-          onWait((clock.monotonic() - waiter.since) / 1000);
-          resolve();
-        },
-        refuse(error) {
-          signal.removeEventListener('abort', onAbort);
-          reject(error);
-        },
-      };
-      signal.addEventListener('abort', onAbort, { once: true });
-      waiting.push(waiter);
-      startNext();
-    });
+  const pauseLeft = () => Math.max(0, pausedUntil - clock.monotonic());
+
+  /** Why no request may even wait now; undefined if requests may wait. */
+  function longPause(): UpstreamError | undefined {
+    const left = pauseLeft();
+    if (left <= LONGEST_HELD) return undefined;
+    const message = `the service asked to wait ${Math.ceil(left / 1000)} s more`;
+    return new UpstreamError('rate_limited', message, { retryAfter: left });
+  }
+
+  function wakeForNextToken(): void {
+    if (refilling) return;
+    refilling = new AbortController();
+    const ms = Math.max(1, pauseLeft(), (1 - tokens) / day.rate());
+    clock.sleep(Math.min(ms, DAY), refilling.signal).then(
+      () => {
+        refilling = undefined;
+        startNext();
+      },
+      () => undefined,
+    );
+  }
+
+  function startNext(): void {
+    refill();
+    while (!queue.isEmpty() && inFlight < options.concurrency && tokens >= 1 && pauseLeft() === 0) {
+      tokens -= 1;
+      inFlight += 1;
+      queue.startFirst();
+    }
+    if (!queue.isEmpty() && inFlight < options.concurrency) wakeForNextToken();
   }
 
   return {
@@ -146,23 +171,22 @@ export function createBudget(options: BudgetOptions, clock: Clock, onWait: (seco
      */
     async run<T>(priority: Priority, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
       refill();
-      const most = priority === 'action' ? options.requestsPerDay : forReading;
-      if (usedToday >= most) {
-        throw new UpstreamError('refused', `the daily budget of ${most} requests is used up until 00:00 UTC`);
-      }
       const tooLong = longPause();
-      if (tooLong) throw tooLong;
-      usedToday += 1;
+      day.take(priority);
       try {
-        await turn(priority, signal);
+        if (tooLong) throw tooLong;
+        signal.throwIfAborted();
+        const turn = queue.add(priority, signal);
+        startNext();
+        await turn;
       } catch (notStarted) {
-        usedToday = Math.max(0, usedToday - 1);
+        day.giveBack();
         throw notStarted;
       }
       try {
         return await work();
       } finally {
-        underWay -= 1;
+        inFlight -= 1;
         startNext();
       }
     },
@@ -170,16 +194,16 @@ export function createBudget(options: BudgetOptions, clock: Clock, onWait: (seco
     pause(ms: number): void {
       pausedUntil = Math.max(pausedUntil, clock.monotonic() + Math.min(ms, LONGEST_PAUSE));
       const tooLong = longPause();
-      if (tooLong) for (const waiter of waiting.splice(0)) waiter.refuse(tooLong);
+      if (tooLong) queue.refuseAll(tooLong);
     },
     /** Requests left of this UTC day's, those for actions included. */
     remaining(): number {
       refill();
-      return Math.max(0, options.requestsPerDay - usedToday);
+      return day.remaining();
     },
     spent(): Spent {
       refill();
-      return { day, requests: usedToday };
+      return day.spent();
     },
   };
 }

@@ -1,6 +1,8 @@
+import { readFileSync } from 'node:fs';
 import { getCACertificates } from 'node:tls';
 import { Agent, type Dispatcher, EnvHttpProxyAgent } from 'undici';
-import type { Secret } from '../kit/secret.ts';
+import { type Env, Secret } from '../kit/secret.ts';
+import type { UpstreamOptions } from './options.ts';
 
 export interface DispatcherOptions {
   /** Milliseconds to connect. */
@@ -9,7 +11,7 @@ export interface DispatcherOptions {
   readonly proxy?: Secret | undefined;
   /** Hosts that are reached without it: `host`, `.domain`, `host:port` or `*`. */
   readonly noProxy?: readonly string[];
-  /** Certificates (PEM) that are trusted beside those that Node trusts. */
+  /** Certificates (PEM) to trust in addition to those of Node.js. */
   readonly ca?: string | undefined;
 }
 
@@ -29,4 +31,29 @@ export function createDispatcher({ connectTimeout, proxy, noProxy = [], ca }: Di
     proxyTls: trust,
     keepAliveTimeout: KEEP_ALIVE,
   });
+}
+
+/** Connections for every way to reach the service. Accounts with the same settings share them. */
+export type Dispatchers = ReturnType<typeof createDispatchers>;
+
+export function createDispatchers(env: Env) {
+  const made = new Map<string, Dispatcher>();
+  return {
+    /** Returns the same object for the same settings and certificates. Throws if the file of certificates cannot be read. */
+    for({ proxy, noProxy, caFile, connectTimeout }: UpstreamOptions): Dispatcher {
+      const secret = proxy && ('literal' in proxy ? proxy.literal : new Secret(env[proxy.env] ?? ''));
+      const ca = caFile === null ? undefined : readFileSync(caFile, 'utf8');
+      const key = JSON.stringify([secret?.reveal(), noProxy, ca, connectTimeout]);
+      const dispatcher = made.get(key) ?? createDispatcher({ connectTimeout, proxy: secret ?? undefined, noProxy, ca });
+      made.set(key, dispatcher);
+      return dispatcher;
+    },
+    /** Closes all others. */
+    async keep(used: readonly Dispatcher[]): Promise<void> {
+      const unused = [...made].filter(([, dispatcher]) => !used.includes(dispatcher));
+      for (const [key] of unused) made.delete(key);
+      await Promise.all(unused.map(([, dispatcher]) => dispatcher.destroy()));
+    },
+    destroy: (): Promise<unknown> => Promise.all([...made.values()].map(dispatcher => dispatcher.destroy())),
+  };
 }

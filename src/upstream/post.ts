@@ -39,16 +39,10 @@ interface PostRequest {
   readonly signal: AbortSignal;
 }
 
-/** Ways to ask receivers: no proxy, no redirect, bounded in time and size. */
-export interface Asking {
-  /** Sends one POST. Rejects where there is no answer in time. */
-  post(url: string, request: PostRequest): Promise<Reply>;
-  /** The same with GET. Rejects where there is no answer in time. */
-  get(url: string, signal: AbortSignal): Promise<Reply>;
-  close(): Promise<void>;
-}
+/** Requests to receivers: no proxy, no redirect, bounded in time and size. */
+export type Asking = ReturnType<typeof createPost>;
 
-export function createPost(timeout = TIMEOUT): Asking {
+export function createPost(timeout = TIMEOUT) {
   const dispatcher = createDispatcher({ connectTimeout: timeout });
   const ask = (
     url: string,
@@ -65,8 +59,10 @@ export function createPost(timeout = TIMEOUT): Asking {
       };
     });
   return {
-    post: (url, request) => ask(url, { ...request, method: 'POST' }),
-    get: (url, signal) => ask(url, { method: 'GET', signal }),
-    close: () => dispatcher.destroy(),
+    /** Sends one POST. Rejects if there is no response in time. */
+    post: (url: string, request: PostRequest) => ask(url, { ...request, method: 'POST' }),
+    /** Sends one GET. Rejects if there is no response in time. */
+    get: (url: string, signal: AbortSignal) => ask(url, { method: 'GET', signal }),
+    close: (): Promise<void> => dispatcher.destroy(),
   };
 }

@@ -3,7 +3,7 @@ import { type Account, openAccount } from '../../src/agent/account.ts';
 import { Config } from '../../src/config/schema.ts';
 import { startEmulator } from '../../src/emulator/server.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
-import { createDispatchers } from '../../src/upstream/dispatchers.ts';
+import { createDispatchers } from '../../src/upstream/dispatcher.ts';
 import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { startHttpService } from '../support/http-service.ts';
