@@ -49,112 +49,121 @@ interface Check extends Question {
  * Runs checks sequentially, alternating between clients, in a thread that ends when idle. If the thread cannot be started, exits or
  * hangs, its check is rejected, and a later one starts another thread.
  */
-function createChecker(clock: Clock, log: Log, startThread: () => PasswordThread) {
+class Checker {
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #startThread: () => PasswordThread;
   /** By client. */
-  const queues = new Map<string, Check[]>();
-  let waiting = 0;
-  let thread: PasswordThread | undefined;
-  let current: Check | undefined;
-  let timer = new AbortController();
-  let isFailing = false;
+  readonly #queues = new Map<string, Check[]>();
+  #waiting = 0;
+  #thread: PasswordThread | undefined;
+  #current: Check | undefined;
+  #timer = new AbortController();
+  #isFailing = false;
 
-  function after(ms: number, work: () => void): void {
-    timer.abort();
-    timer = new AbortController();
-    clock.sleep(ms, timer.signal).then(work, () => undefined);
+  constructor(clock: Clock, log: Log, startThread: () => PasswordThread) {
+    this.#clock = clock;
+    this.#log = log;
+    this.#startThread = startThread;
   }
 
-  function end(): Promise<unknown> {
-    const ended = thread;
-    thread = undefined;
-    return ended?.terminate() ?? Promise.resolve();
+  add(question: Question, client: string): Promise<boolean> | 'full' | 'crowded' {
+    const queue = this.#queues.get(client) ?? [];
+    if (queue.length >= MOST_OF_ONE) return 'crowded';
+    if (this.#waiting >= MOST_WAITING) return 'full';
+    const since = this.#clock.monotonic();
+    const isRight = new Promise<boolean>((done, fail) => queue.push({ ...question, since, done, fail }));
+    this.#queues.set(client, queue);
+    this.#waiting += 1;
+    if (!this.#current) this.#next();
+    return isRight;
   }
 
-  function failed(error: Error): void {
-    if (!isFailing) log.error({ error: error.message }, 'the thread that checks passwords failed; requests get 503');
-    isFailing = true;
-    void end();
-    current?.fail(error);
-    next();
+  async close(): Promise<void> {
+    this.#timer.abort();
+    const error = new Error('closed');
+    this.#failWaiting(Number.POSITIVE_INFINITY, error);
+    this.#current?.fail(error);
+    await this.#end();
   }
 
-  function start(): PasswordThread {
-    const started = startThread();
+  #after(ms: number, work: () => void): void {
+    this.#timer.abort();
+    this.#timer = new AbortController();
+    this.#clock.sleep(ms, this.#timer.signal).then(work, () => undefined);
+  }
+
+  async #end(): Promise<void> {
+    const ended = this.#thread;
+    this.#thread = undefined;
+    await ended?.terminate();
+  }
+
+  #failed(error: Error): void {
+    const message = 'the thread that checks passwords failed; requests get 503';
+    if (!this.#isFailing) this.#log.error({ error: error.message }, message);
+    this.#isFailing = true;
+    void this.#end();
+    this.#current?.fail(error);
+    this.#next();
+  }
+
+  #start(): PasswordThread {
+    const started = this.#startThread();
     const unlessReplaced = (work: () => void) => {
-      if (thread === started) work();
+      if (this.#thread === started) work();
     };
-    started.on('message', (isRight: boolean) => unlessReplaced(() => answered(isRight)));
-    started.on('error', (error: Error) => unlessReplaced(() => failed(error)));
-    started.on('exit', () => unlessReplaced(() => failed(new Error('it has exited'))));
+    started.on('message', (isRight: boolean) => unlessReplaced(() => this.#answered(isRight)));
+    started.on('error', (error: Error) => unlessReplaced(() => this.#failed(error)));
+    started.on('exit', () => unlessReplaced(() => this.#failed(new Error('it has exited'))));
     return started;
   }
 
-  function answered(isRight: boolean): void {
-    if (isFailing) log.info({}, 'passwords are checked again');
-    isFailing = false;
-    current?.done(isRight);
-    next();
+  #answered(isRight: boolean): void {
+    if (this.#isFailing) this.#log.info({}, 'passwords are checked again');
+    this.#isFailing = false;
+    this.#current?.done(isRight);
+    this.#next();
   }
 
   /** Rejects the waiting checks that were requested before `time`. Each queue begins with its oldest. */
-  function failWaiting(time: number, error: Error): void {
-    for (const [client, queue] of queues) {
-      for (; queue[0] && queue[0].since < time; waiting -= 1) queue.shift()?.fail(error);
-      if (queue.length === 0) queues.delete(client);
+  #failWaiting(time: number, error: Error): void {
+    for (const [client, queue] of this.#queues) {
+      for (; queue[0] && queue[0].since < time; this.#waiting -= 1) queue.shift()?.fail(error);
+      if (queue.length === 0) this.#queues.delete(client);
     }
   }
 
-  function next(): void {
-    current = undefined;
-    failWaiting(clock.monotonic() - WAIT_WITHIN, new Error('too many checks'));
-    const [first] = queues;
+  #next(): void {
+    this.#current = undefined;
+    this.#failWaiting(this.#clock.monotonic() - WAIT_WITHIN, new Error('too many checks'));
+    const [first] = this.#queues;
     if (!first) {
-      after(IDLE, end);
+      this.#after(IDLE, () => this.#end());
       return;
     }
     const [client, queue] = first;
-    queues.delete(client);
+    this.#queues.delete(client);
     const check = queue.shift();
     // Behind all others: a client that guesses passwords does not delay the rest.
-    if (queue.length > 0) queues.set(client, queue);
-    if (check) run(check);
+    if (queue.length > 0) this.#queues.set(client, queue);
+    if (check) this.#run(check);
   }
 
-  function run(check: Check): void {
-    waiting -= 1;
-    current = check;
+  #run(check: Check): void {
+    this.#waiting -= 1;
+    this.#current = check;
     try {
-      thread ??= start();
+      this.#thread ??= this.#start();
     } catch (error) {
       // Another attempt now would fail, too: waiting checks do not repeat it.
-      failWaiting(Number.POSITIVE_INFINITY, error as Error);
-      failed(error as Error);
+      this.#failWaiting(Number.POSITIVE_INFINITY, error as Error);
+      this.#failed(error as Error);
       return;
     }
-    after(COMPARE_WITHIN, () => failed(new Error(`no result within ${COMPARE_WITHIN / 1000} s`)));
-    thread.postMessage({ password: check.password, hash: check.hash } satisfies Question);
+    this.#after(COMPARE_WITHIN, () => this.#failed(new Error(`no result within ${COMPARE_WITHIN / 1000} s`)));
+    this.#thread.postMessage({ password: check.password, hash: check.hash } satisfies Question);
   }
-
-  return {
-    add(question: Question, client: string): Promise<boolean> | 'full' | 'crowded' {
-      const queue = queues.get(client) ?? [];
-      if (queue.length >= MOST_OF_ONE) return 'crowded';
-      if (waiting >= MOST_WAITING) return 'full';
-      const since = clock.monotonic();
-      const isRight = new Promise<boolean>((done, fail) => queue.push({ ...question, since, done, fail }));
-      queues.set(client, queue);
-      waiting += 1;
-      if (!current) next();
-      return isRight;
-    },
-    async close() {
-      timer.abort();
-      const error = new Error('closed');
-      failWaiting(Number.POSITIVE_INFINITY, error);
-      current?.fail(error);
-      await end();
-    },
-  };
 }
 
 /**
@@ -162,7 +171,7 @@ function createChecker(clock: Clock, log: Log, startThread: () => PasswordThread
  * of others.
  */
 export function createPasswords(clock: Clock, log: Log, start = startThread) {
-  const checker = createChecker(clock, log, start);
+  const checker = new Checker(clock, log, start);
   const secret = randomBytes(32);
   const known = new BoundedMap<string, true>(MOST_KNOWN);
   const underWay = new Map<string, Promise<Verdict>>();
@@ -200,6 +209,6 @@ export function createPasswords(clock: Clock, log: Log, start = startThread) {
       verdict.then(over, over);
       return verdict;
     },
-    close: checker.close,
+    close: () => checker.close(),
   };
 }
