@@ -14,10 +14,10 @@ export interface JsonSchema {
   readonly propertyNames?: JsonSchema;
 }
 
-/** The configuration's JSON Schema (draft 2020-12), as users write it: durations are text, defaults may be left out. */
-export function configJsonSchema(): JsonSchema {
-  return z.toJSONSchema(ConfigInput, { io: 'input' }) as JsonSchema;
-}
+/** A JSON Schema (draft 2020-12) of what users write: durations are text, defaults may be omitted. Creating one is slow. */
+const inputSchema = (schema: z.ZodType) => z.toJSONSchema(schema, { io: 'input' }) as JsonSchema;
+
+export const configJsonSchema = (): JsonSchema => inputSchema(ConfigInput);
 
 /** Returns the schema without the alternative null. */
 export function withoutNull(schema: JsonSchema): JsonSchema {
@@ -35,8 +35,12 @@ function schemaAt(path: readonly PropertyKey[], schema: JsonSchema): JsonSchema 
   return at;
 }
 
-/** The keys that are allowed at `path`, by default of the configuration, in the order of the documentation. */
-export function allowedKeys(path: readonly PropertyKey[], schema = configJsonSchema()): readonly string[] {
-  const at = schemaAt(path, schema);
-  return Object.keys(at?.properties ?? {}).concat((at?.propertyNames?.enum ?? []).map(String));
+/** Returns a function for the keys that are allowed at a path, in the order of the documentation. */
+export function createAllowedKeys(schema: z.ZodType = ConfigInput) {
+  let created: JsonSchema | undefined;
+  return (path: readonly PropertyKey[]): readonly string[] => {
+    created ??= inputSchema(schema);
+    const at = schemaAt(path, created);
+    return Object.keys(at?.properties ?? {}).concat((at?.propertyNames?.enum ?? []).map(String));
+  };
 }

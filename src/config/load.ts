@@ -7,8 +7,17 @@ import { type StoreOptions, storeOptions } from '../store/options.ts';
 import { checkAlerts } from './alerts.ts';
 import { checkAutoCancel } from './auto-cancel.ts';
 import { checkExcludedFamilies } from './excluded-families.ts';
-import { ConfigError, type Fault, formatFault, formatPath, type Place, type Tell, toFaults } from './faults.ts';
-import { allowedKeys, configJsonSchema, type JsonSchema } from './json-schema.ts';
+import {
+  byPlace,
+  ConfigError,
+  type Fault,
+  formatFault,
+  formatPath,
+  type Place,
+  type Tell,
+  toFaults,
+} from './faults.ts';
+import { createAllowedKeys } from './json-schema.ts';
 import { parseAll, valueAt } from './parse-all.ts';
 import { checkSchedules } from './schedules.ts';
 import { Config } from './schema.ts';
@@ -50,19 +59,6 @@ export function loadConfig(file: string, env?: Env, now?: number): LoadedConfig 
   return parseConfig(readText(file), file, env, now);
 }
 
-/** All files of a configuration as one value with the places of its parts. */
-interface Gathered {
-  readonly raw: unknown;
-  readonly faults: Fault[];
-  readonly warnings: Fault[];
-  readonly hash: string;
-  readonly isWhole: boolean;
-  /** Whether a missing value may stand in a part of the file that could not be read. */
-  mayBeThere(path: Path): boolean;
-  place(path: Path, key?: string): Place;
-  isSure(path: Path, key?: string): boolean;
-}
-
 /** Returns the names of list items, even if the items are invalid. */
 function namesAt(raw: unknown, path: Path): string[] {
   const list = valueAt(raw, path);
@@ -70,8 +66,23 @@ function namesAt(raw: unknown, path: Path): string[] {
   return [...new Set(found.filter(name => typeof name === 'string'))];
 }
 
-/** Reads a file and those that it names. */
-function gather(text: string, file: string): Gathered {
+/** Returns the files that match a pattern, which is relative to the folder of `file`. */
+const filesOf = (pattern: string, file: string) =>
+  globSync(pattern, { cwd: dirname(file) })
+    .sort()
+    .map(name => (isAbsolute(name) ? name : join(dirname(file), name)));
+
+/** Returns the files that any of the patterns matches, each once. */
+export function uniqueFiles(patterns: readonly string[], file: string): string[] {
+  const unique = new Map<string, string>();
+  for (const path of patterns.flatMap(pattern => filesOf(pattern, file))) {
+    if (!unique.has(resolve(path))) unique.set(resolve(path), path);
+  }
+  return [...unique.values()];
+}
+
+/** Reads a file and the files that it names: all as one value with the places of its parts. */
+function gather(text: string, file: string) {
   const main = readYaml(text, file);
   const hash = createHash('sha256').update(text);
   const warnings: Fault[] = [];
@@ -104,21 +115,13 @@ function gather(text: string, file: string): Gathered {
     } else if (!yaml.isBroken) faults.push({ ...yaml.place([]), message: 'must be a list of accounts' });
   }
 
-  const seen = new Set<string>();
-  for (const [number, pattern] of (Array.isArray(raw.accountFiles) ? raw.accountFiles : []).entries()) {
-    if (typeof pattern !== 'string') continue;
-    const found = globSync(pattern, { cwd: dirname(file) }).sort();
-    const path = ['accountFiles', number];
-    if (found.length === 0) {
-      warnings.push({ ...main.place(path), message: 'there is no such file' });
-    }
-    for (const name of found) {
-      const path = isAbsolute(name) ? name : join(dirname(file), name);
-      // Of two patterns, each may match it.
-      if (!seen.has(resolve(path))) addAccounts(path);
-      seen.add(resolve(path));
-    }
+  const patterns: readonly unknown[] = Array.isArray(raw.accountFiles) ? raw.accountFiles : [];
+  for (const [number, pattern] of patterns.entries()) {
+    if (typeof pattern !== 'string' || filesOf(pattern, file).length > 0) continue;
+    warnings.push({ ...main.place(['accountFiles', number]), message: 'there is no such file' });
   }
+  const texts = patterns.filter(pattern => typeof pattern === 'string');
+  for (const path of uniqueFiles(texts, file)) addAccounts(path);
 
   /** Returns the file of a path and its path in that file. */
   function own(path: Path): { yaml: YamlFile; own: Path } {
@@ -128,24 +131,23 @@ function gather(text: string, file: string): Gathered {
   }
 
   return {
-    raw: isMapping ? raw : (content ?? {}),
+    raw: (isMapping ? raw : (content ?? {})) as unknown,
     faults,
     warnings,
     hash: hash.digest('hex').slice(0, 16),
     isWhole: !isBroken,
-    mayBeThere: path => (path.length < 2 ? isBroken : own(path).yaml.isBroken),
-    place(path, key) {
+    /** Whether a missing value may stand in a part of the files that could not be read. */
+    mayBeThere: (path: Path): boolean => (path.length < 2 ? isBroken : own(path).yaml.isBroken),
+    place(path: Path, key?: string): Place {
       const at = own(path);
       return at.yaml.place(at.own, key);
     },
-    isSure(path, key) {
+    isSure(path: Path, key?: string): boolean {
       const at = own(path);
       return at.yaml.isSure(at.own, key);
     },
   };
 }
-
-const byPlace = (a: Fault, b: Fault) => a.line - b.line || a.column - b.column;
 
 /** Sorts faults by file and line and removes duplicates. */
 function sorted(faults: readonly Fault[]): Fault[] {
@@ -166,12 +168,7 @@ export function parseConfig(text: string, file: string, env?: Env, now = systemC
 
   const parsed = parseAll(Config, raw);
   const { data: config } = parsed;
-  // Made at the first unknown key: it takes longer than all the rest.
-  let schema: JsonSchema | undefined;
-  const allowed = (path: Path) => {
-    schema ??= configJsonSchema();
-    return allowedKeys(path, schema);
-  };
+  const allowed = createAllowedKeys();
   for (const issue of parsed.issues) {
     const isMissing = issue.code !== 'unrecognized_keys' && valueAt(raw, issue.path) === undefined;
     if ((isMissing && gathered.mayBeThere(issue.path)) || isExpanded(issue.path)) continue;
@@ -245,7 +242,9 @@ export function loadStoreSettings(file: string, needsAccounts = false): StoreSet
   const parsed = parseAll(storeOptions.prefault({}), valueAt(raw, ['store']));
   if (parsed.issues.length > 0 || !parsed.data) {
     const found = parsed.issues.map(issue => ({ ...issue, path: ['store', ...issue.path] }));
-    throw new ConfigError(found.flatMap(issue => toFaults(issue, place, allowedKeys, path => valueAt(raw, path))));
+    throw new ConfigError(
+      found.flatMap(issue => toFaults(issue, place, createAllowedKeys(), path => valueAt(raw, path))),
+    );
   }
   return { store: parsed.data, accounts: namesAt(raw, ['accounts']) };
 }

@@ -2,17 +2,6 @@ import type { z } from 'zod';
 
 type Path = readonly PropertyKey[];
 
-/** What a schema finds, with paths of the value as it was given. */
-export interface ParsedAll<T> {
-  readonly issues: readonly z.core.$ZodIssue[];
-  /** The value without its invalid parts; undefined if nothing is left. */
-  readonly data: T | undefined;
-  /** Where something that stands in `data` stood when it was given. */
-  original(path: Path): Path;
-  /** Whether a part of the given value was omitted or replaced in `data`. */
-  isLeftOut(path: Path): boolean;
-}
-
 const nameless = (kind: string) => (number: PropertyKey) => `${kind}-${String(number)}-without-a-name`;
 const NAMELESS = /^(account|rule|notifier|schedule)-\d+-without-a-name$/;
 
@@ -84,7 +73,7 @@ function itemOf(path: Path): Path {
  * Reads a value of which anything may be wrong, and finds everything that is. Most checks of a schema run only where the
  * types below are right; so what is wrong is left out, and the rest read again, until nothing is.
  */
-export function parseAll<T>(schema: z.ZodType<T>, value: unknown): ParsedAll<T> {
+export function parseAll<T>(schema: z.ZodType<T>, value: unknown) {
   /** By the identifier of its path: what stands there instead. */
   const leftOut = new Map<string, { readonly path: Path; readonly instead: unknown }>();
   /** Of lists that are shorter now: which items are left. */
@@ -160,10 +149,14 @@ export function parseAll<T>(schema: z.ZodType<T>, value: unknown): ParsedAll<T> 
     const parsed = schema.safeParse(leftOut.size === 0 ? value : rest(value, []), { jitless: true });
     if (parsed.success || leftOut.has(idOf([]))) {
       return {
+        /** With paths in the given value. */
         issues,
+        /** The value without its invalid parts; undefined if nothing is left. */
         data: parsed.data,
+        /** Returns the path in the given value of a path in `data`. */
         original,
-        isLeftOut: path => [...leftOut.values()].some(out => isWithin(path, out.path)),
+        /** Whether a part of the given value was omitted or replaced in `data`. */
+        isLeftOut: (path: Path): boolean => [...leftOut.values()].some(out => isWithin(path, out.path)),
       };
     }
     const found = parsed.error.issues.map(issue => ({ ...issue, path: [...original(issue.path)] }));

@@ -1,10 +1,10 @@
-import { stringify } from 'yaml';
 import { formatDuration } from '../kit/duration.ts';
 import { Secret } from '../kit/secret.ts';
 import { bareAddress } from '../kit/text.ts';
 import { createTurns } from '../kit/turns.ts';
 import { configJsonSchema, type JsonSchema } from './json-schema.ts';
 import type { Config } from './schema.ts';
+import { writeYaml } from './yaml-file.ts';
 
 /** Items of a list that are printed, and characters of the whole: an answer has its bounds. */
 const MOST_ITEMS = 100;
@@ -99,8 +99,6 @@ function asGiven(account: Config['accounts'][number], config: Config): Section {
   return Object.fromEntries([...rest, ...given]);
 }
 
-const write = (value: unknown) => stringify(value, { lineWidth: 0 });
-
 /**
  * Returns the configuration with all defaults as YAML, accounts without inherited values, secrets as `<secret>`. Yields to
  * the event loop.
@@ -112,14 +110,14 @@ export async function redactedYaml(config: Config): Promise<string> {
   for (const [key, section] of Object.entries(config)) {
     await turns.pass();
     if (key !== 'accounts') {
-      text += write(sectionOf({ [key]: section }, schema));
+      text += writeYaml(sectionOf({ [key]: section }, schema));
       continue;
     }
     text += 'accounts:\n';
     const items = schema.properties?.accounts?.items;
     for (const account of config.accounts.slice(0, MOST_ITEMS)) {
       await turns.pass();
-      text += write([plain(asGiven(account, config), items)]).replace(/^(?=.)/gm, '  ');
+      text += writeYaml([plain(asGiven(account, config), items)]).replace(/^(?=.)/gm, '  ');
     }
     const more = config.accounts.length - MOST_ITEMS;
     if (more > 0) text += `  - (${more} more)\n`;

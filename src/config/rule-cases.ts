@@ -3,7 +3,7 @@ import { autoCancelOptions, autoCancelRules } from '../auto-cancel/options.ts';
 import { moment } from '../kit/cron.ts';
 import { Duration, parseDuration } from '../kit/duration.ts';
 import { ConfigError, type Fault, toFaults } from './faults.ts';
-import { allowedKeys, type JsonSchema } from './json-schema.ts';
+import { createAllowedKeys } from './json-schema.ts';
 import { readText } from './load.ts';
 import { valueAt } from './parse-all.ts';
 import { readYaml } from './yaml-file.ts';
@@ -88,17 +88,9 @@ export function readRuleCase(file: string): RuleCase {
   const fault = (path: readonly PropertyKey[], message: string): Fault => ({ ...yaml.place(path), message });
   const parsed = caseFile.safeParse(yaml.content ?? {});
   if (!parsed.success) {
-    const schema = () => z.toJSONSchema(caseFile, { io: 'input' }) as JsonSchema;
-    throw new ConfigError(
-      parsed.error.issues.flatMap(issue =>
-        toFaults(
-          issue,
-          yaml.place,
-          path => allowedKeys(path, schema()),
-          path => valueAt(yaml.content, path),
-        ),
-      ),
-    );
+    const allowed = createAllowedKeys(caseFile);
+    const given = (path: readonly PropertyKey[]) => valueAt(yaml.content, path);
+    throw new ConfigError(parsed.error.issues.flatMap(issue => toFaults(issue, yaml.place, allowed, given)));
   }
   const { start, ...rest } = parsed.data;
   const resolve = (time: When) => (time.at === undefined ? start + time.after : time.at);

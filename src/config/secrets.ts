@@ -87,13 +87,6 @@ export function secretsOf(config: Config): SecretUse[] {
   return uses;
 }
 
-interface Written {
-  readonly path: Path;
-  readonly what: string;
-  /** How to keep it out of the file. */
-  readonly instead: string;
-}
-
 /** Proxies and where they are configured; inherited ones appear once. */
 function proxiesOf({ upstream, accounts }: Config) {
   return [
@@ -106,7 +99,8 @@ function proxiesOf({ upstream, accounts }: Config) {
   ];
 }
 
-export function writtenSecrets(config: Config): Written[] {
+/** Secrets in the text of the configuration. `instead`: how to keep one out of it. */
+export function writtenSecrets(config: Config): { path: Path; what: string; instead: string }[] {
   const byEnv = '{ env: NAME } keeps it out';
   return [
     ...secretsOf(config)

@@ -5,8 +5,8 @@ import { CLIENT_AUTH, type WebConfig } from '../http/options.ts';
 import { systemClock } from '../kit/clock.ts';
 import { fileStamp } from '../kit/file-stamp.ts';
 import { Secret } from '../kit/secret.ts';
-import { ConfigError, type Fault, toFaults } from './faults.ts';
-import { allowedKeys, type JsonSchema } from './json-schema.ts';
+import { byPlace, ConfigError, type Fault, toFaults } from './faults.ts';
+import { createAllowedKeys } from './json-schema.ts';
 import { parseAll, valueAt } from './parse-all.ts';
 import { CIPHERS, CURVES, readTls, VERSIONS } from './web-tls.ts';
 import { readYaml } from './yaml-file.ts';
@@ -130,8 +130,6 @@ function createFiles() {
   };
 }
 
-const byPlace = (a: Fault, b: Fault) => a.line - b.line || a.column - b.column;
-
 function checkUsers(
   users: Readonly<Record<string, string>>,
   hasTls: boolean,
@@ -169,7 +167,7 @@ export function readWebConfig(
     if (!parsed.isLeftOut(path)) list.push({ ...yaml.place(path), message });
   };
   const parsed = parseAll(webConfigFile, yaml.content ?? {});
-  const allowed = (path: Path) => allowedKeys(path, z.toJSONSchema(webConfigFile, { io: 'input' }) as JsonSchema);
+  const allowed = createAllowedKeys(webConfigFile);
   for (const issue of parsed.issues) {
     if (issue.code !== 'unrecognized_keys' && !yaml.isSure(issue.path)) continue;
     faults.push(...toFaults(issue, yaml.place, allowed, path => valueAt(yaml.content, path)));

@@ -27,17 +27,7 @@ export interface ServerSettings extends Partial<Bounds>, Address {
   readonly webConfigFile?: string | null;
 }
 
-export interface HttpServer {
-  /** `http://host:port` of the open port. */
-  readonly url: string;
-  /**
-   * Applies other settings; of the bounds, only `maxConnections`. The new port opens before the old one closes, unless both have the
-   * same number. If it rejects, the old settings stay.
-   */
-  apply(settings: ServerSettings): Promise<void>;
-  /** Stops accepting, waits a moment for responses in flight, then destroys the rest. */
-  close(): Promise<void>;
-}
+export type HttpServer = Awaited<ReturnType<typeof openHttpServer>>;
 
 interface AppDeps {
   readonly answers: Answers;
@@ -125,7 +115,7 @@ export async function openHttpServer(
   routes: Routes,
   log: Log,
   readWebConfig: ReadWebConfig = neverRead,
-): Promise<HttpServer> {
+) {
   const { clock } = served;
   const bounds = { ...BOUNDS, ...initial };
   const logBound = createBoundLog(log, clock);
@@ -174,10 +164,15 @@ export async function openHttpServer(
   }
 
   return {
-    get url() {
+    /** `http://host:port` of the open port. */
+    get url(): string {
       return ports.main.url;
     },
-    async apply(next) {
+    /**
+     * Applies other settings; of the bounds, only `maxConnections`. The new port opens before the old one closes, unless both have
+     * the same number. If it rejects, the old settings stay.
+     */
+    async apply(next: ServerSettings): Promise<void> {
       const before = { ...state, ports };
       // The same file is in use and checked for changes.
       const access = (next.webConfigFile ?? null) === before.access.file ? before.access : open(next);
@@ -190,7 +185,8 @@ export async function openHttpServer(
         if (old && old !== ports[what]) retire(old);
       }
     },
-    async close() {
+    /** Stops accepting, waits a moment for responses in flight, then destroys the rest. */
+    async close(): Promise<void> {
       streams.close();
       await Promise.all([ports.main.close(), ports.probes?.close(), ...closing]);
       await passwords.close();

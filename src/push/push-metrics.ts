@@ -7,15 +7,10 @@ import type { Sender } from './sender.ts';
 import { type Pushed, type SnapshotDeps, takeSnapshot } from './snapshot.ts';
 import type { Env } from './target.ts';
 
-/** All metrics on their way to a receiver. They are noted and sent by two loops: one that does not answer holds up no note. */
-export interface PushedMetrics {
-  /** Notes everything that the sources say now. Rejects only when the signal is aborted. */
-  note(sources: readonly Source[], sender: Sender, signal: AbortSignal): Promise<void>;
-  /** Sends what waits, as far as the receiver takes it. Rejects only when the signal is aborted. */
-  send(sender: Sender, signal: AbortSignal): Promise<void>;
-}
+/** Metrics on their way to a receiver. Two loops add and send them, so that a receiver that does not answer delays no snapshot. */
+export type PushedMetrics = ReturnType<typeof createPushedMetrics>;
 
-export interface PushedMetricsDeps extends SnapshotDeps {
+interface PushedMetricsDeps extends SnapshotDeps {
   readonly clock: Pick<Clock, 'now'>;
   /** Reads the process's own numbers before they are noted. */
   refresh(): Promise<void>;
@@ -25,7 +20,7 @@ export interface PushedMetricsDeps extends SnapshotDeps {
 /** Compressed bytes that wait for a receiver which does not take them: about ten times the last note of 100,000 series. */
 const MOST_BYTES = 16 * 1024 * 1024;
 
-export function createPushedMetrics(deps: PushedMetricsDeps): PushedMetrics {
+export function createPushedMetrics(deps: PushedMetricsDeps) {
   const { refresh, items } = deps;
   const pushed: Pushed = new Map();
   const queue = createQueue({
@@ -33,14 +28,16 @@ export function createPushedMetrics(deps: PushedMetricsDeps): PushedMetrics {
     dropped: count => items.inc({ outcome: 'dropped' }, count),
   });
   return {
-    async note(sources, sender, signal) {
+    /** Adds a snapshot of the sources to the queue. Rejects only when the signal is aborted. */
+    async note(sources: readonly Source[], sender: Sender, signal: AbortSignal): Promise<void> {
       await refresh();
       for await (const packet of takeSnapshot(sources, pushed, deps)) {
         signal.throwIfAborted();
         queue.add(await sender.packed(packet));
       }
     },
-    send: (sender, signal) => queue.drain(sender, signal),
+    /** Sends the queue as far as the receiver accepts it. Rejects only when the signal is aborted. */
+    send: queue.drain,
   };
 }
 

@@ -1,24 +1,10 @@
 import type { Packet, Sender } from './sender.ts';
 
 /** Packets that wait for their receiver, in memory, oldest first. */
-export interface Queue {
-  /** Makes room by dropping the oldest. Of a packet that is larger than the whole queue nothing is kept. */
-  add(packet: Packet): void;
-  /** Sends until nothing waits, or the receiver does not take it. Rejects only when the signal is aborted. */
-  drain(sender: Pick<Sender, 'isDue' | 'send'>, signal: AbortSignal): Promise<void>;
-  readonly bytes: number;
-}
-
-export function createQueue({
-  mostBytes,
-  dropped,
-}: {
-  readonly mostBytes: number;
-  dropped(items: number): void;
-}): Queue {
+export function createQueue({ mostBytes, dropped }: { mostBytes: number; dropped(items: number): void }) {
   const waiting: Packet[] = [];
   let bytes = 0;
-  /** It is on its way, and is not dropped to make room. */
+  /** In flight, so it is not dropped for newer packets. */
   let underWay: Packet | undefined;
 
   function remove(packet: Packet): void {
@@ -29,10 +15,11 @@ export function createQueue({
   }
 
   return {
-    get bytes() {
+    get bytes(): number {
       return bytes;
     },
-    add(packet) {
+    /** Drops the oldest packets that exceed the limit, also a packet that alone exceeds it. */
+    add(packet: Packet): void {
       waiting.push(packet);
       bytes += packet.body.length;
       while (bytes > mostBytes) {
@@ -42,7 +29,8 @@ export function createQueue({
         dropped(oldest.items);
       }
     },
-    async drain(sender, signal) {
+    /** Sends until the queue is empty or the receiver refuses. Rejects only when the signal is aborted. */
+    async drain(sender: Pick<Sender, 'isDue' | 'send'>, signal: AbortSignal): Promise<void> {
       while (!signal.aborted && sender.isDue()) {
         const packet = waiting[0];
         if (!packet) return;

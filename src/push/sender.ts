@@ -44,16 +44,7 @@ export interface Packet {
 export type Outcome = 'accepted' | 'refused' | 'failed';
 
 /** Sends metrics to their receiver. */
-export interface Sender {
-  /** Whether the wait after the last failure is over. */
-  isDue(): boolean;
-  /** Compressed, where that is asked for. */
-  packed(packet: Packet): Promise<Packet>;
-  /** Sends, counts, and logs when the receiver ceases and begins to accept. Rejects only when the signal is aborted. */
-  send(packet: Packet, signal: AbortSignal): Promise<Outcome>;
-  /** Why the receiver does not accept requests, and since when (ms since the Unix epoch); undefined if it accepts them. */
-  trouble(): { readonly since: number; readonly reason: string } | undefined;
-}
+export type Sender = ReturnType<typeof createSender>;
 
 export interface SenderDeps {
   readonly target: Target;
@@ -100,7 +91,7 @@ function reasonOf(error: unknown): string {
   return typeof code === 'string' ? code : (name ?? 'error');
 }
 
-export function createSender(deps: SenderDeps): Sender {
+export function createSender(deps: SenderDeps) {
   const { target, post, counters, clock, random, log } = deps;
   const retry = createRetry(BACKOFF, clock, random);
   let trouble: { readonly since: number; readonly reason: string } | undefined;
@@ -146,10 +137,14 @@ export function createSender(deps: SenderDeps): Sender {
   }
 
   return {
+    /** Whether the wait after the last failure is over. */
     isDue: retry.isDue,
+    /** Returns the packet, compressed if the target requires that. */
     packed,
+    /** Why the receiver does not accept requests, and since when (ms since the Unix epoch); undefined if it accepts them. */
     trouble: () => trouble,
-    async send(packet, signal) {
+    /** Sends, counts, and logs when the receiver stops and starts to accept. Rejects only when the signal is aborted. */
+    async send(packet: Packet, signal: AbortSignal): Promise<Outcome> {
       const { body, isPacked } = await packed(packet);
       const headers = {
         ...target.headers,

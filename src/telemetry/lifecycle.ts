@@ -12,7 +12,7 @@ import type { TracingOptions } from './options.ts';
 /** Traces that wait to be exported, of all accounts, in the store. */
 export interface Outbox {
   readonly accounts: readonly string[];
-  /** Those of one account, as JSON, by key. */
+  /** Traces of one account, as JSON, by key. */
   read(account: string): Promise<ReadonlyMap<string, string>>;
   remove(account: string, keys: readonly string[]): Promise<void>;
 }
@@ -30,12 +30,7 @@ export interface LifecycleDeps {
 }
 
 /** Exports message lifecycles as traces. */
-export interface LifecycleExport {
-  /** Sends what waits and then marks it as sent. Rejects with StoreError; what the receiver does not take waits on. */
-  run(signal: AbortSignal): Promise<void>;
-  /** Resolves when the batch that is on its way, if any, has come to an end, and is marked where the receiver took it. */
-  close(): Promise<void>;
-}
+export type LifecycleExport = Awaited<ReturnType<typeof createLifecycleExport>>;
 
 /** Traces in one request. */
 const BATCH = 100;
@@ -48,12 +43,12 @@ interface Waiting {
   readonly trace: LifecycleTrace;
 }
 
-/** Whether the receiver took them. */
+/** Returns whether the receiver accepted the spans. */
 const send = (exporter: SpanExporter, batch: Parameters<SpanExporter['export']>[0]) =>
   new Promise<boolean>(resolve => exporter.export(batch, ({ code }) => resolve(code === 0)));
 
-/** Rejects with an Error where the environment asks for a protocol that is not there. */
-export async function createLifecycleExport(deps: LifecycleDeps): Promise<LifecycleExport> {
+/** Rejects with an Error for an unsupported protocol. */
+export async function createLifecycleExport(deps: LifecycleDeps) {
   const { options, env, version, outbox, clock, random } = deps;
   const exporter = watchExporter(await createOtlpExporter(options, env), 'messages', deps);
   const origin: Origin = {
@@ -96,7 +91,8 @@ export async function createLifecycleExport(deps: LifecycleDeps): Promise<Lifecy
   }
 
   return {
-    async run(signal) {
+    /** Sends pending traces and marks them as sent. Rejects with StoreError; refused traces stay pending. */
+    async run(signal: AbortSignal): Promise<void> {
       if (!retry.isDue()) return;
       for (const account of outbox.accounts) {
         if (signal.aborted) return;
@@ -104,7 +100,8 @@ export async function createLifecycleExport(deps: LifecycleDeps): Promise<Lifecy
       }
       retry.succeeded();
     },
-    async close() {
+    /** Resolves when the batch in flight, if any, has ended and is marked if the receiver accepted it. */
+    async close(): Promise<void> {
       await exporter.shutdown();
       await underWay;
     },

@@ -32,20 +32,13 @@ export interface TracingDeps {
   readonly log: Log;
 }
 
-export interface Sdk {
-  /** Puts it in the place of one that was started before; tracers made from now on use it. */
-  start(): void;
-  /** Sends what waits, as far as the receiver takes it. */
-  shutdown(): Promise<void>;
-}
-
-/** A number that OpenTelemetry's environment gives; undefined where it gives none. */
+/** A positive number in an environment variable; undefined without one. */
 function numberIn(env: TracingDeps['env'], name: string): number | undefined {
   const number = Number(env[name] || Number.NaN);
   return number > 0 ? number : undefined;
 }
 
-/** Batches with a queue that counts what it had no room for: the SDK's own drops in silence. */
+/** Batches with a queue that counts dropped spans: the SDK's own queue does not. */
 function createProcessor(exporter: SpanExporter, { env, spans }: TracingDeps): SpanProcessor {
   const maxQueueSize = numberIn(env, 'OTEL_BSP_MAX_QUEUE_SIZE') ?? 2048;
   const maxExportBatchSize = Math.min(maxQueueSize, numberIn(env, 'OTEL_BSP_MAX_EXPORT_BATCH_SIZE') ?? 512);
@@ -78,10 +71,10 @@ function createProcessor(exporter: SpanExporter, { env, spans }: TracingDeps): S
 }
 
 /**
- * OpenTelemetry's SDK for this process. OTEL_* environment variables go before `options`. Rejects with an Error where they ask
- * for a protocol that is not there.
+ * OpenTelemetry's SDK for this process. OTEL_* environment variables override `options`. Rejects with an Error for an
+ * unsupported protocol.
  */
-export async function prepareSdk(deps: TracingDeps): Promise<Sdk> {
+export async function prepareSdk(deps: TracingDeps) {
   const { options, env, version } = deps;
   const exporter = isOtlp(env) ? watchExporter(await createOtlpExporter(options, env), 'agent', deps) : undefined;
   const sdk = new NodeSDK({
@@ -101,13 +94,15 @@ export async function prepareSdk(deps: TracingDeps): Promise<Sdk> {
     instrumentations: [],
   });
   return {
-    start() {
+    /** Replaces an SDK that was started before; tracers created from now on use this one. */
+    start(): void {
       // The API keeps the first SDK registered.
       disableTracing();
       sdk.start();
       // Its messages quote addresses and answers; what matters is counted and logged by the exporter's watch.
       diag.disable();
     },
-    shutdown: () => sdk.shutdown().catch(() => undefined),
+    /** Sends pending spans as far as the receiver accepts them. */
+    shutdown: (): Promise<void> => sdk.shutdown().catch(() => undefined),
   };
 }

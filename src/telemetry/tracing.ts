@@ -1,13 +1,10 @@
 import { context, propagation, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import type { Tracer } from '../kit/tracer.ts';
 
-/** A tracer that can go over to another SDK. */
-export interface ProcessTracer extends Tracer {
-  /** From now on spans go to the SDK that is started now. */
-  use(propagate: boolean): void;
-}
+/** A tracer that can switch to another SDK. */
+export type ProcessTracer = ReturnType<typeof createTracer>;
 
-/** Takes away the SDK that was started: spans made from now on go nowhere. */
+/** Removes the started SDK: spans created from now on are dropped. */
 export function disableTracing(): void {
   trace.disable();
   context.disable();
@@ -15,13 +12,14 @@ export function disableTracing(): void {
 }
 
 /**
- * Spans through the OpenTelemetry API: they go to the SDK that is started when this is called, and cost next to nothing
- * where there is none. `propagate`: whether requests carry them in `traceparent`.
+ * Spans through the OpenTelemetry API: they go to the SDK that is started when this is called, and cost almost nothing without
+ * one. `propagate`: whether requests carry them in `traceparent`.
  */
-export function createTracer(version: string, propagate: boolean): ProcessTracer {
+export function createTracer(version: string, propagate: boolean): Tracer & { use(propagate: boolean): void } {
   const current = () => trace.getTracer('delivery-watch', version);
   let [tracer, isPropagated] = [current(), propagate];
   return {
+    // From now on spans go to the SDK that is started now.
     use(next) {
       [tracer, isPropagated] = [current(), next];
     },

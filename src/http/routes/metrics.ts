@@ -42,17 +42,14 @@ export function negotiateFormat(accept: string | undefined): Format {
   return best?.format ?? 'text';
 }
 
-/** Returns the result of `work`, or of a pending call with the same key. */
-type SingleFlight<T> = (key: string, work: () => Promise<T>) => Promise<T>;
-
 /** Minimum time between two starts of the same work while `isCrowded` (ms). */
 const SPACING = 250;
 
 /**
- * Shares one result among all requests that arrive while an earlier one is processed. The work starts after they arrived, so the
+ * Returns a function that returns the result of `work`, or of a pending call with the same key. Shares one result among all requests that arrive while an earlier one is processed. The work starts after they arrived, so the
  * result is as fresh as a separate one. While `isCrowded`, the same work starts at most four times a second.
  */
-function createSingleFlight<T>(isCrowded: () => boolean, clock: Clock): SingleFlight<T> {
+function createSingleFlight<T>(isCrowded: () => boolean, clock: Clock) {
   const waiting = new Map<string, Promise<T>>();
   const working = new Map<string, Promise<unknown>>();
   const begun = new Map<string, number>();
@@ -71,7 +68,7 @@ function createSingleFlight<T>(isCrowded: () => boolean, clock: Clock): SingleFl
     return answer;
   }
 
-  return (key, work) => {
+  return (key: string, work: () => Promise<T>): Promise<T> => {
     const answer = waiting.get(key) ?? take(key, work);
     // Set before `take` has awaited anything.
     waiting.set(key, answer);
