@@ -61,7 +61,7 @@ async function measure({ what, accounts: count }: (typeof ROWS)[number]): Promis
 }
 
 /**
- * Measures the resources of an agent by number of accounts, for docs/operate.md. Other load changes memory and
+ * Measures the resources of an agent by number of accounts, for docs/cost.md. Other load changes memory and
  * processor time little.
  */
 export async function run(): Promise<string> {

@@ -16,7 +16,7 @@ import { judgedAccount } from '../status/account.ts';
 import type { Account } from './account.ts';
 import type { AccountSettings } from './account-client.ts';
 
-/** Families in the history, and which of their series. Listed in docs/operate.md, too. */
+/** Families in the history, and which of their series. Listed in docs/store.md, too. */
 export const recorded: readonly Recorded[] = [
   { family: dlq.messages },
   { family: dlq.entered },

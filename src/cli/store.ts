@@ -109,7 +109,7 @@ async function copyStore(from: StoreSettings, to: StoreSettings) {
 }
 
 const NO_FILE = {
-  postgres: 'the store is in PostgreSQL: back it up with pg_dump (docs/operate.md)',
+  postgres: 'the store is in PostgreSQL: back it up with pg_dump (docs/store.md)',
   memory: 'the store of kind memory ends with the agent: there is nothing to back up',
 };
 

@@ -33,10 +33,7 @@ export const WORDS = {
     'look for locks, a full disk or too much work there; an agent that runs then recovers by itself',
   ],
   standby: ["can't be written: it is a standby, or read-only", 'let store.url lead to the primary'],
-  refused: [
-    'refuses this role',
-    'check user, password and database of store.url, and the privileges in docs/operate.md',
-  ],
+  refused: ['refuses this role', 'check user, password and database of store.url, and the privileges in docs/store.md'],
   untrusted: ['could not be proven to be the right server', 'check sslmode and sslrootcert of store.url'],
   encoding: ["can't hold every text", 'create the database with ENCODING UTF8'],
   invalid: ["can't hold this change", 'nothing of it was written'],

@@ -15,7 +15,7 @@ export const logOptions = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      'Whether a line at level `warn` is logged for each new dead letter, once it is counted in the store. See docs/operate.md.',
+      'Whether a line at level `warn` is logged for each new dead letter, once it is counted in the store. See docs/log.md.',
     ),
 });
 

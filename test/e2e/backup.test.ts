@@ -127,7 +127,7 @@ describe('store backup', () => {
   it.each([
     [
       { kind: 'postgres', url: 'postgres://localhost/d' },
-      'the store is in PostgreSQL: back it up with pg_dump (docs/operate.md)',
+      'the store is in PostgreSQL: back it up with pg_dump (docs/store.md)',
     ],
     [{ kind: 'memory' }, 'the store of kind memory ends with the agent: there is nothing to back up'],
   ])('refuses %j', async (store, message) => {

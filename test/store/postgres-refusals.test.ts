@@ -45,7 +45,7 @@ describe.skipIf(!postgresIsThere())('an unavailable or unsuitable PostgreSQL', (
     const url = await server.createDatabase();
     const name = new URL(url).pathname.slice(1);
     const at = `PostgreSQL 127.0.0.1:PORT/${name}`;
-    const role = 'check user, password and database of store.url, and the privileges in docs/operate.md';
+    const role = 'check user, password and database of store.url, and the privileges in docs/store.md';
     expect(await refusal(url.replace(CANARY, 'canary-wrong'))).toBe(
       `${at} refuses this role (PostgreSQL 28P01, password authentication failed): ${role}`,
     );

@@ -1,0 +1,44 @@
+import { globSync, readFileSync } from 'node:fs';
+import { expect, it } from 'vitest';
+import { recorded } from '../../src/agent/recording.ts';
+import { OUTCOMES } from '../../src/upstream/errors.ts';
+
+const page = readFileSync('docs/log.md', 'utf8');
+const sources = globSync('src/**/*.ts').map(file => readFileSync(file, 'utf8'));
+
+/** Code in the first cells of the tables in a section, subsections included. */
+function codeInFirstCells(heading: string): string[] {
+  const [, section = ''] = page.split(`\n## ${heading}\n`);
+  const rows = section.split(/^## /m)[0]?.match(/^\| `.*$/gm) ?? [];
+  const cells = rows.map(row => row.split(' | ')[0] ?? '');
+  return cells.flatMap(cell => [...cell.matchAll(/`([^`]+)`/g)].map(([, code = '']) => code));
+}
+
+it('finds every message that the log page explains in the source', () => {
+  const messages = codeInFirstCells('Lines that need action');
+  expect(messages.length).toBeGreaterThan(60);
+  expect(messages.filter(message => !sources.some(text => text.includes(`'${message}'`)))).toEqual([]);
+});
+
+it('explains every reason of a failed round', () => {
+  // Rounds also fail when the store does.
+  const reasons = [...OUTCOMES.filter(outcome => outcome !== 'ok'), 'store'];
+  expect(codeInFirstCells('Reasons').toSorted()).toEqual(reasons.toSorted());
+});
+
+it('explains every message of level warn and error', () => {
+  const calls =
+    /\b(?:[lL]og\.(?:warn|error)|logBound|failures\.note|(?<!\.)note)\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)/g;
+  const logged = sources
+    .flatMap(text => [...text.matchAll(calls)])
+    .flatMap(([call]) => [...call.matchAll(/'([a-z][^']* [^']*)'/g)].map(([, message = '']) => message));
+  expect(logged.length).toBeGreaterThan(50);
+  const explained = codeInFirstCells('Lines that need action');
+  expect([...new Set(logged)].filter(message => !explained.includes(message))).toEqual([]);
+});
+
+it('lists every family of the history on the page of the store', () => {
+  const store = readFileSync('docs/store.md', 'utf8');
+  const names = recorded.map(({ family }) => family.name.replace('delivery_', ''));
+  expect(names.filter(name => !store.includes(`\`${name}\``))).toEqual([]);
+});
