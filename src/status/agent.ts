@@ -44,7 +44,7 @@ interface AgentDeps {
   readonly pushTrouble: () => AgentMoment['pushTrouble'];
 }
 
-/** Size of a store's files: of the database, and of SQLite's files next to it. */
+/** Size of a database with SQLite's files next to it. */
 async function bytesOf(path: string): Promise<number> {
   const files = await Promise.all(['', '-wal', '-shm'].map(end => stat(path + end).catch(() => undefined)));
   return sum(files.map(file => file?.size ?? 0));
@@ -62,10 +62,7 @@ async function storeOf({ store }: AgentSettings): Promise<AgentView['store']> {
   };
 }
 
-function notifiersOf(
-  { alerts, heartbeat }: AgentSettings,
-  counts: readonly NotificationCount[],
-): AgentView['notifiers'] {
+function notifiersOf({ alerts, heartbeat }: AgentSettings, counts: readonly NotificationCount[]) {
   const known = [
     ...alerts.notifiers.map(({ name, webhook }) => ({ name, kind: webhook?.format ?? 'alertmanager' })),
     ...(heartbeat ? [{ name: HEARTBEAT, kind: 'heartbeat' }] : []),

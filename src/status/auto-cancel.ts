@@ -52,7 +52,7 @@ function candidateOf(found: Explanation): Candidate {
   };
 }
 
-/** Auto-cancel of one account, as far as it is shown. */
+/** The shown part of auto-cancel of one account. */
 export interface AccountSnapshot {
   readonly account: string;
   readonly brakes: Brakes;
@@ -119,7 +119,7 @@ export async function snapshotOf(account: One, room: Room, turns: Turns, self: F
       candidates: candidates.get(name) ?? 0,
       left: budget.find(({ rule }) => rule === name)?.left ?? null,
     })),
-    // Before the first line there is none, which JSON has no number for.
+    // Before the first line the time is -Infinity, which JSON cannot represent.
     journalAt: Math.max(0, account.journal.state.lastAt),
     candidates: listed,
   };
@@ -165,15 +165,9 @@ function lineOf(line: JournalLine): AutoCancelView['journal'][number] {
 /** By the finding that counts, which is the first. */
 const isStuck = ({ owner, findings }: Candidate) => owner !== null && findings[0]?.verdict === 'stuck';
 
-/** What is shown of auto-cancel: while it is off, nothing but that. */
-export function createAutoCancelView({
-  config,
-  autoCancel,
-  others,
-  self,
-  journal,
-  clock,
-}: AutoCancelViewDeps): Served['autoCancel'] {
+/** The view of auto-cancel. It has no accounts and candidates while auto-cancel is off. */
+export function createAutoCancelView(deps: AutoCancelViewDeps): Served['autoCancel'] {
+  const { config, autoCancel, others, self, journal, clock } = deps;
   const { mode, stopFile } = config.autoCancel;
   return async only => {
     const now = clock.now();

@@ -74,7 +74,7 @@ const destinations = ({ destinations, labelled }: EventsFacts): Events['destinat
 export function events(
   { enabled, data }: Truth,
   { now, committed }: Visible<EventsFacts>,
-  objectives: Objectives,
+  { delivered, onTime, onTimeWithin }: Objectives,
   recent: Recent,
   withQuantiles = true,
 ): Events {
@@ -91,11 +91,7 @@ export function events(
     since: isoTime(committed?.since),
     finished,
     lastHour: committed ? lastHour(committed, finished, recent, withQuantiles) : null,
-    objectives: {
-      delivered: objectives.delivered,
-      onTime: objectives.onTime,
-      onTimeWithinSeconds: objectives.onTimeWithin / 1000,
-    },
+    objectives: { delivered, onTime, onTimeWithinSeconds: onTimeWithin / 1000 },
     overdue: committed?.log.overdue ?? 0,
     inFlight: orNull(gauges?.inFlight),
     oldestInFlight: isoTime(gauges?.oldestInFlight),

@@ -3,7 +3,7 @@ import { flowControl as collector, secondsToDrain, stateSince } from '../collect
 import type { FlowControlFacts } from '../collectors/index.ts';
 import type { FlowControlEntry } from '../model/message.ts';
 import type { AccountView } from './api/account.ts';
-import { type Change, type Recent, seriesName } from './recent.ts';
+import { type Recent, seriesName } from './recent.ts';
 import type { Truth } from './truth.ts';
 import { isoTime, orNull, sum } from './values.ts';
 
@@ -17,7 +17,7 @@ const MOST_ROWS = 100;
 const PACE_OVER = 900_000;
 
 /** Seconds until nothing waits, at the pace of a change; null if it does not shrink or its pace is unknown. */
-function drainSeconds(waiting: number, change: Change | null): number | null {
+function drainSeconds(waiting: number, change: Row['change']): number | null {
   if (waiting === 0) return 0;
   return change && change.by < 0 ? Math.round((waiting * change.overSeconds) / -change.by) : null;
 }

@@ -9,7 +9,7 @@ import type { Served } from './served.ts';
 
 const DEFAULT_OVER = 48 * 3_600_000;
 
-/** Indices of so many times at most, evenly, the last included; and of the first of each stretch without any value: no line goes across it. */
+/** Evenly distributed indices with the last time, and the start of each gap, so that no line crosses it. */
 function chosen({ times, series }: RecordedSeries, points: number): number[] {
   const columns = [...series.values()];
   const isEmpty = (index: number) => columns.every(values => values[index] === null);
@@ -19,7 +19,7 @@ function chosen({ times, series }: RecordedSeries, points: number): number[] {
   return times.flatMap((_, index) => (isKept(index) ? [index] : []));
 }
 
-/** What was recorded of an account, for charts. Values are as they were at the times that are kept. */
+/** Recorded samples of an account at a limited number of times. Values are not averaged. */
 export function createHistoryView(
   historyOf: (account: string) => AccountHistory | undefined,
   { keep }: StoreOptions['history'],
@@ -29,20 +29,14 @@ export function createHistoryView(
     const history = historyOf(account);
     if (!history) return undefined;
     const now = clock.now();
-    const recorded = await history.read({
-      from: now - (parseDuration(over) ?? DEFAULT_OVER),
-      to: now,
-      families: family,
-    });
+    const from = now - (parseDuration(over) ?? DEFAULT_OVER);
+    const recorded = await history.read({ from, to: now, families: family });
     const indices = chosen(recorded, points);
     const turns = createTurns();
     const series: HistoryView['series'] = [];
     for (const [name, values] of recorded.series) {
-      series.push({
-        family: metricOf(name),
-        labels: labelsOf(name),
-        values: indices.map(index => values[index] ?? null),
-      });
+      const chosenValues = indices.map(index => values[index] ?? null);
+      series.push({ family: metricOf(name), labels: labelsOf(name), values: chosenValues });
       await turns.pass();
     }
     return {

@@ -6,7 +6,7 @@ import type { FromReplica, Problem } from './api/parts.ts';
 import type { StatusRow } from './api/status-row.ts';
 import type { AccountSnapshot } from './auto-cancel.ts';
 import type { Holders } from './holders.ts';
-import { NO_NUMBERS, type Row } from './overview-rows.ts';
+import { NO_NUMBERS, notShown, type Row } from './overview-rows.ts';
 import { byWeight, unheldProblems } from './problems.ts';
 import type { PlacedStatus, ShownAlert } from './served.ts';
 import type { StatusRows } from './status-row.ts';
@@ -27,14 +27,8 @@ interface OthersDeps {
 /** Milliseconds after which numbers are withdrawn. */
 const WITHDRAW_AFTER = 15 * 60_000;
 
-const UNREADABLE: Omit<Problem, 'account'> = {
-  kind: 'not_shown',
-  severity: 'warning',
-  subject: null,
-  since: null,
-  text: 'This version cannot read the status that the holder of this account reports: the holder runs another version, or the row in the store is damaged.',
-  runbook: null,
-};
+const UNREADABLE =
+  'This version cannot read the status that the holder of this account reports: the holder runs another version, or the row in the store is damaged.';
 
 /** Reads status rows and evaluates whether they are up to date. */
 function createReports({ stored, holders, clock, isAway }: Omit<OthersDeps, 'settings'>) {
@@ -56,7 +50,7 @@ function createReports({ stored, holders, clock, isAway }: Omit<OthersDeps, 'set
   /** Problems of the report itself: the account has no holder, or its row is missing, old or unreadable. */
   function reportProblems(account: string): Problem[] {
     const holder = holders.holderOf(account);
-    if (holder && stored.of(account) === 'unreadable') return [{ account, ...UNREADABLE }];
+    if (holder && stored.of(account) === 'unreadable') return [notShown(account, null, UNREADABLE)];
     const row = rowOf(account);
     const unheld = {
       now: clock.now(),
@@ -120,7 +114,7 @@ function reducedView(settings: StatusSettings, standing: Standing, now: number):
   const status = { collectors: row?.collectors ?? [] };
   const alerts = row?.alerts ?? [];
   const numbers = row?.row ?? NO_NUMBERS;
-  const { finished } = numbers;
+  const { finished, delivered: deliveredRatio } = numbers;
   const sectionOf = ({ enabled }: { readonly enabled: boolean }, collector: string) => ({
     enabled,
     data: truthOf(status, collector).data,
@@ -149,11 +143,7 @@ function reducedView(settings: StatusSettings, standing: Standing, now: number):
     events: {
       ...sectionOf(collect.events, 'events'),
       inFlight: numbers.inFlight,
-      lastHour: finished && {
-        overSeconds: finished.overSeconds,
-        finished: finished.by,
-        deliveredRatio: numbers.delivered,
-      },
+      lastHour: finished && { overSeconds: finished.overSeconds, finished: finished.by, deliveredRatio },
     },
     flowControl: { ...sectionOf(collect.flowControl, 'flow_control'), waiting: numbers.waiting },
     schedules: null,

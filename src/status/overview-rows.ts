@@ -8,7 +8,6 @@ import { isoTime } from './values.ts';
 
 /** A row of the overview with its problems. Values that are not in the exposition may be older: see `RENEW`. */
 export interface Row {
-  /** Without its alerts. */
   readonly row: Omit<AccountRow, 'firing'>;
   readonly up: boolean;
   readonly problems: readonly Problem[];
@@ -16,7 +15,6 @@ export interface Row {
   readonly omittedFiring?: number;
 }
 
-/** Numbers of an unknown account. */
 export const NO_NUMBERS = {
   dataAt: null,
   deadLetters: null,
@@ -29,7 +27,7 @@ export const NO_NUMBERS = {
 } as const;
 
 interface Kept extends Row {
-  /** Of the revisions of its sources. */
+  /** Stamps of the revisions of its sources. */
   readonly stamps: readonly unknown[];
   readonly at: number;
 }
@@ -85,17 +83,14 @@ export function makeRow(viewed: Viewed, now: number): Row {
   };
 }
 
+export function notShown(account: string, since: string | null, text: string): Problem {
+  return { account, kind: 'not_shown', severity: 'warning', subject: null, since, text, runbook: null };
+}
+
 /** A bug in one account must not hide all others. */
 function bugRow({ account: { name }, settings: { labels } }: Viewed, now: number): Row {
-  const problem: Problem = {
-    account: name,
-    kind: 'not_shown',
-    severity: 'warning',
-    subject: null,
-    since: isoTime(now),
-    text: 'This account can’t be shown: that is a bug in delivery-watch. The log of the agent says where.',
-    runbook: null,
-  };
+  const text = 'This account can’t be shown: that is a bug in delivery-watch. The log of the agent says where.';
+  const problem = notShown(name, isoTime(now), text);
   return {
     up: false,
     problems: [problem],

@@ -1,14 +1,15 @@
+import { UNRESOLVED } from '../metrics/thresholds.ts';
 import { type Problem, SEVERITIES } from './api/parts.ts';
 import type { ProblemLog } from './problem-log.ts';
 import { AGENT_CHECKS, type AgentMoment } from './problems/agent.ts';
-import { AUTO_CANCEL } from './problems/auto-cancel.ts';
-import type { AccountCheck, Check, Moment, ShownAccount } from './problems/check.ts';
+import { type AccountCheck, type Check, defineCheck, type Moment, type ShownAccount } from './problems/check.ts';
 import { DEAD_LETTERS } from './problems/dead-letters.ts';
 import { WAITLISTS } from './problems/flow-control.ts';
 import { MESSAGES } from './problems/messages.ts';
 import { READING } from './problems/reading.ts';
 import { REPLICA_CHECKS, type Unheld } from './problems/replicas.ts';
 import { SCHEDULES } from './problems/schedules.ts';
+import { lasting } from './problems/words.ts';
 import { createRecent } from './recent.ts';
 import { isoTime } from './values.ts';
 
@@ -16,9 +17,30 @@ export type { ShownAccount } from './problems/check.ts';
 
 export type Evidence = Omit<Moment, 'view' | 'now' | 'changes'>;
 
-export interface AgentEvidence extends AgentMoment {
-  readonly firstSeen: ProblemLog['firstSeen'];
-}
+const AUTO_CANCEL: readonly AccountCheck[] = [
+  defineCheck('cancel_unresolved', 'critical', 'DeliveryAutoCancelUnresolved', {
+    when: 'a cancel was begun more than 30 minutes ago, and its outcome is not known',
+    check: ({ autoCancel, now }) =>
+      [...(autoCancel?.unresolved ?? [])].flatMap(([subject, since]) => {
+        const age = (now - since) / 1000;
+        const text = `A cancel by the rule ${subject} has had no known outcome for ${lasting(age)}.`;
+        return age > UNRESOLVED ? { subject, since, text } : [];
+      }),
+  }),
+  defineCheck('breaker_open', 'warning', 'DeliveryAutoCancelBreakerOpen', {
+    when: 'a breaker of auto-cancel is open',
+    check: ({ autoCancel }) =>
+      [...(autoCancel?.breakers ?? [])].flatMap(([subject, isOpen]) => {
+        const text = `The breaker ${subject} is open: nothing is cancelled until an operator resets it.`;
+        return isOpen ? { subject, text } : [];
+      }),
+  }),
+  defineCheck('auto_cancel_paused', 'info', null, {
+    when: 'an operator has paused auto-cancel',
+    check: ({ autoCancel }) =>
+      autoCancel?.isPaused ? 'Auto-cancel is paused: nothing is cancelled until an operator resumes it.' : [],
+  }),
+];
 
 /** All checks of an account. Of checks with the same kind and subject, the first finding is reported. */
 export const ACCOUNT_CHECKS: readonly AccountCheck[] = [
@@ -63,7 +85,7 @@ export function problemsOf(view: ShownAccount, evidence: Evidence): Problem[] {
 export const unheldProblems = (unheld: Unheld, account: string): Problem[] =>
   judged(REPLICA_CHECKS, unheld, account, () => undefined);
 
-export const agentProblemsOf = ({ firstSeen, ...moment }: AgentEvidence): Problem[] =>
+export const agentProblemsOf = ({ firstSeen, ...moment }: AgentMoment & Pick<ProblemLog, 'firstSeen'>): Problem[] =>
   judged(AGENT_CHECKS, moment, null, firstSeen);
 
 /** Sorts problems by severity, then by age, the oldest first. */

@@ -2,12 +2,6 @@ export { seriesName } from '../history/series-name.ts';
 
 import { type AccountHistory, type Point, pointsBefore } from '../model/history.ts';
 
-/** A change and its window, which is shorter if the history starts later. */
-export interface Change {
-  readonly by: number;
-  readonly overSeconds: number;
-}
-
 /** Recent changes of an account's numbers: from the recorded to the current ones. */
 export type Recent = ReturnType<typeof createRecent>;
 
@@ -28,12 +22,7 @@ function risen(points: readonly Point[], now: number): number {
 
 /** `at`: time of the current values, milliseconds since the Unix epoch. */
 export function createRecent({ recent }: Pick<AccountHistory, 'recent'>, at: number) {
-  function since(
-    series: string,
-    now: number | undefined,
-    over: number,
-    by: (points: readonly Point[], now: number) => number,
-  ): Change | null {
+  function since(series: string, now: number | undefined, over: number, by: typeof risen) {
     if (now === undefined) return null;
     const points = recent(series, over);
     const [first] = points;

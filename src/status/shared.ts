@@ -91,10 +91,8 @@ interface Parts {
   readonly handover: () => Handover | undefined;
 }
 
-function replicasView(
-  names: readonly string[],
-  { holders, others, here, holding, handover }: Parts,
-): AgentView['replicas'] {
+function replicasView(names: readonly string[], parts: Parts): AgentView['replicas'] {
+  const { holders, others, here, holding, handover } = parts;
   const sharing = holders.sharing();
   const last = handover();
   const publicUrls = new Map([here, ...others.rows().map(({ row }) => row)].map(of => [of.holder, of.publicUrl]));
@@ -119,7 +117,7 @@ function replicasView(
   };
 }
 
-/** Serves all accounts. `own` serves those that this replica holds, `others` the rest. */
+/** Serves all accounts: `own` has the accounts of this replica, `others` the remaining ones. */
 function serveAll(own: StateServed, parts: Parts): StateServed {
   const { others, here, held, holders, stored, explain, holding } = parts;
   return {
@@ -202,10 +200,8 @@ export function createShared(base: SharedBase, holding: Holding, replicas: Repli
           }),
       /** History of an account that another replica holds; undefined for any other name. */
       history: (account: string) => (others.names.includes(account) ? storedHistory(account, base) : undefined),
-      /** Serves all accounts. `served` serves those that this replica holds. */
       serve: (served: StateServed) =>
         serveAll(served, { others, here, held: own, holders, stored, explain, holding, handover: () => was.handover }),
-      /** Status rows to commit with each save, by account. */
       async changes(of: StatusSources): Promise<ReadonlyMap<string, readonly Change[]>> {
         const at = holders.now();
         return at === undefined ? new Map() : statusChanges(of, { at, publicUrl });

@@ -20,7 +20,6 @@ const MAX_LIST = 2048;
 
 /** Current status of an account that this replica holds. */
 export interface OwnStatus extends Row {
-  /** As in a status row. */
   readonly at: number;
   readonly publicUrl: string | null;
   readonly alerts: readonly ShownAlert[];

@@ -18,15 +18,13 @@ export interface ViewsDeps {
   readonly accounts: readonly (ShownSource & { roundsEnded(): number })[];
   readonly settings: readonly StatusSettings[];
   readonly autoCancel: Pick<AutoCancel, 'accounts'> | undefined;
-  /** Everything in the exposition. */
   readonly sources: readonly Source[];
-  /** Of all accounts, with the remainder over the limit, or of one. */
+  /** Alerts of one account, or of all with the remainder over the limit. */
   readonly alerts: (account?: string) => readonly ShownAlert[];
   readonly history: (account: string) => Pick<AccountHistory, 'recent'>;
   readonly problemLog: (account: string) => Pick<ProblemLog, 'firstSeen'>;
   readonly agentProblems: () => readonly Problem[];
   readonly elsewhere?: Pick<SharedViews, 'others' | 'holders' | 'placeOf'> | undefined;
-  /** Rows of the previous state. */
   readonly kept: KeptRows;
   readonly log: Pick<Log, 'error'>;
 }

@@ -48,11 +48,6 @@ ${alerts.length > 0 && html`<h2>Alerts</h2>\n${alertList(alerts, context, false)
 </section>
 <div class="places"><nav aria-label="On this page">${links}</nav>${chartRange()}</div>
 ${deadLetters(view, context)}${events(view, context)}${flowControl(view, context)}${view.complete && schedules(view)}${rounds(view, context)}${view.complete && calls(view)}`;
-  return layout({
-    title: account,
-    context,
-    nav: 'overview',
-    body: charted(account, context, body),
-    uses: CHART_ASSETS,
-  });
+  const whole = charted(account, context, body);
+  return layout({ title: account, context, nav: 'overview', body: whole, uses: CHART_ASSETS });
 }

@@ -1,4 +1,5 @@
 import type { AutoCancelView } from '../api/auto-cancel.ts';
+import { sum } from '../values.ts';
 import { candidates } from './candidates.ts';
 import { buttonFor, commandDialog, noButtons } from './commands.ts';
 import { ago, at, count, grouped, plural } from './format.ts';
@@ -17,13 +18,8 @@ function modeOf({ mode, rules, stopFile, accounts }: AutoCancelView): readonly [
   if (open > 0) return ['critical', `A breaker is open in ${plural(open, 'account')}: nothing is sent there`];
   if (stopFile.present) return ['warning', 'Stopped by the stop file: nothing is sent'];
   const paused = accounts.filter(account => account.paused !== null).length;
-  if (paused > 0)
-    return [
-      'warning',
-      paused === accounts.length
-        ? 'Paused: nothing is sent'
-        : `Paused in ${plural(paused, 'account')}: nothing is sent there`,
-    ];
+  const somePaused = `Paused in ${plural(paused, 'account')}: nothing is sent there`;
+  if (paused > 0) return ['warning', paused === accounts.length ? 'Paused: nothing is sent' : somePaused];
   const modes = new Set(rules.map(rule => rule.mode));
   if (mode === 'plan' || (!modes.has('enforce') && !modes.has('approve'))) return ['ok', 'Plans only: nothing is sent'];
   if (!modes.has('enforce')) return ['ok', 'Waits for approval: nothing is sent without an operator'];
@@ -32,7 +28,7 @@ function modeOf({ mode, rules, stopFile, accounts }: AutoCancelView): readonly [
 
 function head(view: AutoCancelView): Html {
   const [look, sentence] = modeOf(view);
-  const stuck = view.accounts.reduce((sum, { candidates }) => sum + candidates, 0);
+  const stuck = sum(view.accounts.map(({ candidates }) => candidates));
   const line = html`${grouped(stuck)} stuck · ${count(view.tracked)} tracked`;
   return html`${verdict(look, html`Auto-cancel — ${sentence}`, line)}${view.stopFile.present && html`<p class="note warning"><span class="tag open">stop file</span> Remove <code>${named(view.stopFile.path)}</code> to allow cancels again.</p>`}`;
 }
@@ -69,9 +65,10 @@ function brakes(view: AutoCancelView, context: PageContext): Html {
     { head: 'unresolved', isNumber: true, cell: row => count(row.unresolved) },
     { head: 'cancels left', isNumber: true, cell: row => count(row.budgetRemaining) },
   ];
-  const isPaused = view.accounts.some(({ paused }) => paused !== null);
-  const isRunning = view.accounts.some(({ paused }) => paused === null);
-  const commands = html`${isRunning && html`<div class="commands">${buttonFor({ kind: 'pause' }, context)}</div>`}${isPaused && html`<div class="commands">${buttonFor({ kind: 'resume' }, context)}</div>`}`;
+  const commandIf = (isShown: boolean, kind: 'pause' | 'resume') =>
+    isShown && html`<div class="commands">${buttonFor({ kind }, context)}</div>`;
+  const isPaused = view.accounts.map(({ paused }) => paused !== null);
+  const commands = [commandIf(isPaused.includes(false), 'pause'), commandIf(isPaused.includes(true), 'resume')];
   const none = html`<p class="soft">No account has auto-cancel.</p>`;
   const held = table('What holds cancels back, by account', columns, view.accounts, { most: 50, none });
   return section('brakes', 'Brakes', html`${held}${commands}`);

@@ -42,6 +42,7 @@ ${table('What the rule asks, and what was found', COLUMNS, predicates, { most: 5
 /** Identifies a callback. The dialog that confirms a cancel shows it, too. */
 function facts(of: Candidate, now: number): Html {
   const { account, dlqId, messageId, url, workflowUrl, owner, action } = of;
+  const seen = html`${at(of.firstSeenAt, now)}, ${ago(of.firstSeenAt, now)}`;
   const rows: readonly (readonly [string, Html])[] = [
     ['account', named(account)],
     ['entry', html`<span class="mono">${name(dlqId)}</span>`],
@@ -49,10 +50,7 @@ function facts(of: Candidate, now: number): Html {
     ['address', name(url)],
     ['workflow', name(workflowUrl)],
     ['rule', owner === null ? html`none` : html`${named(owner.rule)} (${owner.mode})`],
-    [
-      'in progress since',
-      html`${at(of.firstSeenAt, now)}, ${ago(of.firstSeenAt, now)}, in ${count(of.snapshots)} complete walks`,
-    ],
+    ['in progress since', html`${seen}, in ${count(of.snapshots)} complete walks`],
     ['last seen', ago(of.lastSeenAt, now)],
     ['action', html`<span class="mono">${name(action)}</span>`],
   ];

@@ -140,7 +140,6 @@ function delivered(row: AccountRow): Html {
   return html`${ratio(row.delivered)} <small>of ${count(row.finished.by)}${isShort && html` in ${span(row.finished.overSeconds)}`}</small>`;
 }
 
-/** Holder of an account and the age of its report. */
 function replicaCell({ replica, publicUrl, asOf }: AccountRow, { now, replica: own }: PageContext): Html {
   const age = asOf === null ? html` <small>nothing reported</small>` : html` <small>reported ${ago(asOf, now)}</small>`;
   if (replica === null) return html`<span class="tag down">none</span>${age}`;

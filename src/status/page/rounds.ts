@@ -1,5 +1,5 @@
 import type { AccountView, AnyAccountView } from '../api/account.ts';
-import { type Chart, figure } from './charts.ts';
+import { type ChartLine, figure } from './charts.ts';
 import { nextStep, type Round } from './data-state.ts';
 import { ago, at, bytes, count, lasting } from './format.ts';
 import { type Html, html } from './html.ts';
@@ -84,16 +84,8 @@ export function schedules(view: AccountView): Html {
   return section('schedules', 'Schedules', table(caption, columns, view.schedules, { none }));
 }
 
-const CALLS: Chart = {
-  kind: 'stack',
-  lines: [
-    {
-      family: 'delivery_watch_api_requests_total',
-      by: 'outcome',
-      looks: { ok: 'calm', rate_limited: 'odd', server: 'bad', network: 'muted', timeout: 'whole' },
-    },
-  ],
-};
+const LOOKS = { ok: 'calm', rate_limited: 'odd', server: 'bad', network: 'muted', timeout: 'whole' } as const;
+const CALLS: ChartLine = { family: 'delivery_watch_api_requests_total', by: 'outcome', looks: LOOKS };
 
 export function calls({ calls: of }: AccountView): Html {
   const endpoints = [...Map.groupBy(of.requests, ({ endpoint }) => endpoint)];
@@ -118,7 +110,7 @@ ${tilePanel(
   tile('Waited for the budget', lasting(of.waitedSeconds), 'since the first start'),
   tile('Received', bytes(of.bytes), 'since the first start'),
 )}
-${figure('calls', 'Calls by outcome', CALLS)}
+${figure('calls', 'Calls by outcome', { kind: 'stack', lines: [CALLS] })}
 ${table('Calls by endpoint and outcome, since the first start', columns, endpoints)}`;
   return section('calls', 'Calls', body);
 }

@@ -1,5 +1,6 @@
 import type { NotificationCount } from '../../metrics/alerting.ts';
 import type { AccountStatus } from '../../model/status.ts';
+import { sum } from '../values.ts';
 import { type Check, defineCheck } from './check.ts';
 import { count, plural } from './words.ts';
 
@@ -7,11 +8,11 @@ export interface AgentMoment {
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
   readonly statuses: readonly AccountStatus[];
-  /** Of the last 15 minutes, or since the agent started. */
+  /** In the last 15 minutes, or since the agent started. */
   readonly notifications: readonly NotificationCount[];
   /** Start of an outage of the shared database, milliseconds since the Unix epoch. */
   readonly databaseAway?: number | undefined;
-  /** Why the OTLP receiver does not accept metrics, and since when (ms since the Unix epoch); undefined if it accepts them. */
+  /** Reason and start (ms since the Unix epoch) of rejected metrics; undefined if the OTLP receiver accepts them. */
   readonly pushTrouble?: { readonly since: number; readonly reason: string } | undefined;
   /** `at`: milliseconds since the Unix epoch; `faults`: empty if it was accepted. */
   readonly lastReload: { readonly at: number; readonly faults: readonly { readonly message: string }[] } | undefined;
@@ -20,7 +21,7 @@ export interface AgentMoment {
 /** Milliseconds for which a push may fail before it is a problem: most receivers restart faster. */
 const PUSH_FAILING = 60_000;
 
-/** A round that read everything and yet failed could not store what it read. */
+/** Failures of rounds that read everything: the store has rejected the result. */
 const unstored = ({ collectors }: AccountStatus) =>
   collectors.flatMap(({ rounds }) =>
     rounds.flatMap(({ complete, success, failure }) => (complete === true && success === false ? (failure ?? []) : [])),
@@ -32,16 +33,6 @@ const isBlind = ({ collectors }: AccountStatus) =>
     ({ collector, rounds }) =>
       collector === 'account' || rounds.some(({ consecutiveFailures }) => consecutiveFailures > 0),
   );
-
-function outcomesBy(notifications: readonly NotificationCount[]) {
-  const by = new Map<string, { sent: number; failed: number }>();
-  for (const { notifier, outcome, count } of notifications) {
-    const { sent, failed } = by.get(notifier) ?? { sent: 0, failed: 0 };
-    const isBad = outcome === 'failed' || outcome === 'dropped';
-    by.set(notifier, { sent: sent + (outcome === 'sent' ? count : 0), failed: failed + (isBad ? count : 0) });
-  }
-  return by;
-}
 
 export const AGENT_CHECKS: readonly Check<AgentMoment>[] = [
   defineCheck('service_unavailable', 'critical', 'DeliveryServiceUnavailable', {
@@ -76,7 +67,10 @@ export const AGENT_CHECKS: readonly Check<AgentMoment>[] = [
   defineCheck('notifications_failing', 'critical', 'DeliveryNotificationsFailing', {
     when: 'notifications to a receiver failed in the last 15 minutes, and none was delivered',
     check: ({ notifications }) =>
-      [...outcomesBy(notifications)].flatMap(([subject, { sent, failed }]) => {
+      [...Map.groupBy(notifications, ({ notifier }) => notifier)].flatMap(([subject, counts]) => {
+        const total = (...which: readonly string[]) =>
+          sum(counts.map(({ outcome, count }) => (which.includes(outcome) ? count : 0)));
+        const [sent, failed] = [total('sent'), total('failed', 'dropped')];
         const text = `${plural(failed, 'notification')} to ${subject} failed in the last 15 minutes, and none was delivered.`;
         return sent > 0 || failed === 0 ? [] : { subject, text };
       }),

@@ -31,7 +31,6 @@ export interface Found {
   readonly since?: number | undefined;
   /** Default: that of the check. */
   readonly severity?: Problem['severity'];
-  /** One sentence with the numbers. */
   readonly text: string;
 }
 

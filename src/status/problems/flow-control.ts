@@ -24,11 +24,9 @@ const nameOf = (key: string) => seriesName(waitlistSize.name, { flow_control_key
 /** Reported limits: `parallelism 10 of 10 in use, rate 50 of 50 used`. */
 function limitsOf({ parallelismLimit, parallelismInUse, rateLimit, rateUsed }: Row): string {
   const used = (what: string, of: number | null, limit: number | null, word: string) =>
-    of === null || limit === null ? [] : [`${what} ${count(of)} of ${count(limit)} ${word}`];
-  const all = [
-    ...used('parallelism', parallelismInUse, parallelismLimit, 'in use'),
-    ...used('rate', rateUsed, rateLimit, 'used'),
-  ];
+    of === null || limit === null ? '' : `${what} ${count(of)} of ${count(limit)} ${word}`;
+  const slots = used('parallelism', parallelismInUse, parallelismLimit, 'in use');
+  const all = [slots, used('rate', rateUsed, rateLimit, 'used')].filter(text => text !== '');
   return all.length === 0 ? '' : `; ${all.join(', ')}`;
 }
 

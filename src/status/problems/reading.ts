@@ -70,30 +70,25 @@ function ofShown({ view, now }: Moment): string {
 
 const serviceError = ({ failure }: Round) => serviceErrorIn(failure?.message ?? '');
 
-/** The sentence on a failure of the service or of the network, with its duration. */
-function unavailable(round: Round): ((lasts: string) => string) | undefined {
-  const { failure } = round;
-  const status = /status (5\d\d)/.exec(failure?.message ?? '')?.[1];
+/** Reasons of failures of the service or of the network. */
+const OUTAGES: ReadonlySet<string> = new Set(['server', 'timeout', 'network']);
+
+/** The sentence on such a failure. `lasts`: its duration. */
+function outageText(round: Round, lasts: string): string {
+  const { reason, message = '' } = round.failure ?? {};
+  if (reason === 'timeout') return `The service has not answered in time${lasts}`;
+  if (reason === 'network') return `The service can’t be reached${lasts} (${message.split(': ').at(-1)})`;
+  const status = /status (5\d\d)/.exec(message)?.[1] ?? 'with errors';
   const why = serviceError(round);
-  switch (failure?.reason) {
-    case 'server':
-      return lasts =>
-        `The service has answered ${status ?? 'with errors'}${lasts}${why === undefined ? '' : ` (${why})`}`;
-    case 'timeout':
-      return lasts => `The service has not answered in time${lasts}`;
-    case 'network':
-      return lasts => `The service can’t be reached${lasts} (${failure.message.split(': ').at(-1)})`;
-    default:
-      return undefined;
-  }
+  return `The service has answered ${status}${lasts}${why === undefined ? '' : ` (${why})`}`;
 }
 
-/** The failure, if all collectors fail and one is stale. */
+/** The round with the failure, if all collectors fail and one is stale. */
 function outage(view: ShownAccount) {
   const all = pulses(view);
   if (all.length === 0 || !all.every(({ consecutiveFailures }) => consecutiveFailures > 0)) return undefined;
   if (!all.some(round => isStale(round) || (round.dataAt === null && round.consecutiveFailures > 1))) return undefined;
-  return all.map(unavailable).find(say => say !== undefined);
+  return all.find(({ failure }) => failure && OUTAGES.has(failure.reason));
 }
 
 /** Start of the failure messages of an account that could not be opened. */
@@ -149,11 +144,11 @@ export const READING: readonly AccountCheck[] = [
     when: 'no collector can read, as the service answers 5xx, does not answer, or can’t be reached, and the data of one is stale (`staleness.markAfter`); a warning for the first two minutes',
     check(moment) {
       const { view, now } = moment;
-      const say = view.calls.tokenRejected === true ? undefined : outage(view);
-      if (!say) return [];
+      const failed = view.calls.tokenRejected === true ? undefined : outage(view);
+      if (!failed) return [];
       const since = lastRead(view);
       const lasts = since === undefined ? seenFor(moment, 'service_unavailable', null) : now - since;
-      const text = `${say(lasts < 1000 ? '' : ` for ${lasting(lasts / 1000)}`)}; ${ofShown(moment)}.`;
+      const text = `${outageText(failed, lasts < 1000 ? '' : ` for ${lasting(lasts / 1000)}`)}; ${ofShown(moment)}.`;
       return { since, severity: lasts < BLIND_FOR * 1000 ? 'warning' : 'critical', text };
     },
   }),

@@ -27,7 +27,8 @@ function errorsOf({ issues }: z.ZodError, given: Request['query'], { shape }: z.
 
 const NO_QUERY = z.object({});
 
-const refuse = (response: Response, status: number, error: string) => void response.status(status).json({ error });
+export const refuse = (response: Response, status: number, error: string) =>
+  void response.status(status).json({ error });
 
 function refusePath(error: unknown, _request: Request, response: Response, next: NextFunction): void {
   if (error instanceof URIError) refuse(response, 400, 'the path must be UTF-8, percent-encoded');

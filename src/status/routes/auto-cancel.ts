@@ -5,6 +5,7 @@ import { onlyAllow, READ } from '../../http/routes/methods.ts';
 import { parseDuration } from '../../kit/duration.ts';
 import { createSerially } from '../../kit/serially.ts';
 import type { Served } from '../served.ts';
+import { refuse } from './api.ts';
 
 /** One parameter of the query; undefined if it is missing or repeated. */
 const parameter = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined);
@@ -25,33 +26,25 @@ export function autoCancelRoutes(served: Served): Router {
   return Router()
     .get(EXPLAIN, async (request: Request, response: Response) => {
       const id = parameter(request.query.id);
-      if (id === undefined) {
-        response.status(400).json({ error: 'id must be the dlqId or messageId of an entry' });
-        return;
-      }
+      if (id === undefined) return refuse(response, 400, 'id must be the dlqId or messageId of an entry');
       const account = parameter(request.query.account);
-      if (account !== undefined && !served.accounts.includes(account)) {
-        response.status(404).json({ error: 'no account of that name is configured' });
-        return;
-      }
+      if (account !== undefined && !served.accounts.includes(account))
+        return refuse(response, 404, 'no account of that name is configured');
       const gone = new AbortController();
       whenOver(request, response, () => gone.abort());
       const isSentOn = request.query[SENT_ON] !== undefined;
       const found = await served.explain(id, account, { isSentOn, signal: gone.signal });
-      if (found === 'busy') {
-        const error = 'too many requests wait for other replicas: try again';
-        response.status(503).set('Retry-After', '1').json({ error });
-      } else if (found === 'no_agent')
-        response.status(503).json({ error: 'the replica that holds the account did not answer' });
-      else if (found.length > 0) response.json(found);
-      else response.status(404).json({ error: 'no failure callback of that entry is tracked' });
+      if (found === 'busy')
+        return refuse(response.set('Retry-After', '1'), 503, 'too many requests wait for other replicas: try again');
+      if (found === 'no_agent') return refuse(response, 503, 'the replica that holds the account did not answer');
+      if (found.length === 0) return refuse(response, 404, 'no failure callback of that entry is tracked');
+      response.json(found);
     })
     .get('/api/v1/journal', async (request: Request, response: Response) => {
       const { since: text = SINCE } = request.query;
       const since = typeof text === 'string' ? timeOf(text, served.clock.now()) : undefined;
-      if (since === undefined)
-        response.status(400).json({ error: 'since must be one duration such as 24h, or one time' });
-      else await serially(async () => !response.destroyed && response.json(await served.journal(since)));
+      if (since === undefined) return refuse(response, 400, 'since must be one duration such as 24h, or one time');
+      await serially(async () => !response.destroyed && response.json(await served.journal(since)));
     })
     .all([EXPLAIN, '/api/v1/journal'], onlyAllow(READ));
 }

@@ -129,10 +129,7 @@ export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Route
   add('/assets/:hash/:name', (request, response) => {
     const { hash, name } = request.params;
     const asset = assets.find(name);
-    if (!asset) {
-      response.status(404).type('text').send('not found\n');
-      return;
-    }
+    if (!asset) return response.status(404).type('text').send('not found\n');
     // Pages of another replica or of another version get this file, but must not cache it under their address.
     const isSame = assets.folder() === `assets/${hash}/`;
     response.setHeader('Cache-Control', isSame ? `max-age=${YEAR}, immutable` : 'no-store');

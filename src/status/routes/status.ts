@@ -36,16 +36,11 @@ export function statusRoutes(served: Served): Router {
     })
     .get('/api/v1/sd', (request, response) => {
       const { externalUrl, accounts, replicas } = served;
-      if (replicas) {
-        response.json(accounts.map(account => sharedTarget(account, replicas.placeOf(account).last)));
-        return;
-      }
+      if (replicas)
+        return void response.json(accounts.map(account => sharedTarget(account, replicas.placeOf(account).last)));
       const { host } = request.headers;
       const url = URL.parse(externalUrl ?? (hostOf(host) === undefined ? '' : `${request.protocol}://${host}`));
-      if (!url) {
-        response.status(400).type('text').send('set server.externalUrl, or send a Host header\n');
-        return;
-      }
+      if (!url) return void response.status(400).type('text').send('set server.externalUrl, or send a Host header\n');
       // Otherwise two discovered replicas would write to the same series.
       response.json(accounts.map(account => targetOf(account, url, { replica: url.host })));
     })

@@ -72,36 +72,37 @@ function dataOf({ kind }, { times, lines, width }) {
   return { order, data: [[...times, ...ends], ...data] };
 }
 
-/** Moves the cursor of a chart with the keyboard and by touch. `at`: the index of the cursor; undefined: the last. */
-function moveCursor(plot, drawing, times, at) {
+/** Moves the cursor of a chart with the keyboard and by touch. */
+function moveCursor(chart) {
+  const { plot } = chart;
   plot.addEventListener('keydown', event => {
-    const last = times().length - 1;
-    const now = at() ?? last;
+    const { drawing, shown, at } = chart;
+    const last = shown.times.length - 1;
+    const now = at ?? last;
     const to = { ArrowLeft: now - 1, ArrowRight: now + 1, Home: 0, End: last }[event.key];
     if (to === undefined) return;
     event.preventDefault();
     const place = Math.min(last, Math.max(0, to));
-    if (place >= 0) drawing()?.setCursor({ left: drawing().valToPos(times()[place], 'x'), top: 0 }, true, true);
+    if (place >= 0) drawing?.setCursor({ left: drawing.valToPos(shown.times[place], 'x'), top: 0 }, true, true);
   });
   plot.addEventListener('pointermove', ({ pointerType, clientX }) => {
-    const own = drawing();
-    if (pointerType === 'mouse' || !own) return;
-    own.setCursor({ left: clientX - own.over.getBoundingClientRect().left, top: 0 }, true, true);
+    const { drawing } = chart;
+    if (pointerType === 'mouse' || !drawing) return;
+    drawing.setCursor({ left: clientX - drawing.over.getBoundingClientRect().left, top: 0 }, true, true);
   });
 }
 
 /** Creates the chart of a figure. Call `draw` with each response. */
 function createChart(figure) {
   const { spec, title, plot, legend, when, rows, table } = frame(figure);
-  let shown = { times: [], lines: [], width: 0 };
-  let drawing;
-  let at;
+  /** `at`: the index of the cursor; undefined: the last. */
   const chart = { spec, plot, marks: [], ends: [0, 1], families: spec.lines.map(({ family }) => family), show, draw };
+  Object.assign(chart, { shown: { times: [], lines: [], width: 0 }, drawing: undefined, at: undefined });
 
   /** Shows the values at an index, by default the last. */
   function show(index) {
-    at = index;
-    const { times, lines, width } = shown;
+    chart.at = index;
+    const { times, lines, width } = chart.shown;
     const place = Math.min(index ?? times.length - 1, times.length - 1);
     for (const [line, { values }] of lines.entries()) {
       const value = legend.children[line]?.querySelector('b');
@@ -119,35 +120,31 @@ function createChart(figure) {
   }
 
   function writeTable() {
-    if (table.open) rows.replaceChildren(...tableOf(title, shown, spec.unit));
+    if (table.open) rows.replaceChildren(...tableOf(title, chart.shown, spec.unit));
   }
 
   function draw(view, ends) {
-    shown = drawn(spec, view, ...ends);
-    chart.ends = ends;
+    const shown = drawn(spec, view, ...ends);
+    Object.assign(chart, { shown, ends });
     const isEmpty = shown.lines.every(({ values }) => values.every(value => value === null));
     figure.classList.toggle('empty', isEmpty);
     const items = legendOf(shown.lines);
     legend.replaceChildren(...items.map(({ item }) => item));
-    drawing?.destroy();
+    chart.drawing?.destroy();
     const { order, data } = dataOf(spec, shown);
     chart.marks = order.map(index => items[index].mark);
-    drawing = new uPlot(options(chart, shown), data, plot);
-    show(at !== undefined && at < shown.times.length ? at : undefined);
+    chart.drawing = new uPlot(options(chart, shown), data, plot);
+    show(chart.at !== undefined && chart.at < shown.times.length ? chart.at : undefined);
     writeTable();
   }
 
-  moveCursor(
-    plot,
-    () => drawing,
-    () => shown.times,
-    () => at,
-  );
+  moveCursor(chart);
   table.addEventListener('toggle', writeTable);
   new ResizeObserver(() => {
+    const { drawing } = chart;
     if (drawing && plot.clientWidth !== drawing.width) drawing.setSize({ width: plot.clientWidth, height: HEIGHT });
   }).observe(plot);
-  return { ...chart, redraw: () => drawing?.redraw(false) };
+  return chart;
 }
 
 /** Reads the history of an account every minute and draws its charts. */
@@ -194,7 +191,7 @@ function watch(root) {
   setInterval(() => document.visibilityState === 'visible' && read(), REFRESH_MS);
   document.addEventListener('visibilitychange', () => document.visibilityState === 'visible' && read());
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () =>
-    charts.forEach(chart => void chart.redraw()),
+    charts.forEach(chart => void chart.drawing?.redraw(false)),
   );
   choose(hours);
 }
