@@ -1,23 +1,66 @@
+import { hashedId } from '../kit/hash.ts';
+import { bareAddress } from '../kit/text.ts';
 import type { Tracer } from '../kit/tracer.ts';
-import type { CallbackSighting } from '../model/callback.ts';
-import { type AutoCancelNumbers, BREAKERS, FINAL_OUTCOMES } from '../model/journal.ts';
+import type { CallbackSighting, Silence } from '../model/callback.ts';
+import { type AutoCancelNumbers, BREAKERS, FINAL_OUTCOMES, type JournalTarget } from '../model/journal.ts';
 import type { Outbox } from '../notify/outbox.ts';
 import type { Store } from '../store/store.ts';
-import type { Reader, Writer } from '../upstream/api.ts';
+import { isSaneId, type Reader, type Writer } from '../upstream/api.ts';
 import { actionsLeft, ruleActionsLeft } from './brakes.ts';
-import { judgeSighting } from './candidates.ts';
 import { createDecider } from './decide.ts';
 import { createDecisionLog, type DecisionLog } from './decision-log.ts';
 import { type Explanation, explain } from './explain.ts';
 import { type Journal, openJournal } from './journal.ts';
 import type { JournalState } from './journal-state.ts';
-import { modeOf } from './judge.ts';
+import { type Judged, judge, modeOf } from './judge.ts';
 import { createEventLookUps } from './look.ts';
 import { createMoments, type LastRun, type Moments, type MomentsDeps } from './moments.ts';
 import { createNotices } from './notices.ts';
-import { type AutoCancelOptions, rulesFor } from './options.ts';
+import { type AutoCancelOptions, MODES, rulesFor } from './options.ts';
 import { createSettling } from './settle.ts';
 import { staleReason } from './stages.ts';
+
+/** Id of an action: equal in every process for one episode of a callback, so that an action is taken once. */
+const actionOf = ({ account, id, episode }: JournalTarget) => hashedId([account, id, episode], 32);
+
+function targetOf(account: string, id: string | undefined, { entry, episode }: CallbackSighting): JournalTarget {
+  const { dlqId, messageId, workflowRunId, url, workflowUrl, responseStatus } = entry;
+  return {
+    account,
+    id: id ?? '',
+    dlqId,
+    messageId,
+    workflowRunId,
+    url: url && bareAddress(url),
+    workflowUrl: workflowUrl && bareAddress(workflowUrl),
+    responseStatus,
+    episode,
+  };
+}
+
+/**
+ * Evaluates all rules. The matching rule with the most cautious mode counts, then the first one. Undefined if none matches.
+ * `latest`: time for expiry; `now`: wall clock (ms since the Unix epoch). `silence`: result of an event look-up, if any.
+ */
+function judgeSighting(
+  sighting: CallbackSighting,
+  { account, options, latest, now }: Pick<AutoCancelDeps, 'account' | 'options'> & { latest: number; now: number },
+  silence: Silence | undefined,
+): Judged | undefined {
+  const reported = sighting.entry[options.idFrom];
+  // An id that cannot be sent counts as missing.
+  const id = reported !== undefined && isSaneId(reported) ? reported : undefined;
+  const seen = { sighting, id, lastEventAt: undefined, askedAt: now, ...silence };
+  const matching = options.rules
+    .map(rule => ({ rule, mode: modeOf(rule, options.mode, latest), finding: judge(rule, seen) }))
+    .filter(({ finding }) => finding.verdict !== 'no_match')
+    .sort((a, b) => MODES.indexOf(a.mode) - MODES.indexOf(b.mode));
+  const [owner, ...others] = matching;
+  if (!owner) return undefined;
+  const target = targetOf(account, id, sighting);
+  const shadowed = others.map(({ finding }) => finding);
+  return { action: actionOf(target), sighting, target, ...owner, silence, shadowed };
+}
 
 function journalNumbers(
   options: AutoCancelOptions,
@@ -91,7 +134,7 @@ export async function createAutoCancel(
   const lookUps = createEventLookUps(deps);
   function judgeAsOfNow() {
     const asOf = { account, options, latest: latest(), now: clock.now() };
-    return (sighting: CallbackSighting) => judgeSighting(sighting, { ...asOf, silence: lookUps.of(sighting.entry.id) });
+    return (sighting: CallbackSighting) => judgeSighting(sighting, asOf, lookUps.of(sighting.entry.id));
   }
   const own = { ...deps, options, journal, moments, judgeAsOfNow, lookUps, settling, decisions, lastRun };
   const decider = createDecider(own);

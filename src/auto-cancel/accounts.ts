@@ -23,22 +23,7 @@ import { type AutoCancelOptions, accountMayAct } from './options.ts';
 import { createOrders, orderApproval, resultOf } from './orders.ts';
 
 /** Auto-cancel of the accounts of this process. */
-export interface AutoCancel {
-  /**
-   * Explains, for each account that tracks the failure callback with this dlqId or messageId, why it is or is not cancelled.
-   * `account`: only this one.
-   */
-  explain(id: string, account: string | undefined): readonly Explanation[];
-  /**
-   * Returns journal lines from a time on (milliseconds since the Unix epoch), the oldest first, at most the newest 10,000 or `most`.
-   * `account`: only this one. Rejects with StoreError.
-   */
-  journal(since: number, most?: number, account?: string): Promise<readonly JournalLine[]>;
-  /** Auto-cancel of each account. */
-  readonly accounts: readonly AccountAutoCancel[];
-  /** Executes an operator's command as the command line does. Rejects with StoreError, and with the reason of `signal`. */
-  command(command: OperatorCommand, signal: AbortSignal): Promise<CommandAnswer>;
-}
+export type AutoCancel = NonNullable<ReturnType<AutoCancelAccounts['view']>>;
 
 type Body = (signal: AbortSignal) => Promise<void>;
 
@@ -70,7 +55,7 @@ export interface AutoCancelAccountsDeps {
   readonly random: () => number;
   readonly log: Log;
   readonly tracer: Tracer;
-  /** Takes the notices of rules. */
+  /** Stores the notices of rules. */
   readonly outbox: Pick<Outbox, 'post'>;
   /** Alerts that are firing or of unknown state in an account, by name. */
   readonly alertStates: (account: string) => ReadonlyMap<string, 'firing' | 'unknown'>;
@@ -126,7 +111,7 @@ function createSource({ account, numbers }: AccountAutoCancel): Source {
 const policyOf = ({ autoCancel }: AutoCancelSettings) =>
   createHash('sha256').update(JSON.stringify(autoCancel)).digest('hex').slice(0, 16);
 
-/** Identity of what an account's auto-cancel depends on; undefined if auto-cancel is off. */
+/** Identity of the settings of an account's auto-cancel; undefined if it is off. */
 export function policyFor(config: AutoCancelSettings, account: string): string | undefined {
   const { mode, rules } = config.autoCancel;
   return mode === 'off' || rules.length === 0 ? undefined : `${policyOf(config)} ${accountMayAct(config, account)}`;
@@ -195,14 +180,14 @@ function commandOf({
 }: Parameters<typeof orderApproval>[1] & {
   readonly store: Store;
   readonly brake: Brake;
-}): AutoCancel['command'] {
+}) {
   const { store, accounts, clock } = deps;
   const stopped = async (before: { at: number; by: string; reason: string } | undefined): Promise<CommandAnswer> => {
-    // What is shown from now on includes it.
+    // Views include the change from now on.
     await brake.read();
     return { ok: true, result: { accounts, ...(before && { before }) } };
   };
-  return async (command, signal) => {
+  return async (command: OperatorCommand, signal: AbortSignal): Promise<CommandAnswer> => {
     switch (command.kind) {
       case 'pause':
         return stopped(await pauseAutoCancel(store, command, { clock, signal, waiting: () => undefined }));
@@ -238,7 +223,7 @@ interface ActingAccount extends Walked {
   readonly clockSkew: () => number | undefined;
 }
 
-/** Opens auto-cancel of accounts, and follows the brake and the orders of operators for those that are open. */
+/** Opens auto-cancel of accounts, and follows the brake and operators' orders for open accounts. */
 export class AutoCancelAccounts {
   readonly #deps: AutoCancelAccountsDeps;
   readonly #brake: Brake;
@@ -257,7 +242,7 @@ export class AutoCancelAccounts {
     this.follow = this.#createFollower();
   }
 
-  /** Switches to a configuration. Accounts whose policy changes have been stopped, and are opened afterwards. */
+  /** Switches to a configuration. Accounts with a changed policy must be stopped before and opened afterwards. */
   use(config: AutoCancelSettings): void {
     this.#config = config;
   }
@@ -299,21 +284,30 @@ export class AutoCancelAccounts {
   }
 
   /** Auto-cancel of the accounts that are open; undefined if it is off. */
-  view(): AutoCancel | undefined {
+  view() {
     if (!this.#isOn()) return undefined;
     const accounts = [...this.#open.values()].map(({ own }) => own);
     const { store, clock } = this.#deps;
     return {
       accounts,
-      explain: (id, account) =>
+      /** Explains the callback with this dlqId or messageId in each account that tracks it. `account`: only this one. */
+      explain: (id: string, account: string | undefined): readonly Explanation[] =>
         accounts
           .filter(each => account === undefined || each.account === account)
           .flatMap(each => each.explain(id) ?? []),
-      async journal(since, most = MOST_LINES, only = undefined) {
+      /**
+       * Returns the newest `most` journal lines from a time on (ms since the Unix epoch), the oldest first. `only`: of this account.
+       * Rejects with StoreError.
+       */
+      async journal(since: number, most = MOST_LINES, only?: string): Promise<readonly JournalLine[]> {
         const wanted = accounts.filter(({ account }) => (only ?? account) === account);
-        const lines = wanted.map(({ journal }) => journal.lines);
-        return newestLines(lines, since, most);
+        return newestLines(
+          wanted.map(({ journal }) => journal.lines),
+          since,
+          most,
+        );
       },
+      /** Executes an operator's command like the command line. Rejects with StoreError, and with the reason of `signal`. */
       command: commandOf({
         store,
         accounts: this.#config.accounts.map(({ name }) => name),

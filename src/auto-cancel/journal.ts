@@ -11,25 +11,8 @@ interface Conditions {
   readonly guard?: Guard;
 }
 
-/** The journal of one account: lines are added, never changed and never taken away. */
-export interface Journal {
-  /** What all lines together say. To be read only. */
-  readonly state: JournalState;
-  /**
-   * Adds lines, and in the same transaction the notices that they make. When it returns, they are as durable as the store
-   * is, and in `state`. When it rejects with `guard_failed`, nothing was written; otherwise they may still be in the store: see `confirm`.
-   */
-  append(entries: readonly JournalEntry[], more?: Conditions): Promise<void>;
-  /**
-   * Reads back the lines of an append that was rejected, and adds them to `state` if the store contains them. `append` does the
-   * same first. Does nothing if the last append succeeded. Rejects with StoreError.
-   */
-  confirm(): Promise<void>;
-  /** Its lines, for `newestLines`. */
-  readonly lines: StoredLines;
-  /** From now on lines make these notices. */
-  notify(noticesOf: NoticesOf): void;
-}
+/** The journal of one account: lines are appended, never changed or removed. */
+export type Journal = Awaited<ReturnType<typeof openJournal>>;
 
 /** Stored lines of a journal, read from the end. */
 export interface StoredLines {
@@ -179,8 +162,8 @@ async function readRange(store: Pick<Store, 'scan'>, account: string, from: numb
   return found;
 }
 
-/** Rejects with StoreError, and with an Error where a line is damaged. */
-export async function openJournal(store: Store, account: string, notices: NoticesOf = () => []): Promise<Journal> {
+/** Rejects with StoreError, and with an Error for a damaged line. */
+export async function openJournal(store: Store, account: string, notices: NoticesOf = () => []) {
   let noticesOf = notices;
   const { state, last } = await foldAll(store, account);
   let next = last + 1;
@@ -226,17 +209,25 @@ export async function openJournal(store: Store, account: string, notices: Notice
   const serially = createSerially();
 
   return {
+    /** State of all lines; read-only for callers. */
     state,
-    append: (entries, more) => serially(() => write(entries, more)),
-    confirm: () => serially(confirm),
+    /**
+     * Appends lines and their notices in one transaction. Resolves when `state` has them and they are durable. Rejected with
+     * `guard_failed`, nothing was written; after any other error the lines may still be in the store: see `confirm`.
+     */
+    append: (entries: readonly JournalEntry[], more?: Conditions): Promise<void> =>
+      serially(() => write(entries, more)),
+    /** After a rejected append, adds its lines to `state` if the store has them. `append` does this first. Rejects with StoreError. */
+    confirm: (): Promise<void> => serially(confirm),
     lines: {
       account,
       get lastAt() {
         return state.lastAt;
       },
       blocks: () => blocksBack(store, account, next - 1),
-    },
-    notify(next) {
+    } satisfies StoredLines,
+    /** Creates the notices of later lines with this function. */
+    notify(next: NoticesOf): void {
       noticesOf = next;
     },
   };

@@ -4,7 +4,7 @@ import type { Outbox, Posting } from '../notify/outbox.ts';
 import { urlOf } from './journal-state.ts';
 import type { Rule } from './options.ts';
 
-/** Milliseconds for which Alertmanager holds such a notice: longer than it usually waits before it tells of a group again. */
+/** Time for which Alertmanager keeps a notice firing (ms): longer than its usual group interval. */
 const LASTS = 15 * 60_000;
 
 type Notified = Extract<JournalEntry, { step: 'marked' | 'awaiting_approval' | 'ended' }>;
@@ -13,32 +13,22 @@ function isNotified(entry: JournalEntry): entry is Notified {
   return entry.step === 'marked' || entry.step === 'awaiting_approval' || entry.step === 'ended';
 }
 
-function wordsOf(entry: Notified): { readonly name: string; readonly summary: string } {
+function wordsOf(entry: Notified): readonly [name: string, summary: string] {
   const { account } = entry.target;
   if (entry.step !== 'ended') {
     const until = new Date(entry.until).toISOString();
     return entry.step === 'marked'
-      ? {
-          name: 'DeliveryAutoCancelMarked',
-          summary: `A failure callback of ${account} seems stuck; a walk after ${until} judges it again.`,
-        }
-      : {
-          name: 'DeliveryAutoCancelAwaitingApproval',
-          summary: `A stuck failure callback of ${account} waits for approval by an operator until ${until}.`,
-        };
+      ? ['Marked', `A failure callback of ${account} seems stuck; a walk after ${until} judges it again.`]
+      : [
+          'AwaitingApproval',
+          `A stuck failure callback of ${account} waits for approval by an operator until ${until}.`,
+        ];
   }
   return entry.outcome === 'planned'
-    ? {
-        name: 'DeliveryAutoCancelPlanned',
-        summary: `A stuck failure callback of ${account} would be cancelled.`,
-      }
-    : {
-        name: 'DeliveryAutoCancelEnded',
-        summary: `The cancel of a failure callback of ${account} ended: ${entry.outcome}.`,
-      };
+    ? ['Planned', `A stuck failure callback of ${account} would be cancelled.`]
+    : ['Ended', `The cancel of a failure callback of ${account} ended: ${entry.outcome}.`];
 }
 
-/** What the callback would have reported to its owner. */
 function annotationsOf(target: JournalTarget) {
   const { workflowRunId, responseStatus, dlqId, messageId } = target;
   const all = {
@@ -53,17 +43,24 @@ function annotationsOf(target: JournalTarget) {
   );
 }
 
-/** The notice that a line of the journal makes, and the rule whose notifiers get it; undefined where it makes none. */
+/** The notice of a journal line, and its rule; undefined if the line has none. */
 function noticeOf(entry: JournalEntry): { readonly rule: string; readonly notice: Notice } | undefined {
   if (!isNotified(entry)) return undefined;
   const { rule, action, at, target } = entry;
-  const { name, summary } = wordsOf(entry);
+  const [name, summary] = wordsOf(entry);
   const { outcome, reason } = entry.step === 'ended' ? entry : {};
   return {
     rule,
     notice: {
       status: 'firing',
-      labels: { alertname: name, account: target.account, rule, action, severity: 'info', ...(outcome && { outcome }) },
+      labels: {
+        alertname: `DeliveryAutoCancel${name}`,
+        account: target.account,
+        rule,
+        action,
+        severity: 'info',
+        ...(outcome && { outcome }),
+      },
       annotations: { summary, ...annotationsOf(target), ...(reason && { reason }) },
       startsAt: at,
       lasts: LASTS,

@@ -195,18 +195,11 @@ export async function orderApproval(asked: { action: string; by: string }, deps:
   return { placed: placed as Placed, action, rule };
 }
 
-/** An open breaker, and the order to reset it. */
-export interface Reset {
-  readonly placed: Placed;
-  readonly openedAt: number;
-  readonly reason: string;
-}
-
 /** Orders the reset of a breaker in every account in which it is open. Rejects as `orderApproval` does. */
 export async function orderReset(
   { breaker, by, reason }: { breaker: Breaker; by: string; reason: string },
   deps: PlacingDeps,
-): Promise<readonly Reset[]> {
+) {
   const at = deps.clock.now();
   const open: { account: string; at: number; reason: string }[] = [];
   for await (const [account, { breakers }] of statesOf(deps)) {

@@ -15,36 +15,27 @@ export interface SettleDeps {
   stamp(): number;
 }
 
-/** Reads back what became of cancels, and writes it down. Never sends one. */
-export interface Settling {
-  /** Looks at each open action whose look is due. `isWalked`: a complete walk has begun after the last look. */
-  readBack(isWalked: boolean, signal: AbortSignal): Promise<void>;
-  /** Whether every look at an open action said that it is still in progress: it may be attempted once more, judged again. */
-  mayRetry(action: string): boolean;
-  /** Gives up those that may be attempted once more, and whose episode is not among `judged`: it is over, so what is in progress now is another run. */
-  giveUpLost(judged: ReadonlySet<string>): Promise<void>;
-  end(action: Action, outcome: FinalOutcome, reason: string): Promise<void>;
-}
-
-/** Milliseconds after the answer at which it is read back; after the last one, at each complete walk. */
+/** Times after the response to read back at (ms); later at each complete walk. */
 const LOOKS_AFTER = [0, 5_000, 15_000, 60_000];
-/** Milliseconds until it is looked at again where no walk comes. */
+/** Time to the next read-back without a walk (ms). */
 const WITHOUT_WALKS = 3_600_000;
-/** Milliseconds until a look that failed is made again. */
+/** Time to the next attempt after a failed read-back (ms). */
 const LOOK_AGAIN = 60_000;
-/** Cancels of one episode that may have reached the service. */
+/** Maximum number of cancels per episode that may have reached the service. */
 const MOST_ATTEMPTS = 2;
 
 interface Looks {
-  /** Of which attempt. */
   readonly attempt: number;
-  /** When counting began, on the monotonic clock: at the answer, or at the start of the process. */
+  /** Monotonic time of the response, or of the process start. */
   readonly from: number;
   made: number;
   notBefore: number;
 }
 
-export function createSettling({ journal, reader, decisions, clock, stamp }: SettleDeps): Settling {
+/** Reads cancels back and records their outcomes. Never sends one. */
+export type Settling = ReturnType<typeof createSettling>;
+
+export function createSettling({ journal, reader, decisions, clock, stamp }: SettleDeps) {
   const looks = new Map<string, Looks>();
   let retriable = new Set<string>();
 
@@ -67,7 +58,7 @@ export function createSettling({ journal, reader, decisions, clock, stamp }: Set
     decisions.ended(ref, outcome);
   }
 
-  /** Looks at one, if a look is due. Gives whether it may be attempted once more. */
+  /** Reads an action back if that is due. Returns whether it may be attempted once more. */
   async function settle(action: Action, isWalked: boolean, signal: AbortSignal): Promise<boolean> {
     const answer = action.attempts.at(-1)?.answer;
     const done = (...how: [outcome: FinalOutcome, reason: string, unproven?: boolean]) =>
@@ -101,13 +92,16 @@ export function createSettling({ journal, reader, decisions, clock, stamp }: Set
   }
 
   return {
-    async readBack(isWalked, signal) {
+    /** Reads each open action back that is due. `isWalked`: a complete walk has started since the last read-back. */
+    async readBack(isWalked: boolean, signal: AbortSignal): Promise<void> {
       const open = [...journal.state.actions.values()].filter(({ isOpen }) => isOpen);
       retriable = new Set();
       for (const action of open) if (await settle(action, isWalked, signal)) retriable.add(action.id);
     },
-    mayRetry: action => retriable.has(action),
-    async giveUpLost(judged) {
+    /** Whether every read-back of an open action found it in progress: it may be attempted once more after a new evaluation. */
+    mayRetry: (action: string): boolean => retriable.has(action),
+    /** Gives up retriable actions whose episode is not in `judged`: it has ended, so a callback in progress is another run. */
+    async giveUpLost(judged: ReadonlySet<string>): Promise<void> {
       for (const id of retriable) {
         const action = journal.state.actions.get(id);
         if (action?.isOpen && !judged.has(id)) await end(action, 'gave_up', 'not_tracked');

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { Duration, formatDuration } from '../kit/duration.ts';
 
-/** What a rule of reported callbacks asks where it does not say. */
+/** Default of `inProgressFor` with `reported`. */
 const DEFAULT_IN_PROGRESS = '48h';
 
 /** The service waits min(24 h, e^(2.5 n) s) before retry n. */
@@ -82,18 +82,9 @@ export function stuckAfter(rule: Parameters<typeof askedSpan>[0]): number {
   return Math.max(askedSpan(rule).ms, pastRetryWindow * retryWindow(assumeMaxRetries, assumeTimeout));
 }
 
-/** What a rule calls the time for which it must be seen, and how long that is in milliseconds. */
-export function askedSpan({
-  evidence,
-  stuckWhen,
-}: {
-  readonly evidence: 'reported' | 'blind';
-  readonly stuckWhen: StuckWhen;
-}): {
-  readonly key: 'inProgressFor' | 'seenFor';
-  readonly ms: number;
-} {
+/** The key of a rule's minimum time in complete walks, and its value (ms). */
+export function askedSpan({ evidence, stuckWhen }: { readonly evidence: string; readonly stuckWhen: StuckWhen }) {
   return evidence === 'blind'
-    ? { key: 'seenFor', ms: stuckWhen.seenFor ?? Number.POSITIVE_INFINITY }
-    : { key: 'inProgressFor', ms: stuckWhen.inProgressFor ?? defaultInProgress };
+    ? ({ key: 'seenFor', ms: stuckWhen.seenFor ?? Number.POSITIVE_INFINITY } as const)
+    : ({ key: 'inProgressFor', ms: stuckWhen.inProgressFor ?? defaultInProgress } as const);
 }

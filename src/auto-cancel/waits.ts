@@ -17,27 +17,17 @@ export function isApproved(action: Action, now: number): boolean {
 }
 
 /** An action that an operator may approve. Times: milliseconds since the Unix epoch. */
-export interface PendingAction {
-  readonly account: string;
-  readonly action: string;
-  readonly rule: string;
-  readonly dlqId: string | undefined;
-  readonly messageId: string | undefined;
-  /** URL of the workflow, or of the message if there is none. */
-  readonly url: string | undefined;
-  readonly requestedAt: number;
-  readonly expiresAt: number;
-}
+export type PendingAction = ReturnType<typeof pendingActions>[number];
 
 /** Actions that wait for approval at `now`, the next to expire first. */
-export function pendingActions({ actions }: JournalState, now: number): readonly PendingAction[] {
+export function pendingActions({ actions }: JournalState, now: number) {
   return [...actions.values()]
     .flatMap(action => {
       const { id, rule, target, approvalUntil: expiresAt, approvedBy } = action;
       if (expiresAt === undefined || approvedBy !== undefined || !waitsForApproval(action, now)) return [];
       const { account, dlqId, messageId } = target;
       const requestedAt = expiresAt - APPROVE_WITHIN;
-      return { account, action: id, rule, dlqId, messageId, url: urlOf(target), requestedAt, expiresAt };
+      return [{ account, action: id, rule, dlqId, messageId, url: urlOf(target), requestedAt, expiresAt }];
     })
     .sort((a, b) => a.expiresAt - b.expiresAt);
 }

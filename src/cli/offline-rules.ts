@@ -14,16 +14,7 @@ import { toDlqEntry } from '../upstream/wire.ts';
 
 type Expected = RuleCase['expect'][number];
 
-/** What became of one expectation of a case. */
-export interface RuleCheck {
-  readonly expected: Expected;
-  readonly verdict: Expected['verdict'];
-  /** Of a verdict that a rule has. */
-  readonly finding: Finding | undefined;
-  readonly isAsExpected: boolean;
-}
-
-/** Which of its values each predicate of each rule was seen to have. */
+/** Values of each predicate of each rule in the cases. */
 export type Coverage = ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<Holds>>>;
 
 const RESCAN_EVERY = 600_000;
@@ -66,8 +57,11 @@ function lastEventAt({ events }: RuleCase, { messageId, callbackMessageId }: Dlq
   return times.length === 0 ? ('none' as const) : Math.max(...times);
 }
 
-function toCheck(expected: Expected, finding: Finding | undefined): RuleCheck {
-  const verdict = finding?.verdict ?? 'not_listed';
+/** Result of one expectation of a case. */
+export type RuleCheck = ReturnType<typeof toCheck>;
+
+function toCheck(expected: Expected, finding: Finding | undefined) {
+  const verdict: Expected['verdict'] = finding?.verdict ?? 'not_listed';
   const isReason = expected.reason === undefined || expected.reason === finding?.reason;
   return { expected, verdict, finding, isAsExpected: expected.verdict === verdict && isReason };
 }

@@ -101,19 +101,16 @@ function slowerStaleness(given: Config['staleness'], speed: number): Config['sta
 const gapOf = ({ stuckWhen }: Config['autoCancel']['rules'][number], speed: number) =>
   Math.max(stuckWhen.maxGap ?? 0, 10_000 * speed);
 
-interface Place {
-  readonly speed: number;
-  /** Temporary folder for the stop file. */
-  readonly folder: string;
-  /** URL of the local receiver of all notifications. */
-  readonly receiver: string;
-}
-
 /**
  * Returns the configuration that a rehearsal runs: `base`, with addresses and tokens of the emulator, and the sections listed
- * here. No other section of the given configuration is used.
+ * here. No other section of the given configuration is used. `folder`: temporary, for the stop file. `receiver`: URL of the local
+ * receiver of all notifications.
  */
-export function rehearsalConfig(given: Config, base: Config, { speed, folder, receiver }: Place): Config {
+export function rehearsalConfig(
+  given: Config,
+  base: Config,
+  { speed, folder, receiver }: { readonly speed: number; readonly folder: string; readonly receiver: string },
+): Config {
   const { alerts, autoCancel } = given;
   const shortest = READ_EVERY * speed;
   return {

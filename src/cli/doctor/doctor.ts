@@ -25,12 +25,7 @@ export interface DoctorDeps {
   readonly timeout?: number | undefined;
 }
 
-export interface Diagnosis {
-  readonly lines: readonly CheckLine[];
-  readonly isConfigValid: boolean;
-}
-
-/** Accounts that are looked at, at the same time. */
+/** Number of accounts to check concurrently. */
 const AT_A_TIME = 8;
 
 async function storeLines(list: Checklist, options: StoreOptions, env: DoctorDeps['env']): Promise<void> {
@@ -38,7 +33,7 @@ async function storeLines(list: Checklist, options: StoreOptions, env: DoctorDep
   await list.check('disk', () => checkDisk(options));
 }
 
-/** What can be said without a valid configuration. */
+/** The checks that need no valid configuration. */
 async function withoutConfig(
   file: string,
   { faults, warnings }: ConfigError,
@@ -104,10 +99,10 @@ async function accountLines({ config }: LoadedConfig, deps: DoctorDeps): Promise
 }
 
 /**
- * Looks at everything that a configuration needs, and changes nothing: no state is written, no cancel and no alert is sent.
- * Rejects only with the reason of an aborted signal.
+ * Checks all requirements of a configuration without writing state or sending a cancel or alert. Rejects only with the reason of an
+ * aborted signal.
  */
-export async function examine(file: string, deps: DoctorDeps): Promise<Diagnosis> {
+export async function examine(file: string, deps: DoctorDeps) {
   const list = createChecklist(deps);
   let loaded: LoadedConfig;
   try {
