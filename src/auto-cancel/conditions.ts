@@ -56,22 +56,13 @@ export const CONDITION_KEYS = Object.keys(conditions.shape) as (keyof Conditions
 
 export const NO_MATCH = `must name at least one of ${CONDITION_KEYS.join(', ')}: an empty match would match everything`;
 
-/** What an entry says of each key; nothing where it does not report it. */
-const VALUES: Readonly<Record<keyof Conditions, (entry: DlqEntry) => readonly (string | number | undefined)[]>> = {
-  url: ({ url }) => [url],
-  workflowUrl: ({ workflowUrl }) => [workflowUrl],
-  failureCallbackUrl: ({ failureCallbackUrl }) => [failureCallbackUrl],
-  label: ({ labels }) => labels,
-  queue: ({ queue }) => [queue],
-  topic: ({ topic }) => [topic],
-  schedule: ({ schedule }) => [schedule],
-  flowControlKey: ({ flowControlKey }) => [flowControlKey],
-  responseStatus: ({ responseStatus }) => [responseStatus],
-};
+/** Reported values of a key. */
+const valuesOf = (key: keyof Conditions, entry: DlqEntry) =>
+  (key === 'label' ? entry.labels : [entry[key]]).flatMap(value => (value === undefined ? [] : [String(value)]));
 
 const LONGEST_SHOWN = 200;
 
-/** Keys whose values are addresses; any other that looks like one is treated as one. */
+/** Keys with URLs. Other values that look like URLs are handled likewise. */
 const ADDRESSES: ReadonlySet<keyof Conditions> = new Set(['url', 'workflowUrl', 'failureCallbackUrl']);
 
 /** Text of the service for output: one short line, no control characters, no query, which may hold a secret. */
@@ -86,7 +77,7 @@ function matchesOne({ in: list, prefix, matches }: Alternatives, value: string):
   return matches === undefined ? false : (matches.matches(value) ?? 'unknown');
 }
 
-/** Whether any of the values matches; unknown where there is none, or none that could be tried. */
+/** Whether any value matches; unknown without values, or if none matches and one was too long. */
 function matchesAny(ways: Alternatives, values: readonly string[]): Holds {
   if (values.length === 0) return 'unknown';
   const each = values.map(value => matchesOne(ways, value));
@@ -105,12 +96,12 @@ function wordsOf({ in: list, prefix, matches }: Alternatives): string {
 
 const not = (holds: Holds): Holds => (holds === 'unknown' ? holds : !holds);
 
-/** A predicate for each key of `match` or `except` that is named; of `except` it holds when the entry is no exception. */
+/** Predicates of the configured keys of `match` or `except`. Those of `except` hold if the entry is not excepted. */
 export function judgeConditions(section: 'match' | 'except', conditions: Conditions, entry: DlqEntry): Predicate[] {
   return CONDITION_KEYS.flatMap((key): Predicate[] => {
     const ways = conditions[key];
     if (!ways) return [];
-    const values = VALUES[key](entry).flatMap(value => (value === undefined ? [] : [String(value)]));
+    const values = valuesOf(key, entry);
     const found = matchesAny(ways, values);
     return [
       {

@@ -9,45 +9,39 @@ import { type Judged, judge, modeOf, NOT_STUCK } from './judge.ts';
 import type { AutoCancelOptions } from './options.ts';
 import { isApproved, waitOf } from './waits.ts';
 
-/** What the board shows of an account's failure callbacks now. */
+/** Current facts about an account's failure callbacks. */
 export interface WalkView {
-  /** Of the last complete walk; undefined before the first, and when it is too old to be shown. */
+  /** Facts of the last complete walk; undefined before the first, and while withdrawn. */
   readonly facts: CallbackFacts | undefined;
-  /** The last attempt of the walk came to its end, and in time. */
+  /** Whether the last walk completed in time. */
   readonly isFresh: boolean;
-  /** So did the last attempt to follow the event log. */
+  /** Whether the last read of the event log completed in time. */
   readonly eventsAreFresh: boolean;
 }
 
-interface BrakeView {
-  /** Undefined while auto-cancel runs. */
-  readonly pause: object | undefined;
-  readonly isKnown: boolean;
-}
-
-/** How long the account is this replica's. Milliseconds. */
+/** Lease of the account by this process's clock. Milliseconds. */
 export interface Lease {
-  /** For so long no other replica can hold it, by this process's own clock. */
+  /** Time in which no other replica can hold it. */
   readonly left: number;
-  /** So much a cancel takes at most: less than that left, and none is begun. */
+  /** Maximum duration of a cancel; none starts with less time left. */
   readonly needed: number;
 }
 
-/** What the stages know of an account at one moment. Times: milliseconds since the Unix epoch. */
+/** Input of the account stages. Times: milliseconds since the Unix epoch. */
 export interface AccountMoment {
   readonly options: AutoCancelOptions;
   readonly journal: JournalState;
-  readonly brake: BrakeView;
+  readonly brake: { readonly pause: object | undefined; readonly isKnown: boolean };
   readonly walk: WalkView;
-  /** Begin of the walk that is decided upon; undefined: the newest, whichever that is. */
+  /** Start of the walk to decide on; undefined: the newest. */
   readonly walkAt: number | undefined;
-  /** Complete walks of this process that must have ended before anything is done. */
+  /** Number of complete walks of this process before the first action. */
   readonly walksNeeded: number;
   readonly isStopped: boolean;
   readonly alerts: ReadonlyMap<string, 'firing' | 'unknown'>;
   /** Difference between the wall clock and the service's clock (ms), or undefined if it is unknown. */
   readonly clockSkew: number | undefined;
-  /** Undefined where no other replica can hold the account. */
+  /** Undefined without other replicas. */
   readonly lease: Lease | undefined;
   /** By the wall clock; for limits; for what ends (see `createLimitClock`). */
   readonly time: { readonly wall: number; readonly elapsed: number; readonly latest: number };

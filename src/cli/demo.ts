@@ -18,19 +18,17 @@ import { addEntries, startReceiver } from './rehearsal.ts';
 import { ACTING_SPEED, dlqRetention, rehearsalClock, rehearsalConfig } from './rehearsal-config.ts';
 import { untilStopped } from './until-stopped.ts';
 
-/** What the agent reads of the event log's past, milliseconds: from the start it knows which messages are on their way, and since when. */
+/** Past of the event log that the agent reads at its start (ms), to know the messages in flight. */
 const BACKFILL = 3_600_000;
 
 /** Speed of a rehearsal: a callback that is stuck after two days is stuck after some three minutes. */
 const REHEARSAL_SPEED = 900;
 
-/** Said of a scenario when it starts. */
-const HINTS: ReadonlyMap<string, string> = new Map([
-  [
-    'stuck-callback',
+/** Hints on scenarios. */
+const HINTS: Readonly<Record<string, string>> = {
+  'stuck-callback':
     'After a minute the first failure callbacks have been stuck for half a day: see /api/v1/journal?since=30d.',
-  ],
-]);
+};
 
 interface Options {
   readonly config?: string;
@@ -75,7 +73,7 @@ function clockOf(loaded: LoadedConfig | undefined, speed: number): Clock {
   return speed === 1 ? systemClock : acceleratedClock(systemClock, speed);
 }
 
-/** A configuration whose accounts are the emulator's. */
+/** A configuration with the accounts of the emulator. */
 function emulatedConfig(
   names: readonly string[],
   more: { readonly log: object; readonly config?: object; readonly account?: object },
@@ -183,7 +181,7 @@ export function demoCommand(): Command {
             `  metrics      ${agent.url}/metrics`,
             `  emulator     ${emulator.url}/`,
             ...(speed === 1 ? [] : [timeNote(speed, loaded !== undefined)]),
-            ...(HINTS.has(scenario) && !loaded ? [HINTS.get(scenario)] : []),
+            ...(HINTS[scenario] && !loaded ? [HINTS[scenario]] : []),
             'Stop with Ctrl-C.',
           ].join('\n'),
         );

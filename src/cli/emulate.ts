@@ -3,12 +3,6 @@ import type { Dialect, EmulatedAccount, Emulator, EmulatorOptions } from '../emu
 import { integerOption, numberOption, repeated } from './option-values.ts';
 import { untilStopped } from './until-stopped.ts';
 
-/** As they stand on the command line. */
-interface Given {
-  readonly option?: readonly string[] | undefined;
-  readonly fault?: readonly string[] | undefined;
-}
-
 /**
  * Starts the emulator, which is loaded only here and for its help: `serve` never carries it. An unknown scenario, option or
  * fault is bad usage of `command`.
@@ -16,7 +10,7 @@ interface Given {
 export async function startEmulatorFor(
   command: Command,
   options: EmulatorOptions & { scenario: string },
-  { option = [], fault = [] }: Given = {},
+  { option = [], fault = [] }: Pick<Options, 'option' | 'fault'> = {},
 ): Promise<Emulator> {
   const { scenarios, startEmulator, readDialectOption, readFault } = await import('../emulator/server.ts');
   const names = Object.keys(scenarios);
@@ -34,7 +28,7 @@ export async function startEmulatorFor(
   return startEmulator({ ...options, dialect, faults: asUsage(readFault, fault) });
 }
 
-/** What the emulator says of itself: scenarios, options, faults. */
+/** Help on scenarios, options and faults. */
 async function emulatorHelp(): Promise<string> {
   const { scenarios, dialectHelp, faultHelp } = await import('../emulator/server.ts');
   const indent = (lines: readonly string[]) => lines.map(line => `  ${line}`);
@@ -68,8 +62,8 @@ interface Options {
   readonly seed: number;
   readonly speed: number;
   readonly accounts: number;
-  readonly option?: readonly string[];
-  readonly fault?: readonly string[];
+  readonly option?: readonly string[] | undefined;
+  readonly fault?: readonly string[] | undefined;
   readonly help?: true;
 }
 

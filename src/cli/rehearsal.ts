@@ -96,17 +96,12 @@ export function addEntries(config: Config, accounts: readonly EmulatedAccount[])
   return [...missing];
 }
 
-interface Notification {
-  readonly alerts?: readonly {
-    readonly status?: string;
-    readonly labels?: Readonly<Record<string, string>>;
-    readonly annotations?: Readonly<Record<string, string>>;
-  }[];
-}
+type Texts = Readonly<Record<string, string>>;
 
 /** One line for each alert that a notifier would have sent. */
 function linesOf(notifier: string, body: string): string[] {
-  return ((JSON.parse(body) as Notification).alerts ?? []).map(({ status, labels = {}, annotations = {} }) => {
+  const alerts: { status?: string; labels?: Texts; annotations?: Texts }[] = JSON.parse(body).alerts ?? [];
+  return alerts.map(({ status, labels = {}, annotations = {} }) => {
     const { alertname, ...others } = labels;
     const shown = Object.entries(others).map(([name, value]) => `${name}="${value}"`);
     const words = annotations.summary ?? annotations.description ?? '';

@@ -5,20 +5,18 @@ import { type Finding, fail, ok, warn, wordOf } from './checklist.ts';
 
 export interface PortDeps {
   readonly dispatcher: Dispatcher;
-  /** Digest of the configuration. */
   readonly hash: string;
-  /** The process that holds the store, where that is known. */
+  /** The process that holds the store, if known. */
   readonly holder: number | undefined;
-  /** A host that the port answers to. */
   readonly hostHeader: string | undefined;
-  /** Whether the port shows nothing to everyone: it has TLS, or asks for a user; or it is the one for probes. */
+  /** Whether the port has TLS or authentication, or is the one for probes. */
   readonly isGuarded: boolean;
 }
 
-/** Characters of an answer in which its name is looked for. */
+/** Number of characters of the response to search. */
 const MOST_READ = 1_000_000;
 
-/** Opens the port, and closes it at once. Rejects with why it can't be opened. */
+/** Opens the port and closes it. Rejects with the error of opening it. */
 function tryPort(host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const server = createServer();
@@ -27,7 +25,7 @@ function tryPort(host: string, port: number): Promise<void> {
   });
 }
 
-/** The digest that an agent at this address shows of its configuration; undefined where there is no agent, or it asks who asks. */
+/** Digest of the configuration of the agent at this address; undefined without an agent or access. */
 async function hashAt(
   host: string,
   port: number,
@@ -54,7 +52,7 @@ async function hashAt(
   }
 }
 
-/** Whether the agent can have its port, or has it. */
+/** Whether the port is free or used by the agent. */
 export async function checkPort(listen: string, deps: PortDeps, signal: AbortSignal): Promise<Finding> {
   const { host, port } = parseListen(listen);
   try {
