@@ -1,20 +1,14 @@
 import { actingRules } from '../auto-cancel/options.ts';
-import { type Known, noSuchName, type Tell } from './faults.ts';
+import { checkNames, type Known, type Tell } from './faults.ts';
 import type { Config } from './schema.ts';
 
 /** Checks that the configuration has what the rules refer to. */
 export function checkAutoCancel({ autoCancel, store, accounts }: Config, known: Known, tell: Tell): void {
-  const names = (path: readonly PropertyKey[], used: readonly string[], known: readonly string[], what: string) => {
-    for (const [number, name] of used.entries()) {
-      if (known.includes(name)) continue;
-      tell.fault([...path, number], noSuchName(what, name, known));
-    }
-  };
-  names(['autoCancel', 'pauseWhileAlerts'], autoCancel.pauseWhileAlerts, known.alerts, 'alert');
+  checkNames('alert', autoCancel.pauseWhileAlerts, known.alerts, ['autoCancel', 'pauseWhileAlerts'], tell);
   for (const [index, rule] of autoCancel.rules.entries()) {
     const path = ['autoCancel', 'rules', index];
-    names([...path, 'accounts'], rule.accounts ?? [], known.accounts, 'account');
-    names([...path, 'notify'], rule.notify, known.notifiers, 'notifier');
+    checkNames('account', rule.accounts ?? [], known.accounts, [...path, 'accounts'], tell);
+    checkNames('notifier', rule.notify, known.notifiers, [...path, 'notify'], tell);
     const own = accounts.filter(({ name }) => rule.accounts?.includes(name) ?? true);
     const without = (collector: 'dlq' | 'events') => own.find(({ collect }) => !collect[collector].enabled)?.name;
     const blindfolded = without('dlq');

@@ -64,6 +64,13 @@ export function noSuchName(kind: string, name: string, existing: readonly string
   return `there is no ${kind} called ${name}${existing.length === 0 ? '' : `; there are: ${existing.join(', ')}`}`;
 }
 
+/** Reports unknown names in a list at `path`. */
+export function checkNames(kind: string, used: readonly string[], existing: readonly string[], path: Path, tell: Tell) {
+  for (const [number, name] of used.entries()) {
+    if (!existing.includes(name)) tell.fault([...path, number], noSuchName(kind, name, existing));
+  }
+}
+
 const KINDS: Readonly<Record<string, string>> = {
   string: 'text',
   number: 'a number',

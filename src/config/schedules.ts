@@ -1,7 +1,7 @@
 import { type Schedule, schedulesOf } from '../collectors/index.ts';
 import { createOccurrences } from '../kit/cron.ts';
 import { formatDuration } from '../kit/duration.ts';
-import { type Known, noSuchName, type Tell } from './faults.ts';
+import { checkNames, type Known, type Tell } from './faults.ts';
 import type { Config } from './schema.ts';
 
 /** Starts that may be expected, and not judged, at the same time. */
@@ -51,10 +51,7 @@ export function checkSchedules({ schedules, accounts }: Config, known: Known, te
   for (const [index, schedule] of schedules.entries()) {
     const path = ['schedules', index];
     checkTimes(schedule, path, tell);
-    for (const [number, name] of (schedule.accounts ?? []).entries()) {
-      if (known.accounts.includes(name)) continue;
-      tell.fault([...path, 'accounts', number], noSuchName('account', name, known.accounts));
-    }
+    checkNames('account', schedule.accounts ?? [], known.accounts, [...path, 'accounts'], tell);
     checkRoute(schedule, accounts, [...path, 'match', 'route'], tell);
     // Which accounts are meant is not known.
     if (schedule.accounts === null && tell.isGiven([...path, 'accounts'])) continue;

@@ -1,8 +1,9 @@
 import { type Dispatcher, errors as undiciErrors, request as undiciRequest } from 'undici';
+import { z } from 'zod';
 import { unlessAborted, withDeadline } from '../kit/clock.ts';
+import { redacted } from '../kit/redaction.ts';
 import { bounded, readBody } from './body.ts';
 import type { Call, Endpoint, Request } from './call.ts';
-import { readErrorText } from './error-text.ts';
 import { askedWait, reasonOfStatus, statusText, UpstreamError } from './errors.ts';
 import { rotatesKeys } from './options.ts';
 import type { ServiceClock } from './service-clock.ts';
@@ -60,6 +61,33 @@ export function toUpstreamError(error: unknown, what: string): UpstreamError {
     return new UpstreamError('bug', `${what}: ${error.message}`, { cause: error });
   }
   return new UpstreamError('network', `${what}: ${code}`, { cause: error });
+}
+
+/** Bytes of an error response that are read, packed and unpacked; characters of its text that are shown. */
+const LARGEST_ERROR = 16 * 1024;
+const MAX_SHOWN = 200;
+
+const ErrorBody = z.object({ error: z.string() });
+
+/**
+ * Reads the documented body of an error response, `{error}`, for logs and pages. Returns undefined if the body is
+ * something else, is too long or does not arrive in time. Never throws, because the status decides the outcome. Without
+ * `secrets` the body is only read to its end, which makes the connection reusable.
+ */
+async function readErrorText(
+  packed: AsyncIterable<Buffer>,
+  encoding: string,
+  what: string,
+  secrets: (() => readonly string[]) | undefined,
+): Promise<string | undefined> {
+  const bounds = { what, largest: LARGEST_ERROR };
+  try {
+    const body = await readBody(bounded(packed, bounds), encoding, bounds);
+    const { error = '' } = ErrorBody.safeParse(body).data ?? {};
+    return (secrets && redacted(error, secrets(), MAX_SHOWN)) || undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** The innermost call: one HTTP exchange, bounded in time and size, no redirect followed, its JSON parsed. */
