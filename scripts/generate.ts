@@ -51,7 +51,7 @@ const schema = configJsonSchema();
 const files: Readonly<Record<string, string>> = {
   'config.schema.json': `${JSON.stringify(schema, null, 2)}\n`,
   'docs/config.md': configReference(schema),
-  'docs/auto-cancel.md': withStages(readFileSync('docs/auto-cancel.md', 'utf8')),
+  'docs/auto-cancel-operate.md': withStages(readFileSync('docs/auto-cancel-operate.md', 'utf8')),
   'docs/openapi.json': `${JSON.stringify(openApi(version), null, 2)}\n`,
   'docs/api.md': withRoutes(readFileSync('docs/api.md', 'utf8')),
   'docs/problems.md': problemsReference(),

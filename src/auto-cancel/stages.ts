@@ -99,14 +99,14 @@ const LOOKED = ['success', 'fail', 'canceled', 'unknown', 'in_progress', 'unrepo
 const walkStage: AccountStage = {
   name: 'walk',
   because: {
-    no_data: 'there is no complete walk yet, or the last one is too old to be shown',
-    [NEWER_WALK]: 'a newer walk has completed and is decided on next',
-    stale: 'the last complete walk is too old',
-    partial: 'the last walk could not read every row, track every callback, or read the whole list of workflow runs',
+    no_data: 'no complete walk is available, or the last one is too old to be shown',
+    [NEWER_WALK]: 'a newer walk has completed, and the next decision uses it',
+    stale: 'the last walk failed or is overdue',
+    partial: 'the last walk could not read every row, track every callback or read the complete list of workflow runs',
     too_early:
-      'fewer than three walks have completed since the agent started, or since the system clock was changed by more than 30 s',
+      'fewer than three walks have completed since the start or a change of the system clock by more than 30 s',
   },
-  note: 'Logged when it lasts ten minutes',
+  note: 'Logged if it lasts ten minutes',
   asked: ALWAYS,
   check({ walk: { facts, isFresh }, walkAt, walksNeeded }) {
     if (!facts) return 'no_data';
@@ -120,9 +120,7 @@ const walkStage: AccountStage = {
 export const ACCOUNT_STAGES: readonly AccountStage[] = [
   {
     name: 'leader',
-    because: {
-      not_leader: 'replicas: another one holds the account or may soon, because the lease could not be renewed in time',
-    },
+    because: { not_leader: 'this replica’s lease of the account has expired, or ends too soon for a cancel' },
     asked: ALWAYS,
     check: ({ lease }) => (lease && lease.left <= lease.needed ? 'not_leader' : undefined),
   },
@@ -130,10 +128,10 @@ export const ACCOUNT_STAGES: readonly AccountStage[] = [
   {
     name: 'clock',
     because: {
-      clock_skew: `the agent’s clock and the service’s differ by more than ${formatDuration(MAX_CLOCK_SKEW)}`,
-      clock_unknown: 'no response of the last minutes had a readable `Date`, so this difference is unknown',
+      clock_skew: `the clocks of the agent and the service differ by more than ${formatDuration(MAX_CLOCK_SKEW)}`,
+      clock_unknown: 'the clock difference is unknown, because no recent response had a readable `Date`',
     },
-    note: 'Measured by the `Date` of every response; the largest difference of the last five to ten minutes counts. `doctor` shows it',
+    note: 'The agent measures the difference by the `Date` of every response; the largest one of the last five to ten minutes counts. `doctor` shows it',
     asked: ALWAYS,
     check({ clockSkew }) {
       if (clockSkew === undefined) return 'clock_unknown';
@@ -143,8 +141,8 @@ export const ACCOUNT_STAGES: readonly AccountStage[] = [
   {
     name: 'pause',
     because: {
-      paused: 'an operator paused auto-cancel, or the row that says so is missing or unreadable',
-      pause_unknown: 'the store can’t be read, so it is unknown whether auto-cancel is paused',
+      paused: 'an operator paused auto-cancel, or the row of the pause is missing or unreadable',
+      pause_unknown: 'the store is unreadable, so it is unknown whether auto-cancel is paused',
     },
     asked: ALWAYS,
     check({ brake }) {
@@ -155,7 +153,7 @@ export const ACCOUNT_STAGES: readonly AccountStage[] = [
   {
     name: 'stop file',
     because: {
-      stop_file: 'the file `autoCancel.stopFile` exists, or the agent can’t check it: unreadable folder, circular link',
+      stop_file: 'the file `autoCancel.stopFile` exists, or its folder is unreadable or the link circular',
     },
     asked: ALWAYS,
     check: ({ isStopped }) => (isStopped ? 'stop_file' : undefined),
@@ -163,8 +161,8 @@ export const ACCOUNT_STAGES: readonly AccountStage[] = [
   {
     name: 'alerts',
     because: {
-      alert_firing: 'an alert of `pauseWhileAlerts` is firing',
-      alert_unknown: 'the state of an alert of `pauseWhileAlerts` is unknown, as right after the start',
+      alert_firing: 'an alert in `pauseWhileAlerts` is firing',
+      alert_unknown: 'the state of an alert in `pauseWhileAlerts` is unknown, for example right after the start',
     },
     asked: ALWAYS,
     check({ options, alerts }) {
@@ -198,8 +196,8 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
   {
     name: 'wait',
     because: {
-      grace: 'it waits for the end of `grace`; a walk that begins after that judges it again',
-      awaiting_approval: 'it waits for approval by an operator; a walk that begins after that judges it again',
+      grace: '`grace` has not ended; a walk after its end evaluates the callback again',
+      awaiting_approval: 'no operator has approved it; a walk after the approval evaluates the callback again',
     },
     asked: BEFORE_INTENT,
     check({ journal, judged, own, walkAt, time }) {
@@ -209,7 +207,7 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
   },
   {
     name: 'rule',
-    because: { rule_expired: 'the rule has expired since it was judged' },
+    because: { rule_expired: 'the rule has expired since it was evaluated' },
     asked: ALWAYS,
     check: ({ options, judged: { rule, mode }, time }) =>
       modeOf(rule, options.mode, time.latest) === mode ? undefined : 'rule_expired',
@@ -241,12 +239,13 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
   {
     name: 'earlier cancels',
     because: {
-      unresolved: 'a cancel of an earlier episode of the same callback still has no confirmed outcome',
+      unresolved: 'a cancel of an earlier episode of the same callback has no outcome yet',
       sent_before:
-        'a cancel was sent in this episode under the entry’s other id (`idFrom` was changed); blind: a cancel of this id was sent, in this episode or an earlier one',
-      not_in_progress_lately: 'blind: the service said within `recheckAfter` that nothing was in progress',
+        'a cancel was sent in this episode under the entry’s other id (`idFrom` was changed) or, with `blind`, in any episode',
+      not_in_progress_lately:
+        'the rule is `blind`, and the service reported no callback in progress within `recheckAfter`',
       rate_limited:
-        'the service answered 429 to two cancels of it or more: the agent waits ten minutes, and twice as long after each further 429',
+        'at least two cancels of the callback were answered with 429: the agent waits ten minutes, and twice as long after each further 429',
     },
     asked: BEFORE_INTENT,
     check: ({ journal, judged, time }) => earlierCancel(judged, journal, time.elapsed),
@@ -254,12 +253,12 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
   {
     name: 'limits',
     because: {
-      cooldown: 'the last cancel with the same URL is less than `cooldown.perUrl` ago',
+      cooldown: 'the last cancel with the same URL was less than `cooldown.perUrl` ago',
       limit_run: 'the limit of cancels per walk is used up',
       limit_hour: 'the limit of cancels per hour is used up',
       limit_day: 'the limit of cancels per day is used up',
     },
-    note: 'Computed from the journal, so a restart does not reset them',
+    note: 'The counts come from the journal, so a restart does not reset them',
     asked: BEFORE_INTENT,
     check: ({ options, journal, judged, time, usesBefore }) =>
       exhaustedLimit(judged, options, journal, time.elapsed, usesBefore),
@@ -267,14 +266,14 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
   {
     name: 'final check',
     because: {
-      ...Object.fromEntries(LOOKED.map(state => [`now_${state}`, 'its state has changed'])),
+      ...Object.fromEntries(LOOKED.map(state => [`now_${state}`, 'the state of the callback has changed'])),
       another_episode: 'the callback was run again',
       another_event: 'the event log shows a new event',
-      idle_for: 'the event log shows an event that is too new',
-      unknown_idle_for: 'the event log does not say when its last event was',
-      look_failed: 'not everything could be read',
+      idle_for: 'the newest event is more recent than `idleFor`',
+      unknown_idle_for: 'the time of the newest event is unknown',
+      look_failed: 'the entry could not be read again, or a row of the response was unreadable',
     },
-    note: 'The agent reads the entry and the event log once more right before the cancel',
+    note: 'The agent reads the entry and the event log again right before the cancel',
     asked: BEFORE_INTENT,
     check({ judged, look }) {
       if (look === 'failed') return 'look_failed';
@@ -283,7 +282,7 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
   },
   {
     name: 'deadline',
-    because: { too_late: 'the final check is more than two minutes old, or the intent more than 30 s' },
+    because: { too_late: 'the final check is older than two minutes, or the intent older than 30 s' },
     asked: ALWAYS,
     check: ({ isLate }) => (isLate ? 'too_late' : undefined),
   },
@@ -295,7 +294,7 @@ const verdictStage: CallbackStage = {
   because: Object.fromEntries(
     NOT_STUCK.map(reason => [
       reason,
-      'the rule does not call it stuck: see [Verdicts and reasons](#verdicts-and-reasons)',
+      'the callback is not stuck ([Verdicts and reasons](auto-cancel-rules.md#verdicts-and-reasons))',
     ]),
   ),
   asked: BEFORE_INTENT,

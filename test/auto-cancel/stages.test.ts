@@ -5,8 +5,8 @@ import { STAGES } from '../../src/auto-cancel/stages.ts';
 import { HOUR, rule } from '../support/auto-cancel-options.ts';
 import { createScene } from '../support/auto-cancel-scene.ts';
 
-it('the documentation has the stages as they are asked', () => {
-  const text = readFileSync('docs/auto-cancel.md', 'utf8');
+it('the documentation has the stages in the order of the checks', () => {
+  const text = readFileSync('docs/auto-cancel-operate.md', 'utf8');
   expect(withStages(text)).toBe(text);
   expect(() => withStages('# No marks')).toThrow('no marks');
 });
