@@ -75,24 +75,19 @@ export const before = (chunk: Chunk, end: number): Chunk | undefined => pick(chu
 export const after = (chunk: Chunk, start: number): Chunk | undefined => pick(chunk, at => at >= start);
 
 /** The current hour. */
-export interface OpenChunk {
-  /** Time of the last sample, or undefined before the first (ms since the Unix epoch). */
-  readonly lastAt: number | undefined;
-  /** Adds a sample, later than `lastAt`. A value that is not finite is none. */
-  add(at: number, values: ReadonlyMap<string, number>): void;
-  /** The samples so far; later calls of `add` change it. */
-  chunk(): Chunk | undefined;
-}
+export type OpenChunk = ReturnType<typeof openChunk>;
 
 /** `chunk`: samples that exist already; they are copied. */
-export function openChunk(chunk?: Chunk): OpenChunk {
+export function openChunk(chunk?: Chunk) {
   const times = [...(chunk?.times ?? [])];
   const series = new Map([...(chunk?.series ?? [])].map(([name, values]) => [name, [...values]]));
   return {
+    /** Time of the last sample, or undefined before the first (ms since the Unix epoch). */
     get lastAt() {
       return times.at(-1);
     },
-    add(at, sample) {
+    /** Adds a sample, later than `lastAt`. A value that is not finite is none. */
+    add(at: number, sample: ReadonlyMap<string, number>): void {
       for (const name of sample.keys()) {
         if (!series.has(name))
           series.set(
@@ -107,6 +102,7 @@ export function openChunk(chunk?: Chunk): OpenChunk {
       }
       times.push(at);
     },
-    chunk: () => (times.length === 0 ? undefined : { step: 1, times, series }),
+    /** The samples so far; later calls of `add` change it. */
+    chunk: (): Chunk | undefined => (times.length === 0 ? undefined : { step: 1, times, series }),
   };
 }

@@ -2,24 +2,13 @@ import { after, before, type Chunk, type OpenChunk, openChunk } from './chunk.ts
 import type { Rows } from './rows.ts';
 
 /** The hour that goes on, and as much of those before it as is asked for again and again. */
-export interface Memory {
-  /** The hour of `at`, to go on with: what it has of later was recorded by a clock that was set back since. Rejects with StoreError. */
-  openAt(at: number): Promise<OpenChunk>;
-  /** An hour that is whole in memory, where there is one. */
-  whole(hour: number): Chunk | undefined;
-  /** An hour, or its last samples. */
-  get(hour: number): Chunk | undefined;
-  all(): readonly Chunk[];
-  hours(): readonly number[];
-  /** Adds an hour from the store, before the first sample. */
-  put(hour: number, chunk: Chunk): void;
-}
+export type Memory = ReturnType<typeof createMemory>;
 
 const HOUR = 3_600_000;
 export const hourOf = (at: number) => Math.floor(at / HOUR);
 
 /** `span`: milliseconds that it holds at least. */
-export function createMemory(rows: Rows, span: number): Memory {
+export function createMemory(rows: Rows, span: number) {
   const past = new Map<number, Chunk>();
   /** Those of which the first samples are gone. */
   const cut = new Set<number>();
@@ -44,12 +33,17 @@ export function createMemory(rows: Rows, span: number): Memory {
   }
 
   return {
+    /** An hour that is whole in memory, where there is one. */
     whole,
+    /** An hour, or its last samples. */
     get,
-    all: () => [...past.keys(), ...(open ? [open.hour] : [])].sort((a, b) => a - b).flatMap(hour => get(hour) ?? []),
-    hours: () => [...past.keys(), ...(open ? [open.hour] : [])],
-    put: (hour, chunk) => void past.set(hour, chunk),
-    async openAt(at) {
+    all: (): readonly Chunk[] =>
+      [...past.keys(), ...(open ? [open.hour] : [])].sort((a, b) => a - b).flatMap(hour => get(hour) ?? []),
+    hours: (): readonly number[] => [...past.keys(), ...(open ? [open.hour] : [])],
+    /** Adds an hour from the store, before the first sample. */
+    put: (hour: number, chunk: Chunk): void => void past.set(hour, chunk),
+    /** The hour of `at`, to go on with: what it has of later was recorded by a clock that was set back since. Rejects with StoreError. */
+    async openAt(at: number): Promise<OpenChunk> {
       const hour = hourOf(at);
       if (open?.hour === hour && (open.samples.lastAt ?? at) <= at) {
         if (past.size > 1) trim(at, hour);

@@ -4,15 +4,7 @@ import type { Store } from '../store/store.ts';
 import { type Chunk, decodeChunk } from './chunk.ts';
 
 /** The hours of an account in the store, by number since the Unix epoch; with what waits for the next commit. */
-export interface Rows {
-  /** The samples of an hour; undefined if there is no row or it is damaged, which is logged once. Rejects with StoreError. */
-  load(hour: number): Promise<Chunk | undefined>;
-  sizes(): Promise<Map<number, number>>;
-  /** Puts a row into the next commit; null deletes it. */
-  set(hour: number, text: string | null): void;
-  unsaved(): readonly Change[];
-  saved(changes: readonly Change[]): void;
-}
+export type Rows = ReturnType<typeof createRows>;
 
 export interface RowsDeps {
   readonly account: string;
@@ -26,7 +18,7 @@ const keyOf = (hour: number) => `${PREFIX}${String(hour).padStart(8, '0')}`;
 /** Bytes of a row; its text is ASCII. */
 export const sizeOf = (text: string): number => keyOf(0).length + text.length;
 
-export function createRows({ account, store, log }: RowsDeps): Rows {
+export function createRows({ account, store, log }: RowsDeps) {
   const unsaved = new Map<string, string | null>();
   let isDamageKnown = false;
 
@@ -36,7 +28,8 @@ export function createRows({ account, store, log }: RowsDeps): Rows {
   }
 
   return {
-    async load(hour) {
+    /** The samples of an hour; undefined if there is no row or it is damaged, which is logged once. Rejects with StoreError. */
+    async load(hour: number): Promise<Chunk | undefined> {
       const key = keyOf(hour);
       const found = await text(key);
       try {
@@ -48,7 +41,7 @@ export function createRows({ account, store, log }: RowsDeps): Rows {
         return undefined;
       }
     },
-    async sizes() {
+    async sizes(): Promise<Map<number, number>> {
       const known = new Map<number, number>();
       const note = (key: string, size: number | undefined) => {
         const hour = Number(KEY.exec(key)?.[1]);
@@ -59,9 +52,10 @@ export function createRows({ account, store, log }: RowsDeps): Rows {
       for (const [key, value] of unsaved) note(key, value?.length);
       return known;
     },
-    set: (hour, value) => void unsaved.set(keyOf(hour), value),
-    unsaved: () => [...unsaved].map(([key, value]) => ({ key, value })),
-    saved(changes) {
+    /** Puts a row into the next commit; null deletes it. */
+    set: (hour: number, value: string | null): void => void unsaved.set(keyOf(hour), value),
+    unsaved: (): readonly Change[] => [...unsaved].map(([key, value]) => ({ key, value })),
+    saved(changes: readonly Change[]): void {
       for (const { key, value } of changes) if (unsaved.get(key) === value) unsaved.delete(key);
     },
   };

@@ -1,4 +1,3 @@
-import type { Counter } from '../kit/counter.ts';
 import { counter, gauge, type Sample, type Source } from './family.ts';
 import { createCounter } from './own.ts';
 
@@ -69,13 +68,9 @@ export interface NotificationCount {
   readonly count: number;
 }
 
-export interface NotificationsCounter extends Counter<'notifier' | 'outcome'> {
-  countsOf(notifiers: readonly string[]): readonly NotificationCount[];
-  /** What is counted of these notifiers; every outcome of each starts at 0. */
-  sourceOf(notifiers: readonly string[]): Source;
-}
+export type NotificationsCounter = ReturnType<typeof createNotificationsCounter>;
 
-export function createNotificationsCounter(outcomes: readonly string[], now: () => number): NotificationsCounter {
+export function createNotificationsCounter(outcomes: readonly string[], now: () => number) {
   let revision = 0;
   const changed = () => {
     revision += 1;
@@ -85,8 +80,10 @@ export function createNotificationsCounter(outcomes: readonly string[], now: () 
     kept.samples().filter(({ labels }) => notifiers.includes(labels.notifier));
   return {
     inc: kept.inc,
-    countsOf: notifiers => samplesOf(notifiers).map(({ labels, value }) => ({ ...labels, count: value })),
-    sourceOf(notifiers) {
+    countsOf: (notifiers: readonly string[]): readonly NotificationCount[] =>
+      samplesOf(notifiers).map(({ labels, value }) => ({ ...labels, count: value })),
+    /** What is counted of these notifiers; every outcome of each starts at 0. */
+    sourceOf(notifiers: readonly string[]): Source {
       for (const notifier of notifiers) for (const outcome of outcomes) kept.inc({ notifier, outcome }, 0);
       return {
         families: [notifications],

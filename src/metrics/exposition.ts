@@ -22,17 +22,7 @@ export const CONTENT_TYPES: Readonly<Record<Format, string>> = {
   protobuf: 'application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited',
 };
 
-export interface Exposition {
-  /**
-   * Returns the complete exposition of the sources in `scope`; an unknown account has an empty one. Throws the error of a
-   * source, or an Error for samples of a family that the source does not list; the next call then reads the source again.
-   */
-  render(options: RenderOptions): Buffer;
-  /** Renders the same in slices of a few milliseconds. A change during the call is in the body or not, family by family. */
-  renderInSlices(options: RenderOptions): Promise<Buffer>;
-  /** Replaces the sources, throwing as `createExposition` does. What was rendered of sources that stay is kept. */
-  use(sources: readonly Source[]): void;
-}
+export type Exposition = ReturnType<typeof createExposition>;
 
 /** Milliseconds of a slice at most: however busy the process is, a scrape has half of it. */
 const LONGEST_SLICE = 20;
@@ -79,7 +69,7 @@ export function createExposition(
     throw error;
   },
   isShown: IsShown = () => true,
-): Exposition {
+) {
   const inText = createRendering(LINES, onError, isShown);
   const inProtobuf = createRendering(PROTOBUF, onError, isShown);
   let current = sources;
@@ -91,29 +81,33 @@ export function createExposition(
     return inProtobuf;
   }
   return {
-    use(next) {
+    /** Replaces the sources, throwing as `createExposition` does. What was rendered of sources that stay is kept. */
+    use(next: readonly Source[]): void {
       if (next === current) return;
       inText.use(next);
       current = next;
     },
-    render(options) {
+    /**
+     * Returns the complete exposition of the sources in `scope`; an unknown account has an empty one. Throws the error of a
+     * source, or an Error for samples of a family that the source does not list; the next call then reads the source again.
+     */
+    render(options: RenderOptions): Buffer {
       const steps = of(options.format).work(options);
       for (;;) {
         const { done, value } = steps.next();
         if (done) return value;
       }
     },
-    renderInSlices: options => inSlices(of(options.format).work(options), createTurns(LONGEST_SLICE)),
+    /** Renders the same in slices of a few milliseconds. A change during the call is in the body or not, family by family. */
+    renderInSlices: (options: RenderOptions): Promise<Buffer> =>
+      inSlices(of(options.format).work(options), createTurns(LONGEST_SLICE)),
   };
 }
 
 type IsShown = (account: string) => boolean;
 const OMITTED = Symbol('omitted');
 
-interface Rendering {
-  use(sources: readonly Source[]): void;
-  work(options: RenderOptions): Generator<void, Buffer, void>;
-}
+type Rendering = ReturnType<typeof createRendering>;
 
 function createShown(encoding: Encoding, source: Source): Shown {
   return {
@@ -139,11 +133,7 @@ async function inSlices<T>(steps: Generator<void, T, void>, turns: Turns): Promi
   }
 }
 
-function createRendering(
-  encoding: Encoding,
-  onError: (source: Source, error: unknown) => void,
-  isShown: IsShown,
-): Rendering {
+function createRendering(encoding: Encoding, onError: (source: Source, error: unknown) => void, isShown: IsShown) {
   let sources: readonly Source[] | undefined;
   let everything: readonly Shown[] = [];
   let families: ReturnType<typeof checkFamilies> = [];
@@ -244,7 +234,7 @@ function createRendering(
 
   return {
     work,
-    use(next) {
+    use(next: readonly Source[]): void {
       if (next === sources) return;
       families = checkFamilies(next);
       const known = new Map(everything.map(shown => [shown.source, shown]));

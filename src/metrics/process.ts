@@ -9,20 +9,7 @@ import type { Counter, Histogram } from '../kit/counter.ts';
 import { type FamilyType, formatLe, type Sample, type Source } from './family.ts';
 
 /** Metrics of this process: process_*, nodejs_*, delivery_watch_* and families without the label account. */
-export interface ProcessMetrics {
-  readonly requestSeconds: Histogram<'endpoint'>;
-  readonly spans: Counter<'about' | 'outcome'>;
-  configRead(isValid: boolean): void;
-  /** Another configuration is in use. `at`: milliseconds since the Unix epoch. */
-  configLoaded(hash: string, at: number): void;
-  /** When the configuration was last loaded with success (ms since the Unix epoch). */
-  configLoadedAt(): number;
-  /** When this process started (ms since the Unix epoch). */
-  readonly startedAt: number;
-  /** Reads the current values; the source shows what the last call read. */
-  refresh(): Promise<void>;
-  readonly source: Source;
-}
+export type ProcessMetrics = ReturnType<typeof createProcessMetrics>;
 
 export interface ProcessInfo {
   readonly version: string;
@@ -82,7 +69,7 @@ function withWhole(samples: readonly Sample[]): readonly Sample[] {
   });
 }
 
-export function createProcessMetrics(info: ProcessInfo): ProcessMetrics {
+export function createProcessMetrics(info: ProcessInfo) {
   const registry = new Registry();
   let loadedAt = info.configLoadedAt;
   const registers = [registry];
@@ -147,18 +134,23 @@ export function createProcessMetrics(info: ProcessInfo): ProcessMetrics {
     );
   }
   return {
-    requestSeconds: { observe: (labels, seconds) => requestSeconds.observe(labels, seconds) },
-    spans: { inc: (labels, by = 1) => spans.inc(labels, by) },
-    configRead: isValid => lastReload.set(isValid ? 1 : 0),
-    configLoaded(hash, at) {
+    requestSeconds: {
+      observe: (labels, seconds) => requestSeconds.observe(labels, seconds),
+    } satisfies Histogram<'endpoint'>,
+    spans: { inc: (labels, by = 1) => spans.inc(labels, by) } satisfies Counter<'about' | 'outcome'>,
+    configRead: (isValid: boolean): void => lastReload.set(isValid ? 1 : 0),
+    /** Another configuration is in use. `at`: milliseconds since the Unix epoch. */
+    configLoaded(hash: string, at: number): void {
       configInfo.reset();
       configInfo.set({ hash }, 1);
       loadedAt = at;
       lastSuccess.set(at / 1000);
       lastReload.set(1);
     },
-    configLoadedAt: () => loadedAt,
+    /** When the configuration was last loaded with success (ms since the Unix epoch). */
+    configLoadedAt: (): number => loadedAt,
     startedAt: SINCE,
+    /** Reads the current values; the source shows what the last call read. */
     refresh,
     source: {
       families: exposed.map(({ name, help, type, labelNames }) => ({
@@ -170,6 +162,6 @@ export function createProcessMetrics(info: ProcessInfo): ProcessMetrics {
       })),
       revision: () => samples,
       samples: () => samples,
-    },
+    } satisfies Source,
   };
 }

@@ -28,19 +28,7 @@ export interface Told {
 }
 
 /** The groups of one receiver: what waits for each, and when it was told last. */
-export interface Groups<W extends Waiting = Waiting> {
-  /** Gives what has to be dropped for it, where too much waits. */
-  add(waiting: W): W | undefined;
-  /** Notifications to send now, but for groups that have one under way. Takes what they tell from what waits. */
-  due(isUnderWay: (id: string) => boolean): readonly Due<W>[];
-  /** A group was told, and then still fired; undefined: it is over. */
-  told(id: string, told: Told | undefined): void;
-  /** Groups that were told, and of which nothing fires any more, with the account of the row that says so. */
-  forgettable(isUnderWay: (id: string) => boolean): readonly (readonly [id: string, account: string])[];
-  /** Another replica goes on with the account: what waits of it, and when its groups were told, is no longer known. */
-  letGo(account: string): void;
-  all(): { readonly waiting: readonly W[]; readonly told: ReadonlyMap<string, Told> };
-}
+export type Groups<W extends Waiting = Waiting> = ReturnType<typeof createGroups<W>>;
 
 export interface GroupsDeps {
   readonly grouping: Grouping;
@@ -86,7 +74,7 @@ function firstEpisodes<W extends Waiting>(waiting: readonly W[]): { readonly tak
   return { taken, rest };
 }
 
-export function createGroups<W extends Waiting>({ grouping, firing, clock, most }: GroupsDeps): Groups<W> {
+export function createGroups<W extends Waiting>({ grouping, firing, clock, most }: GroupsDeps) {
   const gathering = new Map<string, Gathering<W>>();
   const toldAt = new Map<string, Told>();
   let count = 0;
@@ -132,7 +120,8 @@ export function createGroups<W extends Waiting>({ grouping, firing, clock, most 
     isLongBefore(toldAt.get(id)?.at ?? Math.max(...notices.map(({ startsAt }) => startsAt)), now);
 
   return {
-    add(waiting) {
+    /** Gives what has to be dropped for it, where too much waits. */
+    add(waiting: W): W | undefined {
       const labels = groupLabels(waiting.notice.labels, grouping);
       const id = fingerprintOf(labels);
       const left = Math.min(grouping.wait, Math.max(0, waiting.at + grouping.wait - clock.now()));
@@ -142,7 +131,8 @@ export function createGroups<W extends Waiting>({ grouping, firing, clock, most 
       count += 1;
       return count > most ? dropOldest() : undefined;
     },
-    due(isUnderWay) {
+    /** Notifications to send now, but for groups that have one under way. Takes what they tell from what waits. */
+    due(isUnderWay: (id: string) => boolean): readonly Due<W>[] {
       const [at, now] = [clock.now(), clock.monotonic()];
       const changed = forOnePass([...gathering].filter(([id, { dueAt }]) => dueAt <= now && !isUnderWay(id)));
       const isLooking = now >= lookAt;
@@ -167,24 +157,30 @@ export function createGroups<W extends Waiting>({ grouping, firing, clock, most 
         );
       return [...changes, ...repeats];
     },
-    told(id, told) {
+    /** A group was told, and then still fired; undefined: it is over. */
+    told(id: string, told: Told | undefined): void {
       if (told === undefined) toldAt.delete(id);
       else toldAt.set(id, told);
     },
-    forgettable(isUnderWay) {
+    /** Groups that were told, and of which nothing fires any more, with the account of the row that says so. */
+    forgettable(isUnderWay: (id: string) => boolean): readonly (readonly [id: string, account: string])[] {
       const now = clock.now();
       const old = [...toldAt].filter(([id, { at }]) => isLongBefore(at, now) && !gathering.has(id) && !isUnderWay(id));
       if (old.length === 0) return [];
       const byGroup = firingByGroup();
       return old.flatMap(([id, { account }]) => (byGroup.has(id) ? [] : [[id, account] as const]));
     },
-    letGo(account) {
+    /** Another replica goes on with the account: what waits of it, and when its groups were told, is no longer known. */
+    letGo(account: string): void {
       for (const [id, group] of gathering) {
         const rest = group.waiting.filter(waiting => waiting.account !== account);
         if (rest.length < group.waiting.length) keep(id, group, rest);
       }
       for (const [id, told] of toldAt) if (told.account === account) toldAt.delete(id);
     },
-    all: () => ({ waiting: [...gathering.values()].flatMap(({ waiting }) => waiting), told: toldAt }),
+    all: (): { readonly waiting: readonly W[]; readonly told: ReadonlyMap<string, Told> } => ({
+      waiting: [...gathering.values()].flatMap(({ waiting }) => waiting),
+      told: toldAt,
+    }),
   };
 }

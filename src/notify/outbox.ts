@@ -23,24 +23,7 @@ export interface Posting {
 }
 
 /** Notices that are sent once, kept in the store until they were: at least once, in order for each alert. */
-export interface Outbox {
-  /**
-   * Queues the rows that an earlier process or another replica left for these accounts; accounts that are open are skipped.
-   * `NO_ACCOUNT` is opened before any other account, and an account before its first `post`. Rows for notifiers that are not
-   * configured are deleted, unless replicas share the store: another replica may have another configuration. Rejects with StoreError.
-   */
-  open(accounts: readonly string[]): Promise<void>;
-  /**
-   * Replaces the receivers, once their senders have ended. A receiver with the notifier and member of an earlier one inherits its
-   * queue. Deletes the rows of removed receivers; rejects with StoreError if that fails.
-   */
-  use(receivers: readonly Receiver[]): Promise<void>;
-  /** Releases an account whose rows another replica continues with. Resolves when its requests in flight have ended. */
-  letGo(account: string): Promise<void>;
-  post(account: string, notices: readonly Notice[], isFor: (receiver: Receiver) => boolean): Posting;
-  /** Bodies of loops, one a receiver; none rejects. */
-  readonly senders: readonly ((signal: AbortSignal) => Promise<void>)[];
-}
+export type Outbox = ReturnType<typeof createOutbox>;
 
 export interface OutboxDeps extends Omit<QueueDeps, 'notifier' | 'receiver' | 'onSent'> {
   readonly receivers: readonly Receiver[];
@@ -73,7 +56,7 @@ interface Unwanted {
 
 const idOf = ({ account, key }: RowKey) => `${account}\0${key}`;
 
-export function createOutbox(deps: OutboxDeps): Outbox {
+export function createOutbox(deps: OutboxDeps) {
   const { store, firing, clock, log } = deps;
   const { replicas } = store;
   let last = 0;
@@ -231,11 +214,20 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   }
 
   return {
-    async open(accounts) {
+    /**
+     * Queues the rows that an earlier process or another replica left for these accounts; accounts that are open are skipped.
+     * `NO_ACCOUNT` is opened before any other account, and an account before its first `post`. Rows for notifiers that are not
+     * configured are deleted, unless replicas share the store: another replica may have another configuration. Rejects with StoreError.
+     */
+    async open(accounts: readonly string[]): Promise<void> {
       const unwanted = take(await readNew(accounts));
       if (!replicas) for (const each of unwanted) await discard(each);
     },
-    async use(receivers) {
+    /**
+     * Replaces the receivers, once their senders have ended. A receiver with the notifier and member of an earlier one inherits its
+     * queue. Deletes the rows of removed receivers; rejects with StoreError if that fails.
+     */
+    async use(receivers: readonly Receiver[]): Promise<void> {
       const next = receivers.map(receiver => lineOf(receiver) ?? createLine(receiver));
       const removed = lines.filter(line => !next.includes(line));
       lines = next;
@@ -248,13 +240,14 @@ export function createOutbox(deps: OutboxDeps): Outbox {
           await store.commit(account, [{ key: toldKey(receiver, id), value: null }]);
       }
     },
-    async letGo(account) {
+    /** Releases an account whose rows another replica continues with. Resolves when its requests in flight have ended. */
+    async letGo(account: string): Promise<void> {
       opened.delete(account);
       for (const id of taken) if (id.startsWith(`${account}\0`)) taken.delete(id);
       for (const { groups } of lines) groups?.letGo(account);
       await Promise.all(lines.map(({ queue }) => queue.letGo(account)));
     },
-    post(account, notices, isFor) {
+    post(account: string, notices: readonly Notice[], isFor: (receiver: Receiver) => boolean): Posting {
       const all = notices.flatMap(notice =>
         lines.flatMap(line => {
           if (!isFor(line.receiver)) return [];
@@ -272,6 +265,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
         },
       };
     },
+    /** Bodies of loops, one a receiver; none rejects. */
     get senders() {
       return lines.map(({ send }) => send);
     },

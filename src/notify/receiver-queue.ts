@@ -60,24 +60,7 @@ export interface QueueDeps {
 }
 
 /** Requests that wait for one receiver. */
-export interface ReceiverQueue {
-  add(request: Request): void;
-  /** Whether one with this order waits to be sent. */
-  isUnderWay(order: string): boolean;
-  /** Counts and logs what will not be sent. */
-  drop(account: string, notices: readonly Notice[], why: string): void;
-  /**
-   * Another replica goes on with the account: nothing more of it is sent, and its rows stay. Resolves when the request of it
-   * that is under way has ended.
-   */
-  letGo(account: string): Promise<void>;
-  /** Where each request stands. */
-  rows(): readonly RowKey[];
-  /** Forgets how often it has failed: the receiver is another now. */
-  retryNow(): void;
-  /** Stores what is not, sends what is due, in order, and removes rows that are done with. Rejects only when the signal is aborted. */
-  run(signal: AbortSignal): Promise<void>;
-}
+export type ReceiverQueue = ReturnType<typeof createReceiverQueue>;
 
 /** Milliseconds in which a receiver that is down may come back. */
 const GIVE_UP_AFTER = 24 * 3_600_000;
@@ -91,7 +74,7 @@ function takeOut(queue: Item[], item: Item): void {
   if (at >= 0) queue.splice(at, 1);
 }
 
-export function createReceiverQueue(deps: QueueDeps): ReceiverQueue {
+export function createReceiverQueue(deps: QueueDeps) {
   const { notifier, receiver, store, notifications, clock, random, log, onSent, holds } = deps;
   const queue: Item[] = [];
   /** How many wait to be sent, by order. */
@@ -246,7 +229,7 @@ export function createReceiverQueue(deps: QueueDeps): ReceiverQueue {
   }
 
   return {
-    add(request) {
+    add(request: Request): void {
       const left = Math.min(GIVE_UP_AFTER, Math.max(0, request.at + GIVE_UP_AFTER - clock.now()));
       const giveUpAt = clock.monotonic() + left;
       const retry = createRetry(BACKOFF, clock, random);
@@ -255,20 +238,29 @@ export function createReceiverQueue(deps: QueueDeps): ReceiverQueue {
       const oldest = waiting > MOST_WAITING ? queue.find(({ isDone }) => !isDone) : undefined;
       if (oldest) dropItem(oldest, 'queue full');
     },
-    isUnderWay: order => underWay.has(order),
-    async letGo(account) {
+    /** Whether one with this order waits to be sent. */
+    isUnderWay: (order: string): boolean => underWay.has(order),
+    /**
+     * Another replica goes on with the account: nothing more of it is sent, and its rows stay. Resolves when the request of it
+     * that is under way has ended.
+     */
+    async letGo(account: string): Promise<void> {
       leave(account);
       if (current?.item.account !== account) return;
       await current.ended;
       leave(account);
     },
-    rows: () => queue.flatMap(({ account, key, takes }) => [...takes, { account, key }]),
-    retryNow() {
+    /** Where each request stands. */
+    rows: (): readonly RowKey[] => queue.flatMap(({ account, key, takes }) => [...takes, { account, key }]),
+    /** Forgets how often it has failed: the receiver is another now. */
+    retryNow(): void {
       down = undefined;
       for (const { retry } of queue) retry.succeeded();
     },
+    /** Counts and logs what will not be sent. */
     drop,
-    async run(signal) {
+    /** Stores what is not, sends what is due, in order, and removes rows that are done with. Rejects only when the signal is aborted. */
+    async run(signal: AbortSignal): Promise<void> {
       await storeNew();
       await sendDue(signal);
       // The store refuses. A row that stays is sent once more by the next process: at least once.

@@ -2,66 +2,13 @@ import { type Clock, unlessAborted } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import { createLoops } from '../scheduler/loop.ts';
 import { StoreError } from '../store/errors.ts';
-import {
-  isNotHeld,
-  NO_ACCOUNT,
-  type Replica,
-  type Replicas,
-  type Sharing,
-  type Store,
-  type Turn,
-} from '../store/store.ts';
+import { isNotHeld, NO_ACCOUNT, type Replicas, type Sharing, type Store, type Turn } from '../store/store.ts';
 
-/** Which accounts this replica holds. Where the agent is alone there is no such thing: all accounts are its own. */
-export interface Holding {
-  readonly self: Replica;
-  /** This replica works on the account, or is about to; of `NO_ACCOUNT`: on what is of none. */
-  held(account: string): boolean;
-  /** Milliseconds for which the account is surely held, by this process's own clock; 0 where it may be another's. */
-  remaining(account: string): number;
-  /**
-   * Whether the lease of an account that this replica holds may be shown as valid: it lasts by the monotonic clock, or the database is
-   * unavailable. False after this process was stopped for longer than the lease, until a renewal reports who holds the account. The
-   * monotonic clock of Linux stands still while the machine is suspended: after a resume the lease counts as valid until the next
-   * renewal. Commits and cancels are unaffected, because the database checks their epoch.
-   */
-  isCurrent(account: string): boolean;
-  /** How accounts are shared out; undefined before the first renewal. */
-  sharing(): Sharing | undefined;
-  /** Whether another replica holds the account, as of the last renewal. */
-  isElsewhere(account: string): boolean;
-  /** The last renewal failed: the database can't be asked who holds what. */
-  isAway(): boolean;
-  /** Since when that is so, milliseconds since the Unix epoch by this process's clock; undefined while it is not. */
-  awaySince(): number | undefined;
-  assertThere(): void;
-  /** Aborted when this process ends and has waited long enough for the database. */
-  readonly patience: AbortSignal;
-  /** Renews at once; joins a renewal that is under way. Never rejects. */
-  renew(): Promise<void>;
-  /**
-   * For an account whose lease has run out by this process's clock: asks the database whose it is. False: another's. While
-   * the database is away the account counts as held, as the others can't take it either.
-   */
-  confirm(account: string): Promise<boolean>;
-}
+/** Leases of this replica. Undefined wherever it is optional: then the agent is alone and holds all accounts. */
+export type Leases = ReturnType<typeof createHolding>;
 
-/** The side of the one who opens and closes accounts. */
-export interface Leases extends Holding {
-  /** Renews from now on, at once and again and again. */
-  start(on: LeaseEvents): void;
-  use(accounts: readonly string[]): void;
-  /** Accounts that are to be closed and given back, and whether another replica may have them already. */
-  leaving(): ReadonlyMap<string, 'lost' | 'excess'>;
-  /** Gives back accounts that are closed, or forgets those that were lost; where it can't be done now, with a later renewal. */
-  giveBack(accounts: readonly string[]): Promise<void>;
-  /** Gives back an account that can't be opened. Another replica may try; this one does after `ms` milliseconds. */
-  refuse(account: string, ms: number): Promise<void>;
-  /** Takes nothing from now on, and goes on renewing. What waits for the database then is given up after a few seconds. */
-  drain(): void;
-  /** Gives everything back and leaves, so that the others need not wait for the leases to end. Never rejects. */
-  close(): Promise<void>;
-}
+/** Leases as seen by code that does not open or close accounts. */
+export type Holding = Omit<Leases, 'start' | 'use' | 'leaving' | 'giveBack' | 'refuse' | 'drain' | 'close'>;
 
 export interface LeaseEvents {
   /** Called before anything else goes on: another replica may have them. */
@@ -82,7 +29,7 @@ const RENEWALS = 5;
 /** Milliseconds for which a process that ends waits for a database that hangs: to save, then to give its accounts back. */
 const [LAST_SAVE, LAST_RELEASE] = [4000, 2000];
 
-export function createHolding({ replicas, clock, random, log, ...deps }: HoldingDeps): Leases {
+export function createHolding({ replicas, clock, random, log, ...deps }: HoldingDeps) {
   const { leaseTime } = replicas;
   const loops = createLoops({ clock, random });
   const held = new Set<string>();
@@ -186,21 +133,38 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
 
   return {
     self: replicas.self,
-    held: account => held.has(account),
-    remaining: account => replicas.remaining(account),
+    /** This replica works on the account, or is about to; of `NO_ACCOUNT`: on what is of none. */
+    held: (account: string): boolean => held.has(account),
+    /** Milliseconds for which the account is surely held, by this process's own clock; 0 where it may be another's. */
+    remaining: (account: string): number => replicas.remaining(account),
+    /**
+     * Whether the lease of an account that this replica holds may be shown as valid: it lasts by the monotonic clock, or the database is
+     * unavailable. False after this process was stopped for longer than the lease, until a renewal reports who holds the account. The
+     * monotonic clock of Linux stands still while the machine is suspended: after a resume the lease counts as valid until the next
+     * renewal. Commits and cancels are unaffected, because the database checks their epoch.
+     */
     isCurrent,
-    sharing: () => replicas.sharing(),
-    isElsewhere(account) {
+    /** How accounts are shared out; undefined before the first renewal. */
+    sharing: (): Sharing | undefined => replicas.sharing(),
+    /** Whether another replica holds the account, as of the last renewal. */
+    isElsewhere(account: string): boolean {
       const holder = replicas.sharing()?.holders.get(account);
       return holder !== undefined && holder !== replicas.self.id;
     },
-    isAway: () => away !== undefined,
-    awaySince: () => away?.since,
-    assertThere() {
+    /** The last renewal failed: the database can't be asked who holds what. */
+    isAway: (): boolean => away !== undefined,
+    /** Since when that is so, milliseconds since the Unix epoch by this process's clock; undefined while it is not. */
+    awaySince: (): number | undefined => away?.since,
+    assertThere(): void {
       if (away) throw away.error;
     },
+    /** Renews at once; joins a renewal that is under way. Never rejects. */
     renew,
-    async confirm(account) {
+    /**
+     * For an account whose lease has run out by this process's clock: asks the database whose it is. False: another's. While
+     * the database is away the account counts as held, as the others can't take it either.
+     */
+    async confirm(account: string): Promise<boolean> {
       // The one that is joined may have been asked for before this process was paused.
       for (let time = 0; time < 2; time += 1) {
         if (isSurelyAway() || !isHeld(account) || replicas.remaining(account) > 0) break;
@@ -208,34 +172,41 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
       }
       return isHeld(account) && isCurrent(account);
     },
-    start(on) {
+    /** Renews from now on, at once and again and again. */
+    start(on: LeaseEvents): void {
       events = on;
       void loops.start(leaseTime / RENEWALS, 0, renew);
     },
-    use(accounts) {
+    use(accounts: readonly string[]): void {
       configured = accounts;
     },
-    leaving: () => leaving,
-    async giveBack(accounts) {
+    /** Accounts that are to be closed and given back, and whether another replica may have them already. */
+    leaving: (): ReadonlyMap<string, 'lost' | 'excess'> => leaving,
+    /** Gives back accounts that are closed, or forgets those that were lost; where it can't be done now, with a later renewal. */
+    async giveBack(accounts: readonly string[]): Promise<void> {
       for (const account of accounts) {
         leaving.delete(account);
         closed.add(account);
       }
       await releaseClosed();
     },
-    async refuse(account, ms) {
+    /** Gives back an account that can't be opened. Another replica may try; this one does after `ms` milliseconds. */
+    async refuse(account: string, ms: number): Promise<void> {
       refused.set(account, clock.monotonic() + ms);
       if (held.delete(account)) closed.add(account);
       else if (leaving.delete(account)) closed.add(account);
       await releaseClosed();
     },
+    /** Aborted when this process ends and has waited long enough for the database. */
     patience: patience.signal,
-    drain() {
+    /** Takes nothing from now on, and goes on renewing. What waits for the database then is given up after a few seconds. */
+    drain(): void {
       if (isDraining) return;
       isDraining = true;
       void limit(patience, LAST_SAVE);
     },
-    async close() {
+    /** Gives everything back and leaves, so that the others need not wait for the leases to end. Never rejects. */
+    async close(): Promise<void> {
       isDraining = true;
       const last = new AbortController();
       void limit(last, LAST_RELEASE);

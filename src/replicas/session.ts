@@ -5,17 +5,10 @@ import type { Holding } from './holding.ts';
 type Leased = Pick<Holding, 'remaining' | 'confirm' | 'isAway'>;
 
 /** The right of one opening of an account to send requests and to commit, until it is revoked. */
-export interface Session {
-  readonly account: string;
-  readonly store: Store;
-  readonly holding: Leased;
-  readonly isRevoked: boolean;
-  /** Refuses every request and commit from now on. */
-  revoke(): void;
-}
+export type Session = ReturnType<typeof createSession>;
 
 /** `holding`: undefined if no other process may hold the account. */
-export function createSession(account: string, store: Store, holding: Leased | undefined): Session {
+export function createSession(account: string, store: Store, holding: Leased | undefined) {
   let isRevoked = false;
   return {
     account,
@@ -25,16 +18,17 @@ export function createSession(account: string, store: Store, holding: Leased | u
         if (isRevoked) throw new StoreError('not_held', `the account ${account}`);
         return store.commit(...what);
       },
-    },
+    } satisfies Store,
     holding: {
       remaining: name => (isRevoked ? 0 : (holding?.remaining(name) ?? Number.POSITIVE_INFINITY)),
       confirm: async name => !isRevoked && (holding ? holding.confirm(name) : true),
       isAway: () => holding?.isAway() ?? false,
-    },
+    } satisfies Leased,
     get isRevoked() {
       return isRevoked;
     },
-    revoke() {
+    /** Refuses every request and commit from now on. */
+    revoke(): void {
       isRevoked = true;
     },
   };

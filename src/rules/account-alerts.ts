@@ -7,23 +7,7 @@ import type { Store } from '../store/store.ts';
 import { type Alert, type Evaluated, noticesOf, rowOf, toNotice, versionOf, withSilences } from './alert.ts';
 
 /** The alerts of one account, as the last evaluation left them: in the store, and sent when they change. */
-export interface AccountAlerts {
-  readonly account: string;
-  current(): Evaluated;
-  /** Rules with an alert that is firing or of unknown state: all before the first evaluation. */
-  states(): ReadonlyMap<string, 'firing' | 'unknown'>;
-  /** Notices of firing and recently resolved alerts, except silenced ones. */
-  notices(): readonly Notice[];
-  /**
-   * Takes what is true now, and queues what changed for sending. Never rejects: that is sent although the store does not take it.
-   * Of an account that another replica holds, nothing is taken.
-   */
-  update(next: Evaluated): Promise<void>;
-  /** Commits what the store did not take yet. Rejects with StoreError. */
-  save(): Promise<void>;
-  /** From now on these decide what is sent. `unjudged`: rules that are new or have changed; of them nothing is known yet. */
-  use(next: { readonly silences: Silences; readonly unjudged: readonly string[] }): void;
-}
+export type AccountAlerts = Awaited<ReturnType<typeof openAccountAlerts>>;
 
 export interface AccountAlertsDeps {
   readonly account: string;
@@ -47,7 +31,7 @@ function logChange(log: Log, account: string, before: Alert | undefined, after: 
 }
 
 /** Reads the alerts that an earlier process left. Rejects with StoreError. */
-export async function openAccountAlerts(deps: AccountAlertsDeps): Promise<AccountAlerts> {
+export async function openAccountAlerts(deps: AccountAlertsDeps) {
   const { account, rules, store, outbox, holds, log } = deps;
   let { silences } = deps;
   const opened = new Map<string, Alert>();
@@ -100,16 +84,22 @@ export async function openAccountAlerts(deps: AccountAlertsDeps): Promise<Accoun
 
   return {
     account,
-    current: () => current,
-    states: () =>
+    current: (): Evaluated => current,
+    /** Rules with an alert that is firing or of unknown state: all before the first evaluation. */
+    states: (): ReadonlyMap<string, 'firing' | 'unknown'> =>
       new Map<string, 'firing' | 'unknown'>([
         ...[...current.unknown].map(rule => [rule, 'unknown'] as const),
         ...[...current.alerts.values()].flatMap(({ rule, state }) =>
           state.phase === 'firing' ? [[rule, 'firing'] as const] : [],
         ),
       ]),
-    notices: () => notices,
-    async update(evaluated) {
+    /** Notices of firing and recently resolved alerts, except silenced ones. */
+    notices: (): readonly Notice[] => notices,
+    /**
+     * Takes what is true now, and queues what changed for sending. Never rejects: that is sent although the store does not take it.
+     * Of an account that another replica holds, nothing is taken.
+     */
+    async update(evaluated: Evaluated): Promise<void> {
       const mayTell = holds.has(account);
       if (mayTell !== true && !(await mayTell)) return;
       const next = withSilences(evaluated, current, silences);
@@ -135,8 +125,10 @@ export async function openAccountAlerts(deps: AccountAlertsDeps): Promise<Accoun
       }
       posting.send();
     },
+    /** Commits what the store did not take yet. Rejects with StoreError. */
     save,
-    use({ silences: next, unjudged }) {
+    /** From now on these decide what is sent. `unjudged`: rules that are new or have changed; of them nothing is known yet. */
+    use({ silences: next, unjudged }: { readonly silences: Silences; readonly unjudged: readonly string[] }): void {
       silences = next;
       current = { ...current, unknown: new Set([...current.unknown, ...unjudged]) };
     },

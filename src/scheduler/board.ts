@@ -12,32 +12,7 @@ export interface Visible<Facts = unknown> {
 }
 
 /** The latest facts of one collector for one account, and how true they are. Facts are replaced whole, never changed. */
-export interface CollectorState<Facts = unknown> {
-  readonly account: string;
-  readonly collector: string;
-  /**
-   * A round, begun at wall time `at`, read to its end and found this; it may not be committed yet. `partial`: there were rows
-   * that it could not read. `failedFilters`: all that fail now. Both must be known as soon as the facts are shown.
-   */
-  observed(
-    round: string,
-    found: { at: number; facts: Facts; partial?: boolean; failedFilters?: readonly FailedFilter[] | undefined },
-  ): void;
-  /** What is committed now: found before this process, or by a step of a round. */
-  committed(facts: Facts | undefined): void;
-  succeeded(round: string, end: { durationSeconds: number; partial?: boolean }): void;
-  failed(round: string, end: { durationSeconds: number; complete: boolean; reason: string; message: string }): void;
-  /** A round asked nothing: that is neither a success nor a failure, and no news of what is shown. */
-  idled(round: string, why: Idle): void;
-  visible(): Visible<Facts>;
-  /** Whether nothing was found yet, and it is not too late for that. */
-  isAwaited(): boolean;
-  status(): CollectorStatus;
-  /** For how long agents, this one and those before it, have been trying to refresh what is stale. Milliseconds. */
-  staleFor(round: string): number;
-  /** What the next process has to know, by round. */
-  freshness(): Readonly<Record<string, Freshness>>;
-}
+export type CollectorState<Facts = unknown> = ReturnType<typeof createCollectorState<Facts>>;
 
 export interface RoundOptions {
   readonly every: number;
@@ -56,7 +31,9 @@ interface RoundState extends Omit<RoundStatus, 'stale'> {
   readonly expectedEvery: number;
 }
 
-interface StateOptions extends Pick<CollectorState, 'account' | 'collector'> {
+interface StateOptions {
+  readonly account: string;
+  readonly collector: string;
   /** Rounds that may keep failing without the facts becoming stale. */
   readonly auxiliary?: readonly string[] | undefined;
   /** What an earlier process left, by round. */
@@ -68,7 +45,7 @@ export function createCollectorState<Facts = unknown>(
   rounds: Readonly<Record<string, RoundOptions>>,
   staleness: StalenessOptions,
   clock: Pick<Clock, 'monotonic'>,
-): CollectorState<Facts> {
+) {
   let facts: Facts | undefined;
   let committed: Facts | undefined;
   let failedFilters: readonly FailedFilter[] = [];
@@ -112,16 +89,32 @@ export function createCollectorState<Facts = unknown>(
   return {
     account,
     collector,
-    observed(round, { at, facts: newFacts, partial = false, failedFilters: failed = [] }) {
+    /**
+     * A round, begun at wall time `at`, read to its end and found this; it may not be committed yet. `partial`: there were rows
+     * that it could not read. `failedFilters`: all that fail now. Both must be known as soon as the facts are shown.
+     */
+    observed(
+      round: string,
+      {
+        at,
+        facts: newFacts,
+        partial = false,
+        failedFilters: failed = [],
+      }: { at: number; facts: Facts; partial?: boolean; failedFilters?: readonly FailedFilter[] | undefined },
+    ): void {
       facts = newFacts;
       failedFilters = failed;
       const now = clock.monotonic();
       states.set(round, { ...state(round), dataAt: at, freshFrom: now, tryingFrom: now, partial });
     },
-    committed(newFacts) {
+    /** What is committed now: found before this process, or by a step of a round. */
+    committed(newFacts: Facts | undefined): void {
       committed = newFacts;
     },
-    succeeded(round, { durationSeconds, partial = false }) {
+    succeeded(
+      round: string,
+      { durationSeconds, partial = false }: { durationSeconds: number; partial?: boolean },
+    ): void {
       states.set(round, {
         ...state(round),
         success: true,
@@ -134,7 +127,15 @@ export function createCollectorState<Facts = unknown>(
         expectedEvery: Math.max(state(round).every, durationSeconds * 1000),
       });
     },
-    failed(round, { durationSeconds, complete, reason, message }) {
+    failed(
+      round: string,
+      {
+        durationSeconds,
+        complete,
+        reason,
+        message,
+      }: { durationSeconds: number; complete: boolean; reason: string; message: string },
+    ): void {
       states.set(round, {
         ...state(round),
         success: false,
@@ -145,20 +146,22 @@ export function createCollectorState<Facts = unknown>(
         idle: undefined,
       });
     },
-    idled(round, why) {
+    /** A round asked nothing: that is neither a success nor a failure, and no news of what is shown. */
+    idled(round: string, why: Idle): void {
       const known = state(round);
       // What is not due yet does not get older; what failed when it was due does.
       const isAgeing = why === 'waiting' || known.consecutiveFailures > 0;
       const freshFrom = isAgeing ? known.freshFrom : clock.monotonic() - Math.min(age(known), known.expectedEvery);
       states.set(round, { ...known, idle: why, freshFrom });
     },
-    visible() {
+    visible(): Visible<Facts> {
       const now = tooOld() ? undefined : facts;
       if (now !== shown.now || committed !== shown.committed) shown = { now, committed };
       return shown;
     },
-    isAwaited: () => facts === undefined && !tooOld(),
-    status: () => ({
+    /** Whether nothing was found yet, and it is not too late for that. */
+    isAwaited: (): boolean => facts === undefined && !tooOld(),
+    status: (): CollectorStatus => ({
       collector,
       withdrawn: facts !== undefined && tooOld(),
       ...(failedFilters.length > 0 && { failedFilters }),
@@ -167,8 +170,10 @@ export function createCollectorState<Facts = unknown>(
         return { ...round, stale: isStale(state) };
       }),
     }),
-    staleFor: round => Math.max(0, tryingFor(state(round)) - markAge(state(round))),
-    freshness: () =>
+    /** For how long agents, this one and those before it, have been trying to refresh what is stale. Milliseconds. */
+    staleFor: (round: string): number => Math.max(0, tryingFor(state(round)) - markAge(state(round))),
+    /** What the next process has to know, by round. */
+    freshness: (): Readonly<Record<string, Freshness>> =>
       Object.fromEntries(
         [...states.values()].map(state => {
           const { round, every, expectedEvery, consecutiveFailures, dataAt, idle } = state;

@@ -9,17 +9,7 @@ export class CommitError extends Error {
 }
 
 /** Rows of one collector on their way to the store, the latest of each key: what it refuses goes with the next commit. */
-export interface CommitQueue {
-  isRefused(): boolean;
-  add(changes: readonly Change[]): void;
-  /** Commits all that waits, one commit at a time. Rejects with CommitError. */
-  commit(): Promise<void>;
-  /** Does nothing while more rows may wait; else commits first. Rejects with CommitError. */
-  makeRoom(): Promise<void>;
-  clear(): void;
-  /** Rows that are committed, by the collector's own keys. Rejects with StoreError. */
-  committed(): Promise<ReadonlyMap<string, string>>;
-}
+export type CommitQueue = ReturnType<typeof createCommitQueue>;
 
 interface CommitQueueDeps {
   readonly account: string;
@@ -33,7 +23,7 @@ const MOST_WAITING = 16 * 1024 * 1024;
 /** What a row takes beside its text, as if it were characters. */
 const ROW_WEIGHT = 200;
 
-export function createCommitQueue({ account, collector, store, log }: CommitQueueDeps): CommitQueue {
+export function createCommitQueue({ account, collector, store, log }: CommitQueueDeps) {
   const prefix = `${collector}/`;
   const rows = new Map<string, string | null>();
   let weight = 0;
@@ -88,12 +78,14 @@ export function createCommitQueue({ account, collector, store, log }: CommitQueu
   }
 
   return {
-    isRefused: () => isRefused,
-    add(changes) {
+    isRefused: (): boolean => isRefused,
+    add(changes: readonly Change[]): void {
       for (const { key, value } of changes) put(prefix + key, value);
     },
+    /** Commits all that waits, one commit at a time. Rejects with CommitError. */
     commit,
-    async makeRoom() {
+    /** Does nothing while more rows may wait; else commits first. Rejects with CommitError. */
+    async makeRoom(): Promise<void> {
       const isFull = weight > MOST_WAITING;
       if (isFull && !isHeld) {
         const fields = { account, collector, rows: rows.size };
@@ -105,7 +97,8 @@ export function createCommitQueue({ account, collector, store, log }: CommitQueu
       isHeld = false;
     },
     clear,
-    async committed() {
+    /** Rows that are committed, by the collector's own keys. Rejects with StoreError. */
+    async committed(): Promise<ReadonlyMap<string, string>> {
       const known = await store.scan(account, prefix);
       return new Map([...known].map(([key, value]) => [key.slice(prefix.length), value]));
     },

@@ -3,20 +3,17 @@ import { createLoops, type LoopOptions, type Loops } from './loop.ts';
 type Spec = Pick<LoopOptions, 'every' | 'firstDelay' | 'body'>;
 
 /** One loop that is replaced when its work changes. */
-export interface LoopSlot {
-  /**
-   * Ends the loop, aborting its body, and starts the next one; undefined starts none. A loop with the same key and interval
-   * continues undisturbed. One call at a time.
-   */
-  run(key: unknown, spec: Spec | undefined): Promise<void>;
-  close(): Promise<void>;
-}
+export type LoopSlot = ReturnType<typeof createLoopSlot>;
 
-export function createLoopSlot(deps: Pick<LoopOptions, 'clock' | 'random'>): LoopSlot {
+export function createLoopSlot(deps: Pick<LoopOptions, 'clock' | 'random'>) {
   let current: { readonly key: unknown; readonly every: number; readonly loops: Loops } | undefined;
   let isClosed = false;
   return {
-    async run(key, spec) {
+    /**
+     * Ends the loop, aborting its body, and starts the next one; undefined starts none. A loop with the same key and interval
+     * continues undisturbed. One call at a time.
+     */
+    async run(key: unknown, spec: Spec | undefined): Promise<void> {
       if (current && spec && current.key === key && current.every === spec.every) return;
       await current?.loops.close();
       current = undefined;
@@ -25,7 +22,7 @@ export function createLoopSlot(deps: Pick<LoopOptions, 'clock' | 'random'>): Loo
       current = { key, every: spec.every, loops };
       void loops.start(spec.every, spec.firstDelay, spec.body);
     },
-    async close() {
+    async close(): Promise<void> {
       isClosed = true;
       await current?.loops.close();
     },

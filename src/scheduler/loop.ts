@@ -30,19 +30,16 @@ export async function runLoop({ every, firstDelay, clock, random, signal, body }
 }
 
 /** Loops that end together. */
-export interface Loops {
-  /** Begins one, as `runLoop` does; resolves when it has ended. After `close` none begins. */
-  start(every: number, firstDelay: number, body: LoopOptions['body']): Promise<void>;
-  close(): Promise<void>;
-}
+export type Loops = ReturnType<typeof createLoops>;
 
-export function createLoops({ clock, random }: Pick<LoopOptions, 'clock' | 'random'>): Loops {
+export function createLoops({ clock, random }: Pick<LoopOptions, 'clock' | 'random'>) {
   // One controller a loop: a listener on a signal costs as much as it has listeners, and each sleep adds one.
   const stops: AbortController[] = [];
   const running: Promise<void>[] = [];
   let isClosed = false;
   return {
-    async start(every, firstDelay, body) {
+    /** Begins one, as `runLoop` does; resolves when it has ended. After `close` none begins. */
+    async start(every: number, firstDelay: number, body: LoopOptions['body']): Promise<void> {
       if (isClosed) return;
       const stop = new AbortController();
       const loop = runLoop({ every, firstDelay, clock, random, signal: stop.signal, body });
@@ -50,7 +47,7 @@ export function createLoops({ clock, random }: Pick<LoopOptions, 'clock' | 'rand
       running.push(loop);
       await loop;
     },
-    async close() {
+    async close(): Promise<void> {
       isClosed = true;
       for (const stop of stops) stop.abort();
       await Promise.all(running);

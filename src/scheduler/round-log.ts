@@ -3,12 +3,7 @@ import type { Log } from '../kit/log.ts';
 import type { FailedFilter } from '../model/status.ts';
 
 /** What the log says of one collector's rounds: each reason of a failure at once and every five minutes, its end once. */
-export interface RoundLog {
-  succeeded(round: string, seconds: number): void;
-  /** `age`: milliseconds since the last complete round. */
-  failed(round: string, why: { readonly reason: string; readonly error: string }, age: number): void;
-  filters(failed: readonly FailedFilter[]): void;
-}
+export type RoundLog = ReturnType<typeof createRoundLog>;
 
 interface RoundLogDeps {
   readonly account: string;
@@ -22,18 +17,19 @@ interface RoundLogDeps {
 /** Milliseconds after which a continuing failure with the same reason is logged again. */
 const REPEAT_AFTER = 300_000;
 
-export function createRoundLog({ account, collector, log, clock, isStoreAway }: RoundLogDeps): RoundLog {
+export function createRoundLog({ account, collector, log, clock, isStoreAway }: RoundLogDeps) {
   /** By round: when each reason was logged last, on the monotonic clock. */
   const failing = new Map<string, Map<string, number>>();
   /** By filter: reason and time (monotonic clock) of its last record. */
   const failingFilters = new Map<string, { readonly reason: string; readonly at: number }>();
   return {
-    succeeded(round, seconds) {
+    succeeded(round: string, seconds: number): void {
       const fields = { account, collector, round };
       if (failing.delete(round)) log.info(fields, 'collecting works again');
       else log.debug({ ...fields, seconds }, 'collected');
     },
-    failed(round, why, age) {
+    /** `age`: milliseconds since the last complete round. */
+    failed(round: string, why: { readonly reason: string; readonly error: string }, age: number) {
       const fields = { account, collector, round, ...why, ageSeconds: Math.round(age / 1000) };
       if (why.reason === 'store' && isStoreAway?.()) return log.debug(fields, 'the round waits for the store');
       const logged = failing.get(round) ?? new Map<string, number>();
@@ -48,7 +44,7 @@ export function createRoundLog({ account, collector, log, clock, isStoreAway }: 
       if (why.reason === 'bug') log.error(fields, 'bug');
       else log.warn(fields, last === undefined ? 'collecting failed' : 'collecting still fails');
     },
-    filters(failed) {
+    filters(failed: readonly FailedFilter[]): void {
       const names = new Set(failed.map(({ name }) => name));
       for (const filter of failingFilters.keys()) {
         if (names.has(filter)) continue;

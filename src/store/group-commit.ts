@@ -2,17 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Clock, systemClock } from '../kit/clock.ts';
 
 /** Writes items together, in the order in which they were added. */
-export interface GroupCommit<T, R> {
-  /**
-   * Resolves with the result that `write` returned for this item; rejects with the error of its write. `weight` counts towards
-   * the limit; an infinite weight makes a group of one.
-   */
-  add(item: T, weight: number): Promise<R>;
-  /** Resolves when no group is being written. */
-  settled(): Promise<void>;
-  /** Resolves when no item waits or is being written. */
-  ended(): Promise<void>;
-}
+export type GroupCommit<T, R> = ReturnType<typeof createGroupCommit<T, R>>;
 
 export interface GroupCommitOptions {
   /** Maximum weight of a group of more than one item. */
@@ -34,7 +24,7 @@ interface Waiting<T, R> {
 export function createGroupCommit<T, R>(
   write: (items: readonly T[]) => Promise<readonly R[]>,
   { limit, isOfAll, spacing = () => 0, clock = systemClock }: GroupCommitOptions,
-): GroupCommit<T, R> {
+) {
   let waiting: Waiting<T, R>[] = [];
   /** Number of items at the front that failed together. */
   let alone = 0;
@@ -88,16 +78,22 @@ export function createGroupCommit<T, R>(
   }
 
   return {
-    add(item, weight) {
+    /**
+     * Resolves with the result that `write` returned for this item; rejects with the error of its write. `weight` counts towards
+     * the limit; an infinite weight makes a group of one.
+     */
+    add(item: T, weight: number): Promise<R> {
       const done = Promise.withResolvers<R>();
       waiting.push({ item, weight, done });
       running ??= writeAll();
       return done.promise;
     },
-    async settled() {
+    /** Resolves when no group is being written. */
+    async settled(): Promise<void> {
       while (writing) await writing;
     },
-    async ended() {
+    /** Resolves when no item waits or is being written. */
+    async ended(): Promise<void> {
       while (running) await running;
     },
   };

@@ -12,23 +12,7 @@ export type Row = Readonly<Record<string, unknown>>;
 /** Use of a statement. Each has its own connections, so a renewal never waits for reads and saves of many accounts. */
 export type Use = 'read' | 'write' | 'lease';
 
-export interface PostgresDatabase {
-  /** `host:port/database`, for messages. */
-  readonly subject: string;
-  /** The schema that all tables are in, quoted. */
-  readonly schema: string;
-  /**
-   * Runs one statement in a transaction of its own, in bounded time. Rejects with StoreError; after `away`, `slow` and `io`
-   * it may have been done, or be done yet. Numbers of 64 bits come as text; a Buffer is a parameter in the binary format.
-   */
-  query(use: Use, sql: string, values?: readonly unknown[]): Promise<readonly Row[]>;
-  /** Runs `work` in one transaction, which is rolled back when it rejects; each of its statements may take a minute. Rejects with StoreError. */
-  transaction<T>(
-    work: (query: (sql: string, values?: readonly unknown[]) => Promise<readonly Row[]>) => Promise<T>,
-  ): Promise<T>;
-  /** Does `last`, waits for what was asked for, each a second at most, then ends every connection. `last` must not reject. */
-  close(last?: () => Promise<unknown>): Promise<void>;
-}
+export type PostgresDatabase = ReturnType<typeof createPostgresDatabase>;
 
 export interface PostgresSettings {
   readonly url: SecretSetting;
@@ -84,7 +68,7 @@ function timed(text: string, values: readonly unknown[], timeout: number): Query
 }
 
 /** Connects when it is first asked. Throws StoreError where the URL can't be had or understood. */
-export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: PostgresDeps): PostgresDatabase {
+export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: PostgresDeps) {
   const { env, clock = systemClock, timeouts = TIMEOUTS } = deps;
   const { leaseTimeout = timeouts.statement } = deps;
   const address = parseAddress(readUrl(url, env));
@@ -144,9 +128,15 @@ export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: 
     (await client.query<Record<string, unknown>>(timed(sql, values, timeout))).rows;
 
   return {
+    /** `host:port/database`, for messages. */
     subject,
+    /** The schema that all tables are in, quoted. */
     schema: `"${schema}"`,
-    query(use, sql, values = []) {
+    /**
+     * Runs one statement in a transaction of its own, in bounded time. Rejects with StoreError; after `away`, `slow` and `io`
+     * it may have been done, or be done yet. Numbers of 64 bits come as text; a Buffer is a parameter in the binary format.
+     */
+    query(use: Use, sql: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
       if (closed) return Promise.reject(new StoreError('closed', subject));
       // The server gives up first, and says so.
       const timeout = use === 'lease' ? leaseTimeout : timeouts.statement + timeouts.connect / 5;
@@ -155,7 +145,10 @@ export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: 
       running.add(ended);
       return asked;
     },
-    transaction: work =>
+    /** Runs `work` in one transaction, which is rolled back when it rejects; each of its statements may take a minute. Rejects with StoreError. */
+    transaction: <T>(
+      work: (query: (sql: string, values?: readonly unknown[]) => Promise<readonly Row[]>) => Promise<T>,
+    ): Promise<T> =>
       withClient(async client => {
         const query = (sql: string, values: readonly unknown[] = []) => run(client, sql, values, CREATION_MS);
         await query('BEGIN');
@@ -166,7 +159,8 @@ export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: 
         await query('COMMIT');
         return result;
       }),
-    async close(last) {
+    /** Does `last`, waits for what was asked for, each a second at most, then ends every connection. `last` must not reject. */
+    async close(last?: () => Promise<unknown>): Promise<void> {
       if (closed) return;
       const cutLate = async (work: Promise<unknown>) => {
         const ended = new AbortController();
