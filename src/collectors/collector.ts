@@ -1,49 +1,12 @@
 import type { z } from 'zod';
-import type { LogBatch } from '../kit/log.ts';
 import type { Families, SamplesOf } from '../metrics/family.ts';
-import type { Change } from '../model/change.ts';
-import type { FailedFilter, Idle } from '../model/status.ts';
+import type { Observation, RoundStep } from '../scheduler/runner.ts';
 import type { Priority, Reader } from '../upstream/api.ts';
 
-export interface ObserveContext<Memory, Walk> {
+export type { Folded, Observation } from '../scheduler/runner.ts';
+
+export interface ObserveContext<Memory, Walk> extends RoundStep<Memory, Walk> {
   readonly api: Reader;
-  readonly round: string;
-  /** When this round began, milliseconds since the Unix epoch: the same in all its steps. */
-  readonly now: number;
-  /** What is known when the step begins. To be read only: other rounds of the collector go on meanwhile. */
-  readonly memory: Memory;
-  /** Where the step before this one stopped; undefined in a round's first step. Lost when the round fails. */
-  readonly walk: Walk | undefined;
-  readonly signal: AbortSignal;
-}
-
-/** What one step read, ready to be folded into what is known. */
-export interface Observation<Facts, Memory, Walk> {
-  /**
-   * Folds what was read into the latest memory, which another round may have moved on since the step began, and which
-   * this may change in place. No IO, and never two at a time.
-   */
-  fold(memory: Memory): Folded<Facts, Memory>;
-  /** Rows were met that could not be read. What the round finds is shown all the same, and counts as incomplete. */
-  readonly isPartial?: boolean;
-  /** With the last step: what could not be read although the round succeeds. The round then counts as incomplete. */
-  readonly failedFilters?: readonly FailedFilter[] | undefined;
-  /** Call again at once, with this. A step reads at most 10 pages, so that a backlog never starves others. */
-  readonly more: Walk | undefined;
-  /** Of a round's first step that asked nothing: why. The round is then over, no success, and nothing is folded. */
-  readonly idle?: Idle | undefined;
-}
-
-export interface Folded<Facts, Memory> {
-  readonly memory: Memory;
-  /**
-   * The truth as far as it is read, never changed afterwards. While there is `more`, gauges are not shown of it, and it may
-   * be undefined; counters and histograms are shown of any.
-   */
-  readonly facts: Facts | undefined;
-  /** Rows to commit before the counters and histograms among the facts are shown. The runner puts the collector's name before keys. */
-  readonly changes: readonly Change[];
-  readonly log?: LogBatch | undefined;
 }
 
 export interface Cadence {
@@ -108,7 +71,7 @@ export const withReader = <Facts, Memory, Walk>(
   at: (priority: Priority) => Reader,
 ) => ({
   ...collector,
-  observe: (step: Omit<ObserveContext<Memory, Walk>, 'api'>) =>
+  observe: (step: RoundStep<Memory, Walk>) =>
     collector.observe({ api: at(collector.rounds[step.round]?.priority ?? 'background'), ...step }),
 });
 

@@ -3,7 +3,7 @@ import { type DlqSeed, type EventSeed, eventFrom, type FailedRunSeed, failedRunF
 import type { Dialect } from './dialect.ts';
 import type { CountRange, EventLog, LogView, StateCounts } from './event-log.ts';
 import { CALLBACK_STATES, type CallbackState, type FailureCallback } from './failure-callback.ts';
-import type { KeyDetail, Limits } from './flow-control.ts';
+import type { FlowControl, KeyDetail } from './flow-control.ts';
 import { type DlqEntry, deadLetter, dlqIdOf, positionOf } from './message.ts';
 import { messageId } from './random.ts';
 import { type DlqRow, dlqRow, type EventRow, eventRow } from './rows.ts';
@@ -56,8 +56,7 @@ export class EmulatorState {
 
   /** Flow-control keys: those of the workload in the order of their names, and those that a test set. */
   keys(): Map<string, KeyDetail> {
-    this.current();
-    const keys = this.#world.workload.flow.keys();
+    const keys = this.flow.keys();
     for (const [key, waiting] of this.#setWaitlists) {
       keys.set(key, { ...SET_KEY, ...keys.get(key), waiting });
     }
@@ -163,34 +162,10 @@ export class EmulatorState {
     else this.#setWaitlists.set(key, size);
   }
 
-  /** Takes slots of a flow-control key of the workload that nothing runs in; false when there is no such key. */
-  setGhostSlots(key: string, slots: number): boolean {
+  /** Flow control of the workload: tests and routes change its keys. */
+  get flow(): FlowControl {
     this.current();
-    return this.#world.workload.flow.takeSlots(key, slots);
-  }
-
-  /** Lets the next deliveries of a flow-control key that end keep their slots; false when there is no such key. */
-  leakSlots(key: string, slots: number): boolean {
-    this.current();
-    return this.#world.workload.flow.leak(key, slots);
-  }
-
-  /** Lets nothing of a flow-control key of the workload start and says nothing of it; false when there is no such key. */
-  starveKey(key: string, starved: boolean): boolean {
-    this.current();
-    return this.#world.workload.flow.starve(key, starved);
-  }
-
-  /** Sets limits of a flow-control key of the workload; false when there is no such key. */
-  pinKey(key: string, limits: Limits): boolean {
-    this.current();
-    return this.#world.workload.flow.pin(key, limits);
-  }
-
-  /** Stops a flow-control key of the workload, or lets it go on; false when there is no such key. */
-  pauseKey(key: string, paused: boolean): boolean {
-    this.current();
-    return this.#world.workload.flow.pause(key, paused);
+    return this.#world.workload.flow;
   }
 
   findDlqEntry(dlqId: string): Place | undefined {

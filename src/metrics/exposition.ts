@@ -22,8 +22,6 @@ export const CONTENT_TYPES: Readonly<Record<Format, string>> = {
   protobuf: 'application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited',
 };
 
-export type Exposition = ReturnType<typeof createExposition>;
-
 /** Milliseconds of a slice at most: however busy the process is, a scrape has half of it. */
 const LONGEST_SLICE = 20;
 

@@ -7,13 +7,11 @@ export interface Objectives {
   /** Share of messages that end within `onTimeWithin`, above 0 and below 1. */
   readonly onTime: number;
   readonly onTimeWithin: number;
-  /** Time over which the shares are meant. */
   readonly window: number;
   /** Age from which an entry of the dead-letter queue is too old. */
   readonly dlqMaxAge: number;
 }
 
-/** Labels of `delivery_objective_ratio`. */
 export const OBJECTIVES = ['delivered', 'on_time'] as const;
 
 /** Every family of what is set: rules and dashboards join with them, so that they need not be generated for each account. */

@@ -107,6 +107,16 @@ export const knownSeries = <L extends string>(
   all: readonly Readonly<Record<L, string>>[],
 ): readonly KnownSeries<L>[] => all.map(labels => ({ key: keyOf(family, labels), labels }));
 
+/** Known series of a family with one label. */
+export const knownValues = <L extends string>(
+  family: Family<L>,
+  values: readonly string[],
+): readonly KnownSeries<L>[] =>
+  knownSeries(
+    family,
+    values.map(value => ({ [family.labels[0] as L]: value }) as Record<L, string>),
+  );
+
 interface KeptSeries<L extends string> {
   readonly labels: Readonly<Record<L, string>>;
   value: number;
@@ -160,14 +170,12 @@ export interface AccountMeter {
   readonly budgetWait: KeptCounter<never>;
   readonly rowsRejected: KeptCounter<'collector'>;
   readonly listsMissing: KeptCounter<'collector'>;
-  /** Of it, and of those that it shares series with. */
   readonly changes: { count: number };
   revision(): number;
   spent(): { readonly requests: number; readonly bytes: number };
   samples(): readonly [Family, readonly Sample[]][];
 }
 
-/** Of the requests of any account, and the bytes of their answers. */
 export interface KnownRequests {
   readonly requests: readonly KnownSeries<'endpoint' | 'outcome'>[];
   readonly bytes: readonly KnownSeries<'endpoint'>[];
@@ -177,10 +185,7 @@ export function knownRequests(endpoints: readonly string[], outcomes: readonly s
   const requests = endpoints.flatMap(endpoint => outcomes.map(outcome => ({ endpoint, outcome })));
   return {
     requests: knownSeries(ownFamilies.requests, requests),
-    bytes: knownSeries(
-      ownFamilies.responseBytes,
-      endpoints.map(endpoint => ({ endpoint })),
-    ),
+    bytes: knownValues(ownFamilies.responseBytes, endpoints),
   };
 }
 
@@ -202,10 +207,7 @@ export function createAccountMeter(
   const bytes = create(ownFamilies.responseBytes, known.bytes, before?.bytes);
   const budgetWait = create(ownFamilies.budgetWait, knownSeries(ownFamilies.budgetWait, [{}]), before?.budgetWait);
   // Both have the same labels.
-  const lists = knownSeries(
-    ownFamilies.rowsRejected,
-    known.collectors.map(collector => ({ collector })),
-  );
+  const lists = knownValues(ownFamilies.rowsRejected, known.collectors);
   const rowsRejected = create(ownFamilies.rowsRejected, lists, before?.rowsRejected);
   const listsMissing = create(ownFamilies.listsMissing, lists, before?.listsMissing);
   return {

@@ -1,7 +1,6 @@
 import { counter, type Family } from './family.ts';
-import { createCounter, knownSeries } from './own.ts';
+import { createCounter, knownValues } from './own.ts';
 
-/** Counters of the metrics push; shown only while it is enabled. */
 export const pushFamilies = {
   requests: counter(
     'delivery_watch_push_requests_total',
@@ -25,13 +24,10 @@ export function createPushMeter(now: () => number) {
   const changed = () => {
     revision += 1;
   };
-  const known = (family: Family<'outcome'>, outcomes: readonly string[]) =>
-    knownSeries(
-      family,
-      outcomes.map(outcome => ({ outcome })),
-    );
-  const requests = createCounter(pushFamilies.requests, known(pushFamilies.requests, REQUEST_OUTCOMES), changed, now);
-  const items = createCounter(pushFamilies.items, known(pushFamilies.items, ITEM_OUTCOMES), changed, now);
+  const create = (family: Family<'outcome'>, outcomes: readonly string[]) =>
+    createCounter(family, knownValues(family, outcomes), changed, now);
+  const requests = create(pushFamilies.requests, REQUEST_OUTCOMES);
+  const items = create(pushFamilies.items, ITEM_OUTCOMES);
   return {
     requests,
     items,

@@ -8,9 +8,8 @@ import {
   type Sample,
   type Source,
 } from './family.ts';
-import { createCounter, knownSeries } from './own.ts';
+import { createCounter, knownValues } from './own.ts';
 
-/** What a replica says of the store that it shares with others, and of the accounts that it holds. */
 export const replicaFamilies = {
   leader: gauge(
     'delivery_watch_leader',
@@ -60,24 +59,8 @@ export function createLeaseMeter(sharing: () => Shared | undefined, now: () => n
   };
   const since = now();
   const durations = createHistogram(BOUNDS);
-  const renewed = createCounter(
-    renewals,
-    knownSeries(
-      renewals,
-      OUTCOMES.map(outcome => ({ outcome })),
-    ),
-    changed,
-    now,
-  );
-  const handed = createCounter(
-    handOvers,
-    knownSeries(
-      handOvers,
-      REASONS.map(reason => ({ reason })),
-    ),
-    changed,
-    now,
-  );
+  const renewed = createCounter(renewals, knownValues(renewals, OUTCOMES), changed, now);
+  const handed = createCounter(handOvers, knownValues(handOvers, REASONS), changed, now);
   return {
     renewed(outcome: (typeof OUTCOMES)[number], seconds: number): void {
       observeValue(durations, BOUNDS, seconds);

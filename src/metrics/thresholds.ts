@@ -34,7 +34,6 @@ export const DLQ_BY_THE_HOUR: readonly Growth[] = [
 ];
 /** Of what the plan allows. */
 export const DLQ_FULL = 0.8;
-/** Of the retention. */
 export const DLQ_EXPIRING = 0.8;
 /** Failure callbacks that failed for each that succeeded: more than a fifth of those that ended. A few fail where callbacks work. */
 export const CALLBACKS_FAILED = 0.25;
@@ -56,7 +55,6 @@ export const REQUESTS_LAST = 0.25;
 export const LOG_BEHIND = 900;
 /** Time without data, seconds, before an account counts as blind: before the first data is withdrawn, with the usual intervals. */
 export const BLIND_FOR = 120;
-/** Time after which the outcome of a cancel should be known, seconds. */
 export const UNRESOLVED = 1800;
 
 /** Seconds for which no replica may hold an account: a takeover ends the lease time and a few rounds after the holder. */

@@ -28,7 +28,6 @@ export function createHeartbeat(deps: HeartbeatDeps): (signal: AbortSignal) => P
   let said: string | undefined;
   let isUnreachable = false;
 
-  /** Each change is logged, once. */
   function note(what: string, fields: object, message: string): void {
     if (said !== what) log.warn({ notifier: HEARTBEAT, ...fields }, message);
     said = what;

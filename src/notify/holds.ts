@@ -8,7 +8,6 @@ export interface Holds {
   isLost(account: string, error: unknown): boolean;
 }
 
-/** Leases on accounts, as those see them who tell. */
 export interface Leased {
   /** Milliseconds for which the account is surely held; 0 where it may be another's. */
   remaining(account: string): number;
@@ -16,7 +15,6 @@ export interface Leased {
   confirm(account: string): Promise<boolean>;
 }
 
-/** This process has all accounts. */
 export const holdsAll: Holds = { has: () => true, isLost: () => false };
 
 /**

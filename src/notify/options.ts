@@ -29,7 +29,6 @@ const PLAIN_ADDRESS = 'must be an http or https address without user or fragment
 export const faultOfAddress = (text: string): string | undefined =>
   isAddress(text, () => true) ? undefined : PLAIN_ADDRESS;
 
-/** An address that is a credential itself. */
 const secretAddress = secret.superRefine((setting, context) => {
   const wrong = 'literal' in setting ? faultOfAddress(setting.literal.reveal()) : undefined;
   if (wrong) context.addIssue({ code: 'custom', message: wrong });
@@ -99,7 +98,6 @@ export const silenceOptions = z
 /** Alerts that are not sent for a time. Times: milliseconds since the Unix epoch. */
 export type SilenceOptions = z.output<typeof silenceOptions>;
 
-/** Value of the label `notifier` for the heartbeat. */
 export const HEARTBEAT = 'heartbeat';
 
 export const heartbeatOptions = z.strictObject({
@@ -109,7 +107,6 @@ export const heartbeatOptions = z.strictObject({
   every: Duration.prefault('1m').describe('How often.'),
 });
 
-/** Times: milliseconds. */
 export type HeartbeatOptions = z.output<typeof heartbeatOptions>;
 
 const notifierName = z

@@ -5,7 +5,6 @@ import type { Notice } from './notice.ts';
 import type { Receiver } from './notifiers/receiver.ts';
 import type { RowKey } from './receiver-queue.ts';
 
-/** A row of an account: a change that was not told yet. */
 export interface Row {
   readonly notifier: string;
   readonly member: number;

@@ -34,7 +34,6 @@ export interface OutboxDeps extends Omit<QueueDeps, 'notifier' | 'receiver' | 'o
 /** A group of replicas is of one account: with that its rows move to the replica that holds it next. */
 const ofOneAccount = (grouping: Grouping): Grouping => ({ ...grouping, by: [...new Set([...grouping.by, 'account'])] });
 
-/** A change, whether or not it waits for its group. */
 interface Posted extends Waiting {
   readonly row: Row;
   /** The next process will not need its row: it was sent, dropped, or stands in another. */

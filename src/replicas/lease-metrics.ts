@@ -9,8 +9,7 @@ function counted(replicas: Replicas, meter: LeaseMeter, clock: Pick<Clock, 'mono
   /** Lost, and not yet released: then nothing is given back. */
   const lost = new Set<string>();
   return {
-    self: replicas.self,
-    leaseTime: replicas.leaseTime,
+    ...replicas,
     async renew(accounts) {
       const start = clock.monotonic();
       const seconds = () => (clock.monotonic() - start) / 1000;
@@ -32,9 +31,6 @@ function counted(replicas: Replicas, meter: LeaseMeter, clock: Pick<Clock, 'mono
       await replicas.release(accounts);
       meter.handedOver('released', accountsIn(accounts.filter(name => !lost.delete(name))));
     },
-    leave: () => replicas.leave(),
-    remaining: account => replicas.remaining(account),
-    sharing: () => replicas.sharing(),
   };
 }
 
@@ -46,14 +42,5 @@ export function withLeaseMetrics(
   const { replicas } = store;
   if (!replicas) return { store, leases: undefined };
   const leases = createLeaseMeter(() => replicas.sharing(), clock.now);
-  const shared: Store = {
-    scan: (...which) => store.scan(...which),
-    sizes: (...which) => store.sizes(...which),
-    commit: (...which) => store.commit(...which),
-    create: (...which) => store.create(...which),
-    valuesOf: key => store.valuesOf(key),
-    close: () => store.close(),
-    replicas: counted(replicas, leases, clock),
-  };
-  return { store: shared, leases };
+  return { store: { ...store, replicas: counted(replicas, leases, clock) }, leases };
 }

@@ -3,15 +3,7 @@ import { dirname, join, resolve } from 'node:path';
 import type { Clock } from '../kit/clock.ts';
 import type { Env, SecretSetting } from '../kit/secret.ts';
 import type { RecordedAccount } from '../model/account.ts';
-import {
-  type Addresses,
-  type Connection,
-  createRotator,
-  createTokenCheck,
-  type Rotator,
-  resetMark,
-  type TokenCheck,
-} from '../upstream/rotator.ts';
+import { type Addresses, type Connection, createRotator, createTokenCheck, resetMark } from '../upstream/rotator.ts';
 import { codeOf, RotationError } from './rotation-error.ts';
 import { findSecret, nameOf, notReplaceable, type SecretPlace } from './secret-place.ts';
 
@@ -52,26 +44,10 @@ export interface RotationDeps {
   readonly out?: string | undefined;
 }
 
-/** What is known of an account's token before any request. */
-export interface TokenSetup {
-  readonly account: string;
-  readonly token: SecretPlace;
-  readonly check: TokenCheck;
-  /** Stands there while a reset is unfinished. */
-  readonly intentFile: string;
-  readonly planFile: PlanFile;
-}
+/** An account's token before any request. */
+export type TokenSetup = ReturnType<typeof prepareCheck>;
 
-export interface RotationSetup extends TokenSetup {
-  readonly out: string | undefined;
-  readonly managementUrl: string;
-  readonly password: SecretPlace;
-  /** Where another token for acting is, which a reset makes void too; undefined when there is none. */
-  readonly actionToken: string | undefined;
-  readonly rotator: Rotator;
-  /** Where the answer will go, if it is asked for at `now` (milliseconds since the Unix epoch). */
-  newRecord(now: number): string;
-}
+export type RotationSetup = ReturnType<typeof prepareReset>;
 
 function isWritable(folder: string): boolean {
   try {
@@ -88,13 +64,14 @@ function intentFileOf({ file }: SecretPlace, account: string, out: string | unde
   return resetMark(join(out === undefined ? process.cwd() : dirname(resolve(out)), account));
 }
 
-export function prepareCheck(account: CheckedAccount, { env, clock, random, out }: RotationDeps): TokenSetup {
+export function prepareCheck(account: CheckedAccount, { env, clock, random, out }: RotationDeps) {
   const { name, addresses, planFile } = account;
   const token = findSecret(account.token, env, `the token of ${name}`);
   return {
     account: name,
     token,
     check: createTokenCheck({ ...account.connect(), addresses, clock, random }),
+    /** Exists while a reset is unfinished. */
     intentFile: intentFileOf(token, name, out),
     planFile,
   };
@@ -112,7 +89,7 @@ function lock(account: ResetAccount, intentFile: string): void {
 }
 
 /** As `prepareCheck`, and keeps other runs from the same reset. */
-export function prepareReset(account: ResetAccount, deps: RotationDeps): RotationSetup {
+export function prepareReset(account: ResetAccount, deps: RotationDeps) {
   const { name, management, actionToken } = account;
   const setup = prepareCheck(account, deps);
   const { token } = setup;
@@ -127,9 +104,11 @@ export function prepareReset(account: ResetAccount, deps: RotationDeps): Rotatio
     out,
     managementUrl: management.baseUrl,
     password,
+    /** Place of a separate action token, which a reset also revokes; undefined if there is none. */
     actionToken: actionToken ? nameOf(actionToken, `the action token of ${name}`) : undefined,
     rotator: createRotator({ ...management, ...account.connect(), password: password.present }),
-    newRecord(now) {
+    /** File for the response of a reset that is requested at `now` (ms since the Unix epoch). */
+    newRecord(now: number): string {
       const time = new Date(now).toISOString().replaceAll(/[-:]/g, '');
       return out ?? `${resolve(token.file?.path ?? name)}.rotated-${time}.json`;
     },

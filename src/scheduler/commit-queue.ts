@@ -8,9 +8,6 @@ export class CommitError extends Error {
   readonly reason = 'store';
 }
 
-/** Rows of one collector on their way to the store, the latest of each key: what it refuses goes with the next commit. */
-export type CommitQueue = ReturnType<typeof createCommitQueue>;
-
 interface CommitQueueDeps {
   readonly account: string;
   readonly collector: string;
@@ -23,6 +20,7 @@ const MOST_WAITING = 16 * 1024 * 1024;
 /** What a row takes beside its text, as if it were characters. */
 const ROW_WEIGHT = 200;
 
+/** Rows of one collector on their way to the store, the latest of each key: what it refuses goes with the next commit. */
 export function createCommitQueue({ account, collector, store, log }: CommitQueueDeps) {
   const prefix = `${collector}/`;
   const rows = new Map<string, string | null>();

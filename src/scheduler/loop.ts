@@ -29,7 +29,6 @@ export async function runLoop({ every, firstDelay, clock, random, signal, body }
   }
 }
 
-/** Loops that end together. */
 export type Loops = ReturnType<typeof createLoops>;
 
 export function createLoops({ clock, random }: Pick<LoopOptions, 'clock' | 'random'>) {

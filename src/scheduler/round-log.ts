@@ -2,9 +2,6 @@ import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import type { FailedFilter } from '../model/status.ts';
 
-/** What the log says of one collector's rounds: each reason of a failure at once and every five minutes, its end once. */
-export type RoundLog = ReturnType<typeof createRoundLog>;
-
 interface RoundLogDeps {
   readonly account: string;
   readonly collector: string;
@@ -17,6 +14,7 @@ interface RoundLogDeps {
 /** Milliseconds after which a continuing failure with the same reason is logged again. */
 const REPEAT_AFTER = 300_000;
 
+/** What the log says of one collector's rounds: each reason of a failure at once and every five minutes, its end once. */
 export function createRoundLog({ account, collector, log, clock, isStoreAway }: RoundLogDeps) {
   /** By round: when each reason was logged last, on the monotonic clock. */
   const failing = new Map<string, Map<string, number>>();

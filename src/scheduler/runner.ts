@@ -9,34 +9,54 @@ import type { CollectorState } from './board.ts';
 import { CommitError, createCommitQueue } from './commit-queue.ts';
 import { createRoundLog } from './round-log.ts';
 
-/** What the runner needs of a collector, bound to one account's reader. */
+/** Context of one step of a round. */
+export interface RoundStep<Memory, Walk> {
+  readonly round: string;
+  /** Start of the round (ms since the Unix epoch): the same in all its steps. */
+  readonly now: number;
+  /** Memory at the start of the step. Read-only: other rounds of the collector run concurrently. */
+  readonly memory: Memory;
+  /** Where the previous step stopped; undefined in the first step of a round. Lost if the round fails. */
+  readonly walk: Walk | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** Result of one step, ready to be folded into memory. */
+export interface Observation<Facts, Memory, Walk> {
+  /**
+   * Folds the data into the latest memory, which it may change in place: another round may have changed it since the step started.
+   * No IO, never concurrent.
+   */
+  fold(memory: Memory): Folded<Facts, Memory>;
+  /** Whether rows were unreadable. The round succeeds and counts as incomplete. */
+  readonly isPartial?: boolean;
+  /** With the last step: filters that failed alone. The round succeeds and counts as incomplete. */
+  readonly failedFilters?: readonly FailedFilter[] | undefined;
+  /** Input of the next step; undefined after the last. A step reads at most 10 pages, so that a backlog never starves others. */
+  readonly more: Walk | undefined;
+  /** Reason of a first step that sent no request. The round ends without success, and nothing is folded. */
+  readonly idle?: Idle | undefined;
+}
+
+export interface Folded<Facts, Memory> {
+  readonly memory: Memory;
+  /**
+   * Facts so far, immutable. While there is `more` they may be undefined, and only counters and histograms are shown from
+   * them.
+   */
+  readonly facts: Facts | undefined;
+  /** Rows to commit before counters and histograms of the facts are shown. Keys lack the prefix of the collector. */
+  readonly changes: readonly Change[];
+  readonly log?: LogBatch | undefined;
+}
+
+/** A collector bound to the reader of one account. */
 export interface Observer<Facts = unknown, Memory = unknown, Walk = unknown> {
   readonly name: string;
   restore(rows: ReadonlyMap<string, string>): Memory;
-  /** What a memory says before the first round; left out when nothing outlasts a process. */
+  /** Facts of a memory before the first round. */
   recall?(memory: Memory): Facts | undefined;
-  observe(step: {
-    round: string;
-    now: number;
-    memory: Memory;
-    walk: Walk | undefined;
-    signal: AbortSignal;
-  }): Promise<Observed<Facts, Memory, Walk>>;
-}
-
-interface Observed<Facts, Memory, Walk> {
-  fold(memory: Memory): {
-    memory: Memory;
-    facts: Facts | undefined;
-    changes: readonly Change[];
-    log?: LogBatch | undefined;
-  };
-  more: Walk | undefined;
-  /** Of a round's first step: it asked nothing, and the round is over. */
-  idle?: Idle | undefined;
-  isPartial?: boolean;
-  /** Filters that failed alone; the round succeeds without them and is incomplete. */
-  failedFilters?: readonly FailedFilter[] | undefined;
+  observe(step: RoundStep<Memory, Walk>): Promise<Observation<Facts, Memory, Walk>>;
 }
 
 export interface RunnerDeps<Facts, Memory, Walk> {
@@ -53,7 +73,7 @@ export interface RunnerDeps<Facts, Memory, Walk> {
 /** One round of one collector for one account. Never throws. */
 export type RunRound = (round: string, signal: AbortSignal) => Promise<void>;
 
-interface Folding<Facts, Memory, Walk> extends Pick<Observed<Facts, Memory, Walk>, 'fold'> {
+interface Folding<Facts, Memory, Walk> extends Pick<Observation<Facts, Memory, Walk>, 'fold'> {
   readonly readIn: number;
   readonly isToWait: boolean;
 }
@@ -86,7 +106,6 @@ export async function createRunner<Facts, Memory, Walk>({
   const { account } = state;
   const queue = createCommitQueue({ account, collector: observer.name, store, log });
   let memory = observer.restore(await queue.committed());
-  /** Warnings about changes that are not committed yet. */
   let unlogged: LogLine[] = [];
   let omitted = 0;
   /** A fold failed half-way: what it left is not to be used. */

@@ -33,7 +33,6 @@ class AccountFileError extends Error {
   readonly reason = 'store';
 }
 
-/** What is in it, unchecked; undefined when there is no such file. */
 async function readAccountFile(file: string): Promise<unknown> {
   try {
     return JSON.parse(await readFile(file, 'utf8'));

@@ -38,6 +38,5 @@ export function endOfPrefix(prefix: string): string | undefined {
 /** Cost of a row in addition to its text, as if it were characters. */
 const ROW_WEIGHT = 200;
 
-/** Cost of writing changes (characters). */
 export const weightOf = (changes: readonly Change[]): number =>
   changes.reduce((sum, { key, value }) => sum + ROW_WEIGHT + key.length + (value?.length ?? 0), 0);

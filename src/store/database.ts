@@ -20,7 +20,6 @@ import { lockForProcess } from './lock.ts';
 import { checkSchema, createSchema, proveWritable, requireSchema } from './schema.ts';
 
 export interface Database {
-  /** The file, links followed. */
   readonly file: string;
   readonly db: DatabaseSync;
   /** Throws StoreError `replaced` when what is written now would not be found at the file's path any more. */
@@ -63,7 +62,6 @@ function followLinks(path: string): string {
   return sizeOf(file) === undefined ? file : realpathSync(file);
 }
 
-/** What tells one file from another that has its path later. */
 function identityOf(path: string): string {
   const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
   return `${stat?.dev}:${stat?.ino}`;

@@ -63,7 +63,6 @@ export const isNotHeld = (error: unknown): boolean => error instanceof StoreErro
 export const isUndone = (error: unknown): boolean =>
   error instanceof StoreError && !['away', 'slow', 'io'].includes(error.reason);
 
-/** Whether a commit was refused because its guard no longer had the required value. */
 export const isGuardFailed = (error: unknown): boolean =>
   error instanceof StoreError && error.reason === 'guard_failed';
 

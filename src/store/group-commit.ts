@@ -1,11 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Clock, systemClock } from '../kit/clock.ts';
 
-/** Writes items together, in the order in which they were added. */
-export type GroupCommit<T, R> = ReturnType<typeof createGroupCommit<T, R>>;
-
 export interface GroupCommitOptions {
-  /** Maximum weight of a group of more than one item. */
   readonly limit: number;
   /** Whether an error would be the same for every item: all items that wait fail with it. */
   isOfAll(error: unknown): boolean;
@@ -26,7 +22,6 @@ export function createGroupCommit<T, R>(
   { limit, isOfAll, spacing = () => 0, clock = systemClock }: GroupCommitOptions,
 ) {
   let waiting: Waiting<T, R>[] = [];
-  /** Number of items at the front that failed together. */
   let alone = 0;
   let endedAt = Number.NEGATIVE_INFINITY;
   let running: Promise<void> | undefined;
@@ -88,7 +83,6 @@ export function createGroupCommit<T, R>(
       running ??= writeAll();
       return done.promise;
     },
-    /** Resolves when no group is being written. */
     async settled(): Promise<void> {
       while (writing) await writing;
     },

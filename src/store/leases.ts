@@ -11,7 +11,6 @@ import type { Replica, Replicas, Sharing, Turn } from './store.ts';
 
 export interface LeasesDeps {
   readonly database: Pick<PostgresDatabase, 'query' | 'schema'>;
-  /** Where this replica answers, as others reach it. */
   readonly url: string;
   /** Milliseconds. Longer than two renewals are apart, and than a statement may take. */
   readonly leaseTime: number;
@@ -31,11 +30,9 @@ interface Lease {
 
 interface Renewal {
   readonly asked: number;
-  /** Milliseconds since the Unix epoch by the database's clock. */
   readonly at: number;
 }
 
-/** An account that was gained and not released since. */
 interface Own {
   readonly epoch: string;
   lost: boolean;
@@ -70,7 +67,6 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
   /** Since when, by our clock, renewals followed each other without a gap in which others may have missed theirs. */
   let steadySince = 0;
   let configured: ReadonlyMap<string, ReadonlySet<string>> = new Map();
-  /** Accounts were lost that no renewal has named yet. */
   let isLossUntold = false;
   let sharing: Sharing | undefined;
   const inTurn = createSerially();
@@ -201,7 +197,12 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
       leases,
     );
     for (const account of gained) holders.set(account, self.id);
-    sharing = describeSharing(at, replicas, holders);
+    const alive = new Set(replicas.map(({ id }) => id));
+    sharing = {
+      at,
+      replicas: replicas.map(({ id, url, since }) => ({ id, url, since })),
+      holders: new Map([...holders].filter(([, holder]) => alive.has(holder))),
+    };
     return { gained, lost: lostNow(), excess };
   }
 
@@ -249,13 +250,4 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
   };
   const fence: Fence = { epochOf, heldSql: heldSql(database.schema, self.id) };
   return { replicas, fence };
-}
-
-function describeSharing(at: number, replicas: readonly Replica[], holders: ReadonlyMap<string, string>): Sharing {
-  const alive = new Set(replicas.map(({ id }) => id));
-  return {
-    at,
-    replicas: replicas.map(({ id, url, since }) => ({ id, url, since })),
-    holders: new Map([...holders].filter(([, holder]) => alive.has(holder))),
-  };
 }

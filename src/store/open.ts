@@ -18,7 +18,6 @@ export interface StoreDeps {
 }
 
 export interface ReplicaDeps {
-  /** Where this replica answers, as others reach it. */
   readonly url: string;
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly log: Log;

@@ -20,14 +20,12 @@ export interface SelectionFacts {
   readonly since: number | undefined;
   /** Whether every row of a filter carries all fields of its `match`, and matches. */
   readonly isProven: boolean;
-  /** Rows of a filter do not match it: nothing of it is shown. */
   readonly isContradicted: boolean;
 }
 
 export interface GroupFacts {
   /** Undefined until the queue was read completely by this process. */
   readonly count: number | undefined;
-  /** The kinds with the most messages, the largest first. */
   readonly largest: readonly Readonly<Group>[];
   readonly others: number;
   readonly appeared: number;
@@ -41,14 +39,12 @@ export interface DlqFacts {
   readonly selections: ReadonlyMap<string, SelectionFacts>;
   readonly breakdowns: ReadonlyMap<Dimension, ReadonlyMap<string, number>>;
   readonly beyondCap: ReadonlyMap<Dimension, number>;
-  /** Failure callbacks by state; undefined when no entry has one. */
   readonly callbacks: Readonly<Record<CallbackState, number>> | undefined;
   readonly groups: GroupFacts;
   /** The entries that came last, the last first. Empty until the queue was read completely by this process. */
   readonly newest: readonly DeadLetter[];
   readonly longest: readonly DeadLetter[];
   readonly foundByRescan: number;
-  /** Undefined before the first complete walk of this process. */
   readonly tracked: CallbackFacts | undefined;
   /** When a walk first found the callback that is longest in progress (ms since the Unix epoch). Undefined if none is. */
   readonly oldestInProgress: number | undefined;
@@ -88,7 +84,6 @@ function cut(counts: ReadonlyMap<string, number>, shown: ReadonlyMap<string, num
 
 const NO_MEMBERS: Members = new Map();
 
-/** Which values of each dimension have series, `most` of each. */
 export function chooseValues({ all, members }: Memory, most: number): Memory['members'] {
   const values = [...(all.shown?.values ?? [])].map(([dimension, counts]) => {
     // What bears the name of the remainder is part of it.

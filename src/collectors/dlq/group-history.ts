@@ -22,7 +22,6 @@ interface StoredCounts {
   readonly appeared: number;
   readonly returned: number;
   readonly since?: number | undefined;
-  /** What kinds were told apart by. */
   readonly rule: string;
 }
 

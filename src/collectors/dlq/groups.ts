@@ -3,7 +3,6 @@ import { boundText } from '../../kit/text.ts';
 import type { DlqEntry } from '../../model/message.ts';
 import { type Routes, UNMATCHED } from '../routes.ts';
 
-/** Stands for what an entry does not have. */
 export const NONE = '__none__';
 
 /** Dead letters of one kind: the same host and route, status and class of error. */
@@ -14,7 +13,6 @@ export interface Group {
   readonly route: string;
   readonly responseStatus: string;
   messages: number;
-  /** The dlqId of one of them. */
   readonly sample: string | undefined;
 }
 
@@ -34,7 +32,6 @@ export interface Place {
 /** Kinds that are told apart; a queue with more has other trouble, or is a hostile service's. */
 export const MOST_GROUPS = 2000;
 const LONGEST = 200;
-/** An entry with a longer id is no sample. */
 const LONGEST_SAMPLE = 512;
 
 export const createGroups = (): Groups => ({ byKey: new Map(), ungrouped: 0, isFull: false });

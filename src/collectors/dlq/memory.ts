@@ -12,7 +12,6 @@ import { createRoster } from './roster.ts';
 import type { LeftReason, Selection } from './selection.ts';
 import type { Meaning } from './windows.ts';
 
-/** Everything that is known of one account's queue. Changed in place. */
 export interface Memory {
   readonly all: Selection;
   readonly filters: readonly Selection[];
@@ -127,7 +126,6 @@ export function restoreMemory(
   };
 }
 
-/** The rows that changed since the last call, as they are now. */
 export function takeChanges(memory: Memory): Change[] {
   const changes: Change[] = memory.orphans.map(key => ({ key, value: null }));
   changes.push(...memory.callbacks.takeChanges(), ...memory.groups.takeChanges());

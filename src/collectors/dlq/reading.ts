@@ -78,7 +78,6 @@ export function startReading(
   const proofs = new Map(
     selections.filter(isFilter).map(filter => [filter, createFilterProof(filter.match, reported)]),
   );
-  /** Woken by every change that a reader or `take` may wait for. */
   let wake = () => {};
   let changed = new Promise<void>(resolve => {
     wake = resolve;
@@ -90,7 +89,6 @@ export function startReading(
     });
   }
 
-  /** Throws when that is more than is read. */
   function count(selection: Selection, entries: number): void {
     const own = read.get(selection) ?? { entries: 0, pages: 0 };
     read.set(selection, own);
@@ -215,7 +213,6 @@ export function startReading(
   };
 }
 
-/** Bounds of a window within those that the filter itself has. */
 function narrow(
   { fromDate, toDate }: { fromDate?: string | number; toDate?: string | number },
   bounds: { fromDate?: number; toDate?: number },

@@ -131,7 +131,6 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
     get size(): number {
       return size - newcomers;
     },
-    /** Rows of the store that newcomers will change when they are kept. */
     get newChunks(): number {
       return fresh.size;
     },
@@ -199,7 +198,6 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
       newcomers -= kept;
       return kept;
     },
-    /** Forgets the newcomers, as if they had never been seen. */
     dropNewcomers(): void {
       if (newcomers > 0) removeWhere(mark => (mark & NEW) !== 0);
       newcomers = 0;
@@ -229,7 +227,6 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
       touched.clear();
       return numbers;
     },
-    /** A chunk as text, without newcomers; undefined when it is empty. */
     chunk(number: number): string | undefined {
       const chunk = chunks.get(number);
       if (!chunk) return undefined;

@@ -1,6 +1,5 @@
 import type { DlqEntry } from '../../model/message.ts';
-import type { Reader } from '../../upstream/api.ts';
-import { Implausible, PAGES_A_STEP } from '../collector.ts';
+import { Implausible, type ObserveContext, PAGES_A_STEP } from '../collector.ts';
 import { LAST } from './aggregate.ts';
 import type { CallbackWalk } from './callbacks.ts';
 import type { Memory } from './memory.ts';
@@ -28,13 +27,10 @@ import {
 } from './selection.ts';
 import { type Meaning, planWalk, type Task, timeOf } from './windows.ts';
 
-export interface RoundContext {
-  readonly api: Reader;
-  readonly memory: Memory;
-  readonly now: number;
+export interface RoundContext extends Pick<ObserveContext<Memory, unknown>, 'api' | 'memory' | 'now' | 'signal'> {
   readonly meaning: Meaning;
+  /** Retention of the queue (ms), if known. */
   readonly retention: number | undefined;
-  readonly signal: AbortSignal;
 }
 
 /** A read of some selections, complete or not, that goes on over several steps. */
@@ -47,7 +43,6 @@ export interface Walk {
   /** What a read for new entries has found, until it is complete: a failed one adds nothing. */
   held: Read[];
   isRead: boolean;
-  /** Entries that came or went, as far as it is folded. */
   changes: number;
   /** The entry that shows what `fromDate` means: both its times are known, and differ. The youngest will not go soon. */
   probe: DlqEntry | undefined;
@@ -76,7 +71,6 @@ export function startComplete(selections: readonly Selection[], context: RoundCo
   return start(selections.flatMap(planWalk), true, most, context);
 }
 
-/** What came into some selections since `from`, milliseconds. */
 export function startSince(selections: readonly Selection[], from: number, context: RoundContext): Walk {
   return start(
     selections.map(selection => ({ selection, from })),

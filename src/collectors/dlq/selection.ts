@@ -38,11 +38,9 @@ export interface Selection {
   times: readonly number[];
   /** Of the whole queue, if new entries are logged. */
   readonly log: EnteredLog | undefined;
-  /** Why the last read of a filter failed; undefined if it succeeded. */
   failure: FailedFilter | undefined;
   /** Rows of a filter contradicted it, and no complete read has succeeded since then. Nothing of it is shown. */
   isContradicted: boolean;
-  /** Whether every row of a filter carries all fields of its `match`, and matches. */
   isProven: boolean;
   isTouched: boolean;
 }

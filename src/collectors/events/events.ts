@@ -28,13 +28,11 @@ export interface EventsServices {
   readonly traces?: TraceOptions | undefined;
   /** Whether attempts are followed by flow-control key, for its audit. */
   readonly isAudited?: boolean | undefined;
-  /** Maximum number of open messages; default: 100,000. */
   readonly maxOpen?: number | undefined;
 }
 
 /** What is shown of one account's event log. Never changed once made. */
 export interface EventsFacts {
-  /** As of the last complete read; undefined before the first of this process. */
   readonly gauges: Gauges | undefined;
   readonly windowMs: number;
   /** Since when events are counted, milliseconds since the Unix epoch; undefined before the very first read. */
@@ -45,7 +43,6 @@ export interface EventsFacts {
   readonly beyondCap: number;
   /** By flow-control key: what is known now, and no copy. Undefined where that is not audited. */
   readonly attempts: Attempts | undefined;
-  /** Whether destinations are a label, of counters and of the histograms of waits. */
   readonly labelled: { readonly counters: boolean; readonly histograms: boolean };
 }
 
@@ -69,7 +66,6 @@ export const shownAnswers = ({ answers }: Pick<ShownTally, 'answers'>) =>
   );
 
 interface ShownHistogram {
-  /** Undefined for the whole log. */
   readonly destination: string | undefined;
   readonly state: HistogramState;
   readonly since: number | undefined;

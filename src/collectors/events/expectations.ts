@@ -61,7 +61,6 @@ export function createTimetable(
 
   const deadline = (startedAt: number) => startedAt + endsWithin;
 
-  /** What became of one; undefined while that is open. */
   function judgementOf({ at, until, startedAt, deliveredAt, unread }: Expectation, time: number) {
     if (startedAt === undefined) {
       if (time < until) return undefined;
@@ -73,7 +72,6 @@ export function createTimetable(
     return meets(unread, startedAt, end) ? 'unread' : 'late';
   }
 
-  /** Whether one is judged, and counts it. */
   function isOver(expectation: Expectation, time: number): boolean {
     const as = judgementOf(expectation, time);
     if (as === undefined) return false;
@@ -93,7 +91,6 @@ export function createTimetable(
   }
 
   return {
-    /** Nothing is expected before `now`, unless it was already. */
     begin(now: number): boolean {
       if (state.expectedTo !== undefined) return false;
       state.expectedTo = now;

@@ -11,7 +11,6 @@ export interface KeptEvent {
   /** When the message is due, as far as the event says; 0 when it does not. */
   readonly dueAt: number;
   readonly destination: string;
-  /** Identifiers of the schedules that it belongs to; undefined for most. */
   readonly schedules: readonly string[] | undefined;
   /** Flow-control key, as far as the row tells. Followed as soon as it is read, and not kept. */
   readonly flowKey?: string | undefined;
@@ -22,7 +21,6 @@ export interface KeptEvent {
 export const identityOf = (message: bigint, state: number, time: number) => extendHash64(message, state, time);
 
 const ENDS = EVENT_STATES.map(isEnd);
-/** Whether the event with this index in EVENT_STATES ends its message. */
 export const isEnding = (state: number) => ENDS[state] === true;
 
 const RANK_OF = EVENT_STATES.map(state => EVENT_SEQUENCE.indexOf(state));

@@ -8,12 +8,13 @@ import { BOUNDS, isAmongSlowest, observeAttempt, observeWait, type Result } from
 /** Maximum number of open messages that are tracked; bounds memory and rows. */
 export const MAX_OPEN = 100_000;
 
+/** Times: milliseconds. */
 export interface Limits {
-  /** Milliseconds. */
+  /** Span that is read again because events may be delayed. */
   readonly overlap: number;
-  /** Messages that are followed at a time. */
+  /** Maximum number of open messages. */
   readonly most: number;
-  /** Milliseconds after its due time at which a message that has not ended is late. */
+  /** Time after the due time at which an open message is overdue. */
   readonly onTimeWithin: number;
 }
 
@@ -193,7 +194,6 @@ function lookForGap(
   checkpoint.unstarted += 1;
 }
 
-/** Messages that one of these events ends. */
 function endedWithin(tables: readonly EventTable[]): ReadonlySet<bigint> {
   const over = new Set<bigint>();
   for (const table of tables) {

@@ -14,7 +14,6 @@ export interface OpenMessage {
   readonly createdAt: number | undefined;
   /** When it was due: what waiting counts from. */
   readonly dueAt: number;
-  /** Began and has no answer yet. */
   activeAt: number | undefined;
   attempts: number;
   overdue: boolean;
@@ -91,7 +90,6 @@ export interface Memory {
   readonly open: Map<bigint, OpenMessage>;
   /** Events that are remembered so that none is counted twice, by number of the read that found them. */
   readonly chunks: Map<number, EventTable>;
-  /** Events after `watermark`, in any order. */
   pending: EventTable[];
   /** Messages that ended in the time whose identities are remembered, and when. */
   readonly ended: Map<bigint, number>;
@@ -109,7 +107,6 @@ export interface Memory {
   /** Milliseconds of the log that one range holds, as the last read taught. */
   span: number;
   readonly traces: Traces | undefined;
-  /** Attempts by flow-control key; undefined where flow control is not audited. */
   readonly attempts: AttemptLedger | undefined;
   savedAt: number;
   readonly touched: Set<string>;
@@ -174,7 +171,6 @@ export function forgetMinutes({ minutes, touched }: Memory, time: number): void 
   }
 }
 
-/** Identities of the remembered events from one time until another, both included. */
 export function rememberedWithin({ chunks }: Memory, from: number, to: number): ReadonlySet<bigint> {
   const identities = new Set<bigint>();
   for (const chunk of chunks.values()) {

@@ -1,6 +1,5 @@
 /** The greatest value of the last while, at least one `window` of it and at most two. Changed in place, and stored. */
 export interface Peak {
-  /** When the window began, milliseconds. */
   since: number;
   /** Greatest within the window, and within the one before it. */
   now: number;

@@ -14,7 +14,6 @@ const MARGIN = 500;
 const FEW = 20;
 
 const DAY = 86_400_000;
-/** Bytes of a row, about. */
 const ROW = 1000;
 
 /**
@@ -38,9 +37,7 @@ export function readingPerDay(
 const readBackOf = ({ lateness }: Checkpoint, overlap: number) =>
   lateness ? Math.min(overlap, Math.ceil(peakOf(lateness) * 1.25) + MARGIN) : overlap;
 
-/** What one read of the log repeats. */
 export interface ReadBack {
-  /** What is left out of it; undefined when nothing is. */
   readonly skip: Span | undefined;
   /** Whether it comes to everything that has become older than the overlap. */
   readonly settles: boolean;

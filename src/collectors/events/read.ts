@@ -18,7 +18,6 @@ export interface RangeRead {
   readonly from: number;
   readonly to: number;
   readonly events: Map<bigint, KeptEvent>;
-  /** The rows of the events, where traces need them. */
   readonly rows: Map<bigint, DeliveryEvent> | undefined;
   /** Identities of rows that said the same as another of the range. */
   readonly twice: bigint[];
@@ -28,7 +27,6 @@ export interface RangeRead {
   readonly iterator: AsyncIterator<ListPage<DeliveryEvent>>;
 }
 
-/** `isDetailed`: the rows are kept, too. */
 export function startRange(api: Reader, from: number, to: number, isDetailed: boolean, signal: AbortSignal): RangeRead {
   const iterator = api.eventPages({ fromDate: from, toDate: to }, signal, isDetailed);
   const rows = isDetailed ? new Map<bigint, DeliveryEvent>() : undefined;

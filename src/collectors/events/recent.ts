@@ -11,7 +11,6 @@ const STATES = 16;
 /** Exact up to `MOST_KEPT` times and states; beyond that, the resolution of times decreases. */
 export function createRecent() {
   let counts = new Map<number, number>();
-  /** Milliseconds of a key. */
   let slice = 1;
   const sums: number[] = Array(EVENT_STATES.length).fill(0);
 

@@ -2,7 +2,7 @@ import type { Reader } from '../../upstream/api.ts';
 import { PAGES_A_STEP } from '../collector.ts';
 import { createEventTable, eventsWithin, tableFrom } from './event-table.ts';
 import { byTime, type KeptEvent } from './kept-event.ts';
-import { advanceTo, follow, inFlight, judgeUntil } from './lifecycle.ts';
+import { advanceTo, follow, inFlight, judgeUntil, type Limits } from './lifecycle.ts';
 import {
   addToMinutes,
   boundMinutes,
@@ -21,14 +21,9 @@ import { MOST_PAGES, type RangeRead, type Reading, readOn, shorterSpan, startRan
 import { noteLateness, planReadBack, type ReadBack } from './read-back.ts';
 import { createRecent, type Recent } from './recent.ts';
 
-export interface TailOptions {
+export interface TailOptions extends Limits {
   readonly window: number;
-  /** Span that is read again, because the log is late. */
-  readonly overlap: number;
   readonly backfill: number;
-  readonly most: number;
-  /** Milliseconds after its due time at which a message that has not ended is late. */
-  readonly onTimeWithin: number;
   readonly isSwept: boolean;
 }
 

@@ -3,7 +3,6 @@ import { type Notice, timeText } from '../notice.ts';
 import { type NotifierDeps, postNotices, type Receiver } from './receiver.ts';
 
 export interface AlertmanagerDeps extends NotifierDeps {
-  /** Addresses of every member of the cluster. */
   readonly urls: readonly Secret[];
   /** Milliseconds after which an alert ends unless it is sent again. */
   readonly holdsFor: number;

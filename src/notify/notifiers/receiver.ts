@@ -33,7 +33,6 @@ export interface NotifierDeps {
   readonly notifier: string;
   readonly post: Post;
   readonly now: () => number;
-  /** Address of the agent for people; empty for none. */
   readonly externalUrl: string;
 }
 
@@ -71,7 +70,6 @@ export async function postNotices(
   }
 }
 
-/** With a span for every request, without the address: it may hold a secret. */
 export function traced(receiver: Receiver, tracer: Tracer): Receiver {
   const { notifier, member } = receiver;
   return {

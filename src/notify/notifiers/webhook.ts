@@ -14,7 +14,6 @@ export interface WebhookDeps extends NotifierDeps {
   readonly grouping: Grouping;
 }
 
-/** What Alertmanager writes where there is no end. */
 const NO_END = '0001-01-01T00:00:00Z';
 
 type Labels = Readonly<Record<string, string>>;
@@ -24,7 +23,6 @@ function common([first = {}, ...others]: readonly Labels[]): Labels {
   return Object.fromEntries(shared);
 }
 
-/** A notice that belongs to no group is one by itself. */
 function groupOfOne({ status, labels, startsAt }: Notice): Group {
   return {
     labels: { account: labels.account ?? '', alertname: labels.alertname ?? '' },

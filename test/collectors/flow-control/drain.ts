@@ -19,9 +19,9 @@ export async function drainCourse(seed: number): Promise<Drained> {
   const destinations = [keyed('draining', { parallelism }, { everyMs, takesMs })];
   const service = createAuditedService({ seed, scenario: 'neglected', destinations });
   await service.advance(5 * MINUTE);
-  service.state.pauseKey('draining', true);
+  service.state.flow.pause('draining', true);
   await service.advance(random.between(5, 20) * MINUTE);
-  service.state.pauseKey('draining', false);
+  service.state.flow.pause('draining', false);
   const told: { readonly at: number; readonly drainsIn: number }[] = [];
   const waiting = () => service.state.keys().get('draining')?.waiting ?? 0;
   let reads = 0;

@@ -48,7 +48,7 @@ export async function leakCourse(
     },
   });
   await service.advance(random.between(30, 80) * 15_000);
-  service.state.leakSlots('leaking', leaked);
+  service.state.flow.leak('leaking', leaked);
   return watchLeak(service, leaked);
 }
 

@@ -134,7 +134,7 @@ describe('a key with waiting retries', () => {
     });
     const shown = new Set<string>();
     for (let step = 0; step < 480; step += 1) {
-      if (step === 420) service.state.leakSlots('leaking', 2);
+      if (step === 420) service.state.flow.leak('leaking', 2);
       await service.advance(15_000);
       const { state, reason, ghosts = 0 } = service.audited('key') ?? {};
       expect(ghosts).toBe(0);
@@ -152,7 +152,7 @@ describe('a key with waiting retries', () => {
     );
     const service = createAuditedService({ seed: 13, scenario: 'neglected', destinations: [key] });
     await service.advance(20 * MINUTE);
-    service.state.leakSlots('key', 2);
+    service.state.flow.leak('key', 2);
     await service.advance(10 * MINUTE);
     expect(service.audited('key')).toMatchObject({ state: 'unknown', reason: 'retries_may_hold' });
     Object.assign(key, { flaky: 0 });

@@ -40,10 +40,10 @@ describe('the state of a key is that of the service', () => {
   test('paused, at once, and what it was before when it is resumed', async () => {
     const service = start();
     await service.advance(10 * MINUTE);
-    service.state.pauseKey('key', true);
+    service.state.flow.pause('key', true);
     await service.advance(15_000);
     expect(await stateOf(service)).toEqual(['paused', 'paused']);
-    service.state.pauseKey('key', false);
+    service.state.flow.pause('key', false);
     await service.advance(3 * MINUTE);
     expect(await stateOf(service)).toEqual(['throttled', 'parallelism_limit']);
   });
@@ -51,7 +51,7 @@ describe('the state of a key is that of the service', () => {
   test('no limit is reached and nothing starts: starved', async () => {
     const service = start(keyed('key', { parallelism: 3 }, { everyMs: 4000, takesMs: 2000 }));
     await service.advance(5 * MINUTE);
-    service.state.starveKey('key', true);
+    service.state.flow.starve('key', true);
     await service.advance(4 * MINUTE);
     expect(await stateOf(service)).toEqual(['starved', 'slots_free']);
   });
@@ -59,10 +59,10 @@ describe('the state of a key is that of the service', () => {
   test('slots that leak: as many ghosts as there are, and none when they are given back', async () => {
     const service = start(keyed('key', { parallelism: 6 }, { everyMs: 1000, takesMs: 8000 }));
     await service.advance(8 * MINUTE);
-    service.state.leakSlots('key', 4);
+    service.state.flow.leak('key', 4);
     await service.advance(9 * MINUTE);
     expect(service.audited('key')).toMatchObject({ state: 'ghost_slots', ghosts: 4 });
-    service.state.setGhostSlots('key', 0);
+    service.state.flow.takeSlots('key', 0);
     await service.advance(5 * MINUTE);
     expect(service.audited('key')).toMatchObject({ state: 'throttled', ghosts: 0 });
   });
@@ -70,7 +70,7 @@ describe('the state of a key is that of the service', () => {
   test('all slots leak and nothing happens any more, not in the log either', async () => {
     const service = start(full, { destinations: [keyed('key', { parallelism: 2 }, { everyMs: 6000, takesMs: 8000 })] });
     await service.advance(8 * MINUTE);
-    service.state.leakSlots('key', 2);
+    service.state.flow.leak('key', 2);
     await service.advance(9 * MINUTE);
     expect(service.audited('key')).toMatchObject({ state: 'ghost_slots', ghosts: 2 });
   });
@@ -87,7 +87,7 @@ describe('what cannot be told is unknown', () => {
     const service = start();
     service.failUntil(service.now() + 20 * MINUTE);
     await service.advance(5 * MINUTE);
-    service.state.leakSlots('key', 2);
+    service.state.flow.leak('key', 2);
     await service.advance(35 * MINUTE);
     expect(await stateOf(service)).toEqual(['unknown', 'began_before']);
     expect(service.audited('key')?.ghosts).toBeUndefined();
@@ -136,7 +136,7 @@ describe('what cannot be told is unknown', () => {
 test('what is known outlasts the process', async () => {
   const service = start();
   await service.advance(10 * MINUTE);
-  service.state.leakSlots('key', 1);
+  service.state.flow.leak('key', 1);
   await service.advance(2 * MINUTE);
   await service.restart(3 * MINUTE);
   expect((await stateOf(service))?.[0]).toBe('unknown');
