@@ -9,12 +9,12 @@ export const seriesDropped = gauge(
   ['family'],
 );
 
-/** A value among the shown ones stays until it has ranked beyond this share of the cap … */
+/** A shown value is evicted once it ranks beyond this multiple of the cap … */
 const MARGIN = 1.1;
-/** … in so many complete rounds one after the other, so that series do not flicker at the edge. */
+/** … in this number of consecutive complete rounds, so that series do not flicker at the edge. */
 const EVICT_AFTER_ROUNDS = 3;
 
-/** The values that are shown, and for how many rounds each has ranked clearly beyond the cap. */
+/** Shown values, each with the number of rounds in which it ranked clearly beyond the cap. */
 export type Members = ReadonlyMap<string, number>;
 
 type Sized = readonly [name: string, size: number];

@@ -3,21 +3,21 @@ import type { FlowControlEntry } from '../model/message.ts';
 import { chooseRanked, createRanking, type Members, OTHER } from './cap.ts';
 
 export interface KeyFacts {
-  /** Distinct keys that the service lists; undefined before it has. */
+  /** Distinct keys of the list; undefined before the first list. */
   readonly keys: number | undefined;
   readonly shown: readonly FlowControlEntry[];
-  /** Keys that are wanted and beyond the cap, and how many wait on them together. */
+  /** Number of selected keys beyond the cap, and of messages that wait on them. */
   readonly beyondCap: number;
   readonly beyondCapWaiting: number;
 }
 
-/** A list of keys, read to its end. */
+/** A complete list of keys. */
 export interface ReadList {
   readonly facts: KeyFacts;
   readonly members: Members;
-  /** Keys that it does not list and that stay as they were, and in how many lists, one after the other. */
+  /** Unlisted keys that keep their values, with the number of consecutive lists. */
   readonly kept: ReadonlyMap<string, number>;
-  /** Whether it lists a key that is watched, or one that stays as it was. */
+  /** Whether the list contains a watched key, or the key keeps its value. */
   has(key: string): boolean;
   readonly isWhole: boolean;
 }
@@ -32,11 +32,11 @@ interface Selection {
 interface Before {
   readonly members: Members;
   readonly shown: readonly FlowControlEntry[];
-  /** How many lists a key has already stayed as it was without being listed. */
+  /** Number of consecutive lists in which an unlisted key has kept its value. */
   timesKept(key: string): number;
 }
 
-/** A key that is not listed stays as it was in no more lists than this: as long as any data is shown that can't be read. */
+/** Maximum number of lists in which an unlisted key keeps its value: as long as unreadable data is shown. */
 const LONGEST_KEPT = 20;
 
 function keyFilter({ include, exclude }: Selection): (key: string) => boolean {
@@ -45,19 +45,19 @@ function keyFilter({ include, exclude }: Selection): (key: string) => boolean {
     (included.length === 0 || included.some(matches => matches(key))) && !excluded.some(matches => matches(key));
 }
 
-/** Adds up the keys of a list, and keeps the rows of few: a list may have 300,000. */
+/** Sums the keys of a list and keeps only few rows: a list may have 300,000. */
 export function createKeyList(selection: Selection, before: Before) {
   const watched = new Set(selection.watch);
   const isShown = keyFilter(selection);
   // A key with the name of the rest (__other__) is part of the rest: they would be indistinguishable.
   const isRanked = (key: string) => key !== OTHER && !watched.has(key) && isShown(key);
   const cap = Math.max(0, selection.maxSeries - watched.size);
-  /** Their rows are held wherever they rank. */
+  /** Keys with rows that are kept regardless of their rank. */
   const needed = new Set([OTHER, ...watched, ...before.members.keys(), ...before.shown.map(({ key }) => key)]);
-  /** These, and those that rank within the margin, in the order of the list. */
+  /** Rows of needed keys and of keys within the margin, in the order of the list. */
   const held = new Map<string, FlowControlEntry>();
   const sizes = new Map<string, number>();
-  /** Of the keys that are ranked and not held. */
+  /** Totals of ranked keys without a kept row. */
   let [dropped, droppedWaiting] = [0, 0];
 
   const ranking = createRanking(cap, key => {
@@ -67,7 +67,10 @@ export function createKeyList(selection: Selection, before: Before) {
     held.delete(key);
   });
 
-  /** The row of a key that is missing may be one of those that could not be read: as many stay as they were, and all that are watched, for of those a missing one has nothing waiting. */
+  /**
+   * Missing keys that keep their values, because their rows may be unreadable ones: all watched keys, and as many others as there
+   * are unreadable rows left.
+   */
   function stayingKeys(rejected: number): readonly FlowControlEntry[] {
     if (rejected === 0) return [];
     const missing = before.shown.filter(({ key }) => !held.has(key) && before.timesKept(key) < LONGEST_KEPT);

@@ -27,7 +27,7 @@ type Place = readonly [entry: DlqEntry, position: Position];
 /** State of one account. It advances only when asked, up to its clock. Counts for tests do not use the routes' code. */
 export class EmulatorState {
   readonly dialect: Dialect;
-  /** What of the event log is listed. Rows and counts that tests ask for show all of it. */
+  /** The listed part of the event log. Rows and counts for tests cover all of it. */
   readonly logView: LogView;
   readonly tally = new Tally();
   readonly #world: World;
@@ -46,7 +46,7 @@ export class EmulatorState {
     this.#world.advanceTo(now);
   }
 
-  /** The rows as of now; `workflows` are the dead letters of failed workflow runs. */
+  /** Current rows; `workflows` are the dead letters of failed workflow runs. */
   current(): { now: number; dlq: Timeline<DlqEntry>; workflows: Timeline<DlqEntry>; log: EventLog } {
     const now = this.#world.clock.now();
     this.advanceTo(now);
@@ -54,7 +54,7 @@ export class EmulatorState {
     return { now, dlq, workflows: workflows.entries, log };
   }
 
-  /** Flow-control keys: those of the workload in the order of their names, and those that a test set. */
+  /** Flow-control keys of the workload by name, and keys that a test has set. */
   keys(): Map<string, KeyDetail> {
     const keys = this.flow.keys();
     for (const [key, waiting] of this.#setWaitlists) {
@@ -98,7 +98,7 @@ export class EmulatorState {
     return this.current().log.count(range);
   }
 
-  /** Every dead letter, earliest first, those of workflow runs among them. */
+  /** All dead letters, earliest first, including those of workflow runs. */
   dlqRows(): DlqRow[] {
     const places: Place[] = [];
     this.#eachDeadLetter((...place) => {
@@ -108,7 +108,7 @@ export class EmulatorState {
     return places.map(([entry, position]) => dlqRow(entry, position));
   }
 
-  /** Every event of the log once, listed or not, earliest first. */
+  /** All events of the log once, listed or not, earliest first. */
   eventRows(): EventRow[] {
     const rows: EventRow[] = [];
     this.current().log.forEach((event, time) => {

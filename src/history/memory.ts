@@ -1,23 +1,23 @@
 import { after, before, type Chunk, type OpenChunk, openChunk } from './chunk.ts';
 import type { Rows } from './rows.ts';
 
-/** The hour that goes on, and as much of those before it as is asked for again and again. */
+/** The current hour and the recent samples that are read frequently. */
 export type Memory = ReturnType<typeof createMemory>;
 
 const HOUR = 3_600_000;
 export const hourOf = (at: number) => Math.floor(at / HOUR);
 
-/** `span`: milliseconds that it holds at least. */
+/** `span`: minimum span of the samples (ms). */
 export function createMemory(rows: Rows, span: number) {
   const past = new Map<number, Chunk>();
-  /** Those of which the first samples are gone. */
+  /** Hours without their first samples. */
   const cut = new Set<number>();
   let open: { readonly hour: number; readonly samples: OpenChunk } | undefined;
 
   const get = (hour: number) => (open?.hour === hour ? open.samples.chunk() : past.get(hour));
   const whole = (hour: number) => (cut.has(hour) ? undefined : get(hour));
 
-  /** Forgets what is older than it has to be: a thousand accounts have as many. */
+  /** Evicts samples that are no longer needed: a process may have a thousand accounts. */
   function trim(at: number, hour: number): void {
     const from = at - span;
     for (const each of past.keys()) {
@@ -33,16 +33,16 @@ export function createMemory(rows: Rows, span: number) {
   }
 
   return {
-    /** An hour that is whole in memory, where there is one. */
+    /** An hour that is completely in memory, or undefined. */
     whole,
-    /** An hour, or its last samples. */
+    /** An hour, or only its last samples. */
     get,
     all: (): readonly Chunk[] =>
       [...past.keys(), ...(open ? [open.hour] : [])].sort((a, b) => a - b).flatMap(hour => get(hour) ?? []),
     hours: (): readonly number[] => [...past.keys(), ...(open ? [open.hour] : [])],
     /** Adds an hour from the store, before the first sample. */
     put: (hour: number, chunk: Chunk): void => void past.set(hour, chunk),
-    /** The hour of `at`, to go on with: what it has of later was recorded by a clock that was set back since. Rejects with StoreError. */
+    /** Opens the hour of `at`. Drops its later samples: the clock was set back. Rejects with StoreError. */
     async openAt(at: number): Promise<OpenChunk> {
       const hour = hourOf(at);
       if (open?.hour === hour && (open.samples.lastAt ?? at) <= at) {

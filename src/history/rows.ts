@@ -3,7 +3,7 @@ import type { Change } from '../model/change.ts';
 import type { Store } from '../store/store.ts';
 import { type Chunk, decodeChunk } from './chunk.ts';
 
-/** The hours of an account in the store, by number since the Unix epoch; with what waits for the next commit. */
+/** Stored hours of an account, by number since the Unix epoch, including rows for the next commit. */
 export type Rows = ReturnType<typeof createRows>;
 
 export interface RowsDeps {
@@ -52,7 +52,7 @@ export function createRows({ account, store, log }: RowsDeps) {
       for (const [key, value] of unsaved) note(key, value?.length);
       return known;
     },
-    /** Puts a row into the next commit; null deletes it. */
+    /** Adds a row to the next commit; null deletes it. */
     set: (hour: number, value: string | null): void => void unsaved.set(keyOf(hour), value),
     unsaved: (): readonly Change[] => [...unsaved].map(([key, value]) => ({ key, value })),
     saved(changes: readonly Change[]): void {

@@ -131,6 +131,31 @@ async function inSlices<T>(steps: Generator<void, T, void>, turns: Turns): Promi
   }
 }
 
+function checkedSamples({ source, fragments }: Shown): ReadonlyMap<string, readonly Sample[]> {
+  const samples = source.samples();
+  for (const name of samples.keys()) {
+    if (!fragments.has(name)) throw new Error(`samples of ${name}, which their source does not list`);
+  }
+  return samples;
+}
+
+/** Renders samples of a source by family, for OpenMetrics separately if they have exemplars. */
+function* rendered(
+  { source: { account, families: owned } }: Shown,
+  samples: ReadonlyMap<string, readonly Sample[]>,
+  encoding: Encoding,
+) {
+  const contents: { key: string; text: Content; exemplified: Content | undefined }[] = [];
+  for (const part of owned.flatMap(encoding.parts)) {
+    const own = samples.get(part.family.name) ?? [];
+    const written = (format: Format) => contentOf(own, encoding.samples(part, account, format), encoding.charset);
+    const text = yield* written('text');
+    const exemplified = encoding.hasExemplars(part.family, own) ? yield* written('openmetrics') : undefined;
+    contents.push({ key: part.key, text, exemplified });
+  }
+  return contents;
+}
+
 function createRendering(encoding: Encoding, onError: (source: Source, error: unknown) => void, isShown: IsShown) {
   let sources: readonly Source[] | undefined;
   let everything: readonly Shown[] = [];
@@ -139,28 +164,7 @@ function createRendering(encoding: Encoding, onError: (source: Source, error: un
   let views = new Map<readonly Shown[], Map<Format, View>>();
   let latestVersion = 0;
 
-  function checkedSamples({ source, fragments }: Shown): ReadonlyMap<string, readonly Sample[]> {
-    const samples = source.samples();
-    for (const name of samples.keys()) {
-      if (!fragments.has(name)) throw new Error(`samples of ${name}, which their source does not list`);
-    }
-    return samples;
-  }
-
-  /** What a source says now, by family; in OpenMetrics, too, of families with exemplars. */
-  function* rendered({ source: { account, families: owned } }: Shown, samples: ReadonlyMap<string, readonly Sample[]>) {
-    const contents: { key: string; text: Content; exemplified: Content | undefined }[] = [];
-    for (const part of owned.flatMap(encoding.parts)) {
-      const own = samples.get(part.family.name) ?? [];
-      const written = (format: Format) => contentOf(own, encoding.samples(part, account, format), encoding.charset);
-      const text = yield* written('text');
-      const exemplified = encoding.hasExemplars(part.family, own) ? yield* written('openmetrics') : undefined;
-      contents.push({ key: part.key, text, exemplified });
-    }
-    return contents;
-  }
-
-  /** Asks a source again when it has something new to say. Yields now and then. */
+  /** Renders a source again if its revision changed. Yields now and then. */
   function* refresh(shown: Shown): Generator<void, void, void> {
     const { account } = shown.source;
     const isOmitted = account !== undefined && !isShown(account);
@@ -174,7 +178,7 @@ function createRendering(encoding: Encoding, onError: (source: Source, error: un
     } catch (error) {
       onError(shown.source, error);
     }
-    const contents = yield* rendered(shown, samples);
+    const contents = yield* rendered(shown, samples, encoding);
     if (time < shown.shownTime) return;
     latestVersion += 1;
     const version = latestVersion;

@@ -147,7 +147,6 @@ export function createProcessMetrics(info: ProcessInfo) {
       lastSuccess.set(at / 1000);
       lastReload.set(1);
     },
-    /** When the configuration was last loaded with success (ms since the Unix epoch). */
     configLoadedAt: (): number => loadedAt,
     startedAt: SINCE,
     /** Reads the current values; the source shows what the last call read. */

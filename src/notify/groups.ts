@@ -4,7 +4,7 @@ import { fingerprintOf, type Notice } from './notice.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** A change of an alert that waits to be sent with its group. */
+/** A change of an alert, waiting to be sent with its group. */
 export interface Waiting {
   readonly account: string;
   readonly key: string;
@@ -12,7 +12,7 @@ export interface Waiting {
   readonly notice: Notice;
 }
 
-/** A notification that is due, and the changes that it takes. */
+/** A due notification and the changes that it contains. */
 export interface Due<W extends Waiting = Waiting> {
   readonly id: string;
   readonly at: number;
@@ -21,18 +21,18 @@ export interface Due<W extends Waiting = Waiting> {
   readonly taken: readonly W[];
 }
 
-/** When a group was told last, milliseconds since the Unix epoch, and the account of the row that says so. */
+/** Time of the last notification of a group (ms since the Unix epoch), and the account that its row belongs to. */
 export interface Told {
   readonly account: string;
   readonly at: number;
 }
 
-/** The groups of one receiver: what waits for each, and when it was told last. */
+/** Groups of one receiver: waiting changes and time of the last notification of each. */
 export type Groups<W extends Waiting = Waiting> = ReturnType<typeof createGroups<W>>;
 
 export interface GroupsDeps {
   readonly grouping: Grouping;
-  /** All that fires and was sent, or waits to be. */
+  /** All firing alerts that were sent or wait to be sent. */
   readonly firing: () => readonly Notice[];
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
   readonly most: number;
@@ -44,9 +44,9 @@ interface Gathering<W> {
   readonly dueAt: number;
 }
 
-/** Milliseconds between two looks for groups that are to be told again, at most: each goes through all that fires. */
+/** Maximum interval between two checks for groups to repeat (ms): each check iterates over all firing alerts. */
 const LOOK_EVERY = 10_000;
-/** Notifications made at a time, and changes that they take, about: some 10 ms of work. The others follow in the next pass. */
+/** Approximate maximum of notifications and changes per pass, some 10 ms of work. The others follow in the next pass. */
 const MOST_AT_ONCE = 250;
 const MOST_CHANGES = 1000;
 
@@ -59,7 +59,7 @@ function forOnePass<W>(groups: readonly [string, Gathering<W>][]): readonly [str
   return end < 0 ? groups : groups.slice(0, end);
 }
 
-/** The changes to tell now: of each alert one begin and its end. What came after that is told next, or it would never be. */
+/** Selects one episode per alert for this notification. Later episodes wait for the next one, so none is lost. */
 function firstEpisodes<W extends Waiting>(waiting: readonly W[]): { readonly taken: W[]; readonly rest: W[] } {
   const episodes = new Map<string, number>();
   const taken: W[] = [];
@@ -74,30 +74,24 @@ function firstEpisodes<W extends Waiting>(waiting: readonly W[]): { readonly tak
   return { taken, rest };
 }
 
+/** Firing notices by the id of their group. */
+function firingByGroup(firing: readonly Notice[], grouping: Grouping) {
+  // Cheaper than a fingerprint, which only one notice of each group needs.
+  const textOf = ({ labels }: Notice) =>
+    JSON.stringify(grouping.by.includes('...') ? labels : grouping.by.map(name => labels[name]));
+  return new Map(
+    [...Map.groupBy(firing, textOf).values()].map(notices => {
+      const labels = groupLabels(notices[0]?.labels ?? {}, grouping);
+      return [fingerprintOf(labels), { labels, notices }] as const;
+    }),
+  );
+}
+
 export function createGroups<W extends Waiting>({ grouping, firing, clock, most }: GroupsDeps) {
   const gathering = new Map<string, Gathering<W>>();
   const toldAt = new Map<string, Told>();
   let count = 0;
   let lookAt = 0;
-
-  /** What of the labels makes the group, cheaply: all that fires is asked for it. */
-  const groupText = (labels: Labels) =>
-    JSON.stringify(grouping.by.includes('...') ? labels : grouping.by.map(name => labels[name]));
-
-  function firingByGroup(): Map<string, { readonly labels: Labels; readonly notices: Notice[] }> {
-    const groups = new Map<string, Notice[]>();
-    for (const notice of firing()) {
-      const text = groupText(notice.labels);
-      const group = groups.get(text);
-      if (group) group.push(notice);
-      else groups.set(text, [notice]);
-    }
-    const byId = [...groups.values()].map(notices => {
-      const labels = groupLabels(notices[0]?.labels ?? {}, grouping);
-      return [fingerprintOf(labels), { labels, notices }] as const;
-    });
-    return new Map(byId);
-  }
 
   function keep(id: string, { labels, dueAt, waiting }: Gathering<W>, rest: W[]): void {
     count -= waiting.length - rest.length;
@@ -113,14 +107,14 @@ export function createGroups<W extends Waiting>({ grouping, firing, clock, most 
     return group.waiting[0];
   }
 
-  /** Whether so much lies between two times, whichever way the clock was set meanwhile. */
+  /** Whether the repeat interval lies between two times, in either direction: the clock may have been set. */
   const isLongBefore = (at: number, now: number) => Math.abs(now - at) >= grouping.repeatEvery;
-  /** Whether an unchanged group is to be told again; the agent may have told it before it kept that. */
+  /** Whether an unchanged group must be repeated. The time of its last notification may not have been stored. */
   const isOld = (id: string, notices: readonly Notice[], now: number) =>
     isLongBefore(toldAt.get(id)?.at ?? Math.max(...notices.map(({ startsAt }) => startsAt)), now);
 
   return {
-    /** Gives what has to be dropped for it, where too much waits. */
+    /** Returns a change that must be dropped for it if too many wait. */
     add(waiting: W): W | undefined {
       const labels = groupLabels(waiting.notice.labels, grouping);
       const id = fingerprintOf(labels);
@@ -131,13 +125,13 @@ export function createGroups<W extends Waiting>({ grouping, firing, clock, most 
       count += 1;
       return count > most ? dropOldest() : undefined;
     },
-    /** Notifications to send now, but for groups that have one under way. Takes what they tell from what waits. */
+    /** Returns and removes due notifications, except of groups with a request in flight. */
     due(isUnderWay: (id: string) => boolean): readonly Due<W>[] {
       const [at, now] = [clock.now(), clock.monotonic()];
       const changed = forOnePass([...gathering].filter(([id, { dueAt }]) => dueAt <= now && !isUnderWay(id)));
       const isLooking = now >= lookAt;
       if (changed.length === 0 && !isLooking) return [];
-      const byGroup = firingByGroup();
+      const byGroup = firingByGroup(firing(), grouping);
       const changes = changed.map(([id, group]): Due<W> => {
         const { taken, rest } = firstEpisodes(group.waiting);
         keep(id, group, rest);
@@ -157,20 +151,20 @@ export function createGroups<W extends Waiting>({ grouping, firing, clock, most 
         );
       return [...changes, ...repeats];
     },
-    /** A group was told, and then still fired; undefined: it is over. */
+    /** Records the last notification of a group that still fires; undefined if all its alerts are resolved. */
     told(id: string, told: Told | undefined): void {
       if (told === undefined) toldAt.delete(id);
       else toldAt.set(id, told);
     },
-    /** Groups that were told, and of which nothing fires any more, with the account of the row that says so. */
+    /** Returns notified groups without firing alerts, and the accounts of their rows. */
     forgettable(isUnderWay: (id: string) => boolean): readonly (readonly [id: string, account: string])[] {
       const now = clock.now();
       const old = [...toldAt].filter(([id, { at }]) => isLongBefore(at, now) && !gathering.has(id) && !isUnderWay(id));
       if (old.length === 0) return [];
-      const byGroup = firingByGroup();
+      const byGroup = firingByGroup(firing(), grouping);
       return old.flatMap(([id, { account }]) => (byGroup.has(id) ? [] : [[id, account] as const]));
     },
-    /** Another replica goes on with the account: what waits of it, and when its groups were told, is no longer known. */
+    /** Drops the changes and groups of an account that moved to another replica. */
     letGo(account: string): void {
       for (const [id, group] of gathering) {
         const rest = group.waiting.filter(waiting => waiting.account !== account);

@@ -14,29 +14,29 @@ import {
   type RowKey,
 } from './receiver-queue.ts';
 
-/** Notices that are about to be put into the outbox. */
+/** Notices to be queued. */
 export interface Posting {
-  /** Rows to commit, in the transaction that makes them true; later, those of them that were not sent yet. */
+  /** Rows to commit with the states that cause them; later, only rows of unsent notices. */
   changes(): readonly Change[];
-  /** Queues them. To be called once they are committed, or where they shall be sent in any case. */
+  /** Queues the notices. Call it after the commit, or if they must be sent even without one. */
   send(): void;
 }
 
-/** Notices that are sent once, kept in the store until they were: at least once, in order for each alert. */
+/** Queue of notices in the store until they are sent: at least once, and in order for each alert. */
 export type Outbox = ReturnType<typeof createOutbox>;
 
 export interface OutboxDeps extends Omit<QueueDeps, 'notifier' | 'receiver' | 'onSent'> {
   readonly receivers: readonly Receiver[];
-  /** All that fires and is sent: what is told of a group says the whole of it. */
+  /** All firing alerts that are not silenced: a notification contains the whole group. */
   readonly firing: () => readonly Notice[];
 }
 
-/** A group of replicas is of one account: with that its rows move to the replica that holds it next. */
+/** With replicas a group has one account: its rows move with the account to the next holder. */
 const ofOneAccount = (grouping: Grouping): Grouping => ({ ...grouping, by: [...new Set([...grouping.by, 'account'])] });
 
 interface Posted extends Waiting {
   readonly row: Row;
-  /** The next process will not need its row: it was sent, dropped, or stands in another. */
+  /** The next process does not need its row: the notice was sent, dropped, or is part of another row. */
   isSafe: boolean;
 }
 
@@ -47,7 +47,7 @@ interface Line {
   readonly send: (signal: AbortSignal) => Promise<void>;
 }
 
-/** Rows of a notification to a notifier that is not there. Without one: they only say when a group was told. */
+/** Rows of a missing notifier. `notifier` is undefined if they only contain the times of notifications. */
 interface Unwanted {
   readonly notifier: string | undefined;
   readonly rows: readonly RowKey[];
@@ -59,7 +59,7 @@ export function createOutbox(deps: OutboxDeps) {
   const { store, firing, clock, log } = deps;
   const { replicas } = store;
   let last = 0;
-  /** The number is above all that were read, and no two replicas make the same key: what one removes late is its own. */
+  /** The number exceeds all that were read. Replicas never create the same key, so a delayed delete only removes its own row. */
   const nextKey = (prefix: string) => {
     last += 1;
     return `${prefix}${replicas ? `${replicas.self.id}/` : ''}${String(last).padStart(12, '0')}`;
@@ -72,7 +72,7 @@ export function createOutbox(deps: OutboxDeps) {
   const accountOf = ({ labels }: Group) => (replicas && labels.account) || NO_ACCOUNT;
 
   function createLine(receiver: Receiver): Line {
-    /** When a group was told has to be known to the next process, or it would be told again. */
+    /** The next process needs the time of the notification, or it would repeat it. */
     function onSent({ group, order, at, notices }: Request): readonly Change[] {
       const { groups } = line;
       if (!group || !groups) return [];
@@ -98,7 +98,7 @@ export function createOutbox(deps: OutboxDeps) {
   const lineOf = ({ notifier, member }: Pick<Receiver, 'notifier' | 'member'>) =>
     lines.find(({ receiver }) => receiver.notifier === notifier && receiver.member === member);
 
-  /** Queues a change, or lets it wait for its group. What ends by itself is an event, and no state that others share. */
+  /** Queues a change or adds it to its group. A notice that ends by itself is an event and is sent without a group. */
   function enqueue({ groups, queue }: Line, posted: Posted): void {
     const { account, key, at, notice } = posted;
     if (groups && notice.lasts === undefined) {
@@ -126,7 +126,7 @@ export function createOutbox(deps: OutboxDeps) {
     queue.add({ account, key, at, notices, order: id, group, takes, row: JSON.stringify(row), onSafe });
   }
 
-  /** Forgets rows that say when a group was told, of which nothing fires any more: an account or a rule is gone. */
+  /** Deletes notification times of groups without firing alerts: their account or rule was removed. */
   async function forget({ receiver, queue, groups }: Line): Promise<void> {
     const old = groups?.forgettable(queue.isUnderWay) ?? [];
     if (old.length === 0) return;
@@ -148,7 +148,7 @@ export function createOutbox(deps: OutboxDeps) {
     }
   }
 
-  /** Sends to another receiver of the same name from now on. Changes that wait are grouped as it wants them. */
+  /** Switches a line to another receiver of the same name and regroups waiting changes. */
   function handOver(line: Line, receiver: Receiver): void {
     if (line.receiver === receiver) return;
     const before = line.groups?.all();
@@ -159,11 +159,11 @@ export function createOutbox(deps: OutboxDeps) {
     for (const posted of before?.waiting ?? []) enqueue(line, posted);
   }
 
-  /** Keys of all rows that what an earlier process queued stands for. */
+  /** Keys of all rows that restored notifications replace. */
   const taken = new Set<string>();
   const opened = new Set<string>();
 
-  /** What was queued and when groups were told. Gives what is for receivers that are not there. */
+  /** Restores notifications and notification times. Returns rows of missing receivers. */
   function takeGroups({ account, grouped, told }: Left): Unwanted[] {
     const unwanted = grouped.flatMap(({ key, row }): Unwanted[] => {
       const { id, at, group, notices, takes, ...to } = row;
@@ -181,7 +181,7 @@ export function createOutbox(deps: OutboxDeps) {
     return [...unwanted, ...untold];
   }
 
-  /** Queues all that was left; gives what is for receivers that are not there. */
+  /** Queues all restored rows. Returns rows of missing receivers. */
   function take(left: readonly Left[]): readonly Unwanted[] {
     for (const { account } of left) opened.add(account);
     const unwanted = left.flatMap(takeGroups);

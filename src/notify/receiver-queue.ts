@@ -9,66 +9,66 @@ import type { Holds } from './holds.ts';
 import type { Notice } from './notice.ts';
 import type { Receiver } from './notifiers/receiver.ts';
 
-/** Where a row stands. */
+/** Account and key of a row. */
 export interface RowKey {
   readonly account: string;
   readonly key: string;
 }
 
-/** One request that is to be sent, kept in the store under its key. */
+/** A request to send, stored under its key until it was sent. */
 export interface Request extends RowKey {
-  /** When it was made, milliseconds since the Unix epoch. */
+  /** Creation time (ms since the Unix epoch). */
   readonly at: number;
   readonly notices: readonly Notice[];
-  /** Requests with the same order stay in their order: the alert, or the group. */
+  /** Alert or group: requests with the same value are sent sequentially. */
   readonly order: string;
   readonly group?: Group | undefined;
-  /** Rows that it stands for: they have to go before its own does. */
+  /** Rows that it replaces: they must be deleted before its own row. */
   readonly takes: readonly RowKey[];
-  /** Its own row, while the store does not have it; undefined: it does. */
+  /** Its own row; undefined once it is stored. */
   readonly row?: string | undefined;
-  /** It is stored, or done with. */
+  /** Called once the request is stored, sent or dropped. */
   onSafe?(): void;
 }
 
 interface Item extends Omit<Request, 'takes' | 'row'> {
   takes: readonly RowKey[];
   row: string | undefined;
-  /** It is dropped after this, on the monotonic clock; it has been tried at least once. */
+  /** Time on the monotonic clock after which the request is dropped, following at least one attempt. */
   readonly giveUpAt: number;
   readonly retry: Retry;
-  /** It was sent or dropped: the row has to go. */
+  /** It was sent or dropped: its row must be deleted. */
   isDone: boolean;
-  /** It is another replica's now: the row stays. */
+  /** It belongs to another replica: its row stays. */
   isLeft: boolean;
 }
 
 export interface QueueDeps {
   readonly notifier: string;
-  /** Asked for at each request: it may be another then. */
+  /** Read for each request, because the receiver may be replaced. */
   readonly receiver: () => Receiver;
   readonly store: Store;
   readonly notifications: Counter<'notifier' | 'outcome'>;
   readonly clock: Clock;
-  /** A number from 0 up to 1. */
+  /** Returns a number from 0 up to 1. */
   readonly random: () => number;
   readonly log: Log;
-  /** Gives what has to be written once a request was accepted, in the transaction that removes it. */
+  /** Returns changes to commit with the removal of an accepted request. */
   readonly onSent: (request: Request) => readonly Change[];
-  /** Asked before each request. What is not this process's to tell waits: the replica that holds it tells it. */
+  /** Checked before each request. Requests of accounts held by other replicas wait. */
   readonly holds: Holds;
 }
 
-/** Requests that wait for one receiver. */
+/** Queue of requests to one receiver. */
 export type ReceiverQueue = ReturnType<typeof createReceiverQueue>;
 
-/** Milliseconds in which a receiver that is down may come back. */
+/** Time after which an undelivered request is dropped (ms). */
 const GIVE_UP_AFTER = 24 * 3_600_000;
-/** What waits for one receiver, at most; then the oldest is dropped. As many rows wait for the store to remove them. */
+/** Maximum number of waiting requests; then the oldest is dropped. Also the maximum of rows waiting for their removal. */
 export const MOST_WAITING = 10_000;
 const BACKOFF = { first: 1000, longest: 300_000 };
 
-/** Does nothing where it is not there any more. */
+/** Removes an item, if it is still queued. */
 function takeOut(queue: Item[], item: Item): void {
   const at = queue.indexOf(item);
   if (at >= 0) queue.splice(at, 1);
@@ -77,14 +77,14 @@ function takeOut(queue: Item[], item: Item): void {
 export function createReceiverQueue(deps: QueueDeps) {
   const { notifier, receiver, store, notifications, clock, random, log, onSent, holds } = deps;
   const queue: Item[] = [];
-  /** How many wait to be sent, by order. */
+  /** Number of unsent requests by order. */
   const underWay = new Map<string, number>();
   let waiting = 0;
-  /** Written with the removal of a request. */
+  /** Changes to commit with the removal of a request. */
   const toWrite = new Map<Item, readonly Change[]>();
-  /** Of the request by which the receiver was found to be down. */
+  /** Retry state of the request that found the receiver down. */
   let down: Retry | undefined;
-  /** The request that is being sent, or whose row is being removed. */
+  /** The request in flight, or in the process of removal. */
   let current: { readonly item: Item; readonly ended: Promise<void> } | undefined;
 
   function count(order: string, more: 1 | -1): void {
@@ -112,7 +112,7 @@ export function createReceiverQueue(deps: QueueDeps) {
     drop(item.account, item.notices, why);
   }
 
-  /** Removes the rows that requests stand for: only then may their own go. Rejects with StoreError. */
+  /** Deletes the rows that requests replace, which must precede the deletion of their own. Rejects with StoreError. */
   async function settle(items: readonly Item[]): Promise<void> {
     const taken = Map.groupBy(
       items.flatMap(({ takes }) => takes),
@@ -128,7 +128,7 @@ export function createReceiverQueue(deps: QueueDeps) {
     for (const item of items) item.takes = [];
   }
 
-  /** Before it is sent a request is stored as it is: the next process would make another of it. */
+  /** Stores new requests unchanged before they are sent: the next process would otherwise build different ones. */
   async function storeNew(): Promise<void> {
     const fresh = queue.filter(({ row, isDone }) => row !== undefined && !isDone);
     for (const [account, items] of Map.groupBy(fresh, ({ account }) => account)) {
@@ -190,7 +190,7 @@ export function createReceiverQueue(deps: QueueDeps) {
     return !answer.isDown;
   }
 
-  /** Forgets what is another replica's now, but for a request that is under way. */
+  /** Drops requests of an account that moved to another replica, except the one in flight. */
   function leave(left: string): void {
     for (const item of queue.filter(each => each.account === left && each !== current?.item)) {
       item.isLeft = true;
@@ -238,7 +238,7 @@ export function createReceiverQueue(deps: QueueDeps) {
       const oldest = waiting > MOST_WAITING ? queue.find(({ isDone }) => !isDone) : undefined;
       if (oldest) dropItem(oldest, 'queue full');
     },
-    /** Whether one with this order waits to be sent. */
+    /** Whether a request of this alert or group waits to be sent. */
     isUnderWay: (order: string): boolean => underWay.has(order),
     /**
      * Another replica goes on with the account: nothing more of it is sent, and its rows stay. Resolves when the request of it
@@ -250,20 +250,20 @@ export function createReceiverQueue(deps: QueueDeps) {
       await current.ended;
       leave(account);
     },
-    /** Where each request stands. */
+    /** Rows of all requests. */
     rows: (): readonly RowKey[] => queue.flatMap(({ account, key, takes }) => [...takes, { account, key }]),
-    /** Forgets how often it has failed: the receiver is another now. */
+    /** Resets the retries, because the receiver was replaced. */
     retryNow(): void {
       down = undefined;
       for (const { retry } of queue) retry.succeeded();
     },
-    /** Counts and logs what will not be sent. */
+    /** Counts and logs dropped notices. */
     drop,
-    /** Stores what is not, sends what is due, in order, and removes rows that are done with. Rejects only when the signal is aborted. */
+    /** Stores new requests, sends due ones in order and deletes rows of sent ones. Rejects only if the signal is aborted. */
     async run(signal: AbortSignal): Promise<void> {
       await storeNew();
       await sendDue(signal);
-      // The store refuses. A row that stays is sent once more by the next process: at least once.
+      // The store rejects the deletes. The next process sends remaining rows again: at least once.
       const finished = queue.filter(({ isDone }) => isDone);
       for (const item of finished.slice(0, -MOST_WAITING)) {
         takeOut(queue, item);

@@ -11,7 +11,7 @@ export type Leases = ReturnType<typeof createHolding>;
 export type Holding = Omit<Leases, 'start' | 'use' | 'leaving' | 'giveBack' | 'refuse' | 'drain' | 'close'>;
 
 export interface LeaseEvents {
-  /** Called before anything else goes on: another replica may have them. */
+  /** Called synchronously, because another replica may hold them. */
   lost(accounts: readonly string[]): void;
   renewed(): void;
 }
@@ -26,7 +26,7 @@ export interface HoldingDeps {
 
 const RENEWALS = 5;
 
-/** Milliseconds for which a process that ends waits for a database that hangs: to save, then to give its accounts back. */
+/** Timeouts of a shutdown for an unresponsive database: to save, then to release accounts (ms). */
 const [LAST_SAVE, LAST_RELEASE] = [4000, 2000];
 
 export function createHolding({ replicas, clock, random, log, ...deps }: HoldingDeps) {
@@ -34,9 +34,9 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
   const loops = createLoops({ clock, random });
   const held = new Set<string>();
   const leaving = new Map<string, 'lost' | 'excess'>();
-  /** Closed, and not given back yet: the database could not be asked. */
+  /** Closed accounts that are not released because the database was unavailable. */
   const closed = new Set<string>();
-  /** Accounts that could not be opened, and when to try again, on the monotonic clock. */
+  /** Accounts that failed to open, with the time of the next attempt on the monotonic clock. */
   const refused = new Map<string, number>();
   let configured = deps.accounts;
   let isDraining = false;
@@ -46,7 +46,7 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
   const patience = new AbortController();
   const ended = new AbortController();
 
-  /** Aborts it when so much time has passed, unless all is over before. */
+  /** Aborts a controller after a time, unless the process has finished before. */
   async function limit(controller: AbortController, ms: number): Promise<void> {
     try {
       await clock.sleep(ms, ended.signal);
@@ -110,7 +110,7 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
     try {
       take(await replicas.renew(wanted()));
     } catch (error) {
-      // Statements time out earlier: this process was stopped, and the error is no evidence about the database.
+      // Statements time out earlier. A longer wait shows that this process was stopped, not that the database failed.
       if (clock.monotonic() - since < leaseTime) failed(error);
       return;
     }
@@ -128,14 +128,14 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
 
   const isHeld = (account: string) => held.has(account) || leaving.get(account) === 'excess';
   const isCurrent = (account: string) => away !== undefined || replicas.remaining(account) > 0;
-  /** What it was asked a moment ago, and did not answer: waiting once more would only delay each request. */
+  /** A renewal just failed: do not delay every request by another attempt. */
   const isSurelyAway = () => away !== undefined && clock.monotonic() - away.failedAt < (leaseTime * 2) / 3;
 
   return {
     self: replicas.self,
-    /** This replica works on the account, or is about to; of `NO_ACCOUNT`: on what is of none. */
+    /** Whether this replica runs the account or is opening it. `NO_ACCOUNT`: agent-wide work. */
     held: (account: string): boolean => held.has(account),
-    /** Milliseconds for which the account is surely held, by this process's own clock; 0 where it may be another's. */
+    /** Remaining lease time by the monotonic clock (ms); 0 if it may have expired. */
     remaining: (account: string): number => replicas.remaining(account),
     /**
      * Whether the lease of an account that this replica holds may be shown as valid: it lasts by the monotonic clock, or the database is
@@ -144,35 +144,35 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
      * renewal. Commits and cancels are unaffected, because the database checks their epoch.
      */
     isCurrent,
-    /** How accounts are shared out; undefined before the first renewal. */
+    /** Distribution of accounts; undefined before the first renewal. */
     sharing: (): Sharing | undefined => replicas.sharing(),
     /** Whether another replica holds the account, as of the last renewal. */
     isElsewhere(account: string): boolean {
       const holder = replicas.sharing()?.holders.get(account);
       return holder !== undefined && holder !== replicas.self.id;
     },
-    /** The last renewal failed: the database can't be asked who holds what. */
+    /** Whether the last renewal failed: the holders of leases are unknown. */
     isAway: (): boolean => away !== undefined,
-    /** Since when that is so, milliseconds since the Unix epoch by this process's clock; undefined while it is not. */
+    /** Time of the first failed renewal (ms since the Unix epoch, by this process's clock); undefined if the last one succeeded. */
     awaySince: (): number | undefined => away?.since,
     assertThere(): void {
       if (away) throw away.error;
     },
-    /** Renews at once; joins a renewal that is under way. Never rejects. */
+    /** Renews immediately, or joins a renewal in flight. Never rejects. */
     renew,
     /**
      * For an account whose lease has run out by this process's clock: asks the database whose it is. False: another's. While
      * the database is away the account counts as held, as the others can't take it either.
      */
     async confirm(account: string): Promise<boolean> {
-      // The one that is joined may have been asked for before this process was paused.
+      // A joined renewal may have started before this process was paused.
       for (let time = 0; time < 2; time += 1) {
         if (isSurelyAway() || !isHeld(account) || replicas.remaining(account) > 0) break;
         await renew();
       }
       return isHeld(account) && isCurrent(account);
     },
-    /** Renews from now on, at once and again and again. */
+    /** Starts periodic renewals, the first immediately. */
     start(on: LeaseEvents): void {
       events = on;
       void loops.start(leaseTime / RENEWALS, 0, renew);
@@ -180,9 +180,9 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
     use(accounts: readonly string[]): void {
       configured = accounts;
     },
-    /** Accounts that are to be closed and given back, and whether another replica may have them already. */
+    /** Accounts to close and release. `lost`: another replica may hold them. */
     leaving: (): ReadonlyMap<string, 'lost' | 'excess'> => leaving,
-    /** Gives back accounts that are closed, or forgets those that were lost; where it can't be done now, with a later renewal. */
+    /** Releases closed or lost accounts. If that fails, a later renewal retries it. */
     async giveBack(accounts: readonly string[]): Promise<void> {
       for (const account of accounts) {
         leaving.delete(account);
@@ -190,29 +190,29 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
       }
       await releaseClosed();
     },
-    /** Gives back an account that can't be opened. Another replica may try; this one does after `ms` milliseconds. */
+    /** Releases an account that failed to open. This replica retries after `ms` milliseconds. */
     async refuse(account: string, ms: number): Promise<void> {
       refused.set(account, clock.monotonic() + ms);
       if (held.delete(account)) closed.add(account);
       else if (leaving.delete(account)) closed.add(account);
       await releaseClosed();
     },
-    /** Aborted when this process ends and has waited long enough for the database. */
+    /** Aborted some seconds into a shutdown, so that an unresponsive database does not delay it. */
     patience: patience.signal,
-    /** Takes nothing from now on, and goes on renewing. What waits for the database then is given up after a few seconds. */
+    /** Acquires no further accounts and keeps renewing. Requests to the database are aborted after a few seconds. */
     drain(): void {
       if (isDraining) return;
       isDraining = true;
       void limit(patience, LAST_SAVE);
     },
-    /** Gives everything back and leaves, so that the others need not wait for the leases to end. Never rejects. */
+    /** Releases all accounts and leaves, so that other replicas need not wait for the leases to end. Never rejects. */
     async close(): Promise<void> {
       isDraining = true;
       const last = new AbortController();
       void limit(last, LAST_RELEASE);
       const renewed = Promise.all([loops.close(), running]);
       async function leave(): Promise<void> {
-        // One that hangs would hold up the end of the process.
+        // An unresponsive renewal would delay the shutdown.
         if (!away) await renewed;
         for (const account of [...held, ...leaving.keys()]) closed.add(account);
         held.clear();
@@ -233,7 +233,7 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
   };
 }
 
-/** Reasons that say something of the database. */
+/** Whether an error concerns the database, not the request. */
 const isTelling = (error: unknown) =>
   error instanceof StoreError && !['invalid', 'guard_failed', 'closed'].includes(error.reason);
 

@@ -4,9 +4,9 @@ import { NO_ACCOUNT, type Replicas, type Store } from '../store/store.ts';
 
 const accountsIn = (names: readonly string[]) => names.filter(name => name !== NO_ACCOUNT).length;
 
-/** The same replicas; what they do about leases is counted. */
+/** Counts renewals and moves of accounts. */
 function counted(replicas: Replicas, meter: LeaseMeter, clock: Pick<Clock, 'monotonic'>): Replicas {
-  /** Lost, and not yet released: then nothing is given back. */
+  /** Lost accounts that are not released yet: their release is not counted. */
   const lost = new Set<string>();
   return {
     ...replicas,
@@ -15,7 +15,7 @@ function counted(replicas: Replicas, meter: LeaseMeter, clock: Pick<Clock, 'mono
       const seconds = () => (clock.monotonic() - start) / 1000;
       try {
         const turn = await replicas.renew(accounts);
-        // Named again at each renewal until they are released.
+        // A renewal reports lost accounts until they are released.
         const lostNow = turn.lost.filter(name => !lost.has(name));
         for (const name of lostNow) lost.add(name);
         meter.handedOver('gained', accountsIn(turn.gained));
@@ -34,7 +34,7 @@ function counted(replicas: Replicas, meter: LeaseMeter, clock: Pick<Clock, 'mono
   };
 }
 
-/** The store, as all of this process use it, and the numbers of what it shares: undefined where it shares nothing. */
+/** Returns the store with metrics of its leases; undefined metrics if it is not shared. */
 export function withLeaseMetrics(
   store: Store,
   clock: Pick<Clock, 'now' | 'monotonic'>,

@@ -4,7 +4,7 @@ import type { Holding } from './holding.ts';
 
 type Leased = Pick<Holding, 'remaining' | 'confirm' | 'isAway'>;
 
-/** The right of one opening of an account to send requests and to commit, until it is revoked. */
+/** Permission of one opening of an account to send requests and to commit, until it is revoked. */
 export type Session = ReturnType<typeof createSession>;
 
 /** `holding`: undefined if no other process may hold the account. */
@@ -27,7 +27,7 @@ export function createSession(account: string, store: Store, holding: Leased | u
     get isRevoked() {
       return isRevoked;
     },
-    /** Refuses every request and commit from now on. */
+    /** Rejects all further requests and commits. */
     revoke(): void {
       isRevoked = true;
     },

@@ -7,7 +7,7 @@ import { type Addresses, type Connection, createRotator, createTokenCheck, reset
 import { codeOf, RotationError } from './rotation-error.ts';
 import { findSecret, nameOf, notReplaceable, type SecretPlace } from './secret-place.ts';
 
-/** Where the agent finds the account's plan as a reset reported it. */
+/** The account's plan from the last reset, for the agent. */
 export interface PlanFile {
   readonly path: string;
   /** What is in it, unchecked; undefined when there is none. Rejects when it can't be read. */
@@ -19,7 +19,7 @@ export interface CheckedAccount {
   readonly name: string;
   readonly token: SecretSetting;
   readonly addresses: Addresses;
-  /** Connections of their own each time: no request of a reset takes one that another has left open. */
+  /** Opens new connections: no request of a reset reuses an open one. */
   connect(): Connection;
   readonly planFile: PlanFile;
 }
@@ -40,7 +40,7 @@ export interface RotationDeps {
   readonly env: Env;
   readonly clock: Clock;
   readonly random: () => number;
-  /** Where the answer goes, where that is not beside the token. */
+  /** File for the response; default: next to the token. */
   readonly out?: string | undefined;
 }
 
@@ -58,7 +58,7 @@ function isWritable(folder: string): boolean {
   }
 }
 
-/** Beside the token where that can be written, else in the folder of `out`, else in the working folder. */
+/** Next to the token if that is writable, else in the folder of `out`, else in the working directory. */
 function intentFileOf({ file }: SecretPlace, account: string, out: string | undefined): string {
   if (file && isWritable(dirname(file.real))) return resetMark(file.real);
   return resetMark(join(out === undefined ? process.cwd() : dirname(resolve(out)), account));

@@ -6,7 +6,7 @@ import type { Silences } from '../notify/silences.ts';
 import type { Store } from '../store/store.ts';
 import { type Alert, type Evaluated, noticesOf, rowOf, toNotice, versionOf, withSilences } from './alert.ts';
 
-/** The alerts of one account, as the last evaluation left them: in the store, and sent when they change. */
+/** Alerts of one account as of the last evaluation. They are stored, and sent when they change. */
 export type AccountAlerts = Awaited<ReturnType<typeof openAccountAlerts>>;
 
 export interface AccountAlertsDeps {
@@ -30,12 +30,20 @@ function logChange(log: Log, account: string, before: Alert | undefined, after: 
   else log.warn(fields, 'an alert fires');
 }
 
-/** Reads the alerts that an earlier process left. Rejects with StoreError. */
+function statesOf({ unknown, alerts }: Evaluated): ReadonlyMap<string, 'firing' | 'unknown'> {
+  const firing = [...alerts.values()].filter(({ state }) => state.phase === 'firing');
+  return new Map([
+    ...[...unknown].map(rule => [rule, 'unknown'] as const),
+    ...firing.map(({ rule }) => [rule, 'firing'] as const),
+  ]);
+}
+
+/** Restores the alerts of an earlier process. Rejects with StoreError. */
 export async function openAccountAlerts(deps: AccountAlertsDeps) {
   const { account, rules, store, outbox, holds, log } = deps;
   let { silences } = deps;
   const opened = new Map<string, Alert>();
-  /** States as they are in the store, or wait for it. */
+  /** Versions of the stored or queued states. */
   const stored = new Map<string, string>();
   for (const [key, value] of await store.scan(account, PREFIX)) {
     const alert = JSON.parse(value) as Alert;
@@ -86,13 +94,7 @@ export async function openAccountAlerts(deps: AccountAlertsDeps) {
     account,
     current: (): Evaluated => current,
     /** Rules with an alert that is firing or of unknown state: all before the first evaluation. */
-    states: (): ReadonlyMap<string, 'firing' | 'unknown'> =>
-      new Map<string, 'firing' | 'unknown'>([
-        ...[...current.unknown].map(rule => [rule, 'unknown'] as const),
-        ...[...current.alerts.values()].flatMap(({ rule, state }) =>
-          state.phase === 'firing' ? [[rule, 'firing'] as const] : [],
-        ),
-      ]),
+    states: () => statesOf(current),
     /** Notices of firing and recently resolved alerts, except silenced ones. */
     notices: (): readonly Notice[] => notices,
     /**
@@ -120,14 +122,14 @@ export async function openAccountAlerts(deps: AccountAlertsDeps) {
         if (!isStoreFailing)
           log.error({ account, error: String(error) }, 'alerts are evaluated and sent, but not stored');
         isStoreFailing = true;
-        // What was sent meanwhile needs no row any more.
+        // Notices sent in the interim need no row.
         postings = postings.filter(each => each.changes().length > 0);
       }
       posting.send();
     },
-    /** Commits what the store did not take yet. Rejects with StoreError. */
+    /** Commits pending rows. Rejects with StoreError. */
     save,
-    /** From now on these decide what is sent. `unjudged`: rules that are new or have changed; of them nothing is known yet. */
+    /** Replaces the silences. `unjudged`: new or changed rules, which are unknown until evaluated. */
     use({ silences: next, unjudged }: { readonly silences: Silences; readonly unjudged: readonly string[] }): void {
       silences = next;
       current = { ...current, unknown: new Set([...current.unknown, ...unjudged]) };

@@ -3,15 +3,15 @@ import type { AccountStatus, CollectorStatus, FailedFilter, Idle, RoundStatus } 
 import type { Freshness } from './freshness.ts';
 import type { StalenessOptions } from './options.ts';
 
-/** The facts that may be shown. The object is the same for as long as they are. */
+/** Facts to show. The object is the same until they change. */
 export interface Visible<Facts = unknown> {
-  /** Of these, gauges: undefined before the first complete round, and when they have become too old. */
+  /** Source of gauges; undefined before the first complete round and once they are too old. */
   readonly now: Facts | undefined;
-  /** Of these, counters and histograms: the latest that are committed, however old. */
+  /** Source of counters and histograms: the last committed facts, regardless of their age. */
   readonly committed: Facts | undefined;
 }
 
-/** The latest facts of one collector for one account, and how true they are. Facts are replaced whole, never changed. */
+/** Latest facts of one collector for one account, and their quality. Facts are replaced, never changed. */
 export type CollectorState<Facts = unknown> = ReturnType<typeof createCollectorState<Facts>>;
 
 export interface RoundOptions {
@@ -107,7 +107,7 @@ export function createCollectorState<Facts = unknown>(
       const now = clock.monotonic();
       states.set(round, { ...state(round), dataAt: at, freshFrom: now, tryingFrom: now, partial });
     },
-    /** What is committed now: found before this process, or by a step of a round. */
+    /** Sets the committed facts: of an earlier process or of a step of a round. */
     committed(newFacts: Facts | undefined): void {
       committed = newFacts;
     },
@@ -146,7 +146,7 @@ export function createCollectorState<Facts = unknown>(
         idle: undefined,
       });
     },
-    /** A round asked nothing: that is neither a success nor a failure, and no news of what is shown. */
+    /** A round sent no request: neither a success nor a failure, and no change of the facts. */
     idled(round: string, why: Idle): void {
       const known = state(round);
       // What is not due yet does not get older; what failed when it was due does.
@@ -159,7 +159,7 @@ export function createCollectorState<Facts = unknown>(
       if (now !== shown.now || committed !== shown.committed) shown = { now, committed };
       return shown;
     },
-    /** Whether nothing was found yet, and it is not too late for that. */
+    /** Whether the first facts are still expected. */
     isAwaited: (): boolean => facts === undefined && !tooOld(),
     status: (): CollectorStatus => ({
       collector,
@@ -170,9 +170,9 @@ export function createCollectorState<Facts = unknown>(
         return { ...round, stale: isStale(state) };
       }),
     }),
-    /** For how long agents, this one and those before it, have been trying to refresh what is stale. Milliseconds. */
+    /** How long this agent and earlier ones have been trying to refresh stale data (ms). */
     staleFor: (round: string): number => Math.max(0, tryingFor(state(round)) - markAge(state(round))),
-    /** What the next process has to know, by round. */
+    /** State for the next process, by round. */
     freshness: (): Readonly<Record<string, Freshness>> =>
       Object.fromEntries(
         [...states.values()].map(state => {

@@ -2,7 +2,7 @@ import type { Log } from '../kit/log.ts';
 import type { Change } from '../model/change.ts';
 import { isUndone, type Store } from '../store/store.ts';
 
-/** The store took nothing; what was to be committed waits on. */
+/** The store committed nothing; the rows stay in the queue. */
 export class CommitError extends Error {
   override readonly name = 'CommitError';
   readonly reason = 'store';
@@ -15,12 +15,12 @@ interface CommitQueueDeps {
   readonly log: Log;
 }
 
-/** Characters that wait at most, but for what one step adds: some hours of most accounts. */
+/** Maximum size of the queue before a step (characters): some hours of most accounts. */
 const MOST_WAITING = 16 * 1024 * 1024;
-/** What a row takes beside its text, as if it were characters. */
+/** Cost of a row in addition to its text (characters). */
 const ROW_WEIGHT = 200;
 
-/** Rows of one collector on their way to the store, the latest of each key: what it refuses goes with the next commit. */
+/** Queue of uncommitted rows of one collector, the latest of each key. Rejected rows are part of the next commit. */
 export function createCommitQueue({ account, collector, store, log }: CommitQueueDeps) {
   const prefix = `${collector}/`;
   const rows = new Map<string, string | null>();
@@ -38,7 +38,7 @@ export function createCommitQueue({ account, collector, store, log }: CommitQueu
   function put(key: string, value: string | null): void {
     const before = rows.get(key);
     if (before !== undefined) weight -= weightOf(key, before);
-    // What the store does not have need not be deleted from it.
+    // A row that is not in the store need not be deleted.
     if (value === null && stored?.has(key) === false) {
       rows.delete(key);
       return;
@@ -71,7 +71,7 @@ export function createCommitQueue({ account, collector, store, log }: CommitQueu
       const why = cause instanceof Error ? `: ${cause.message}` : '';
       throw new CommitError(`the store could not commit${why}`, { cause });
     }
-    // Nothing was added meanwhile: rounds of one collector commit one after the other.
+    // No row was added during the commit, because rounds of one collector commit sequentially.
     clear();
   }
 
@@ -80,9 +80,9 @@ export function createCommitQueue({ account, collector, store, log }: CommitQueu
     add(changes: readonly Change[]): void {
       for (const { key, value } of changes) put(prefix + key, value);
     },
-    /** Commits all that waits, one commit at a time. Rejects with CommitError. */
+    /** Commits all queued rows. Not concurrent. Rejects with CommitError. */
     commit,
-    /** Does nothing while more rows may wait; else commits first. Rejects with CommitError. */
+    /** Commits first if the queue is full. Rejects with CommitError. */
     async makeRoom(): Promise<void> {
       const isFull = weight > MOST_WAITING;
       if (isFull && !isHeld) {
@@ -95,7 +95,7 @@ export function createCommitQueue({ account, collector, store, log }: CommitQueu
       isHeld = false;
     },
     clear,
-    /** Rows that are committed, by the collector's own keys. Rejects with StoreError. */
+    /** Committed rows by the collector's own keys. Rejects with StoreError. */
     async committed(): Promise<ReadonlyMap<string, string>> {
       const known = await store.scan(account, prefix);
       return new Map([...known].map(([key, value]) => [key.slice(prefix.length), value]));

@@ -2,7 +2,7 @@ import { createLoops, type LoopOptions, type Loops } from './loop.ts';
 
 type Spec = Pick<LoopOptions, 'every' | 'firstDelay' | 'body'>;
 
-/** One loop that is replaced when its work changes. */
+/** A loop that is replaced when its work changes. */
 export type LoopSlot = ReturnType<typeof createLoopSlot>;
 
 export function createLoopSlot(deps: Pick<LoopOptions, 'clock' | 'random'>) {

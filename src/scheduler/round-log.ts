@@ -7,14 +7,14 @@ interface RoundLogDeps {
   readonly collector: string;
   readonly log: Log;
   readonly clock: Pick<Clock, 'monotonic'>;
-  /** Whether it was said, once for all accounts, that the store can't be reached. */
+  /** Whether an unavailable store was already logged for all accounts. */
   readonly isStoreAway?: (() => boolean) | undefined;
 }
 
 /** Milliseconds after which a continuing failure with the same reason is logged again. */
 const REPEAT_AFTER = 300_000;
 
-/** What the log says of one collector's rounds: each reason of a failure at once and every five minutes, its end once. */
+/** Log of one collector's rounds: each failure reason immediately and every five minutes, and its end once. */
 export function createRoundLog({ account, collector, log, clock, isStoreAway }: RoundLogDeps) {
   /** By round: when each reason was logged last, on the monotonic clock. */
   const failing = new Map<string, Map<string, number>>();

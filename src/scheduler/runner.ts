@@ -66,7 +66,7 @@ export interface RunnerDeps<Facts, Memory, Walk> {
   readonly clock: Clock;
   readonly log: Log;
   readonly tracer: Tracer;
-  /** Whether it was said, once for all accounts, that the store can't be reached. */
+  /** Whether an unavailable store was already logged for all accounts. */
   readonly isStoreAway?: (() => boolean) | undefined;
 }
 
@@ -78,13 +78,13 @@ interface Folding<Facts, Memory, Walk> extends Pick<Observation<Facts, Memory, W
   readonly isToWait: boolean;
 }
 
-/** What is folded is kept, and so are its rows: the round goes on. */
+/** The commit failed, but the folded memory and its rows are kept: the round continues. */
 class StoreRefusal extends CommitError {}
 
 /** Warnings that wait for a commit; further ones are counted as omitted. */
 const MAX_UNLOGGED = 10_000;
 
-/** An error's closed word; whatever has none is a bug of ours. */
+/** Reason of an error; an error without one is a bug. */
 function reasonOf(error: unknown): string {
   return error instanceof Error && 'reason' in error && typeof error.reason === 'string' ? error.reason : 'bug';
 }
@@ -108,16 +108,16 @@ export async function createRunner<Facts, Memory, Walk>({
   let memory = observer.restore(await queue.committed());
   let unlogged: LogLine[] = [];
   let omitted = 0;
-  /** A fold failed half-way: what it left is not to be used. */
+  /** A fold failed half-way: memory must not be used. */
   let memoryDirty = false;
-  /** How often memory went back: what was read against an earlier one does not fit. */
+  /** Number of reloads of memory: observations of an earlier memory are discarded. */
   let generation = 0;
   state.committed(observer.recall?.(memory));
   const roundLog = createRoundLog({ account, collector: observer.name, log, clock, isStoreAway });
   const turns = createTurns();
   let committing: Promise<void> = Promise.resolve();
 
-  /** Goes back to what is committed, where a fold failed half-way. */
+  /** Reloads the committed rows if a fold failed half-way. */
   let reloading: Promise<void> | undefined;
   function reloadFromStore(): Promise<void> | undefined {
     if (!memoryDirty) return undefined;
@@ -207,11 +207,11 @@ export async function createRunner<Facts, Memory, Walk>({
           if (idle) return state.idled(round, idle);
           complete = more === undefined;
           partial ||= isPartial;
-          // Once refused in this round, rows wait for its end: another try at each step could hold it up for long.
+          // After a rejected commit, rows wait for the end of the round: retrying at each step could delay it for long.
           const isToWait = refusal !== undefined && !complete;
           try {
             await foldAndCommit({ fold, readIn, isToWait }, facts => {
-              // A round that has nothing to say yet says nothing.
+              // A round without facts changes nothing.
               if (complete && facts !== undefined) state.observed(round, { at: now, facts, partial, failedFilters });
             });
             if (!isToWait) refusal = undefined;

@@ -45,6 +45,18 @@ export type Timetable = ReturnType<typeof createTimetable>;
 const meets = (span: Span | undefined, from: number, to: number) =>
   span !== undefined && span.from <= to && span.to >= from;
 
+/** Outcome of an expected start at `time`; undefined while it is open. */
+function outcomeOf({ at, until, startedAt, deliveredAt, unread }: Expectation, endsWithin: number, time: number) {
+  if (startedAt === undefined) {
+    if (time < until) return undefined;
+    return meets(unread, at, until) ? 'unread' : 'missed';
+  }
+  const end = startedAt + endsWithin;
+  if (deliveredAt !== undefined && deliveredAt <= end) return 'ok';
+  if (time < end) return undefined;
+  return meets(unread, startedAt, end) ? 'unread' : 'late';
+}
+
 export function createTimetable(
   { cron, tz, grace, endsWithin }: Pick<Schedule, 'cron' | 'tz' | 'grace' | 'endsWithin'>,
   state: ScheduleState,
@@ -59,21 +71,8 @@ export function createTimetable(
     return upcoming.due;
   }
 
-  const deadline = (startedAt: number) => startedAt + endsWithin;
-
-  function judgementOf({ at, until, startedAt, deliveredAt, unread }: Expectation, time: number) {
-    if (startedAt === undefined) {
-      if (time < until) return undefined;
-      return meets(unread, at, until) ? 'unread' : 'missed';
-    }
-    const end = deadline(startedAt);
-    if (deliveredAt !== undefined && deliveredAt <= end) return 'ok';
-    if (time < end) return undefined;
-    return meets(unread, startedAt, end) ? 'unread' : 'late';
-  }
-
   function isOver(expectation: Expectation, time: number): boolean {
-    const as = judgementOf(expectation, time);
+    const as = outcomeOf(expectation, endsWithin, time);
     if (as === undefined) return false;
     if (as === 'missed' || as === 'late') state[as] += 1;
     if (expectation.at >= (state.judged?.at ?? 0)) state.judged = { at: expectation.at, as };

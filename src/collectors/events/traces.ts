@@ -45,6 +45,27 @@ const fractionOf = (traceId: string) => Number.parseInt(traceId.slice(0, 13), 16
 
 const keyOf = (message: bigint) => `trace/${message.toString(16)}`;
 
+function openTrace(account: string, event: DeliveryEvent): OpenTrace {
+  const { messageId, url, topic, queue, schedule, detail } = event;
+  const short = (text: string | undefined) => (text === undefined ? undefined : boundText(text, LONGEST));
+  const address = url === undefined ? undefined : URL.parse(url);
+  return {
+    traceId: traceIdOf(account, messageId),
+    messageId: boundId(messageId),
+    events: [],
+    host: short(address?.hostname),
+    origin: address?.hostname ? short(`${address.protocol}//${address.host}`) : undefined,
+    method: short(detail?.method),
+    topic: short(topic),
+    queue: short(queue),
+    schedule: short(schedule),
+    hasFlowControlKey: detail?.hasFlowControlKey ?? false,
+    traceparent: detail?.traceparent,
+    lateEvents: 0,
+    partial: [],
+  };
+}
+
 /** `stored`: open traces from before this process, by message. */
 export function createTraces(
   { account, sampleRatio, queue }: TraceOptions,
@@ -55,26 +76,6 @@ export function createTraces(
   const done = new BoundedMap<bigint, true>(MOST_DONE);
   const touched = new Set<bigint>();
   const outbox = new Map<string, string>();
-
-  function create({ messageId, url, topic, queue, schedule, detail }: DeliveryEvent): OpenTrace {
-    const short = (text: string | undefined) => (text === undefined ? undefined : boundText(text, LONGEST));
-    const address = url === undefined ? undefined : URL.parse(url);
-    return {
-      traceId: traceIdOf(account, messageId),
-      messageId: boundId(messageId),
-      events: [],
-      host: short(address?.hostname),
-      origin: address?.hostname ? short(`${address.protocol}//${address.host}`) : undefined,
-      method: short(detail?.method),
-      topic: short(topic),
-      queue: short(queue),
-      schedule: short(schedule),
-      hasFlowControlKey: detail?.hasFlowControlKey ?? false,
-      traceparent: detail?.traceparent,
-      lateEvents: 0,
-      partial: [],
-    };
-  }
 
   function mark(trace: OpenTrace, reason: PartialReason): void {
     if (!trace.partial.includes(reason)) trace.partial.push(reason);
@@ -105,7 +106,7 @@ export function createTraces(
       if (done.has(message)) return;
       const known = open.get(message);
       if (!known && isLate) return;
-      const trace = known ?? create(row);
+      const trace = known ?? openTrace(account, row);
       if (!known) open.set(message, trace);
       touched.add(message);
       if (isLate) trace.lateEvents += 1;
