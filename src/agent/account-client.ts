@@ -1,17 +1,18 @@
 import { enabledRounds } from '../collectors/index.ts';
 import type { Config } from '../config/schema.ts';
 import type { SecretValues } from '../config/secrets.ts';
-import { type Clock, unlessAborted } from '../kit/clock.ts';
+import type { Clock } from '../kit/clock.ts';
 import type { Histogram } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
 import type { Tracer } from '../kit/tracer.ts';
 import { type AccountMeter, createAccountMeter, knownRequests } from '../metrics/own.ts';
 import type { Holding } from '../replicas/holding.ts';
-import { type Budget, createBudget } from '../upstream/budget.ts';
+import { whileHeld } from '../replicas/session.ts';
+import { createBudget } from '../upstream/budget.ts';
 import { ENDPOINTS } from '../upstream/call.ts';
 import { createClient } from '../upstream/client.ts';
 import type { Dispatchers } from '../upstream/dispatcher.ts';
-import { OUTCOMES, UpstreamError } from '../upstream/errors.ts';
+import { OUTCOMES } from '../upstream/errors.ts';
 import { addressesOf } from '../upstream/options.ts';
 import { createServiceClock } from '../upstream/service-clock.ts';
 import { tokenSource } from '../upstream/token.ts';
@@ -38,25 +39,6 @@ export interface ClientDeps {
 
 /** Sends the requests of an account, within its budget, and counts them. */
 export type AccountClient = ReturnType<typeof createAccountClient>;
-
-/**
- * Sends nothing for an account that another replica may hold: after a pause of this process, or while the database is unavailable,
- * each request verifies the lease first. This is the last step before a request, after its wait for the budget.
- */
-function whileHeld(budget: Budget, account: string, holding: ClientDeps['holding']): Budget {
-  if (!holding) return budget;
-  async function confirmed<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-    const isHeld = await unlessAborted(holding?.confirm(account) ?? Promise.resolve(true), signal);
-    signal.throwIfAborted();
-    if (!isHeld) throw new UpstreamError('refused', 'another replica has the account now');
-    return work();
-  }
-  return {
-    ...budget,
-    run: (priority, signal, work) =>
-      budget.run(priority, signal, () => (holding.remaining(account) > 0 ? work() : confirmed(signal, work))),
-  };
-}
 
 /** `before`: stored by an earlier process; `counted`: counters of the same account under other settings. */
 export function createAccountClient(
@@ -107,7 +89,6 @@ export function createAccountClient(
     meter,
     /** Names the service's hosts in each line. */
     log,
-    /** Returns a reader on the account's budget. */
     at: client.at,
     /** Creates a writer on the same budget, with the token for acting. Only for auto-cancel, which keeps a journal. */
     createWriter: () => createWriter({ ...common, token: tokenSource(actionToken ?? token, env), meter: timed }),

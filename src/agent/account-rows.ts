@@ -11,7 +11,6 @@ import type { Spent } from '../upstream/budget.ts';
 /** Stored state of an account, except the rows of its collectors. */
 export interface LastKnown {
   readonly spent?: Spent | undefined;
-  /** By collector. */
   readonly freshness?: Readonly<Record<string, StoredRounds>> | undefined;
   /** The service's last conclusive answer. */
   readonly tokenRejected?: boolean | undefined;

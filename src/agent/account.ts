@@ -25,7 +25,7 @@ export interface AccountDeps extends ClientDeps, CollectorsDeps {
 /** One account: its rounds, and what it shows. A second one with the same name may be opened after the first is closed. */
 export type Account = Awaited<ReturnType<typeof openAccount>>;
 
-/** What an account continues from an earlier one with the same name. Must not keep that one reachable. */
+/** What an account takes over from its predecessor of the same name. Must hold no reference to the predecessor. */
 interface Predecessor {
   readonly meter: AccountMeter;
   shown(): ShownFacts;
@@ -99,13 +99,10 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
     name,
     /** For running rounds one by one, instead of `start`. */
     rounds,
-    /** Sources of the service's data. */
     facts,
     /** `facts`, and the agent's own numbers of the account. */
     sources: [...facts, createAccountSource({ settings, client, status: shownStatus, plan })],
-    /** Number of rounds that have ended since the account was opened. */
     roundsEnded: () => ended,
-    /** The facts that /metrics, the page and the API show. */
     shown: collectors.shown,
     status,
     shownStatus,

@@ -17,10 +17,8 @@ interface StateDeps extends Pick<Base, 'leases' | 'process' | 'holding' | 'clock
   readonly closed: ReadonlyMap<string, RunningAccount>;
   failureOf(account: string): Failure | undefined;
   alertsOf(account: string): Source | undefined;
-  /** Sources of notifications and exports. */
   readonly others: readonly Source[];
   readonly selectShown: ReturnType<typeof createShownSources>;
-  /** Undefined while auto-cancel is off. */
   readonly autoCancel: AutoCancel | undefined;
 }
 

@@ -44,14 +44,12 @@ export async function openCore(loaded: LoadedConfig, deps: PartsDeps) {
       ...serving,
       supervisor,
       base,
-      /** Starts all loops. */
       start(): void {
         supervisor.start(serving.statusRows);
         void loops.start(SAMPLE_EVERY, SAMPLE_EVERY, serving.logProblems);
       },
       /** Ends all loops and aborts requests in flight. What was read is still served. */
       stop,
-      /** Stops, saves and closes everything in reverse order. */
       close: closing.close,
     };
   } catch (error) {
@@ -117,7 +115,6 @@ export async function startAgent(loaded: LoadedConfig, deps: AgentDeps) {
   }
   log.info({ version, url: server.url, accounts: served.accounts.length }, 'delivery-watch is listening');
   return {
-    /** `http://host:port` of the status page. */
     get url(): string {
       return server.url;
     },

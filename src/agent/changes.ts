@@ -5,7 +5,6 @@ import { NO_ACCOUNT } from '../store/store.ts';
 /** Maximum number of names in a line. */
 const MAX_NAMED = 10;
 
-/** Joins the first words, and counts the rest. */
 export function someOf(words: readonly string[]): string {
   const rest = words.length > MAX_NAMED ? ` and ${words.length - MAX_NAMED} more` : '';
   return words.slice(0, MAX_NAMED).join(', ') + rest;

@@ -12,7 +12,6 @@ export interface Exports {
 
 /** Interval at which traces of ended messages are sent (ms). */
 const LIFECYCLES_EVERY = 2000;
-/** Interval at which pending metrics are sent (ms). */
 const SEND_EVERY = 1000;
 
 /** Closes exports except those that another object uses, too. */
@@ -85,7 +84,6 @@ export class Exporting {
     return this.#current;
   }
 
-  /** Ends the loops. */
   async stop(): Promise<void> {
     await Promise.all(Object.values(this.#loops).map(loop => loop.close()));
   }

@@ -14,7 +14,6 @@ export type ShownAccount = Pick<
   Account,
   'name' | 'status' | 'shownStatus' | 'shown' | 'roundsEnded' | 'meter' | 'isTokenKnown' | 'isTokenRejected'
 > & {
-  /** Undefined before the account was opened. */
   readonly budgetRemaining: () => number | undefined;
   readonly history: AccountHistory;
   readonly problems: Pick<Account['problems'], 'firstSeen'>;

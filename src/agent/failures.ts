@@ -31,7 +31,6 @@ export class Failures {
     return this.#failures.get(account);
   }
 
-  /** Logs a failure. Returns the time until the next attempt (ms). */
   note(account: string, error: unknown, message: string): number {
     const { random, clock, log } = this.#deps;
     const { count: before = 0, since = clock.now() } = this.#failures.get(account) ?? {};

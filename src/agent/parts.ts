@@ -41,17 +41,13 @@ const INTERVALS = {
 export interface PartsDeps {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
-  /** A number from 0 up to 1. */
   readonly random: () => number;
   /** Milliseconds of the event log's past to read at an account's very first start. */
   readonly backfill?: number;
-  /** Overrides of the limits of HTTP clients. */
   readonly bounds?: Partial<Bounds>;
-  /** Opens another store than the configuration's. */
   readonly openStore?: typeof openStore;
   /** For tests. */
   readonly openAccount?: typeof openAccount;
-  /** Overrides of the intervals, for tests. */
   readonly intervals?: Partial<typeof INTERVALS>;
 }
 
@@ -108,7 +104,6 @@ export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, 
     store,
     /** Undefined without replicas: all accounts belong to this process. */
     holding,
-    /** Undefined without replicas. */
     leases,
     /** For requests between agents of the store; undefined if the store could not be written at the start. */
     peerKey: await openPeerKey(store, log),

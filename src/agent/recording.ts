@@ -59,7 +59,6 @@ interface SamplingDeps {
   readonly settings: AccountSettings;
   /** Sources of the account, auto-cancel and alerts included. */
   readonly sources: readonly Source[];
-  /** Undefined while auto-cancel is off. */
   readonly autoCancel: (() => AutoCancelNumbers) | undefined;
   readonly clock: { now(): number };
   readonly log: Log;

@@ -15,7 +15,6 @@ export interface ReloadDeps {
   /** Reports whether the last attempt to load the configuration succeeded. */
   configRead(isValid: boolean): void;
   readonly env: Env;
-  /** State of the files when the configuration in use was loaded. */
   readonly tried: FilesState | undefined;
   /** Applies the configuration to the port. Rejects with nothing changed if that fails. */
   openPort(next: LoadedConfig): Promise<void>;
@@ -30,7 +29,6 @@ const FIXED: readonly (readonly [path: string[], of: (config: LoadedConfig['conf
   [['server', 'replicaUrl'], ({ server }) => server.replicaUrl],
 ];
 
-/** Returns changes that need a restart, as faults. */
 function refusals(before: LoadedConfig, next: LoadedConfig): Fault[] {
   const { file } = next;
   return FIXED.flatMap(([path, of]): Fault[] => {

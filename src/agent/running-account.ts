@@ -91,7 +91,6 @@ export class RunningAccount {
     return identity === this.#desired.identity && dispatcher === this.#desired.dispatcher;
   }
 
-  /** Whether `configure` has succeeded with this configuration. */
   isConfigured(prepared: Prepared): boolean {
     return this.#configured === prepared;
   }
@@ -168,7 +167,6 @@ export class RunningAccount {
     await this.#autoCancel?.stop();
   }
 
-  /** Ends all loops and aborts requests in flight. */
   async stop(): Promise<void> {
     // Auto-cancel that is being opened must not start.
     this.#isStarted = false;

@@ -1,4 +1,4 @@
-import type { AutoCancel } from '../auto-cancel/accounts.ts';
+import { type AutoCancel, MOST_LINES } from '../auto-cancel/accounts.ts';
 import { version } from '../kit/version.ts';
 import { CONTENT_TYPES, createExposition } from '../metrics/exposition.ts';
 import type { Change } from '../model/change.ts';
@@ -16,9 +16,6 @@ import { publicReplicaUrlOf } from './replica-url.ts';
 import type { Supervisor } from './supervisor.ts';
 
 type OwnServed = Omit<Served, 'reload' | 'reloadFaults'>;
-
-/** Maximum number of journal lines in one response: about 10 MB of JSON. */
-const MAX_LINES = 10_000;
 
 async function createSharedViews(base: Base): Promise<Shared | undefined> {
   const { holding, store } = base;
@@ -49,10 +46,29 @@ export async function createServing(supervisor: Supervisor, base: Base) {
     return last.views;
   }
 
-  const own: Pick<OwnServed, 'version' | 'clock' | 'peerKey' | 'exposition' | 'watch'> = {
+  const served: OwnServed = {
     version,
     clock,
     peerKey,
+    get externalUrl() {
+      return supervisor.loaded.config.server.externalUrl;
+    },
+    get accounts() {
+      return current().served.accounts;
+    },
+    get replicas() {
+      return current().served.replicas;
+    },
+    status: () => current().served.status(),
+    explain: (...which) => current().served.explain(...which),
+    journal: since => current().served.journal(since),
+    alerts: () => current().served.alerts(),
+    overview: query => current().served.overview(query),
+    account: name => current().served.account(name),
+    history: (...which) => current().served.history(...which),
+    autoCancel: account => current().served.autoCancel(account),
+    agent: () => current().served.agent(),
+    command: (...which) => current().served.command(...which),
     async exposition(scope, format, gzip) {
       if (typeof scope === 'string') await process.refresh();
       exposition.use(supervisor.state().shown);
@@ -68,10 +84,7 @@ export async function createServing(supervisor: Supervisor, base: Base) {
     },
   };
   return {
-    /** Members of the views are looked up at each use: never store one. */
-    served: new Proxy<OwnServed>(own as OwnServed, {
-      get: (target, key) => Reflect.get(key in target ? target : current().served, key),
-    }),
+    served,
     /** Logs the problems of the agent itself. To be called once a minute; never rejects. */
     logProblems: (): Promise<void> => current().agent.logProblems(),
     /** Returns the status rows of all accounts, for other replicas; undefined if the store is not shared. */
@@ -148,7 +161,7 @@ function createStateViews(state: AgentState, { base, supervisor, shared, kept }:
     explain: async (id, account) => autoCancel?.explain(id, account) ?? [],
     command: (command, signal) =>
       autoCancel?.command(command, signal) ?? Promise.resolve({ ok: false, why: 'auto-cancel is off' }),
-    journal: since => journal(since, MAX_LINES),
+    journal: since => journal(since, MOST_LINES),
     alerts: () => alerting.alerts(),
   };
   return { served: elsewhere ? elsewhere.serve(own) : own, agent, rows: views.rows, elsewhere };

@@ -221,7 +221,6 @@ export class Supervisor {
     return (name === NO_ACCOUNT || desired.has(name)) && this.#holds(name);
   }
 
-  /** Switches the configuration and the process-wide parts. */
   async #activate(prepared: Prepared): Promise<void> {
     const { log, secrets, process, clock, random } = this.#base;
     const { config, hash } = prepared.loaded;

@@ -33,7 +33,6 @@ export const isSameState = (a: FilesState | undefined, b: FilesState | undefined
   a?.hash === b?.hash && a?.others === b?.others;
 
 interface WatchDeps {
-  /** The configuration in use. */
   loaded(): Pick<LoadedConfig, 'file' | 'config'>;
   /** State of the files at the last attempt to load them; undefined to repeat the attempt. */
   tried(): FilesState | undefined;

@@ -103,7 +103,6 @@ export interface AutoCancelDeps extends Omit<MomentsDeps, 'journal'> {
   readonly lastReader: Reader;
   /** Undefined if no rule may act: nothing can be sent then. */
   readonly writer: Writer | undefined;
-  /** This replica, if replicas share the store. */
   readonly replica?: string | undefined;
   readonly tracer: Tracer;
 }

@@ -22,7 +22,6 @@ import { mayBeThere } from './moments.ts';
 import { type AutoCancelOptions, accountMayAct } from './options.ts';
 import { createOrders, orderApproval, resultOf } from './orders.ts';
 
-/** Auto-cancel of the accounts of this process. */
 export type AutoCancel = NonNullable<ReturnType<AutoCancelAccounts['view']>>;
 
 type Body = (signal: AbortSignal) => Promise<void>;
@@ -33,7 +32,6 @@ export interface OpenAutoCancel {
   readonly source: Source;
   /** Identity of its configuration: it is opened again when that changes. */
   readonly policy: string;
-  /** Body of its loop; it never rejects. */
   readonly run: Body;
   /** Runs it in a loop from now on, if there is anything to do. */
   start(): void;
@@ -69,7 +67,7 @@ export interface AutoCancelAccountsDeps {
 export const ORDER_WAIT = 10_000;
 
 /** Maximum number of journal lines in one response: about 10 MB of JSON. */
-const MOST_LINES = 10_000;
+export const MOST_LINES = 10_000;
 
 /**
  * All lines of some accounts' journals from a time on, the oldest first, with pauses and resumes that no agent has copied into
@@ -173,7 +171,6 @@ function quietly(log: Log, what: string, work: Body): Body {
   };
 }
 
-/** Executes commands that operators send over HTTP. */
 function commandOf({
   brake,
   ...deps
@@ -211,7 +208,6 @@ function commandOf({
   };
 }
 
-/** Why a resume was refused. */
 export const RESUME_RACED = 'auto-cancel was paused or resumed at the same moment: check who did, then try again';
 
 /** What auto-cancel uses of an account. */
@@ -349,7 +345,6 @@ export class AutoCancelAccounts {
     };
   }
 
-  /** Logs the rules of each new policy. */
   #logRules(): void {
     const { clock, log } = this.#deps;
     const policy = this.#isOn() ? policyOf(this.#config) : undefined;

@@ -63,10 +63,9 @@ function outcomeOf({ kind }: CancelAnswer, isBlind: boolean): FinalOutcome | und
 }
 
 /**
- * One attempt to cancel: a final check, the intent committed, one request at most, its answer committed. What was asked before
- * is asked again after each wait. Whatever kills the
- * process in between, an intent without an end is left, which is read back and never sent again. Throws StoreError before
- * anything is sent; a StoreError after it leaves the intent.
+ * One attempt to cancel: a final check, the committed intent, at most one request, the committed answer. Stages are checked
+ * again after each wait. An intent without an outcome, whatever killed the process, is read back and never sent again. Throws
+ * StoreError.
  */
 export async function attempt(
   judged: Judged,

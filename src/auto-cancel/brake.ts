@@ -68,7 +68,6 @@ export async function linesOfStops(
   });
 }
 
-/** The brake as of the last read of this process. */
 export type Brake = ReturnType<typeof createBrake>;
 
 export function createBrake(store: Store, clock: Pick<Clock, 'now'>, log: Log) {
@@ -187,10 +186,9 @@ export interface PauseDeps {
 }
 
 /**
- * Pauses auto-cancel and returns the pause that there was before. When it returns, no intent without an outcome can still be
- * sent: at once if no request is in flight, otherwise after its answer, at the latest after the 30 s in which an intent may be
- * sent. Aborting `signal` ends the wait, not the pause; throws its reason. Rejects with StoreError if the pause could not be
- * written, and with a RangeError for a blank operator or reason.
+ * Pauses auto-cancel and returns the earlier pause. Afterwards no intent without an outcome can be sent: it waits for a
+ * request in flight, at most 30 s. Aborting `signal` ends the wait, not the pause, and throws its reason. Rejects with
+ * StoreError, or with a RangeError for a blank operator or reason.
  */
 export async function pauseAutoCancel(
   store: Pick<Store, 'scan' | 'commit' | 'valuesOf'>,

@@ -55,7 +55,6 @@ function isFresh(state: CollectorState | undefined, round: string): boolean {
 
 /** Facts of an account about failure callbacks. */
 export interface Walked {
-  /** Undefined for a collector that is not enabled. */
   state(collector: string): CollectorState | undefined;
   /** Undefined before the first complete walk, and while the facts are withdrawn. */
   dlqFacts(): DlqFacts | undefined;

@@ -56,7 +56,6 @@ export const CONDITION_KEYS = Object.keys(conditions.shape) as (keyof Conditions
 
 export const NO_MATCH = `must name at least one of ${CONDITION_KEYS.join(', ')}: an empty match would match everything`;
 
-/** Reported values of a key. */
 const valuesOf = (key: keyof Conditions, entry: DlqEntry) =>
   (key === 'label' ? entry.labels : [entry[key]]).flatMap(value => (value === undefined ? [] : [String(value)]));
 

@@ -108,9 +108,8 @@ export function storedLines(store: Pick<Store, 'scan' | 'sizes'>, account: strin
 }
 
 /**
- * The newest lines of some journals from a time on (ms since the Unix epoch), `most` at most, the oldest first. Reads each
- * journal only as far back as its lines are among the newest of all, and yields to the event loop between blocks. May omit a
- * line if the clock put it among a hundred older ones. Rejects with StoreError.
+ * The newest `most` lines of some journals since a time (ms since the Unix epoch), oldest first. Yields to the event loop.
+ * May omit a line that a clock change placed among a hundred older ones. Rejects with StoreError.
  */
 export async function newestLines(
   journals: readonly StoredLines[],

@@ -126,9 +126,8 @@ function judgeId({ id }: Seen): Predicate {
 }
 
 /**
- * What a rule says of a failure callback: `stuck` when every predicate holds. The reason is the first that does not: of what
- * the rule is about, then evidence and id, without which time says nothing, then what surely does not hold before what is
- * not known.
+ * Evaluates a rule for a failure callback: `stuck` if every predicate holds. The reason is the first that does not:
+ * predicates of the match, then evidence and id, then those that are false, then unknown ones.
  */
 export function judge(rule: JudgingRule, seen: Seen): Finding {
   const { entry } = seen.sighting;

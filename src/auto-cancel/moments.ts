@@ -21,7 +21,6 @@ export interface MomentsDeps {
   alertStates(): ReadonlyMap<string, 'firing' | 'unknown'>;
   /** Difference between the wall clock and the service's clock (ms), or undefined if it is unknown. */
   clockSkew(): number | undefined;
-  /** Undefined without other replicas. */
   readonly lease?: () => Lease | undefined;
   readonly clock: Clock;
   readonly log: Log;

@@ -41,7 +41,6 @@ export interface AccountMoment {
   readonly alerts: ReadonlyMap<string, 'firing' | 'unknown'>;
   /** Difference between the wall clock and the service's clock (ms), or undefined if it is unknown. */
   readonly clockSkew: number | undefined;
-  /** Undefined without other replicas. */
   readonly lease: Lease | undefined;
   /** By the wall clock; for limits; for what ends (see `createLimitClock`). */
   readonly time: { readonly wall: number; readonly elapsed: number; readonly latest: number };

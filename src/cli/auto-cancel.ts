@@ -39,7 +39,6 @@ interface AgentTime {
   readonly speed?: number;
 }
 
-/** Default of `--by`. */
 function whoAmI(): string {
   try {
     return userInfo().username;
@@ -62,7 +61,6 @@ async function withStore<T>({ store: options }: StoreSettings, work: (store: Sto
   }
 }
 
-/** Note on an order that no agent has executed yet. */
 const waits = (account: string) =>
   `no agent that holds the account ${account} has executed this yet: the next one to hold it does so within seconds, if it still applies`;
 

@@ -24,7 +24,6 @@ const BACKFILL = 3_600_000;
 /** Speed of a rehearsal: a callback that is stuck after two days is stuck after some three minutes. */
 const REHEARSAL_SPEED = 900;
 
-/** Hints on scenarios. */
 const HINTS: Readonly<Record<string, string>> = {
   'stuck-callback':
     'After a minute the first failure callbacks have been stuck for half a day: see /api/v1/journal?since=30d.',
@@ -47,7 +46,6 @@ function rehearsalService({ config }: LoadedConfig, scenario: string | undefined
 const timeNote = (speed: number, isRehearsal: boolean) =>
   `Time runs ${speed} times as fast for service and agent${isRehearsal ? `, and ${Math.min(speed, ACTING_SPEED)} times while a rule may first act` : ''}. Prometheus keeps real time: rates look too high, and timestamps lie in its future.`;
 
-/** The parts that a demo and a rehearsal share. */
 interface Running {
   readonly emulator: Emulator;
   readonly clock: Clock;
@@ -73,7 +71,6 @@ function clockOf(loaded: LoadedConfig | undefined, speed: number): Clock {
   return speed === 1 ? systemClock : acceleratedClock(systemClock, speed);
 }
 
-/** A configuration with the accounts of the emulator. */
 function emulatedConfig(
   names: readonly string[],
   more: { readonly log: object; readonly config?: object; readonly account?: object },

@@ -28,7 +28,6 @@ export async function startEmulatorFor(
   return startEmulator({ ...options, dialect, faults: asUsage(readFault, fault) });
 }
 
-/** Help on scenarios, options and faults. */
 async function emulatorHelp(): Promise<string> {
   const { scenarios, dialectHelp, faultHelp } = await import('../emulator/server.ts');
   const indent = (lines: readonly string[]) => lines.map(line => `  ${line}`);

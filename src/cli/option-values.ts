@@ -2,7 +2,6 @@ import { Command, InvalidArgumentError } from 'commander';
 import type { Config } from '../config/schema.ts';
 import { Duration } from '../kit/duration.ts';
 
-/** A command with subcommands. */
 export function commandGroup(name: string, description: string, commands: readonly Command[]): Command {
   const group = new Command(name).description(description).exitOverride();
   // Each subcommand must inherit from the group before the group inherits from the program.
@@ -38,7 +37,6 @@ export function jobOption(text: string): string {
   return text;
 }
 
-/** Reads a command-line number from `least` to `most`. */
 export const numberOption =
   (least: number, most: number) =>
   (text: string): number => {
@@ -61,13 +59,11 @@ export const integerOption =
 /** Characters of an operator's name or reason at most. */
 const MAX_OPERATOR_TEXT = 200;
 
-/** Reads an operator's name or reason. */
 export function operatorTextOption(text: string): string {
   if (text.length <= MAX_OPERATOR_TEXT) return text;
   throw new InvalidArgumentError(`must have at most ${MAX_OPERATOR_TEXT} characters.`);
 }
 
-/** Collects the values of an option that may be repeated. */
 export const repeated = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
 
 /** Reads a time such as `2026-11-18T14:00:00Z`, or a day, as milliseconds since the Unix epoch. Without an offset it is UTC. */

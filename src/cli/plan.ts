@@ -43,7 +43,6 @@ async function measure(
   };
 }
 
-/** Rounds whose last attempt failed, with the reason. */
 function failuresOf(account: Account) {
   return account
     .status()
@@ -86,7 +85,6 @@ async function planAccount(account: Account, settings: AccountSettings, deps: Pl
     /** Requests in a day that the account's plan allows, if known. */
     planPerDay: account.limits().requests_per_day,
     series: seriesOf(account, settings),
-    /** Distinct reasons for missing rounds. */
     failures:
       refused === undefined
         ? [...new Set(failed.map(({ collector, round, message }) => `${collector} ${round}: ${message}`))]

@@ -102,9 +102,8 @@ const gapOf = ({ stuckWhen }: Config['autoCancel']['rules'][number], speed: numb
   Math.max(stuckWhen.maxGap ?? 0, 10_000 * speed);
 
 /**
- * Returns the configuration that a rehearsal runs: `base`, with addresses and tokens of the emulator, and the sections listed
- * here. No other section of the given configuration is used. `folder`: temporary, for the stop file. `receiver`: URL of the local
- * receiver of all notifications.
+ * The configuration of a rehearsal: `base` with the emulator's addresses and tokens, and the sections listed here of the
+ * given one. `folder`: temporary, for the stop file. `receiver`: URL of the local receiver of notifications.
  */
 export function rehearsalConfig(
   given: Config,

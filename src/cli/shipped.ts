@@ -10,7 +10,6 @@ export interface Settings {
   /** Base addresses of links, without a slash at the end. Links without an address are omitted. */
   readonly runbooks?: string | undefined;
   readonly grafana?: string | undefined;
-  /** Where traces are searched. */
   readonly traces?: string | undefined;
   readonly objectives: Config['objectives'];
 }

@@ -75,7 +75,6 @@ export function collectOnce(
       groups: accounts.flatMap(({ name, dlqFacts }) =>
         (dlqFacts()?.groups.largest ?? []).map(group => ({ account: name, ...group })),
       ),
-      /** Exposition of the accounts as Prometheus text. */
       text: createExposition(sources).render({ scope: 'everything', format: 'text', gzip: false }).toString(),
     };
   });

@@ -46,7 +46,6 @@ export function createRanking(cap: number, onDropped: (name: string) => void = (
 
   return {
     ranked,
-    /** Adds a value that is not ranked. */
     add(name: string, size: number): void {
       const isBehind = last && (size < last[1] || (size === last[1] && name > last[0]));
       if (isBehind) {

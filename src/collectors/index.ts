@@ -36,10 +36,10 @@ export type CollectOptions = z.output<typeof collectOptions>;
 export const dataSources: readonly CollectorKind[] = [...collectors, accountPlan];
 
 /** The kinds that these sections enable, each with its section, in the order of the table. */
-function enabledKinds({ flowControl, dlq, events }: CollectOptions) {
-  const sections: Readonly<Record<string, { readonly enabled: boolean }>> = { flowControl, dlq, events };
+function enabledKinds(collect: CollectOptions) {
+  const sections: Readonly<Record<string, object>> = collect;
   return collectors.flatMap(kind => {
-    const options = sections[kind.configKey];
+    const options = sections[kind.configKey] as { readonly enabled: boolean } | undefined;
     return options?.enabled ? [{ kind, options }] : [];
   });
 }

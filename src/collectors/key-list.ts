@@ -11,7 +11,6 @@ export interface KeyFacts {
   readonly beyondCapWaiting: number;
 }
 
-/** A complete list of keys. */
 export interface ReadList {
   readonly facts: KeyFacts;
   readonly members: Members;

@@ -42,13 +42,11 @@ export interface AccountRound {
 
 interface OpenCollector<Facts = unknown> {
   readonly state: CollectorState<Facts>;
-  /** The facts that /metrics, the page and the API show. */
   readonly shown: () => Visible<Facts>;
   readonly rounds: readonly AccountRound[];
   readonly source: Source;
 }
 
-/** Settings of an account that its collectors depend on. */
 export interface CollectedAccount extends Pick<AccountOptions, 'name' | 'retention' | 'limits'> {
   readonly collect: CollectOptions;
   readonly objectives: Pick<Objectives, 'onTimeWithin'>;
@@ -81,7 +79,6 @@ export interface CollectorsDeps {
 type Deps = CollectorsDeps & {
   readonly at: (priority: Priority) => Reader;
   readonly before: { readonly freshness?: Readonly<Record<string, StoredRounds>> | undefined };
-  /** What the rules of auto-cancel require of the walks. */
   readonly callbacks: CallbackOptions;
   readonly shownBefore: ShownFacts | undefined;
 };

@@ -16,7 +16,6 @@ export interface Fault extends Place {
   readonly message: string;
 }
 
-/** Order in one file. */
 export const byPlace = (a: Fault, b: Fault) => a.line - b.line || a.column - b.column;
 
 export function formatFault({ file, line, column, path, message }: Fault): string {

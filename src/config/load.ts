@@ -149,7 +149,6 @@ function gather(text: string, file: string) {
   };
 }
 
-/** Sorts faults by file and line and removes duplicates. */
 function sorted(faults: readonly Fault[]): Fault[] {
   const files = Map.groupBy(faults, ({ file }) => file);
   const unique = new Map(
@@ -229,9 +228,9 @@ export interface StoreSettings {
 }
 
 /**
- * Reads the section `store` and the names of accounts, and nothing else: a pause must work whatever else is wrong with the
- * file, and it needs no token. Throws ConfigError where that section can't be read; with `needsAccounts`, also where names may
- * stand in what is no YAML.
+ * Reads only the section `store` and the names of accounts, because a pause must work even if the rest of the file is
+ * invalid. Throws ConfigError if that section is unreadable; with `needsAccounts`, also if names may be in text that is not
+ * YAML.
  */
 export function loadStoreSettings(file: string, needsAccounts = false): StoreSettings {
   const { raw, faults, mayBeThere, isSure, place } = gather(readText(file), file);

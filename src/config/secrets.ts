@@ -4,7 +4,7 @@ import { accountMayAct } from '../auto-cancel/options.ts';
 import { faultOfReplicaUrl } from '../http/options.ts';
 import { faultOfHeader, otlpAddress } from '../kit/otlp-receiver.ts';
 import { type Env, faultOfSecret, Secret, type SecretSetting, secret } from '../kit/secret.ts';
-import { faultOfAddress } from '../notify/options.ts';
+import { FORMATS, faultOfAddress } from '../notify/options.ts';
 import { faultOfUrl, warningOfUrl } from '../store/options.ts';
 import { addressesOf, faultOfProxy } from '../upstream/options.ts';
 import type { Tell } from './faults.ts';
@@ -70,7 +70,7 @@ function secretsOfAccount(config: Config, account: Account, index: number): Secr
 
 /**
  * Every secret that is configured as text, `{ env }` or `{ file }`. The URL of a webhook is a secret if it is configured as
- * `{ env }` or `{ file }`, or if its format is Slack's: anyone with the URL may post there.
+ * `{ env }` or `{ file }`, or if its format says so (`hasSecretUrl`).
  */
 export function secretsOf(config: Config): SecretUse[] {
   const { accounts, alerts, heartbeat, store } = config;
@@ -80,7 +80,7 @@ export function secretsOf(config: Config): SecretUse[] {
     if (!webhook) continue;
     const path = ['alerts', 'notifiers', index, 'webhook'];
     if (webhook.secret) uses.push({ path: [...path, 'secret'], setting: webhook.secret, what: 'secret' });
-    if (webhook.format !== 'slack' && 'literal' in webhook.url) continue;
+    if (!FORMATS[webhook.format].hasSecretUrl && 'literal' in webhook.url) continue;
     uses.push({ path: [...path, 'url'], setting: webhook.url, what: 'address', isAddress: true });
   }
   if (heartbeat) uses.push({ path: ['heartbeat', 'url'], setting: heartbeat.url, what: 'address', isAddress: true });

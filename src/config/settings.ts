@@ -162,7 +162,6 @@ function checkTarget({ onTimeWithin, window }: Objectives, at: (key: keyof Objec
   }
 }
 
-/** Checks objectives that contradict each other. */
 function checkObjectives({ objectives, accounts }: Config, tell: Tell): void {
   checkTarget(objectives, key => ['objectives', key], tell);
   for (const [index, account] of accounts.entries()) {

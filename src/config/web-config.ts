@@ -111,12 +111,10 @@ const webConfigFile = z.strictObject({
 /** Maximum size (bytes); guards against devices without an end. */
 const LONGEST_FILE = 1024 * 1024;
 
-/** Reads files and remembers their stamps. */
 function createFiles() {
   const stamps = new Map<string, string>();
   return {
     stamps,
-    /** Throws an Error that says why a file can't be read. */
     read(path: string): string {
       // Before it is read: a change in between must not be missed.
       stamps.set(path, fileStamp(path));

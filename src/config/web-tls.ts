@@ -46,7 +46,6 @@ interface TlsSection extends Readonly<Partial<Record<Named | `${Named}_file`, st
 }
 
 interface TlsDeps {
-  /** Throws an Error that says why a file can't be read. */
   readonly read: (path: string) => string;
   /** Milliseconds since the Unix epoch. */
   readonly now: number;

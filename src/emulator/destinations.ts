@@ -3,7 +3,6 @@ import type { Fields } from './message.ts';
 /** Somewhere messages are sent to, and how it behaves. Times in milliseconds, shares from 0 to 1. */
 export interface Destination {
   readonly fields: Fields;
-  /** Mean time between arrivals; exact for a schedule. */
   readonly everyMs: number;
   readonly burst?: readonly [least: number, most: number];
   readonly takesMs: number;

@@ -84,9 +84,8 @@ function readCursor(cursor: string): ListPlace {
 }
 
 /**
- * Whether a row matches every filter that the request names: one of the values within a filter, all filters.
- * Values are repeated or separated by commas; one with a comma is also taken as it stands. `expand` may replace the values
- * of a filter or refuse them. Undefined when the request names none.
+ * Whether a row matches all filters of the request. A filter has one or more values, repeated or separated by commas.
+ * `expand` may replace or refuse values. Undefined without filters.
  */
 export function matcher<T>(
   parameters: URLSearchParams,

@@ -1,4 +1,3 @@
-/** Pseudo-random draws that depend on the seed alone. */
 export type Random = ReturnType<typeof createRandom>;
 
 /** A bijection of the 32-bit numbers (the finaliser of MurmurHash3): distinct numbers stay distinct. */

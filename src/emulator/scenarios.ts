@@ -18,7 +18,6 @@ export interface Scenario {
   takesMs?(usual: number, elapsedMs: number): number;
   /** Share (0 to 1) of deliveries whose slot is never given back, while their flow-control key has more than one left. */
   leaks?(elapsedMs: number): number;
-  /** Share (0 to 1) of failure callbacks that never end. */
   stuck?(elapsedMs: number): number;
   /** Mean time between failed workflow runs; default 12 minutes. */
   readonly runFailsEveryMs?: number;

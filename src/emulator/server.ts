@@ -15,7 +15,6 @@ export { type FaultSeed, faultHelp, readFault } from './faults.ts';
 export { scenarios } from './scenarios.ts';
 
 export interface EmulatorOptions {
-  /** 0, the default, takes any free port. */
   readonly port?: number;
   readonly host?: string;
   /** Decides every draw of the workload; default 1. */
@@ -30,7 +29,6 @@ export interface EmulatorOptions {
   readonly token?: string;
   /** Its read-only token; random when left out. */
   readonly readOnlyToken?: string;
-  /** Real time; default the system's. */
   readonly clock?: Clock;
   /** Milliseconds of workload that have happened at the start; default an hour, five minutes for each of several accounts, at most six hours. 0 means that nothing has. */
   readonly history?: number;

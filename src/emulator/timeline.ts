@@ -7,7 +7,6 @@ export interface Position {
 }
 
 export interface Range {
-  /** Milliseconds, both ends included. */
   readonly from: number;
   readonly to: number;
   readonly order: Order;

@@ -10,7 +10,6 @@ export interface WorkflowParts {
   readonly start: number;
   readonly seed: number;
   readonly everyMs: number;
-  /** Share of failure callbacks that never end, at this time. */
   readonly stuck: (now: number) => number;
   /** Whether operators remove entries whose callback is done. */
   readonly attended: boolean;

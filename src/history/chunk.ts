@@ -4,7 +4,6 @@ import { deflateSync, inflateSync } from 'node:zlib';
 export const STEPS = [1, 2, 5, 10, 15, 30] as const;
 export type Step = (typeof STEPS)[number];
 
-/** The samples of an hour, or of a part of it. */
 export interface Chunk {
   readonly step: Step;
   readonly times: readonly number[];
@@ -74,7 +73,6 @@ export const before = (chunk: Chunk, end: number): Chunk | undefined => pick(chu
 
 export const after = (chunk: Chunk, start: number): Chunk | undefined => pick(chunk, at => at >= start);
 
-/** The current hour. */
 export type OpenChunk = ReturnType<typeof openChunk>;
 
 /** `chunk`: samples that exist already; they are copied. */

@@ -3,9 +3,8 @@ import { encodeChunk, STEPS, thin } from './chunk.ts';
 import { type Rows, sizeOf } from './rows.ts';
 
 /**
- * Makes rows fit: the samples of an hour are put further apart, step by step, first of those that are large and old; when all are
- * as far apart as can be, the oldest goes. The hour `now`, which goes on, and later ones stay. What is damaged goes first. Rejects
- * with StoreError.
+ * Makes rows fit into their share: thins hours step by step, large and old ones first, then deletes the oldest. Damaged ones
+ * are deleted first; the current hour and later ones stay. Rejects with StoreError.
  */
 export async function shrink(
   rows: Pick<Rows, 'load' | 'set'>,
@@ -16,7 +15,6 @@ export async function shrink(
 ): Promise<void> {
   const left = new Map([...sizes].filter(([hour]) => hour < now));
   let bytes = sizes.values().reduce((sum, size) => sum + size, 0);
-  /** Those whose samples can't be put further apart. */
   const thinnest = new Set<number>();
   const weight = ([hour, size]: [number, number]) => size * (now - hour);
   while (bytes > maxBytes && left.size > 0) {

@@ -16,7 +16,6 @@ export interface HistoryLimits {
 
 /** What was recorded at some times of one hour. */
 export interface RecordedHour {
-  /** Milliseconds between two samples. */
   readonly step: number;
   readonly times: readonly number[];
   readonly series: ReadonlyMap<string, readonly number[]>;

@@ -17,7 +17,6 @@ const NOTHING: WebConfig = {
   stamps: new Map(),
 };
 
-/** Time between two checks of the files (ms). */
 const LOOK_EVERY = 1000;
 
 /** Returns a change that needs a restart: a port cannot apply it, and a truncated file must not disable authentication. */

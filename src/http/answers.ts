@@ -24,10 +24,8 @@ interface Answer {
   readonly body: Buffer;
 }
 
-/** Responses that clients have not completely read. */
 export type Answers = ReturnType<typeof createAnswers>;
 
-/** Number of different bodies that are always allowed. */
 const FEW = 2;
 
 /**

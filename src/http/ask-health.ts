@@ -5,9 +5,8 @@ import { get as getSecure } from 'node:https';
 const WITHIN = 4000;
 
 /**
- * Resolves if a server responds at this address, else rejects. Any response is a sign of life: 401, 421, or a TLS alert that
- * requires a client certificate. The certificate is not checked: the request has no secret, and certificates rarely name the
- * loopback address.
+ * Resolves if a server responds at this address, whatever the status or TLS alert. The certificate is not checked: the
+ * request has no secret, and certificates rarely name the loopback address.
  */
 export function askHealth(url: string): Promise<void> {
   return new Promise((resolve, reject) => {

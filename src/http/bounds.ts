@@ -3,7 +3,6 @@ import type { Log } from '../kit/log.ts';
 
 /** Limits of clients: see docs/bounds.md. Times in milliseconds. */
 export interface Bounds {
-  /** Concurrent connections. */
   readonly maxConnections: number;
   /** From a ready response to its last byte read by the client. */
   readonly answerWithin: number;
@@ -32,7 +31,6 @@ export const BOUNDS: Bounds = {
 /** Time without a case after which the next one is logged (ms). */
 const QUIET = 60_000;
 
-/** Logs the first case of a reached limit, not every one. */
 export type LogBound = (bound: string, fields: object, message: string) => void;
 
 export function createBoundLog(log: Log, clock: Clock): LogBound {

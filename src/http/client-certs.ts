@@ -56,7 +56,6 @@ export function createAdmission() {
   const askedOf = ({ clientCa, allowedSans }: WebTls) => JSON.stringify([clientCa, allowedSans]);
   return {
     admit: (socket: Socket, tls: WebTls) => void admitted.set(socket, tls),
-    /** Whether `tls` would admit a connection, too. */
     isGood(socket: Socket, tls: WebTls): boolean {
       const by = admitted.get(socket);
       return by === tls || (by !== undefined && askedOf(by) === askedOf(tls));

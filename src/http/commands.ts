@@ -5,13 +5,11 @@ const text = z
   .regex(/\S/, { error: 'must not be blank' })
   .max(1000, { error: 'must have at most 1000 characters' });
 
-/** Body of a POST that pauses or resumes auto-cancel. */
 export const Reason = z.strictObject(
   { reason: text.describe('For the journal.') },
   { error: 'must be an object with reason alone' },
 );
 
-/** Body of a POST that approves an action. */
 export const Approval = z.strictObject(
   { action: text.describe('Id of an action that waits, at least its first 6 characters, or the dlqId.') },
   { error: 'must be an object with action alone' },

@@ -37,17 +37,14 @@ export interface GateOptions {
   readonly authenticate: Authenticate;
   /** Whether another agent of the store signed the request: it needs no password, and its Host may be an address. */
   readonly isPeer: (request: IncomingMessage) => boolean;
-  /** Records the authenticated sender of a request. */
   readonly identify: (request: IncomingMessage, caller: string) => void;
 }
 
-/** Checks every request before the routes. */
 export function createGate(
   { bounds, answers, hosts, web, admission, authenticate, isPeer, identify }: GateOptions,
   logBound: LogBound,
   routes: RequestListener,
 ): RequestListener {
-  /** Unanswered requests of each connection. */
   const unanswered = new WeakMap<Socket, number>();
 
   function isAllowed({ headersDistinct: { host = [] } }: IncomingMessage): boolean {

@@ -15,7 +15,6 @@ export interface Address {
   readonly port: number;
 }
 
-/** An open port. */
 export type Listener = Awaited<ReturnType<typeof openListener>>;
 
 export interface ListenerDeps {
@@ -56,7 +55,6 @@ async function closeServer(server: Server, sockets: ReadonlySet<Socket>, clock: 
   done.abort();
 }
 
-/** Dependencies of a port with TLS. */
 export interface Tls {
   readonly access: Access;
   readonly admission: Admission;
@@ -94,7 +92,7 @@ function keepCertificates(server: TlsServer, first: WebTls, { access, admission 
   });
 }
 
-/** Rejects with the address if it cannot be bound. Uses TLS if the web-config file of `tls` configures it. */
+/** Rejects with an error that names the address if it cannot be bound. Uses TLS if the web-config file of `tls` configures it. */
 export async function openListener(
   address: Address,
   { bounds, logBound, clock, log }: ListenerDeps,

@@ -136,7 +136,6 @@ export interface WebTls {
   readonly allowedSans: readonly string[] | undefined;
 }
 
-/** What OpenSSL takes of it. */
 export function contextOf(tls: WebTls): SecureContextOptions {
   const { cert, key, clientCa, ciphers, curves, minVersion, maxVersion } = tls;
   return {

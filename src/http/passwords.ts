@@ -53,7 +53,6 @@ class Checker {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #startThread: () => PasswordThread;
-  /** By client. */
   readonly #queues = new Map<string, Check[]>();
   #waiting = 0;
   #thread: PasswordThread | undefined;

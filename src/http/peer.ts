@@ -18,7 +18,7 @@ const LARGEST_BODY = 2 ** 20;
 
 /**
  * Proves that a request comes from a process that can read the store. Such a process could read the same evidence from
- * the store. No password of a caller is sent on: the address of a replica comes from the database.
+ * the store. The caller's password is never forwarded, because the address of a replica comes from the database.
  */
 export type PeerKey = ReturnType<typeof createPeerKey>;
 
@@ -44,9 +44,7 @@ export function createPeerKey(secret: string, now: () => number = systemClock.no
 }
 
 export interface PeerQuestion {
-  /** Address of the agent. */
   readonly url: string;
-  /** dlqId or messageId. */
   readonly id: string;
   readonly account?: string | undefined;
   /** Whether this process asks on behalf of another client: the agent then answers for its own accounts alone. */

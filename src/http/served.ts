@@ -14,13 +14,11 @@ export interface ReloadFault {
 /** The changed keys of the configuration, or its errors. */
 export type ReloadAnswer = { readonly changed: readonly string[] } | { readonly faults: readonly ReloadFault[] };
 
-/** A replica. */
 export interface Place {
   readonly id: string;
   readonly url: string;
 }
 
-/** Replicas and their accounts. */
 export interface ServedReplicas {
   readonly self: Place;
   /**
@@ -47,7 +45,6 @@ export interface HttpServed {
   reload(): Promise<ReloadAnswer>;
   /** Returns a function that returns whether a round has ended since its last call. */
   watch(): () => boolean;
-  /** Undefined if the store is not shared. */
   readonly replicas?: ServedReplicas | undefined;
   readonly clock: Clock;
 }

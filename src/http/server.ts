@@ -22,7 +22,6 @@ export interface ServerSettings extends Partial<Bounds>, Address {
   readonly allowedHosts?: readonly string[];
   /** A second port with the probes only, without the gate. */
   readonly probes?: Address | null;
-  /** Whether POST routes are served. */
   readonly lifecycle?: boolean;
   readonly webConfigFile?: string | null;
 }

@@ -1,6 +1,5 @@
 import type { Clock } from './clock.ts';
 
-/** Bounds of a wait, in milliseconds. */
 export interface Backoff {
   readonly first: number;
   readonly longest: number;
@@ -22,7 +21,6 @@ export function createRetry(backoff: Backoff, clock: Pick<Clock, 'monotonic'>, r
     get failures(): number {
       return failures;
     },
-    /** Whether the wait since the last failure is over. */
     isDue: (): boolean => clock.monotonic() >= notBefore,
     /** `atLeast`: milliseconds that the other side asks to wait. */
     failed(atLeast = 0): void {

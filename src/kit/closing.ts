@@ -4,7 +4,6 @@ export type Closing = ReturnType<typeof createClosing>;
 export function createClosing() {
   const steps: { name: string; close: () => unknown }[] = [];
   return {
-    /** Remembers how to close the part named `name`. */
     add: (name: string, close: () => unknown): void => void steps.push({ name, close }),
     /** Closes everything, last opened first. A part that fails does not keep the others open; all failures are thrown together. */
     async close(): Promise<void> {

@@ -30,7 +30,6 @@ export function isTimeZone(tz: string): boolean {
   }
 }
 
-/** A configuration value: five cron fields. */
 export const CronText = z.string().superRefine((cron, context) => {
   const message = faultOfCron(cron);
   if (message) context.addIssue({ code: 'custom', message });

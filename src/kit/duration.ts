@@ -18,7 +18,7 @@ export function formatDuration(ms: number): string {
 
 const LONGEST = 366 * 86_400_000;
 
-/** A duration as configuration value, read as milliseconds. */
+/** A duration in the configuration, parsed to milliseconds. */
 function durationOf(isAllowed: (ms: number) => boolean, range: string) {
   return z
     .string({ error: `must be ${ALLOWED}` })

@@ -17,7 +17,6 @@ function plain(value: unknown): unknown {
   return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, inner]) => [key, plain(inner)]));
 }
 
-/** SHA-256 of settings, secrets included. */
 export function identityOf(settings: unknown): string {
   return createHash('sha256')
     .update(JSON.stringify(plain(settings)) ?? '')

@@ -15,6 +15,5 @@ export interface Log {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
   error(fields: object, message: string): void;
-  /** A log that adds `fields` to every line. */
   child(fields: object): Log;
 }

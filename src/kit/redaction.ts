@@ -144,9 +144,8 @@ function* shapedRanges(text: string): Generator<Range> {
 }
 
 /**
- * Returns text of the service for logs and pages: one line of at most `limit` characters without control characters.
- * Removes `secrets` and text that looks like a credential. Recognizes known secrets also in part, in pieces, escaped for
- * JSON or URLs, and in base64.
+ * Returns text of the service for logs and pages: one line of at most `limit` characters, without control characters,
+ * `secrets` (also partial, escaped or in base64) and text that looks like a credential.
  */
 export function redacted(text: string, secrets: readonly string[], limit: number): string {
   const examined = stripVTControlCharacters(text.slice(0, MAX_EXAMINED).toWellFormed()).replace(/\s+/g, ' ').trim();

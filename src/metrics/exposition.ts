@@ -57,9 +57,8 @@ interface View {
 }
 
 /**
- * Throws when the families of `sources` cannot stand in one exposition. What a source throws
- * later goes to `onError`; where that returns, the source is left out until its revision changes, and the others are shown.
- * Each call omits the samples of accounts that `isShown` rejects.
+ * Throws if the families of `sources` conflict. Later errors of a source go to `onError`; the source is then omitted until
+ * its revision changes. Each call omits accounts that `isShown` rejects.
  */
 export function createExposition(
   sources: readonly Source[],

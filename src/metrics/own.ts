@@ -107,7 +107,6 @@ export const knownSeries = <L extends string>(
   all: readonly Readonly<Record<L, string>>[],
 ): readonly KnownSeries<L>[] => all.map(labels => ({ key: keyOf(family, labels), labels }));
 
-/** Known series of a family with one label. */
 export const knownValues = <L extends string>(
   family: Family<L>,
   values: readonly string[],

@@ -51,7 +51,6 @@ export interface JournalTarget {
 export interface Asker {
   readonly rule: string;
   readonly mode: 'plan' | 'approve' | 'enforce';
-  /** Hash of the rules. */
   readonly policy: string;
 }
 
@@ -79,7 +78,6 @@ export type JournalStep =
       readonly evidence: readonly Predicate[];
       /** Deadline for the request, milliseconds since the Unix epoch. */
       readonly sendBy: number;
-      /** Hash of the rules. */
       readonly policy: string;
       /** The replica that acts, if replicas share the store. */
       readonly replica?: string | undefined;
@@ -142,7 +140,7 @@ export interface AutoCancelNumbers {
     readonly mode: string;
     readonly outcome: string;
     readonly count: number;
-    /** A time before the first one, milliseconds since the Unix epoch. */
+    /** A time when the count was still 0, milliseconds since the Unix epoch. */
     readonly since?: number;
   }[];
   /** Decisions not to act, since the process started. */

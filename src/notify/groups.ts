@@ -12,7 +12,6 @@ export interface Waiting {
   readonly notice: Notice;
 }
 
-/** A due notification and the changes that it contains. */
 export interface Due<W extends Waiting = Waiting> {
   readonly id: string;
   readonly at: number;
@@ -74,7 +73,6 @@ function firstEpisodes<W extends Waiting>(waiting: readonly W[]): { readonly tak
   return { taken, rest };
 }
 
-/** Firing notices by the id of their group. */
 function firingByGroup(firing: readonly Notice[], grouping: Grouping) {
   // Cheaper than a fingerprint, which only one notice of each group needs.
   const textOf = ({ labels }: Notice) =>

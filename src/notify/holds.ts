@@ -18,10 +18,9 @@ export interface Leased {
 export const holdsAll: Holds = { has: () => true, isLost: () => false };
 
 /**
- * Without replicas everything is this process's. With them an account is while its lease lasts; where that has ended by this
- * process's clock, which may have been stopped, the database says. While the database is away an account stays where it is: an
- * alert told twice is better than one that is never told. What is of no account waits: nothing guards its rows. `isConfigured`:
- * what no replica can hold any more is told by the one that held it last.
+ * Without replicas this process holds everything. With them it holds an account while its lease lasts by its own clock; after
+ * that the database decides. While the database is unavailable the account stays: an alert that is sent twice is better than
+ * none. Agent-wide notices then wait. `isConfigured`: accounts that were removed belong to their last holder.
  */
 export function createHolds(leases: Leased, isConfigured: (account: string) => boolean): Holds {
   async function ask(account: string): Promise<boolean> {

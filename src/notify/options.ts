@@ -47,7 +47,10 @@ const groupLabel = z.string().refine(name => name === '...' || LABEL_NAME.test(n
   error: 'must be a label name, or ... alone for all labels',
 });
 
-const FORMATS = ['alertmanager', 'slack'] as const;
+/** Formats of webhooks. `hasSecretUrl`: anyone with the URL may post there. */
+export const FORMATS = { alertmanager: { hasSecretUrl: false }, slack: { hasSecretUrl: true } };
+export type WebhookFormat = keyof typeof FORMATS;
+const FORMAT_NAMES = Object.keys(FORMATS) as [WebhookFormat, ...WebhookFormat[]];
 
 const webhookOptions = z.strictObject({
   url: secretAddress.describe(
@@ -58,7 +61,7 @@ const webhookOptions = z.strictObject({
     .default(null)
     .describe('Signs the requests: `{ env: NAME }`, `{ file: PATH }` or the text itself (works, with a warning).'),
   format: z
-    .enum(FORMATS, { error: `must be ${FORMATS.join(' or ')}` })
+    .enum(FORMAT_NAMES, { error: `must be ${FORMAT_NAMES.join(' or ')}` })
     .default('alertmanager')
     .describe('`alertmanager`: Alertmanager’s webhook JSON (version 4); `slack`: a message for an incoming webhook.'),
   groupBy: z

@@ -14,7 +14,6 @@ import {
   type RowKey,
 } from './receiver-queue.ts';
 
-/** Notices to be queued. */
 export interface Posting {
   /** Rows to commit with the states that cause them; later, only rows of unsent notices. */
   changes(): readonly Change[];
@@ -214,9 +213,9 @@ export function createOutbox(deps: OutboxDeps) {
 
   return {
     /**
-     * Queues the rows that an earlier process or another replica left for these accounts; accounts that are open are skipped.
-     * `NO_ACCOUNT` is opened before any other account, and an account before its first `post`. Rows for notifiers that are not
-     * configured are deleted, unless replicas share the store: another replica may have another configuration. Rejects with StoreError.
+     * Queues the rows that an earlier process or another replica left for these accounts, unless they are open. Open
+     * `NO_ACCOUNT` first, and each account before its first `post`. Deletes rows of unknown notifiers, unless replicas share
+     * the store. Rejects with StoreError.
      */
     async open(accounts: readonly string[]): Promise<void> {
       const unwanted = take(await readNew(accounts));

@@ -9,7 +9,6 @@ import type { Holds } from './holds.ts';
 import type { Notice } from './notice.ts';
 import type { Receiver } from './notifiers/receiver.ts';
 
-/** Account and key of a row. */
 export interface RowKey {
   readonly account: string;
   readonly key: string;
@@ -50,7 +49,6 @@ export interface QueueDeps {
   readonly store: Store;
   readonly notifications: Counter<'notifier' | 'outcome'>;
   readonly clock: Clock;
-  /** Returns a number from 0 up to 1. */
   readonly random: () => number;
   readonly log: Log;
   /** Returns changes to commit with the removal of an accepted request. */
@@ -59,7 +57,6 @@ export interface QueueDeps {
   readonly holds: Holds;
 }
 
-/** Queue of requests to one receiver. */
 export type ReceiverQueue = ReturnType<typeof createReceiverQueue>;
 
 /** Time after which an undelivered request is dropped (ms). */
@@ -68,7 +65,6 @@ const GIVE_UP_AFTER = 24 * 3_600_000;
 export const MOST_WAITING = 10_000;
 const BACKOFF = { first: 1000, longest: 300_000 };
 
-/** Removes an item, if it is still queued. */
 function takeOut(queue: Item[], item: Item): void {
   const at = queue.indexOf(item);
   if (at >= 0) queue.splice(at, 1);
@@ -77,7 +73,6 @@ function takeOut(queue: Item[], item: Item): void {
 export function createReceiverQueue(deps: QueueDeps) {
   const { notifier, receiver, store, notifications, clock, random, log, onSent, holds } = deps;
   const queue: Item[] = [];
-  /** Number of unsent requests by order. */
   const underWay = new Map<string, number>();
   let waiting = 0;
   /** Changes to commit with the removal of a request. */
@@ -252,12 +247,10 @@ export function createReceiverQueue(deps: QueueDeps) {
     },
     /** Rows of all requests. */
     rows: (): readonly RowKey[] => queue.flatMap(({ account, key, takes }) => [...takes, { account, key }]),
-    /** Resets the retries, because the receiver was replaced. */
     retryNow(): void {
       down = undefined;
       for (const { retry } of queue) retry.succeeded();
     },
-    /** Counts and logs dropped notices. */
     drop,
     /** Stores new requests, sends due ones in order and deletes rows of sent ones. Rejects only if the signal is aborted. */
     async run(signal: AbortSignal): Promise<void> {

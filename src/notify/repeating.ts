@@ -48,7 +48,6 @@ export function createRepeating(deps: RepeatingDeps): (signal: AbortSignal) => P
     }
   }
 
-  /** Gives whether more may be sent now. */
   async function send(batch: readonly Notice[], signal: AbortSignal): Promise<boolean> {
     const answer = await receiver.send(batch, signal);
     if (answer.kind === 'failed') {

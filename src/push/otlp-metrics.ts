@@ -99,9 +99,8 @@ interface MetricPoints {
 }
 
 /**
- * A Metric with its points. The name is that of /metrics, unit and `_total` included, as OpenTelemetry's compatibility with
- * Prometheus asks for: a receiver that adds suffixes adds none that are there. By the same text an info is a sum that is not
- * monotonic.
+ * A Metric with its points. The name keeps unit and `_total`, as OpenTelemetry's compatibility with Prometheus requires; an
+ * info is a sum that is not monotonic.
  */
 function writeMetric(writer: BinaryWriter, { family, points }: MetricPoints): void {
   const { name, help, type } = family;
@@ -115,7 +114,6 @@ function writeMetric(writer: BinaryWriter, { family, points }: MetricPoints): vo
   writer.join().join();
 }
 
-/** Who sends. */
 export interface Origin {
   readonly resource: Readonly<Record<string, string>>;
   readonly version: string;

@@ -12,7 +12,6 @@ export type PushedMetrics = ReturnType<typeof createPushedMetrics>;
 
 interface PushedMetricsDeps extends SnapshotDeps {
   readonly clock: Pick<Clock, 'now'>;
-  /** Reads the process's own numbers before they are noted. */
   refresh(): Promise<void>;
   readonly items: Counter<'outcome'>;
 }

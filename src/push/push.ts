@@ -13,9 +13,7 @@ import { type Env, isPushed, targetOf } from './target.ts';
 
 type Body = (signal: AbortSignal) => Promise<void>;
 
-/** Push of all metrics under one configuration. */
 export interface Push {
-  /** Equal for equal settings. */
   readonly id: string;
   /** Bodies of the loops that add metrics to the queue, and that send the queue; undefined if metrics are not pushed. */
   readonly loops: { readonly note: Body; readonly send: Body } | undefined;
@@ -38,7 +36,6 @@ export interface PushDeps {
   /** Counters that outlive a reload. */
   readonly meter: PushMeter;
   readonly clock: Clock;
-  /** A number from 0 up to 1. */
   readonly random: () => number;
   readonly log: Log;
 }

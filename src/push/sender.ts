@@ -19,11 +19,9 @@ export type PostBytes = (
 ) => Promise<{
   readonly status: number;
   readonly retryAfter?: string | undefined;
-  /** The begin of the body, a character a byte. */
   readonly text: string;
 }>;
 
-/** Counters of the push. Items are data points. */
 export interface PushCounters {
   /** `accepted`; `refused`: not to be sent again; `failed`: it is sent again. */
   readonly requests: Counter<'outcome'>;
@@ -34,7 +32,6 @@ export interface PushCounters {
 /** A protobuf body: `Export…ServiceRequest`. */
 export interface Packet {
   readonly body: Uint8Array;
-  /** Data points in it. */
   readonly items: number;
   /** What `packed` made of it. */
   readonly isPacked?: boolean;
@@ -43,7 +40,6 @@ export interface Packet {
 /** `refused`: the receiver will not accept the request later, either. `failed`: it may be sent again when it is due. */
 export type Outcome = 'accepted' | 'refused' | 'failed';
 
-/** Sends metrics to their receiver. */
 export type Sender = ReturnType<typeof createSender>;
 
 export interface SenderDeps {
@@ -51,7 +47,6 @@ export interface SenderDeps {
   readonly post: PostBytes;
   readonly counters: PushCounters;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
-  /** A number from 0 up to 1. */
   readonly random: () => number;
   readonly log: Log;
 }
@@ -137,7 +132,6 @@ export function createSender(deps: SenderDeps) {
   }
 
   return {
-    /** Whether the wait after the last failure is over. */
     isDue: retry.isDue,
     /** Returns the packet, compressed if the target requires that. */
     packed,

@@ -11,7 +11,6 @@ export type Pushed = Map<string, PushedFamily>;
 interface PushedFamily {
   readonly account: string | undefined;
   readonly family: Family;
-  /** Bounds of a histogram. */
   readonly bounds: readonly number[] | undefined;
   /** Label values in the order of the family's, as JSON. */
   readonly series: Set<string>;
@@ -20,7 +19,6 @@ interface PushedFamily {
 export interface SnapshotDeps {
   readonly origin: Origin;
   readonly clock: Pick<Clock, 'now'>;
-  /** What a source throws; it is then left out. */
   failed(source: Source, error: unknown): void;
 }
 
@@ -61,13 +59,11 @@ function createPackets(origin: Origin) {
 const keyOf = ({ labels }: Family, sample: Sample) =>
   JSON.stringify(labels.map(label => sample.labels[label]?.toWellFormed() || null));
 
-/** Labels of a series from its key. */
 function labelsFrom({ labels }: Family, key: string): Record<string, string | undefined> {
   const values = JSON.parse(key) as (string | null)[];
   return Object.fromEntries(labels.map((label, index) => [label, values[index] ?? undefined]));
 }
 
-/** Writes the end of a series. */
 function writeEnd(writer: BinaryWriter, point: Point, bounds: readonly number[] | undefined): void {
   if (bounds) {
     const state = { counts: Array<number>(bounds.length + 1).fill(0), sum: 0 };

@@ -7,7 +7,6 @@ export interface Target {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly isGzipped: boolean;
-  /** Milliseconds for a whole request. */
   readonly timeout: number;
 }
 

@@ -138,10 +138,9 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
     /** Remaining lease time by the monotonic clock (ms); 0 if it may have expired. */
     remaining: (account: string): number => replicas.remaining(account),
     /**
-     * Whether the lease of an account that this replica holds may be shown as valid: it lasts by the monotonic clock, or the database is
-     * unavailable. False after this process was stopped for longer than the lease, until a renewal reports who holds the account. The
-     * monotonic clock of Linux stands still while the machine is suspended: after a resume the lease counts as valid until the next
-     * renewal. Commits and cancels are unaffected, because the database checks their epoch.
+     * Whether the lease of a held account is valid by the monotonic clock, or the database is unavailable. False after a
+     * pause longer than the lease, until the next renewal. After a suspend of the machine, whose monotonic clock stood still,
+     * it is wrongly true until then; commits and cancels are safe, because the database checks their epoch.
      */
     isCurrent,
     /** Distribution of accounts; undefined before the first renewal. */
@@ -172,7 +171,6 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
       }
       return isHeld(account) && isCurrent(account);
     },
-    /** Starts periodic renewals, the first immediately. */
     start(on: LeaseEvents): void {
       events = on;
       void loops.start(leaseTime / RENEWALS, 0, renew);
@@ -233,14 +231,12 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
   };
 }
 
-/** Whether an error concerns the database, not the request. */
 const isTelling = (error: unknown) =>
   error instanceof StoreError && !['invalid', 'guard_failed', 'closed'].includes(error.reason);
 
 /**
- * The same store. Where it refuses a commit, it is known before anything is made of the error whether the account is another
- * replica's now, or the database is away. While it is away it is asked nothing but who holds what, so that no round and no stop
- * waits for one that hangs.
+ * The store, which after a refused commit first finds out whether the account is lost or the database is unavailable. While
+ * it is unavailable, only lease requests are sent, so that no round or stop waits for it.
  */
 export function telling(store: Store, holding: Pick<Holding, 'isAway' | 'renew' | 'assertThere' | 'patience'>): Store {
   const { patience } = holding;

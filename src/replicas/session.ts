@@ -1,5 +1,8 @@
+import { unlessAborted } from '../kit/clock.ts';
 import { StoreError } from '../store/errors.ts';
 import type { Store } from '../store/store.ts';
+import type { Budget } from '../upstream/budget.ts';
+import { UpstreamError } from '../upstream/errors.ts';
 import type { Holding } from './holding.ts';
 
 type Leased = Pick<Holding, 'remaining' | 'confirm' | 'isAway'>;
@@ -27,9 +30,31 @@ export function createSession(account: string, store: Store, holding: Leased | u
     get isRevoked() {
       return isRevoked;
     },
-    /** Rejects all further requests and commits. */
     revoke(): void {
       isRevoked = true;
     },
+  };
+}
+
+/**
+ * Sends nothing for an account that another replica may hold: after a pause of this process, or while the database is unavailable,
+ * each request verifies the lease first. This is the last step before a request, after its wait for the budget.
+ */
+export function whileHeld(
+  budget: Budget,
+  account: string,
+  holding: Pick<Holding, 'remaining' | 'confirm'> | undefined,
+): Budget {
+  if (!holding) return budget;
+  async function confirmed<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    const isHeld = await unlessAborted(holding?.confirm(account) ?? Promise.resolve(true), signal);
+    signal.throwIfAborted();
+    if (!isHeld) throw new UpstreamError('refused', 'another replica has the account now');
+    return work();
+  }
+  return {
+    ...budget,
+    run: (priority, signal, work) =>
+      budget.run(priority, signal, () => (holding.remaining(account) > 0 ? work() : confirmed(signal, work))),
   };
 }

@@ -35,7 +35,6 @@ export function createKeeper(record: string) {
     }
   };
   return {
-    /** Never throws. */
     keep(bytes: Buffer): void {
       chunks.push(bytes);
       attempt(() => file.append(bytes));

@@ -33,7 +33,6 @@ async function ageOf({ token, planFile }: TokenSetup, now: number): Promise<stri
   return `${sayAge(statSync(token.file.real).mtimeMs, now)}, when ${token.file.path} was last written`;
 }
 
-/** Checks an account's token, and changes nothing. */
 export async function checkToken(account: CheckedAccount, deps: RotationDeps): Promise<TokenReport> {
   const setup = prepareCheck(account, deps);
   const { token, intentFile } = setup;

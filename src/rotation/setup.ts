@@ -44,7 +44,6 @@ export interface RotationDeps {
   readonly out?: string | undefined;
 }
 
-/** An account's token before any request. */
 export type TokenSetup = ReturnType<typeof prepareCheck>;
 
 export type RotationSetup = ReturnType<typeof prepareReset>;

@@ -43,7 +43,6 @@ export async function openAccountAlerts(deps: AccountAlertsDeps) {
   const { account, rules, store, outbox, holds, log } = deps;
   let { silences } = deps;
   const opened = new Map<string, Alert>();
-  /** Versions of the stored or queued states. */
   const stored = new Map<string, string>();
   for (const [key, value] of await store.scan(account, PREFIX)) {
     const alert = JSON.parse(value) as Alert;
@@ -127,7 +126,6 @@ export async function openAccountAlerts(deps: AccountAlertsDeps) {
       }
       posting.send();
     },
-    /** Commits pending rows. Rejects with StoreError. */
     save,
     /** Replaces the silences. `unjudged`: new or changed rules, which are unknown until evaluated. */
     use({ silences: next, unjudged }: { readonly silences: Silences; readonly unjudged: readonly string[] }): void {

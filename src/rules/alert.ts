@@ -2,7 +2,6 @@ import type { Notice } from '../notify/notice.ts';
 import type { Silences } from '../notify/silences.ts';
 import { type AlertState, withoutClock } from './state.ts';
 
-/** One alert of an account that is not inactive. */
 export interface Alert {
   readonly rule: string;
   /** Its identity, `alertname` and `account` included. */

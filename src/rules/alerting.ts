@@ -36,14 +36,11 @@ import { createPast } from './past.ts';
 export interface AlertingDeps {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly store: Store;
-  /** Undefined if no other replica shares the store. */
   readonly holding?: Pick<Holding, 'held' | 'remaining' | 'confirm' | 'sharing'> | undefined;
   readonly clock: Clock;
-  /** Returns a number from 0 up to 1. */
   readonly random: () => number;
   readonly log: Log;
   readonly tracer: Tracer;
-  /** Running accounts, for the heartbeat. */
   accounts(): readonly HeartbeatAccount[];
 }
 
@@ -52,7 +49,6 @@ export interface EvaluatedAccount extends RuledAccount {
   readonly history?: Pick<Recorder, 'hours'>;
 }
 
-/** The sections of the configuration that alerts depend on. */
 export interface AlertingSettings extends ReceiversSettings {
   readonly accounts: readonly { readonly name: string }[];
   readonly alerts: AlertsOptions;
@@ -64,7 +60,6 @@ export interface ShownAlert {
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
   readonly value: number;
-  /** Reason of the silence that holds. */
   readonly silencedBy?: string;
   readonly startsAt?: string;
   readonly endsAt?: string;
@@ -265,14 +260,12 @@ export class Alerting {
     return names.flatMap(name => [...(this.#entries.get(name)?.alerts.current().alerts.values() ?? [])].map(toShown));
   }
 
-  /** Ends all loops and aborts requests in flight. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     const loops = [...this.#entries.values()].map(({ loop }) => loop.close());
     await Promise.all([this.#senders?.close(), this.#heartbeat.close(), ...loops]);
   }
 
-  /** Stops, commits pending changes and closes connections. */
   async close(): Promise<void> {
     await this.stop();
     await this.#asking.close();
@@ -321,7 +314,6 @@ export class Alerting {
     }
   }
 
-  /** Notices of all firing and recently resolved alerts. */
   #notices(): readonly Notice[] {
     return [...this.#entries.values()].flatMap(({ alerts }) => alerts.notices());
   }

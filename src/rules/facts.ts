@@ -9,7 +9,6 @@ import type { Series } from './judge.ts';
 
 export interface RuledAccount {
   readonly name: string;
-  /** Undefined for a collector that is not enabled. */
   state(collector: string): CollectorState | undefined;
   status(): AccountStatus;
   /** Whether the service has accepted or rejected the token since the process started. */

@@ -115,10 +115,9 @@ interface Held {
 }
 
 /**
- * An alert's expression, and what keeps it firing. When data can't be read, gauges vanish and counters stand still, which
- * looks like recovery, and so does a row that can't be read; so an alert that fires then goes on, with a value of `HELD`, until
- * there is data to judge, or until nothing reads that data any more: the account is gone, or its collector is off. One that
- * does not fire yet does not begin to: frozen counters go on to say what they said last, and a time goes on getting older.
+ * An alert's expression with its hold. Unreadable data looks like recovery, because gauges vanish and counters stand still.
+ * So a firing alert continues, with the value `HELD`, until there is data, or until nothing reads that data any more. An
+ * alert that does not fire yet does not start.
  */
 export function heldExpression(held: Held): string {
   const { name, expr, labels, given, collectors, isCertain, countsUnreadable = false, judged, heldBy } = held;

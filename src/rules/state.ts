@@ -1,7 +1,7 @@
 /**
- * Where one alert stands; what is inactive has no state. How long something held or was clear is counted on the monotonic
- * clock, between two evaluations that both said so: what is unknown, and the time in which no agent ran, count for neither.
- * Times: milliseconds, `startsAt` and `endsAt` since the Unix epoch.
+ * State of one alert; inactive ones have none. Durations are counted on the monotonic clock between two evaluations with the
+ * same result: unknown time and time without an agent do not count. Times: milliseconds, `startsAt` and `endsAt` since the
+ * Unix epoch.
  */
 export type AlertState =
   | {

@@ -9,7 +9,6 @@ import type { CollectorState } from './board.ts';
 import { CommitError, createCommitQueue } from './commit-queue.ts';
 import { createRoundLog } from './round-log.ts';
 
-/** Context of one step of a round. */
 export interface RoundStep<Memory, Walk> {
   readonly round: string;
   /** Start of the round (ms since the Unix epoch): the same in all its steps. */
@@ -90,9 +89,9 @@ function reasonOf(error: unknown): string {
 }
 
 /**
- * The shell round every collector: memory, commit, board, timing, span, log and catch are written here and nowhere else.
- * Counters and histograms are committed before they are shown, so that nothing on /metrics can be lost by a crash. What
- * the store does not take is kept and tried again with the next commit: till then they stand still, and gauges go on.
+ * Runs the rounds of a collector: memory, commit, board, timing, span, log and error handling. Counters and histograms are
+ * committed before they are shown, so that a crash loses nothing that was on /metrics. Changes that the store refuses are
+ * kept for the next commit: counters stand still, gauges continue.
  */
 export async function createRunner<Facts, Memory, Walk>({
   observer,

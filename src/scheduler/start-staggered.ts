@@ -3,9 +3,8 @@ import type { Clock } from '../kit/clock.ts';
 export interface StartOptions<T> {
   readonly concurrency: number;
   /**
-   * Milliseconds after which one that is still starting is no longer waited for: it goes on, and the next begins. They are counted
-   * in short sleeps, which are late while this process is busy, up to three times as long: then it is not the service that takes
-   * long, and more of them would make it busier.
+   * Milliseconds after which the next start does not wait for one that is still running. They are counted in short sleeps,
+   * which take longer while this process is busy: then more starts would make it busier.
    */
   readonly timeout: number;
   readonly clock: Pick<Clock, 'monotonic' | 'sleep'>;

@@ -73,7 +73,6 @@ export interface ShownSource {
   readonly shownStatus: () => AccountStatus;
   readonly isTokenRejected: () => boolean | undefined;
   readonly meter: Pick<AccountMeter, 'requests' | 'bytes' | 'budgetWait' | 'rowsRejected' | 'listsMissing'>;
-  /** Undefined before the account was opened. */
   readonly budgetRemaining: () => number | undefined;
 }
 
@@ -85,7 +84,6 @@ export interface Viewed extends Pick<AccountHistory, 'recent'>, Pick<ProblemLog,
   readonly sources: readonly Source[];
 }
 
-/** Facts of a disabled collector. */
 const NOTHING = { now: undefined, committed: undefined };
 
 /** The state of an account. Problems of severity `info` do not change it. */

@@ -32,7 +32,6 @@ interface AgentSettings {
 interface AgentDeps {
   readonly clock: Pick<Clock, 'now'>;
   readonly loaded: { readonly file: string; readonly hash: string; readonly config: AgentSettings };
-  /** Prints the configuration as YAML, without secrets. */
   readonly printConfig: () => Promise<string>;
   readonly process: Pick<ProcessMetrics, 'startedAt' | 'configLoadedAt'>;
   readonly reloads: { readonly last: LastReload | undefined };
@@ -82,7 +81,6 @@ function roundsOf(statuses: readonly AccountStatus[]): AgentView['rounds'] {
   };
 }
 
-/** The view and the problems of the agent itself. */
 export function createAgentView(deps: AgentDeps) {
   const { clock, loaded, process: own, reloads, agentLog, accounts, notifications } = deps;
   const { file, hash, config } = loaded;

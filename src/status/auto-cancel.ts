@@ -52,7 +52,6 @@ function candidateOf(found: Explanation): Candidate {
   };
 }
 
-/** The shown part of auto-cancel of one account. */
 export interface AccountSnapshot {
   readonly account: string;
   readonly brakes: Brakes;

@@ -13,7 +13,7 @@ import type { StatusRows } from './status-row.ts';
 import { roundsOf, truthOf } from './truth.ts';
 import { isoTime, orNull } from './values.ts';
 
-/** Configured accounts that this replica does not hold, as of their status rows. */
+/** Configured accounts that this replica does not hold, as their status rows describe them. */
 export type Others = ReturnType<typeof createOthers>;
 
 interface OthersDeps {

@@ -12,7 +12,6 @@ const MOST_LISTED = 100;
 
 type Order = (a: Row, b: Row) => number;
 
-/** Sorts unknown values last. */
 const by =
   (value: (row: Row['row']) => number | string | null | undefined, largestFirst: boolean): Order =>
   ({ row: a }, { row: b }) => {

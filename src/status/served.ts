@@ -14,7 +14,6 @@ import type { Alert } from './api/parts.ts';
 export interface Served extends HttpServed {
   readonly version: string;
   readonly externalUrl: string | null;
-  /** The state of all accounts. Yields to other work. */
   overview(query: OverviewQuery): Promise<Overview>;
   account(name: string): AnyAccountView | undefined;
   /** Recorded samples of an account; undefined for an unknown name. Rejects with StoreError. */

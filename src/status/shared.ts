@@ -22,7 +22,6 @@ export type Shared = ReturnType<typeof createShared>;
 
 export type SharedViews = ReturnType<Shared['over']>;
 
-/** Everything that the port serves of one state. */
 export type StateServed = Omit<Served, 'reload' | 'reloadFaults' | 'version' | 'clock' | 'exposition'>;
 
 interface SharedBase {
@@ -50,7 +49,6 @@ const storedHistory = (account: string, { store, clock, log }: SharedBase): Acco
   },
 });
 
-/** Requests explanations from the holders of accounts. */
 function createAsking(holders: Holders, peerKey: PeerKey | undefined) {
   let asking = 0;
 
@@ -76,13 +74,11 @@ function createAsking(holders: Holders, peerKey: PeerKey | undefined) {
   };
 }
 
-/** This replica, as the holder of its accounts. */
 type Here = FromReplica & { readonly asOf: null };
 
 interface Parts {
   readonly others: Others;
   readonly here: Here;
-  /** Accounts that this replica has opened. */
   readonly held: ReadonlySet<string>;
   readonly holders: Holders;
   readonly stored: StatusRows;

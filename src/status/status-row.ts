@@ -18,7 +18,6 @@ export const MAX_ROW = 16 * 1024;
 /** Limit of the list of failed filters of a collector, and of the list of rules (bytes). */
 const MAX_LIST = 2048;
 
-/** Current status of an account that this replica holds. */
 export interface OwnStatus extends Row {
   readonly at: number;
   readonly publicUrl: string | null;

@@ -174,8 +174,8 @@ export function attachDatabase(path: string): Database {
 }
 
 /**
- * Writes a consistent copy of the database at `path` to the new file `target` (mode 0600, synced), whether an agent uses the database
- * or not. Returns its size in bytes. Throws an Error if `target` exists or cannot be written; a killed process leaves a file
+ * Writes a consistent copy of the database at `path` to the new file `target` (mode 0600, synced), also while an agent uses
+ * it. Returns its size in bytes. Throws an Error if `target` exists or cannot be written. A killed process leaves
  * `….unfinished`.
  */
 export function backupDatabase(path: string, target: string): number {

@@ -1,7 +1,7 @@
 /**
- * The tables of leases. A lease has no end of its own: it lasts as long as its holder is among the replicas, so a renewal
- * writes one row, however many accounts are held. `expires` is by the database's clock alone. `accounts` is what a replica
- * has configured, `digest` tells whether that is known already. Text compares by bytes. `S` is the schema.
+ * The tables of leases. A lease lasts as long as its holder is a live replica, so that a renewal writes one row for all
+ * accounts. `expires` is by the database's clock. `accounts` are the configured ones, `digest` their hash. Text compares by
+ * bytes. `S` is the schema.
  */
 export const LEASE_TABLES = `
   CREATE TABLE S.replicas (
@@ -31,9 +31,9 @@ const MILLISECONDS = (time: string) => `floor(extract(epoch FROM ${time}) * 1000
 const RETURNING = `RETURNING ${MILLISECONDS('now()')} AS at, ${MILLISECONDS('since')} AS since`;
 
 /**
- * The statements, each a transaction of its own, so that a replica that stops in the middle of a renewal holds no lock.
- * None can be in a deadlock: those that lock several rows lock them by name, and `take`, which holds the locks that a
- * commit or a release waits for, waits for none itself.
+ * The statements, each a transaction of its own, so that a replica that stops during a renewal holds no lock. Deadlocks are
+ * impossible: rows are locked in the order of their names, and `take`, for whose locks commits and releases wait, waits for
+ * none.
  */
 export const leaseStatements = (schema: string) => ({
   /**

@@ -9,9 +9,8 @@ export interface Fence {
   /** The epoch under which this process holds an account, a number of 64 bits; undefined where it does not hold it. */
   epochOf(account: string): string | undefined;
   /**
-   * A query without parameters that gives columns account and epoch: the rows of the relation `given (account text, epoch bigint)`
-   * whose account this process still holds under this epoch. It locks what it looks at until the transaction ends, so that no
-   * other replica takes an account over in between.
+   * A query without parameters for account and epoch: the rows of `given (account text, epoch bigint)` that this process
+   * still holds. It locks them until the transaction ends, so that no replica takes an account over meanwhile.
    */
   readonly heldSql: string;
 }
@@ -101,10 +100,9 @@ function gather(commits: readonly Commit[]) {
 }
 
 /**
- * A connection that breaks leaves behind a statement that may be done at any later time, such as when a machine that was
- * paused goes on: after commits that came later, whose rows it would put back. So each statement counts the lane's sequence on
- * from where the one before left it, and what comes late finds another one. After an outcome that is unknown the lane goes on
- * under another id, and the old one is removed.
+ * A broken connection may leave a statement that is executed much later, after newer commits. So each statement increments
+ * the lane's sequence, and a late one finds another value. After an unknown outcome the lane continues under a new id, and
+ * the old one is removed.
  */
 export function createLane(database: PostgresDatabase, fence: Fence | undefined) {
   const { schema } = database;

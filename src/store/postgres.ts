@@ -136,10 +136,9 @@ export interface ReplicaDeps extends PostgresDeps {
 }
 
 /**
- * A store in a schema of a PostgreSQL database, which replicas share. A commit is as durable there as the server is set up to
- * keep one. Commits that are asked for at the same time share one statement. After `away`, `slow` and `io` a commit may have
- * been written, whole, or be so until the account's next commit or scan returns, but never later: who asks again writes the same
- * rows again. Rejects with StoreError when the database can't be used.
+ * A store in a schema of a PostgreSQL database, which replicas share. Concurrent commits share one statement. After `away`,
+ * `slow` and `io` a commit may still be written as a whole until the account's next commit or scan returns, but not later.
+ * Rejects with StoreError.
  */
 export async function openPostgresStore(settings: PostgresSettings, deps: ReplicaDeps): Promise<Store> {
   return opened(settings, deps, async database => {

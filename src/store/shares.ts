@@ -8,9 +8,9 @@ export interface Member {
 const UNFAIR = 2;
 
 /**
- * Which member should hold each account: every replica finds the same, so none has to be asked. Loads differ by one at most,
- * as far as the members have the same configured, and no more accounts move than that takes. An account whose holder is no
- * member is left out: that one may be alive. Accounts that are missing in `holders` are free.
+ * Which member should hold each account; every replica computes the same. Loads differ by at most one if all have the same
+ * configuration, and as few accounts as possible move. Accounts whose holder is not a member are omitted, because it may be
+ * alive. Accounts missing in `holders` are free.
  */
 export function shareOut(
   members: readonly Member[],

@@ -153,19 +153,17 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
 }
 
 /**
- * A store in an SQLite file, for one process at a time; others may read the file meanwhile. A commit has been synced to
- * the disk when it returns. Commits that are asked for at the same time share one transaction and its fsync, which
- * blocks: node:sqlite has no other way. One that failed with `io` may still turn up, whole, when the process dies right
- * after: the disk did not say what it kept. Rejects with StoreError when the file can't be used.
+ * A store in an SQLite file, for one process at a time; others may read it. A commit is synced when it returns. Concurrent
+ * commits share a transaction and its fsync, which blocks. A commit that failed with `io` may still appear if the process
+ * dies right after. Rejects with StoreError.
  */
 export async function openSqliteStore({ path }: { path: string }): Promise<Store> {
   return open(openDatabase(path));
 }
 
 /**
- * The same store for another process, while the agent has it open or not: for a few rows now and then. Each sees what the
- * other committed. Waits up to 5 s, blocking, while the other writes. Makes and changes no file but these rows. Rejects with
- * StoreError when there is no file of this version.
+ * The same store for another process, also while the agent has it open: for a few rows. Waits up to 5 s, blocking, while the
+ * other one writes. Rejects with StoreError if there is no file of this version.
  */
 export async function attachSqliteStore({ path }: { path: string }): Promise<Store> {
   return open(attachDatabase(path));

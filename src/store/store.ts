@@ -11,11 +11,10 @@ export interface Store {
   /** The value of one key of every account that has it, by account. */
   valuesOf(key: string): Promise<ReadonlyMap<string, string>>;
   /**
-   * Writes all changes or none; of two changes of one key the last counts. When it returns, they are as durable as this
-   * store is. Commits of an account are applied in the order in which they were asked for. One that fails leaves the store
-   * usable. Rejects with `not_held` where replicas share the store and this one does not hold the account, as the database
-   * itself says in the transaction. With a guard: rejects with `guard_failed` and writes nothing unless the guard's row has its
-   * value in the very transaction that writes the changes. A failed guard fails this commit alone.
+   * Writes all changes or none, durably; of two changes of one key the last counts. Commits of an account are applied in
+   * order. A failed one leaves the store usable. Rejects with `not_held` if another replica holds the account, as the
+   * transaction itself checks, and with `guard_failed` unless the guard's row has its value in that transaction; other
+   * commits are not affected.
    */
   commit(account: string, changes: readonly Change[], guard?: Guard): Promise<void>;
   /** Writes an agent-wide row unless there is one with this key: an existing row stays unchanged. */
@@ -70,17 +69,16 @@ export interface Turn {
 }
 
 /**
- * Leases on accounts. Each is held by one replica at a time, for the lease time from its last renewal by the database's
- * clock; by this process's own clock it counts for no longer than that from the moment at which the renewal was asked for.
- * Each holding has an epoch, and `Store.commit` of an account is conditional on it.
+ * Leases on accounts. One replica at a time holds an account, for the lease time after its last renewal by the database's
+ * clock; by its own clock it counts from the request for the renewal. Each holding has an epoch, which `Store.commit` checks.
  */
 export interface Replicas {
   readonly self: Replica;
   readonly leaseTime: number;
   /**
-   * Renews what is held, takes what is free up to this replica's fair share of `accounts`, and says what is above it. One
-   * call at a time. Never gains an account that was not released since it was gained last. Rejects with StoreError while the
-   * database is away; then nothing has changed. Where it is away by the time at which accounts are lost, they are named all the same.
+   * Renews leases, takes free accounts up to a fair share of `accounts`, and returns those above it. One call at a time.
+   * Never gains an account that was not released since it was gained last. Rejects with StoreError while the database is
+   * unavailable; nothing has changed then, but lost accounts are still named.
    */
   renew(accounts: readonly string[]): Promise<Turn>;
   /**

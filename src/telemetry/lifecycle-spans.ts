@@ -37,7 +37,6 @@ interface Part {
   readonly start: number;
   readonly end: number;
   readonly attributes: Attributes;
-  /** What went wrong, if anything. */
   readonly error?: string | undefined;
   readonly links?: Link[];
   readonly events?: readonly { readonly name: string; readonly time: number }[];

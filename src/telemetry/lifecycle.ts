@@ -25,11 +25,9 @@ export interface LifecycleDeps {
   readonly spans: Counter<'about' | 'outcome'>;
   readonly log: Log;
   readonly clock: Clock;
-  /** A number from 0 up to 1. */
   readonly random: () => number;
 }
 
-/** Exports message lifecycles as traces. */
 export type LifecycleExport = Awaited<ReturnType<typeof createLifecycleExport>>;
 
 /** Traces in one request. */

@@ -12,13 +12,11 @@ import { disableTracing, type ProcessTracer } from './tracing.ts';
 
 /** Spans of the agent and of messages under one configuration. */
 export interface Traces {
-  /** Equal for equal settings. */
   readonly id: string;
   /** Pending traces of an account; undefined if messages are not traced. */
   queue(account: string): TraceQueue | undefined;
   /** Body of the loop that exports message traces; undefined if they are not exported. Never rejects. */
   readonly exportMessages: ((signal: AbortSignal) => Promise<void>) | undefined;
-  /** Sends spans that begin from now on as configured. */
   activate(): void;
   /** Sends pending spans as far as the receiver accepts them in time. Message traces first. */
   close(): Promise<void>;
@@ -35,7 +33,6 @@ export interface TracesDeps {
   readonly spans: Counter<'about' | 'outcome'>;
   readonly tracer: ProcessTracer;
   readonly clock: Clock;
-  /** A number from 0 up to 1. */
   readonly random: () => number;
   readonly log: Log;
   /** Names of the current accounts, whose message traces are exported. */

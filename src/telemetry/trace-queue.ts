@@ -6,7 +6,6 @@ import { countSpans } from './lifecycle-spans.ts';
 /** Most traces of one account that wait for the receiver. */
 export const MOST_WAITING = 10_000;
 
-/** Counts the traces of one account that wait. */
 export interface CountedQueue extends TraceQueue {
   /** So many are gone from the store. */
   removed(count: number): void;

@@ -57,7 +57,6 @@ const SMALL_PAGE = 100;
 /** Maximum size of a response body (bytes). A page of 1,000 events with bodies has a few MiB. */
 export const LARGEST_BODY = 32 * 1024 * 1024;
 
-/** Bytes of the answer for a single key. */
 const LARGEST_KEY = 1024 * 1024;
 
 /** A page with more than this multiple of the requested rows is invalid. */
@@ -66,7 +65,6 @@ const TOLERATED = 10;
 /** Lists by the name of the collector that reads them. */
 type List = Extract<Endpoint, 'dlq' | 'events' | 'flow_control'>;
 
-/** Whether the service refused the request as it was. */
 const wasRefused = (error: UpstreamError) => error.reason === 'refused' && error.status !== undefined;
 
 /** Whether the service has no such resource or does not support the request, as opposed to a temporary failure. */
@@ -93,9 +91,8 @@ class PageSize {
   }
 
   /**
-   * Reads one page; returns it with the number of rows requested. A page that is too large is requested again with half as
-   * many rows, down to one. If the service refuses the request, the number of rows may be the reason: it is requested again
-   * with as few as every service allows.
+   * Reads one page; returns it with the number of requested rows. A page that is too large, or refused, is requested again
+   * with fewer rows: half as many, or as few as every service allows.
    */
   async read(get: (rows: number) => Promise<unknown>): Promise<{ readonly body: unknown; readonly requested: number }> {
     let accepted = this.#most;
@@ -206,7 +203,6 @@ function countMissing({ onMissing }: ReaderDeps, list: List, error: unknown): vo
   if (error instanceof UpstreamError && error.reason === 'invalid_response') onMissing(list);
 }
 
-/** Yields the pages of a list. */
 async function* pagesOf<Row>(
   deps: ReaderDeps,
   endpoint: 'dlq' | 'events',

@@ -3,7 +3,6 @@ import { type Call, PRIORITIES, type Priority } from './call.ts';
 import { UpstreamError } from './errors.ts';
 import { type BudgetOptions, mostForReading } from './options.ts';
 
-/** Request budget of one account, shared by all its callers. */
 export type Budget = ReturnType<typeof createBudget>;
 
 /** Requests of one UTC day, which is a number of days since the Unix epoch. */
@@ -165,9 +164,9 @@ export function createBudget(options: BudgetOptions, clock: Clock, onWait: (seco
 
   return {
     /**
-     * Runs `work` when it is this caller's turn: by priority, with aging, then first come first served. Throws UpstreamError
-     * `refused` when the day's requests are used up (all but a tenth, which is kept for `action`), `rate_limited` while the
-     * service has asked for a long wait, and the signal's reason when that is aborted first.
+     * Runs `work` in turn: by priority with aging, then first come, first served. Throws UpstreamError `refused` if the daily
+     * requests are used up (a tenth is reserved for `action`), `rate_limited` during a long wait that the service asked for,
+     * and the signal's reason.
      */
     async run<T>(priority: Priority, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
       refill();

@@ -71,9 +71,8 @@ function createRequestTime(clock: Pick<Clock, 'monotonic'>, timeout: number): Re
 }
 
 /**
- * Retries reads that failed for a transient reason, at most 4 attempts with increasing delays. All attempts and the delays
- * between them end within `timeout` (ms). If a retry would start too late, as when the service asks for a long wait, the
- * request fails with the last error at once.
+ * Retries reads after transient errors, at most 4 attempts with increasing delays, all within `timeout` (ms). If a retry
+ * would start too late, the request fails with the last error at once.
  */
 export const withRetry =
   (clock: Clock, random: () => number, timeout: number) =>

@@ -20,7 +20,6 @@ export interface ClientDeps {
   readonly token: TokenSource;
   readonly budget: Budget;
   readonly dispatcher: Dispatcher;
-  /** Time for one request, its retries included (ms). */
   readonly timeout: number;
   readonly meter: RequestMeter & {
     readonly rowsRejected: Counter<'collector'>;

@@ -5,9 +5,7 @@ import { untilAborted } from './send.ts';
 
 export interface Reply {
   readonly status: number;
-  /** Header `Retry-After`, as it came. */
   readonly retryAfter?: string | undefined;
-  /** The begin of the body, a character a byte. */
   readonly text: string;
 }
 

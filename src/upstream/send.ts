@@ -70,9 +70,8 @@ const MAX_SHOWN = 200;
 const ErrorBody = z.object({ error: z.string() });
 
 /**
- * Reads the documented body of an error response, `{error}`, for logs and pages. Returns undefined if the body is
- * something else, is too long or does not arrive in time. Never throws, because the status decides the outcome. Without
- * `secrets` the body is only read to its end, which makes the connection reusable.
+ * Reads the documented body of an error response, `{error}`; undefined for any other body, a long one, or one that does not
+ * arrive in time. Never throws. Without `secrets` the body is only drained, so that the connection can be reused.
  */
 async function readErrorText(
   packed: AsyncIterable<Buffer>,

@@ -64,9 +64,8 @@ const LONGEST_RESET = 60_000;
 const POLL_EVERY = 50;
 
 /**
- * Each request carries the account's bearer token, read for each request because it may have changed on disk.
- * Once the service refuses it (401) nothing more is sent with that token but one request every five minutes; another
- * token is tried at once, and one that is just being reset is waited for. `onRejected` hears of every change.
+ * Adds the account's bearer token, which is read for each request because the file may change. After a 401 only one request
+ * every five minutes is sent with that token; another token is tried at once, and a reset in progress is waited for.
  */
 export const withBearer =
   (token: TokenSource, clock: Clock, onRejected: (rejected: boolean) => void) =>

@@ -48,9 +48,9 @@ interface Exchange {
 }
 
 /**
- * Dispatched by hand, because undici tells a handler when a request is about to be written: what failed before was surely
- * not sent. It also sends again by itself what a connection gave back (a stream that HTTP/2 refused, a going away), which
- * is stopped here at the same place.
+ * Uses a dispatch handler, because undici reports there when a request is about to be written: an earlier failure was
+ * certainly not sent. Undici repeats requests that a connection returned (HTTP/2 refused stream, GOAWAY); that is stopped at
+ * the same place.
  */
 function exchange(
   dispatcher: Dispatcher,

@@ -143,7 +143,7 @@ it('continues the history through reloads, applies new limits, and deletes it if
   expect(account.account.history.recent('delivery_up', 10 * MINUTE)).toHaveLength(3);
 });
 
-it('reports problems after each sample, and logs a failed one as a bug', async () => {
+it('records problems after each successful sample, and logs a failed sample as a bug', async () => {
   const clock = createManualClock();
   const log = createTestLog();
   const { config } = parseConfig(

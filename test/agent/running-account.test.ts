@@ -84,7 +84,7 @@ it('starts nothing that is opened while the agent stops', async () => {
   expect(clock.sleepers).toBe(0);
 });
 
-it('runs auto-cancel again when a change of an account that could not be saved is withdrawn', async () => {
+it('resumes auto-cancel when a reload reverts a change to an account that could not be saved', async () => {
   const { clock, broken, supervisor, loaded } = await setUp(() => pausedByAlerts(false), true);
   const acting = () => supervisor.state().autoCancel?.accounts.map(({ account }) => account);
   broken.isFull = true;

@@ -61,7 +61,7 @@ describe('a problem', () => {
     ).toBe(8);
   });
 
-  it('seen in a time that comes again, as the clock was set back, is there since now', () => {
+  it('starts now if the clock was set back to before it was first seen', () => {
     expect(
       sinceAfter([
         [100, true],

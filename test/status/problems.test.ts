@@ -20,7 +20,7 @@ import { ago, finished, MINUTE, problems, rounds, row, type Scene, said, waitlis
 const CASES = [...MESSAGES, ...QUEUES];
 
 describe('an account', () => {
-  it('of which everything is known and nothing is wrong has no problem', () => {
+  it('that is healthy and has complete data has no problem', () => {
     expect(said({})).toEqual([]);
   });
 
@@ -113,7 +113,7 @@ describe('the tables', () => {
     expect(all.filter(({ runbook }) => runbook !== null && !files.has(`${runbook}.md`))).toEqual([]);
   });
 
-  it('are as severe as the shipped alerts: only what no alert is sent for is less', () => {
+  it('have the severity of the shipped alert with the same runbook, except event_log_behind', () => {
     const others = all.filter(({ runbook, severity }) => runbook !== null && alerts.get(runbook) !== severity);
     expect(others.map(({ kind, severity }) => `${severity} ${kind}`)).toEqual(['info event_log_behind']);
   });

@@ -49,7 +49,7 @@ async function start(id: string, overrides: Partial<Served> = {}) {
 }
 
 describe('service discovery of replicas', () => {
-  it('has one target an account, at its holder, wherever it is asked for', async () => {
+  it('returns one target per account, at its holder, whichever replica is asked', async () => {
     const [one, two] = [await start('one'), await start('two')];
     two.gives(one.self);
     const targets = await one.targets();

@@ -63,7 +63,7 @@ describe('a change', () => {
     expect(recent.rise('some_series', now, HOUR)).toEqual(rise);
   });
 
-  it('is none where the clock was set back', () => {
+  it('is null if every recorded point lies in the future, because the clock was set back', () => {
     expect(recorded({ some_series: [[-30, 4]] }).change('some_series', 5, HOUR)).toBeNull();
   });
 });
@@ -234,7 +234,7 @@ describe('dead letters', () => {
   });
 });
 
-it('requests are listed by what became of them, those that were never sent left out', () => {
+it('requests are listed by outcome, without those with a count of 0', () => {
   const meter = createAccountMeter({ requests: [], bytes: [], collectors: [] }, () => NOW);
   meter.requests.inc({ endpoint: 'dlq', outcome: 'ok' }, 8);
   meter.requests.inc({ endpoint: 'dlq', outcome: 'bug' }, 0);

@@ -177,7 +177,7 @@ describe('accounts that another replica holds', () => {
     expect(await rowOf(two, 'alpha')).toMatchObject({ deadLetters: null, asOf: null, state: 'critical' });
   });
 
-  it('are not called uncollected while the database is away: that is said instead', async () => {
+  it('are not reported as uncollected while the database is unavailable; that is reported instead', async () => {
     const { two, shared, clock, until } = await startKnown({ autoCancel: AUTO_CANCEL });
     shared.isAway = true;
     await until(async () => expect((await overviewOf(two)).problems[0]).toMatchObject({ kind: 'database_away' }));

@@ -18,9 +18,7 @@ import { createSeriesFile, type SeriesFile } from './series-file.ts';
 const MINUTE = 60_000;
 /** Events on a page of the log. */
 const PAGE = 1000;
-/** Where the account's spending of the day is stored. */
 const SPENT = 'budget/spent';
-/** Where the checkpoint of the event log is stored. */
 const CHECKPOINT = 'events/checkpoint';
 
 /** Anomalies of the log happen when it is read: the log itself does not contain them. */
@@ -30,7 +28,6 @@ const WRITTEN: ReadonlyMap<string, Family> = new Map(
   Object.entries(events.families).filter(([key, { type }]) => type !== 'gauge' && !OF_READING.has(key)),
 );
 
-/** Times: milliseconds since the Unix epoch. */
 export interface BackfillOrder {
   readonly from: number;
   /** Default: when the agent started to count, or now if it never ran. */
@@ -59,7 +56,6 @@ export interface Backfilled {
   /** Minimum number of requests for these events. */
   readonly leastRequests: number;
   readonly notes: readonly string[];
-  /** Reason for writing nothing. */
   readonly refusal: string | undefined;
 }
 
@@ -165,7 +161,6 @@ async function fill(
 export interface BackfillDeps extends Pick<PartsDeps, 'env' | 'clock' | 'random'> {
   readonly signal: AbortSignal;
   readonly onProgress: (progress: BackfillProgress) => void;
-  /** Writes the output. Called after all reads. */
   readonly write: (pieces: Iterable<string>) => Promise<void>;
 }
 

@@ -28,7 +28,6 @@ interface Block {
  */
 export type SeriesFile = ReturnType<typeof createSeriesFile>;
 
-/** `labels`: labels of every series in addition to its own. */
 export function createSeriesFile(labels: (account: string) => Readonly<Record<string, string>>) {
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-backfill-'));
   const file = openSync(join(folder, 'values'), 'wx+', 0o600);
@@ -38,7 +37,6 @@ export function createSeriesFile(labels: (account: string) => Readonly<Record<st
   const families = new Map<Family, Map<string, number[]>>();
   const blocks: Block[] = [];
   let [size, times]: [number, number[]] = [0, []];
-  /** Account of the newest series, and its first series. */
   let [last, first]: [string | undefined, number] = [undefined, 0];
 
   /** `isLastKept`: keeps the last time in memory, because a series may still start at 0 there. */

@@ -1,7 +1,6 @@
 import { unlessAborted, withDeadline } from '../../kit/clock.ts';
 import { boundText } from '../../kit/text.ts';
 
-/** Result of a check, without secrets. */
 export interface Finding {
   /** `warn`: works but should be changed. `skip`: a requirement is missing. */
   readonly status: 'ok' | 'warn' | 'fail' | 'skip';

@@ -79,7 +79,6 @@ function toFailure(where: string, error: unknown): Finding {
   return fail(`${where}: ${word}`, todo);
 }
 
-/** Resolves a host like the agent. */
 export async function checkDns(host: string, what = host): Promise<Finding> {
   // A URL has IPv6 addresses in brackets.
   const name = host.replace(/^\[|\]$/g, '');

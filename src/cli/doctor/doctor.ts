@@ -18,14 +18,11 @@ export type { CheckLine } from './checklist.ts';
 export interface DoctorDeps {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
-  /** A number from 0 up to 1. */
   readonly random: () => number;
   readonly signal: AbortSignal;
-  /** Milliseconds that one check may take; default: 10 s. */
   readonly timeout?: number | undefined;
 }
 
-/** Number of accounts to check concurrently. */
 const AT_A_TIME = 8;
 
 async function storeLines(list: Checklist, options: StoreOptions, env: DoctorDeps['env']): Promise<void> {
@@ -33,7 +30,6 @@ async function storeLines(list: Checklist, options: StoreOptions, env: DoctorDep
   await list.check('disk', () => checkDisk(options));
 }
 
-/** The checks that need no valid configuration. */
 async function withoutConfig(
   file: string,
   { faults, warnings }: ConfigError,

@@ -24,7 +24,6 @@ function filesOfPort({ server: { webConfigFile } }: Config): readonly string[] {
   }
 }
 
-/** The configuration's own files. */
 function filesOf(file: string, { accountFiles }: Config): string[] {
   const cwd = dirname(file);
   return [file, ...accountFiles.flatMap(pattern => globSync(pattern, { cwd }).map(name => resolve(cwd, name)))];

@@ -52,7 +52,6 @@ async function hashAt(
   }
 }
 
-/** Whether the port is free or used by the agent. */
 export async function checkPort(listen: string, deps: PortDeps, signal: AbortSignal): Promise<Finding> {
   const { host, port } = parseListen(listen);
   try {

@@ -45,7 +45,6 @@ function createRecorder() {
 }
 
 export interface ReadDeps extends Pick<ClientDeps, 'env' | 'dispatchers' | 'clock' | 'random' | 'secrets'> {
-  /** Milliseconds that one check may take; default: 10 s. */
   readonly timeout?: number | undefined;
 }
 

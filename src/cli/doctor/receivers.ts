@@ -12,7 +12,6 @@ interface ReceiverDeps {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** Milliseconds that one check may take; default: 10 s. */
   readonly timeout?: number | undefined;
 }
 

@@ -43,7 +43,6 @@ function toFinding({ message, reason }: StoreError): Finding {
   return fail(detail, todo);
 }
 
-/** The most replicas that are named. */
 const MOST_REPLICAS = 5;
 
 async function checkPostgres({ url, schema }: StoreOptions, env: Env): Promise<Finding> {

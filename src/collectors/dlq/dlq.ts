@@ -84,7 +84,6 @@ const options = z.strictObject({
     ),
 });
 
-/** Requirements of the rules of auto-cancel. */
 export interface CallbackOptions extends TrackerOptions {
   /** Interval between two complete walks (ms), if the rules need them more often than every `rescanEvery`. */
   readonly walkEvery?: number | undefined;

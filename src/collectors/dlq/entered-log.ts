@@ -49,7 +49,6 @@ export function createEnteredLog() {
       if (line) lines.push(line);
       else omitted += 1;
     },
-    /** Returns the lines added since the last call. */
     take(): LogBatch {
       const taken = { lines, omitted };
       [lines, omitted] = [[], 0];

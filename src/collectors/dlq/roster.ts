@@ -134,7 +134,6 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
     get newChunks(): number {
       return fresh.size;
     },
-    /** Whether it is known, or a newcomer. */
     has(id: bigint): boolean {
       scratch[0] = id;
       const [low = 0, high = 0] = halves;

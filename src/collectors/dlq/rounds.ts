@@ -29,7 +29,6 @@ import { type Meaning, planWalk, type Task, timeOf } from './windows.ts';
 
 export interface RoundContext extends Pick<ObserveContext<Memory, unknown>, 'api' | 'memory' | 'now' | 'signal'> {
   readonly meaning: Meaning;
-  /** Retention of the queue (ms), if known. */
   readonly retention: number | undefined;
 }
 

@@ -173,9 +173,9 @@ export function keepNewcomers(selection: Selection, id: WalkId, chunks: number):
 }
 
 /**
- * Ends a complete read: what it did not list has left. Where rows could not be read, any of those may be one of them:
- * they stay until a read that could. Gives how many have left; nothing happens when another complete read has begun
- * meanwhile. `retention`: milliseconds that the queue keeps entries, where that is known.
+ * Ends a complete read: entries that it did not list have left. Unreadable rows may be such entries, so they stay until a
+ * readable walk. Returns how many have left; does nothing if another complete read has begun. `retention`: of the queue (ms),
+ * if known.
  */
 export function endWalk(selection: Selection, id: WalkId, now: number, retention: number | undefined): number {
   const { walk, left } = selection;

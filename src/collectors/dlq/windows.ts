@@ -53,9 +53,8 @@ const MOST_PARTS = 16;
 const DEEPEST = 5;
 
 /**
- * Smaller windows for one whose size turned out too large, or undefined when it is to be read on. `pages`: how many were
- * read; `rows`: those of the last of them. Rows mostly come in the order of time, so that a page's span tells how dense
- * the window is; where they do not, it is just read on.
+ * Splits a window that has too many rows; undefined if it should be read to its end. `pages`: number read; `rows`: those of
+ * the last one. Rows are mostly ordered by time, so the span of a page shows the density.
  */
 export function splitTask(
   task: Task,

@@ -12,7 +12,6 @@ export const MAX_OPEN = 100_000;
 export interface Limits {
   /** Span that is read again because events may be delayed. */
   readonly overlap: number;
-  /** Maximum number of open messages. */
   readonly most: number;
   /** Time after the due time at which an open message is overdue. */
   readonly onTimeWithin: number;
@@ -165,9 +164,8 @@ export function judgeUntil(memory: Memory, now: number, limits: Limits): void {
 }
 
 /**
- * A silence is no gap: nothing may have happened. But when the first thing after it is an answer to an attempt that the
- * log never showed beginning, events of the silence were lost. Each silence counts once. `isExpected`: an answer to an attempt that
- * the log showed.
+ * A silence alone is not a gap. If the first event after it ends an attempt whose start was never listed, events are missing.
+ * Each silence counts once. `isExpected`: the log has shown the start.
  */
 function lookForGap(
   memory: Memory,

@@ -17,9 +17,8 @@ const DAY = 86_400_000;
 const ROW = 1000;
 
 /**
- * What reading the log costs in a day on which it is as busy as in the last overlap, which one round has read. Where that is
- * few rows, each round reads them; else each row is read when it is new and when it has become older than the overlap. The
- * sweep, which has nothing to do at first, reads it once more.
+ * Cost of reading the log for a day that is as busy as the last overlap. With few rows, each round reads all of them;
+ * otherwise each row is read when it is new, when it is older than the overlap, and by the sweep.
  */
 export function readingPerDay(
   { requests, bytes }: Cost,
@@ -54,9 +53,8 @@ function remembered({ chunks }: Memory, from: number, to: number): number {
 }
 
 /**
- * Events enter the log late, but most of them not much. So a read goes back as far as lateness was seen, and at times to
- * everything that has become older than the overlap since: by then all of it is listed. What lies between is read again
- * later. Where that would spare few rows, nothing is left out.
+ * How far a read goes back: as far as events were late recently, and now and then to everything that has become older than
+ * the overlap since. With few rows, always to the overlap.
  */
 export function planReadBack(memory: Memory, until: number, overlap: number): ReadBack {
   const { checkpoint, recent } = memory;

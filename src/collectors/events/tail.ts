@@ -215,10 +215,9 @@ function noticeUnreadable(memory: Memory, { from, to, rejected }: RangeRead): vo
 const SURELY_KEPT = 3_600_000;
 
 /**
- * Is there a hole between what was known and what is found? When nothing as old as what was known is listed any more, the
- * log keeps less than that. When the last read was longer ago than what was known then was old, events may have come and
- * gone unread. The first range that lists anything decides. An empty answer proves nothing, but of that time no schedule is
- * judged.
+ * Whether events are missing between the last read and this one: nothing as old as the last known event is listed any more,
+ * or the last read is too long ago. The first range with rows decides. An empty range proves nothing, and no schedule is
+ * evaluated for it.
  */
 function lookForHole(memory: Memory, checkpoint: Checkpoint, walk: TailWalk, range: RangeRead, isLast: boolean): void {
   const { before } = walk;

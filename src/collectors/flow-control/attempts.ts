@@ -2,7 +2,6 @@ import { EVENT_STATES, type EventState } from '../../model/message.ts';
 import { BUCKET, bucketOf, Timeline } from './timeline.ts';
 import { createWaits } from './waits.ts';
 
-/** Fields of an event that concern attempts. */
 export interface AttemptEvent {
   readonly message: bigint;
   /** Index in EVENT_STATES. */
@@ -15,7 +14,6 @@ export interface AttemptEvent {
   readonly flowKey?: string | undefined;
 }
 
-/** Maximum and minimum of concurrent attempts. */
 export interface Extent {
   readonly most: number;
   readonly fewest: number;
@@ -142,7 +140,6 @@ export class AttemptLedger {
     return this.settledTo < this.#waits.droppedUntil;
   }
 
-  /** Concurrent attempts within a span. */
   running(key: string, from: number, to: number): Extent {
     return this.#keys.get(key)?.running(from, to) ?? NOTHING;
   }
@@ -152,7 +149,6 @@ export class AttemptLedger {
     return (this.#claims.get(key) ?? this.#keys.get(key))?.running(from, to) ?? NOTHING;
   }
 
-  /** Number of attempts that began within a span. */
   begun(key: string, from: number, to: number): number {
     return this.#keys.get(key)?.begun(from, to) ?? 0;
   }

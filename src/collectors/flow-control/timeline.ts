@@ -65,7 +65,6 @@ export class Timeline {
     this.#advance(time);
   }
 
-  /** Maximum and minimum of running attempts within a span. */
   running(from: number, to: number): { readonly most: number; readonly fewest: number } {
     let [highest, lowest] = [0, Number.POSITIVE_INFINITY];
     for (const place of this.#places(from, to)) {
@@ -83,7 +82,6 @@ export class Timeline {
     return { most: highest, fewest: Math.max(0, lowest) };
   }
 
-  /** Number of attempts that began within a span. */
   begun(from: number, to: number): number {
     let all = 0;
     for (const place of this.#places(from, to)) all += this.#starts[place] as number;

@@ -5,7 +5,6 @@ import { Approval, Reason } from '../commands.ts';
 import type { HttpServed } from '../served.ts';
 import { onlyAllow } from './methods.ts';
 
-/** Input from the gate. */
 export interface Lifecycle {
   /** `server.lifecycle`. */
   isOn(): boolean;

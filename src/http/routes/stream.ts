@@ -4,13 +4,11 @@ import { whenOver } from '../answers.ts';
 import type { HttpServed } from '../served.ts';
 import { onlyAllow, READ } from './methods.ts';
 
-/** Maximum of open streams. */
 const MOST_STREAMS = 64;
 /** Time between two checks for changes, and between two notifications (ms). */
 const LOOK_EVERY = 2000;
 /** Time after which clients are notified without a change (ms): data becomes stale, alerts fire between rounds, and proxies close silent connections. */
 const QUIET = 15_000;
-/** Time after which a client reconnects (ms). */
 const RETRY = 3000;
 
 interface Stream {
@@ -105,7 +103,6 @@ export function createStreams({ watch, clock, takenWithin, onCut }: StreamsDeps)
   };
 }
 
-/** GET /api/v1/stream: server-sent events. */
 export function streamRoutes({ open }: Streams): Router {
   return Router()
     .get('/api/v1/stream', (request, response) => open(request, response))

@@ -2,11 +2,12 @@ import { createHmac } from 'node:crypto';
 import type { Secret } from '../../kit/secret.ts';
 import { type Group, type Grouping, groupKey } from '../group.ts';
 import { fingerprintOf, type Notice, timeText } from '../notice.ts';
+import type { WebhookFormat } from '../options.ts';
 import { type NotifierDeps, postNotices, type Receiver } from './receiver.ts';
 import { errorOfSlack, slackBody } from './slack.ts';
 
 export interface WebhookDeps extends NotifierDeps {
-  readonly format: 'alertmanager' | 'slack';
+  readonly format: WebhookFormat;
   /** The address, which may be a credential itself. Rejects when it can't be had now. */
   readonly url: () => Promise<Secret>;
   /** Signs what is sent; undefined where nothing is signed. Rejects when it can't be had now. */
@@ -32,7 +33,7 @@ function groupOfOne({ status, labels, startsAt }: Notice): Group {
 }
 
 /** The body that Alertmanager 0.22 and newer send (version 4). */
-function webhookBody(receiver: string, notices: readonly Notice[], { labels, left }: Group, externalUrl: string) {
+function webhookBody(notices: readonly Notice[], { labels, left }: Group, externalUrl: string, receiver: string) {
   const alerts = notices.map(({ status, labels, annotations, startsAt, endsAt, lasts }) => {
     const end = endsAt ?? (lasts === undefined ? undefined : startsAt + lasts);
     return {
@@ -58,6 +59,17 @@ function webhookBody(receiver: string, notices: readonly Notice[], { labels, lef
     alerts,
   };
 }
+
+/** Body of a notification, and the error that a response names although its status is 200, by format. */
+const FORMATS: Readonly<
+  Record<
+    WebhookFormat,
+    { readonly bodyOf: typeof webhookBody | typeof slackBody; readonly errorIn?: typeof errorOfSlack }
+  >
+> = {
+  alertmanager: { bodyOf: webhookBody },
+  slack: { bodyOf: slackBody, errorIn: errorOfSlack },
+};
 
 /** A signature of time and body: the time, in seconds since the Unix epoch, keeps a recorded request from being replayed. */
 function signatureOf(secret: Secret, timestamp: number, body: string): string {
@@ -87,11 +99,8 @@ export function createWebhook(deps: WebhookDeps): Receiver {
       const [first] = notices;
       if (!first) return { kind: 'accepted' };
       const group = given ?? groupOfOne(first);
-      const content =
-        format === 'slack'
-          ? slackBody(notices, group, externalUrl)
-          : webhookBody(notifier, notices, group, externalUrl);
-      const body = JSON.stringify(content);
+      const { bodyOf, errorIn } = FORMATS[format];
+      const body = JSON.stringify(bodyOf(notices, group, externalUrl, notifier));
       let address: string;
       let headers: Record<string, string>;
       try {
@@ -100,8 +109,7 @@ export function createWebhook(deps: WebhookDeps): Receiver {
       } catch {
         return { kind: 'failed', why: 'no secret', isDown: true };
       }
-      const meaning = format === 'slack' ? { isRefusal, errorIn: errorOfSlack } : { isRefusal };
-      return postNotices(deps, address, { headers, body, signal }, meaning);
+      return postNotices(deps, address, { headers, body, signal }, { isRefusal, ...(errorIn && { errorIn }) });
     },
   };
 }

@@ -15,7 +15,7 @@ export const Finding = z.object({
   predicates: z.array(Predicate),
 });
 
-/** GET /api/v1/auto-cancel: its query. */
+/** Query parameters of GET /api/v1/auto-cancel. */
 export const AutoCancelQuery = z.object({ account: Account.optional().describe('Only this account.') });
 
 /** A failure callback that is tracked, and why it is or is not acted upon. */

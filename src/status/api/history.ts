@@ -5,7 +5,7 @@ import { Maybe, Num, Time, wholeNumber } from './parts.ts';
 const MOST_FAMILIES = 20;
 const NAMES = 'must be the name of a metric family, given once or more';
 
-/** GET /api/v1/accounts/NAME/history: its query. */
+/** Query parameters of GET /api/v1/accounts/NAME/history. */
 export const HistoryQuery = z.object({
   family: z
     .preprocess(

@@ -6,7 +6,6 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-/** Markup with escaped text. */
 export class Html {
   readonly text: string;
   constructor(text: string) {

@@ -75,7 +75,6 @@ function head(view: Overview, { now }: PageContext): Html {
   );
 }
 
-/** Notes that a list is cut. */
 const rest = (shown: number, total: number, what: string) =>
   shown < total ? html`<p class="soft">The first ${grouped(shown)} of ${plural(total, what)}.</p>\n` : '';
 

@@ -75,7 +75,6 @@ export function newestOf(problems: readonly Problem[], now: number): Html {
   return html` <span class="since">— ${what}since ${at(newest.since, now)}</span>`;
 }
 
-/** The first line of a page. `look`: a state. */
 export const verdict = (look: string, sentence: Html, more: Html | string): Html =>
   html`<div class="verdict ${look}">
 <h1 class="state ${look}" aria-live="polite"><span>${sentence}</span></h1>

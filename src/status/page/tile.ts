@@ -13,7 +13,6 @@ export const tiles = (...each: readonly (Html | false)[]): Html => html`<dl clas
 
 export const tilePanel = (...each: readonly (Html | false)[]): Html => html`<div class="panel">${tiles(...each)}</div>`;
 
-/** A section that the client script updates. */
 export const section = (id: string, title: string, body: Html): Html =>
   html`<section id="${id}" data-live aria-labelledby="${id}-title"><h2 id="${id}-title">${title}</h2>
 ${body}</section>
@@ -62,7 +61,6 @@ export const outcomeColumns = <Row>(
 
 const attribute = (name: string, value: string) => (value === '' ? '' : html` ${name}="${value}"`);
 
-/** A table. The first column names the row. */
 export function table<Row>(
   caption: string,
   columns: readonly Column<Row>[],

@@ -17,7 +17,6 @@ export interface Moment {
   readonly now: number;
   readonly objectives: Pick<Objectives, 'window' | 'dlqMaxAge'>;
   readonly meter: Pick<AccountMeter, 'requests' | 'rowsRejected' | 'listsMissing'>;
-  /** Undefined while auto-cancel is off. */
   readonly autoCancel: AutoCancelNumbers | undefined;
   readonly recent: AccountHistory['recent'];
   readonly changes: Recent;
@@ -84,7 +83,7 @@ export const isMoreBy = ({ share, fewest, many }: Growth, now: number, before: n
 export const seenFor = ({ firstSeen, now }: Moment, kind: Problem['kind'], subject: string | null) =>
   now - (firstSeen({ kind, subject }) ?? now);
 
-/** Lower threshold of a problem that was reported in the last five minutes, so that it does not flap. */
+/** Factor on the threshold of a problem that was reported in the last five minutes, so that it does not flap. */
 const EASED = 0.7;
 
 /** The part of its threshold at which a problem is reported. */

@@ -2,7 +2,6 @@ import { UNCOLLECTED } from '../../metrics/thresholds.ts';
 import { type Check, defineCheck } from './check.ts';
 import { clockTime, lasting } from './words.ts';
 
-/** An account that this replica does not hold. */
 export interface Unheld {
   /** Milliseconds since the Unix epoch. */
   readonly now: number;

@@ -12,11 +12,14 @@ const page = (view: AccountView) => accountPage(view, { ...context, root: '../' 
 const OMITTED = /^(now|alerts\.\d+\.value)$/;
 
 describe('the page of an account', () => {
-  it.each(Object.entries({ account, withdrawn, unread, hostile }))('has only values of the API: %s', (_, view) => {
-    expect(AccountView.parse(view)).toEqual(view);
-    for (const each of [view, distinct(view)]) expect(foreignValues(page(each), each)).toEqual([]);
-    expect(page(view)).not.toMatch(/undefined|NaN|\[object/);
-  });
+  it.each(Object.entries({ account, withdrawn, unread, hostile }))(
+    'shows only values that the API returns: %s',
+    (_, view) => {
+      expect(AccountView.parse(view)).toEqual(view);
+      for (const each of [view, distinct(view)]) expect(foreignValues(page(each), each)).toEqual([]);
+      expect(page(view)).not.toMatch(/undefined|NaN|\[object/);
+    },
+  );
 
   it('has all numbers and times of the API', () => {
     const view = distinct(account);
@@ -107,7 +110,7 @@ describe('the page of an account', () => {
     expect(text).toContain('<details id="more-by-topic"><summary>41 more</summary>');
   });
 
-  it('says of times after now, as of a service whose clock is ahead, that they are to come', () => {
+  it('shows a time in the future, as from a service whose clock is ahead, as "in 9 d"', () => {
     expect(read(part(page(hostile), 'dead-letters'))).toContain('Oldest entered in 9 d');
   });
 
@@ -137,7 +140,7 @@ it('shows keys that are called as what every object has', () => {
   for (const name of names) expect(part(page, 'flow-control')).toContain(`<bdi class="name">${name}</bdi>`);
 });
 
-it('does not say that nothing waits on a key beside what waits', () => {
+it('does not say "nothing waits" for a key with waiting messages', () => {
   const [first] = account.flowControl.rows;
   const shown = (waiting: number) => {
     const rows = first ? [{ ...first, state: 'ok' as const, stateReason: 'nothing_waits' as const, waiting }] : [];
@@ -172,7 +175,7 @@ describe('the page of an account, where replicas share the store', () => {
     expect(text).toContain('Collected by this replica.');
   });
 
-  it('shows all numbers of the status row and the charts, without the sections of the holder', () => {
+  it('shows the charts and all numbers of the status row, but not the sections that only the holder can show', () => {
     expect(ReducedAccountView.parse(reduced)).toEqual(reduced);
     const text = shown({ omitted: { problems: 3, alerts: 21 } });
     const view = distinct(reduced);

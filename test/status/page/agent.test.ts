@@ -8,12 +8,15 @@ import { agent, hostileAgent, sharedAgent } from './fixtures/agent.ts';
 const page = (view: AgentView) => agentPage(view, context).text;
 
 describe('the page of the agent', () => {
-  it.each(Object.entries({ agent, hostileAgent, sharedAgent }))('has only values of the API: %s', (_, view) => {
-    expect(AgentView.parse(view)).toEqual(view);
-    for (const each of [view, distinct(view)]) expect(foreignValues(page(each), each)).toEqual([]);
-    expect(page(view)).not.toMatch(/undefined|NaN|\[object/);
-    expect(strange(page(view))).toEqual([]);
-  });
+  it.each(Object.entries({ agent, hostileAgent, sharedAgent }))(
+    'shows only values that the API returns: %s',
+    (_, view) => {
+      expect(AgentView.parse(view)).toEqual(view);
+      for (const each of [view, distinct(view)]) expect(foreignValues(page(each), each)).toEqual([]);
+      expect(page(view)).not.toMatch(/undefined|NaN|\[object/);
+      expect(strange(page(view))).toEqual([]);
+    },
+  );
 
   it('has all numbers and times of the API, and places of faults', () => {
     for (const view of [distinct(agent), distinct(sharedAgent)]) {

@@ -34,7 +34,7 @@ describe('the increase of a counter', () => {
     expect(increases(times, [5, 6, 9, 500, 501], gaps, [0, 60, 120, 180], 60)).toEqual([1, 3, null, 1]);
     expect(increases(times, [null, null, 9, 9, 10], whole, [0, 60, 120, 180], 60)).toEqual([null, null, 0, 1]);
   });
-  it('is never negative: a counter that fell began again', () => {
+  it('is never negative: a counter that drops was reset', () => {
     expect(increases(times, [50, 60, 3, 4, 4], whole, [0, 120], 120)).toEqual([13, 1]);
   });
 });
