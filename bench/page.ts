@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { type Browser, chromium } from 'playwright-core';
 import { openAccounts } from '../src/agent/parts.ts';
-import { recorded } from '../src/agent/recording.ts';
+import { recorded } from '../src/status/recording.ts';
 import { Config } from '../src/config/schema.ts';
 import { startEmulator } from '../src/emulator/server.ts';
 import { openRecorder } from '../src/history/recorder.ts';

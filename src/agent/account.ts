@@ -12,9 +12,9 @@ import type { AccountLimits } from '../model/account.ts';
 import type { AccountStatus } from '../model/status.ts';
 import { accountStatus, type CollectorState, continued } from '../scheduler/board.ts';
 import { createLoops, type Loops } from '../scheduler/loop.ts';
+import { createAccountSource, createSuspectedSource } from '../status/account-metrics.ts';
 import { createProblemLog } from '../status/problem-log.ts';
 import { type AccountSettings, type ClientDeps, createAccountClient } from './account-client.ts';
-import { createAccountSource, createSuspectedSource } from './account-metrics.ts';
 import { createUpkeep, openAccountRows } from './account-rows.ts';
 
 export interface AccountDeps extends ClientDeps, CollectorsDeps {

@@ -1,11 +1,11 @@
 import type { AutoCancel } from '../auto-cancel/accounts.ts';
 import type { Source } from '../metrics/family.ts';
-import { failedAccount, type ShownAccount } from './failed-account.ts';
+import type { createShownSources } from '../metrics/shown-sources.ts';
+import { failedAccount, type ShownAccount } from '../status/failed-account.ts';
 import type { Failure } from './failures.ts';
 import type { Base } from './parts.ts';
 import type { Prepared } from './prepared.ts';
 import type { RunningAccount } from './running-account.ts';
-import type { createShownSources } from './shown-sources.ts';
 
 /** What this process shows at one moment. Another object means that accounts or the configuration have changed. */
 export type AgentState = ReturnType<typeof createAgentState>;

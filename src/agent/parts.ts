@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import type { LoadedConfig } from '../config/load.ts';
+import { replicaUrlOf } from '../config/replica-url.ts';
 import { createSecretValues } from '../config/secrets.ts';
 import { SAMPLE_EVERY } from '../history/recorder.ts';
 import type { Bounds } from '../http/bounds.ts';
@@ -11,6 +12,7 @@ import { version } from '../kit/version.ts';
 import { accountInfoFamily } from '../metrics/own.ts';
 import { createProcessMetrics } from '../metrics/process.ts';
 import { withLeaseMetrics } from '../replicas/lease-metrics.ts';
+import { createInfoSource } from '../status/account-metrics.ts';
 import type { LastReload } from '../status/agent.ts';
 import { createAgentLog } from '../status/problem-log.ts';
 import { openStore } from '../store/open.ts';
@@ -20,9 +22,7 @@ import { createTracer } from '../telemetry/tracing.ts';
 import { ENDPOINTS } from '../upstream/call.ts';
 import { createDispatchers } from '../upstream/dispatcher.ts';
 import { type Account, openAccount } from './account.ts';
-import { createInfoSource } from './account-metrics.ts';
 import { createStoredKey } from './peer-key.ts';
-import { replicaUrlOf } from './replica-url.ts';
 
 /** Milliseconds between two runs. */
 const INTERVALS = {

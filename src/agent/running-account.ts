@@ -4,12 +4,12 @@ import type { Source } from '../metrics/family.ts';
 import type { Session } from '../replicas/session.ts';
 import type { Alerting } from '../rules/alerting.ts';
 import { createLoopSlot, type LoopSlot } from '../scheduler/loop-slot.ts';
+import { createInfoSource } from '../status/account-metrics.ts';
+import { createSampling, historyLimits } from '../status/recording.ts';
 import { type Account, openAccount } from './account.ts';
-import { createInfoSource } from './account-metrics.ts';
 import type { Exporting } from './exporting.ts';
 import type { Base } from './parts.ts';
 import type { DesiredAccount, Prepared } from './prepared.ts';
-import { createSampling, historyLimits } from './recording.ts';
 
 export interface RunningDeps {
   readonly base: Base;

@@ -1,4 +1,5 @@
 import { type AutoCancel, MOST_LINES } from '../auto-cancel/accounts.ts';
+import { publicReplicaUrlOf } from '../config/replica-url.ts';
 import { version } from '../kit/version.ts';
 import { CONTENT_TYPES, createExposition } from '../metrics/exposition.ts';
 import type { Change } from '../model/change.ts';
@@ -12,7 +13,6 @@ import type { Shared, StateServed } from '../status/shared.ts';
 import { createViews } from '../status/views.ts';
 import type { AgentState } from './agent-state.ts';
 import type { Base } from './parts.ts';
-import { publicReplicaUrlOf } from './replica-url.ts';
 import type { Supervisor } from './supervisor.ts';
 
 type OwnServed = Omit<Served, 'reload' | 'reloadFaults'>;

@@ -1,23 +1,23 @@
 import { hostname } from 'node:os';
 import { AutoCancelAccounts } from '../auto-cancel/accounts.ts';
+import { changesBetween } from '../config/changes.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import { parseListen } from '../http/options.ts';
 import { inParallel } from '../kit/in-parallel.ts';
 import { createSerially } from '../kit/serially.ts';
+import { createShownSources } from '../metrics/shown-sources.ts';
 import type { Change } from '../model/change.ts';
-import { createSession, type Session } from '../replicas/session.ts';
+import { createSession, handoverFields, type Session } from '../replicas/session.ts';
 import { Alerting } from '../rules/alerting.ts';
 import { createLoops } from '../scheduler/loop.ts';
 import { startStaggered } from '../scheduler/start-staggered.ts';
 import { NO_ACCOUNT } from '../store/store.ts';
 import { type AgentState, createAgentState } from './agent-state.ts';
-import { changesBetween, handoverFields } from './changes.ts';
 import { Exporting } from './exporting.ts';
 import { Failures } from './failures.ts';
 import { type Base, settle } from './parts.ts';
 import { dispatchersOf, type Prepared, prepare } from './prepared.ts';
 import { RunningAccount, type RunningDeps } from './running-account.ts';
-import { createShownSources } from './shown-sources.ts';
 
 /** Status rows for other replicas, by account. */
 type StatusRows = () => Promise<ReadonlyMap<string, readonly Change[]> | undefined>;

@@ -1,6 +1,6 @@
-import { someOf } from '../agent/changes.ts';
 import { excludedFamilies } from '../config/excluded-families.ts';
 import type { LoadedConfig } from '../config/load.ts';
+import { someOf } from '../kit/text.ts';
 import { DEFAULT_OBJECTIVES, type Rule, shippedRules } from './shipped.ts';
 
 /** Names of the alerts, shipped and `configured`, that read one of these families, directly or through recording rules. */

@@ -1,12 +1,12 @@
 import { Command, Option } from 'commander';
 import { openAccounts, type PartsDeps } from '../agent/parts.ts';
-import { createShownSources } from '../agent/shown-sources.ts';
 import { type LoadedConfig, loadConfig } from '../config/load.ts';
 import { systemClock } from '../kit/clock.ts';
 import { withClosing } from '../kit/closing.ts';
 import { printable } from '../kit/text.ts';
 import { createExposition } from '../metrics/exposition.ts';
 import { onlyFamilies, type Source } from '../metrics/family.ts';
+import { createShownSources } from '../metrics/shown-sources.ts';
 import { toTable } from './table.ts';
 import { stopSignal } from './until-stopped.ts';
 

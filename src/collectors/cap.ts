@@ -89,7 +89,6 @@ export function chooseRanked(
   return members;
 }
 
-/** Chooses the values to show from all of them. */
 export function chooseMembers(sizes: ReadonlyMap<string, number>, before: Members, cap: number): Members {
   const ranking = createRanking(cap);
   for (const [name, size] of sizes) ranking.add(name, size);

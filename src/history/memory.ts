@@ -33,14 +33,11 @@ export function createMemory(rows: Rows, span: number) {
   }
 
   return {
-    /** An hour that is completely in memory, or undefined. */
     whole,
-    /** An hour, or only its last samples. */
     get,
     all: (): readonly Chunk[] =>
       [...past.keys(), ...(open ? [open.hour] : [])].sort((a, b) => a - b).flatMap(hour => get(hour) ?? []),
     hours: (): readonly number[] => [...past.keys(), ...(open ? [open.hour] : [])],
-    /** Adds an hour from the store, before the first sample. */
     put: (hour: number, chunk: Chunk): void => void past.set(hour, chunk),
     /** Opens the hour of `at`. Drops its later samples: the clock was set back. Rejects with StoreError. */
     async openAt(at: number): Promise<OpenChunk> {

@@ -1,6 +1,7 @@
 import { unlessAborted } from '../kit/clock.ts';
+import { someOf } from '../kit/text.ts';
 import { StoreError } from '../store/errors.ts';
-import type { Store } from '../store/store.ts';
+import { NO_ACCOUNT, type Store } from '../store/store.ts';
 import type { Budget } from '../upstream/budget.ts';
 import { UpstreamError } from '../upstream/errors.ts';
 import type { Holding } from './holding.ts';
@@ -56,5 +57,15 @@ export function whileHeld(
     ...budget,
     run: (priority, signal, work) =>
       budget.run(priority, signal, () => (holding.remaining(account) > 0 ? work() : confirmed(signal, work))),
+  };
+}
+
+/** Fields of a log line about accounts that this replica gained and lost. */
+export function handoverFields(gained: readonly string[], lost: readonly string[]): Readonly<Record<string, string>> {
+  const named = (accounts: readonly string[]) =>
+    someOf(accounts.map(account => (account === NO_ACCOUNT ? '(shared: heartbeat)' : account)));
+  return {
+    ...(gained.length > 0 && { gained: named(gained) }),
+    ...(lost.length > 0 && { lost: named(lost) }),
   };
 }

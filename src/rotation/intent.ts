@@ -9,7 +9,6 @@ export interface Intent {
   readonly token: string;
   /** Whether the service was known to take that token before. */
   readonly worked: boolean;
-  /** Absolute path of the file that takes the answer. */
   readonly record: string;
 }
 

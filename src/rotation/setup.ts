@@ -70,7 +70,6 @@ export function prepareCheck(account: CheckedAccount, { env, clock, random, out 
     account: name,
     token,
     check: createTokenCheck({ ...account.connect(), addresses, clock, random }),
-    /** Exists while a reset is unfinished. */
     intentFile: intentFileOf(token, name, out),
     planFile,
   };

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
-import { createSuspectedSource } from '../../src/agent/account-metrics.ts';
 import { suspectedCallbacks } from '../../src/auto-cancel/callbacks.ts';
 import { createDlq, dlq } from '../../src/collectors/dlq/dlq.ts';
 import type { CallbackFacts } from '../../src/model/callback.ts';
 import type { DlqEntry } from '../../src/model/message.ts';
+import { createSuspectedSource } from '../../src/status/account-metrics.ts';
 import type { Reader } from '../../src/upstream/api.ts';
 import { dlqFacts } from '../support/shown-facts.ts';
 

@@ -1,6 +1,6 @@
 import { globSync, readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { recorded } from '../../src/agent/recording.ts';
+import { recorded } from '../../src/status/recording.ts';
 import { OUTCOMES } from '../../src/upstream/errors.ts';
 
 const page = readFileSync('docs/log.md', 'utf8');

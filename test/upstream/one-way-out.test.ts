@@ -62,7 +62,7 @@ describe('outgoing requests', () => {
   it('use no separately opened connection to the service', () => {
     expect(pathsWith(OWN_CLIENT).filter(path => !path.startsWith('http/'))).toEqual([
       // These read addresses and certificates.
-      'agent/replica-url.ts',
+      'config/replica-url.ts',
       ...DOCTOR,
       'config/web-tls.ts',
       // These connect to the database and close the connections at its end.

@@ -1,7 +1,6 @@
 import type { Account } from '../../agent/account.ts';
 import type { AccountSettings } from '../../agent/account-client.ts';
 import { openAccounts, type PartsDeps } from '../../agent/parts.ts';
-import { createGlobs } from '../../agent/shown-sources.ts';
 import { type EventsFacts, events } from '../../collectors/events/events.ts';
 import { createReplay } from '../../collectors/events/replay.ts';
 import { restoreMemory } from '../../collectors/events/rows.ts';
@@ -10,6 +9,7 @@ import { createRoutes } from '../../collectors/routes.ts';
 import type { LoadedConfig } from '../../config/load.ts';
 import { withClosing } from '../../kit/closing.ts';
 import type { Family, Sample } from '../../metrics/family.ts';
+import { createGlobs } from '../../metrics/shown-sources.ts';
 import { createMemoryStore } from '../../store/memory.ts';
 import { attachStore } from '../../store/open.ts';
 import type { Store } from '../../store/store.ts';

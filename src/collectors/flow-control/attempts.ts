@@ -77,7 +77,6 @@ export type Attempts = Readonly<Omit<AttemptLedger, 'open' | 'add' | 'settle' | 
 export class AttemptLedger {
   /** All attempts that began later are tracked. */
   since: number;
-  /** Time of the newest event of any message. */
   newest = 0;
   /** All events up to this time are listed, except those delayed by more than `lateBy`. */
   settledTo: number;
@@ -281,7 +280,6 @@ export class AttemptLedger {
     this.#waits.end(message, time, false);
   }
 
-  /** An attempt failed. */
   #wait(message: bigint, time: number, due: number, key: string): void {
     // Later events of the message were listed before.
     if (this.#running.has(message) || (this.#ends.get(message)?.time ?? 0) > time) return;

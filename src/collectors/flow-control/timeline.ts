@@ -88,12 +88,10 @@ export class Timeline {
     return all;
   }
 
-  /** Whether nothing runs and nothing ran in any bucket. */
   isIdle(): boolean {
     return this.#now === 0 && this.#steps.length === 0 && this.#settledTo - this.#busyAt > KEPT * BUCKET;
   }
 
-  /** Returns a timeline with the same past. */
   copy(): Timeline {
     const copy = new Timeline(this.#settledTo);
     copy.#most = this.#most.slice();

@@ -32,13 +32,11 @@ export interface Column<Row> {
   /** Head of the column, and label of the cell if the row is a card on a phone. */
   readonly head: string;
   readonly isNumber?: boolean;
-  /** Uses a full line of a card. */
   readonly isWide?: boolean;
   readonly cell: (row: Row) => Html | string;
 }
 
 interface TableOptions {
-  /** Further rows are folded. */
   readonly most?: number;
   /** A few short columns: rows are not cards on a phone. */
   readonly isNarrow?: boolean;

@@ -61,7 +61,6 @@ function trend(moment: Moment, { key, waiting }: Row): { by: number; overSeconds
   return { by: waiting - first.value, overSeconds: (now - first.at) / 1000 };
 }
 
-/** A check of each key with one of the largest waitlists. */
 const keys = (check: (moment: Moment, row: Row) => Omit<Found, 'subject'> | undefined) =>
   ofCurrent('flowControl', (moment, { rows }) =>
     rows.flatMap(row => {

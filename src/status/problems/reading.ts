@@ -70,10 +70,8 @@ function ofShown({ view, now }: Moment): string {
 
 const serviceError = ({ failure }: Round) => serviceErrorIn(failure?.message ?? '');
 
-/** Reasons of failures of the service or of the network. */
 const OUTAGES: ReadonlySet<string> = new Set(['server', 'timeout', 'network']);
 
-/** The sentence on such a failure. `lasts`: its duration. */
 function outageText(round: Round, lasts: string): string {
   const { reason, message = '' } = round.failure ?? {};
   if (reason === 'timeout') return `The service has not answered in time${lasts}`;

@@ -1,5 +1,5 @@
 import { createGlob } from '../kit/glob.ts';
-import { onlyFamilies, type Source } from '../metrics/family.ts';
+import { onlyFamilies, type Source } from './family.ts';
 
 /** Returns whether a text matches any of these patterns. */
 export function createGlobs(patterns: readonly string[]): (text: string) => boolean {

@@ -3,15 +3,19 @@ import { families as dlq } from '../collectors/dlq/families.ts';
 import { type DlqFacts, type PlanFacts, retentionOf } from '../collectors/index.ts';
 import type { Family, Sample, Source } from '../metrics/family.ts';
 import { objectiveFamilies, objectiveSamples } from '../metrics/objectives.ts';
-import { ownFamilies, statusSamples } from '../metrics/own.ts';
+import { type AccountMeter, ownFamilies, statusSamples } from '../metrics/own.ts';
 import type { AccountStatus } from '../model/status.ts';
-import type { AccountClient, AccountSettings } from './account-client.ts';
+import type { StatusSettings } from './account.ts';
 
 const one = (value: number | undefined): readonly Sample[] => (value === undefined ? [] : [{ labels: {}, value }]);
 
 interface SourceDeps {
-  readonly settings: AccountSettings;
-  readonly client: Pick<AccountClient, 'budget' | 'meter' | 'isTokenRejected'>;
+  readonly settings: StatusSettings;
+  readonly client: {
+    readonly budget: { remaining(): number };
+    readonly meter: Pick<AccountMeter, 'revision' | 'samples'>;
+    isTokenRejected(): boolean | undefined;
+  };
   readonly status: () => AccountStatus;
   readonly plan: () => PlanFacts | undefined;
 }
@@ -52,7 +56,7 @@ export const createSuspectedSource = (account: string, facts: () => DlqFacts | u
 
 /** `delivery_account_info` of one account. `family`: its labels depend on all configured accounts. */
 export const createInfoSource = (
-  { name, labels }: Pick<AccountSettings, 'name' | 'labels'>,
+  { name, labels }: Pick<StatusSettings, 'name' | 'labels'>,
   family: Family,
   plan: () => PlanFacts | undefined,
 ): Source => ({

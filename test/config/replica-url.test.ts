@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { publicReplicaUrlOf, replicaUrlOf } from '../../src/agent/replica-url.ts';
 import { parseConfig } from '../../src/config/load.ts';
+import { publicReplicaUrlOf, replicaUrlOf } from '../../src/config/replica-url.ts';
 
 const ENV = { TOKEN: 'x', HERE: ' http://10.0.0.7:10922/ ', NOWHERE: 'ftp://x' };
 const load = (server: object) =>

@@ -1,7 +1,7 @@
 import { breakdownFamilies, families as dlq, filterFamilies } from '../collectors/dlq/families.ts';
 import { events } from '../collectors/events/events.ts';
 import { flowControl } from '../collectors/flow-control/flow-control.ts';
-import type { Config } from '../config/schema.ts';
+import type { Recorder } from '../history/recorder.ts';
 import { type Recorded, sampleOf } from '../history/sampling.ts';
 import type { Log } from '../kit/log.ts';
 import { autoCancelFamilies } from '../metrics/auto-cancel.ts';
@@ -9,12 +9,12 @@ import type { Source } from '../metrics/family.ts';
 import { ownFamilies } from '../metrics/own.ts';
 import type { AutoCancelNumbers } from '../model/journal.ts';
 import { windowsOf } from '../rules/evidence.ts';
-import { createAlertFacts } from '../rules/facts.ts';
-import { isAbout } from '../rules/options.ts';
+import { createAlertFacts, type RuledAccount } from '../rules/facts.ts';
+import { type AlertsOptions, isAbout } from '../rules/options.ts';
 import { createSelection } from '../rules/past.ts';
-import { judgedAccount } from '../status/account.ts';
-import type { Account } from './account.ts';
-import type { AccountSettings } from './account-client.ts';
+import type { StoreOptions } from '../store/options.ts';
+import { judgedAccount, type ShownSource, type StatusSettings } from './account.ts';
+import type { ProblemLog } from './problem-log.ts';
 
 /** Families in the history, and which of their series. Listed in docs/store.md, too. */
 export const recorded: readonly Recorded[] = [
@@ -54,9 +54,15 @@ export const recorded: readonly Recorded[] = [
   { family: autoCancelFamilies.actions },
 ];
 
+/** An open account with its history and its problems. */
+interface RecordedAccount extends ShownSource, RuledAccount {
+  readonly history: Recorder;
+  readonly problems: ProblemLog;
+}
+
 interface SamplingDeps {
-  readonly config: Config;
-  readonly settings: AccountSettings;
+  readonly config: { readonly alerts: AlertsOptions };
+  readonly settings: StatusSettings;
   /** Sources of the account, auto-cancel and alerts included. */
   readonly sources: readonly Source[];
   readonly autoCancel: (() => AutoCancelNumbers) | undefined;
@@ -66,14 +72,22 @@ interface SamplingDeps {
 
 const MEGABYTE = 1_000_000;
 
+interface HistorySettings {
+  readonly store: Pick<StoreOptions, 'history'>;
+  readonly accounts: readonly object[];
+}
+
 /** Each account may use the same share of `store.history.maxMB`. */
-export const historyLimits = ({ store: { history }, accounts }: Config) => ({
+export const historyLimits = ({ store: { history }, accounts }: HistorySettings) => ({
   keep: history.keep,
   maxBytes: (history.maxMB * MEGABYTE) / accounts.length,
 });
 
 /** Returns the body of a loop that adds a sample to the account's history and logs its problems. It never rejects. */
-export function createSampling(account: Account, { config, settings, sources, autoCancel, clock, log }: SamplingDeps) {
+export function createSampling(
+  account: RecordedAccount,
+  { config, settings, sources, autoCancel, clock, log }: SamplingDeps,
+) {
   const { name, history, problems } = account;
   const { enabled, rules } = config.alerts;
   const { recent } = history;

@@ -1,24 +1,6 @@
-import type { Config } from '../config/schema.ts';
 import { identityOf } from '../kit/identity.ts';
-import { NO_ACCOUNT } from '../store/store.ts';
-
-/** Maximum number of names in a line. */
-const MAX_NAMED = 10;
-
-export function someOf(words: readonly string[]): string {
-  const rest = words.length > MAX_NAMED ? ` and ${words.length - MAX_NAMED} more` : '';
-  return words.slice(0, MAX_NAMED).join(', ') + rest;
-}
-
-/** Fields of a log line about accounts that this replica gained and lost. */
-export function handoverFields(gained: readonly string[], lost: readonly string[]): Readonly<Record<string, string>> {
-  const named = (accounts: readonly string[]) =>
-    someOf(accounts.map(account => (account === NO_ACCOUNT ? '(shared: heartbeat)' : account)));
-  return {
-    ...(gained.length > 0 && { gained: named(gained) }),
-    ...(lost.length > 0 && { lost: named(lost) }),
-  };
-}
+import { someOf } from '../kit/text.ts';
+import type { Config } from './schema.ts';
 
 /** Returns `accounts: A added, B changed, C removed`, or nothing. */
 function accountChanges(before: Config['accounts'], after: Config['accounts']): string[] {

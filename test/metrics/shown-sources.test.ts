@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import { createShownSources } from '../../src/agent/shown-sources.ts';
 import { counter, gauge } from '../../src/metrics/family.ts';
-import { createFakeSource } from '../metrics/sources.ts';
+import { createShownSources } from '../../src/metrics/shown-sources.ts';
+import { createFakeSource } from './sources.ts';
 
 const [size, rate, left] = [gauge('d_size', 'h'), gauge('d_rate_used', 'h'), counter('d_left_total', 'h')];
 const one = (value: number) => [{ labels: {}, value }];

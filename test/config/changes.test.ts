@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { changesBetween } from '../../src/agent/changes.ts';
+import { changesBetween } from '../../src/config/changes.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { identityOf } from '../../src/kit/identity.ts';
 import { Secret } from '../../src/kit/secret.ts';

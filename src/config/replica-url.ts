@@ -1,8 +1,8 @@
 import { isIPv6 } from 'node:net';
-import type { Config } from '../config/schema.ts';
-import { readWebConfig } from '../config/web-config.ts';
 import { parseListen } from '../http/options.ts';
 import type { Env } from '../kit/secret.ts';
+import type { Config } from './schema.ts';
+import { readWebConfig } from './web-config.ts';
 
 const ANY_HOST: readonly string[] = ['0.0.0.0', '::'];
 

@@ -1,23 +1,22 @@
 import { enabledRounds } from '../collectors/index.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Source } from '../metrics/family.ts';
-import { createAccountMeter, ownFamilies, statusSamples } from '../metrics/own.ts';
+import { type AccountMeter, createAccountMeter, ownFamilies, statusSamples } from '../metrics/own.ts';
 import type { AccountHistory } from '../model/history.ts';
 import type { AccountStatus } from '../model/status.ts';
-import { NOT_OPENED } from '../status/problems/reading.ts';
-import type { Account } from './account.ts';
-import type { AccountSettings } from './account-client.ts';
-import type { Failure } from './failures.ts';
+import type { ShownSource, StatusSettings } from './account.ts';
+import type { ProblemLog } from './problem-log.ts';
+import { NOT_OPENED } from './problems/reading.ts';
 
 /** What views, API and heartbeat show of an account. */
-export type ShownAccount = Pick<
-  Account,
-  'name' | 'status' | 'shownStatus' | 'shown' | 'roundsEnded' | 'meter' | 'isTokenKnown' | 'isTokenRejected'
-> & {
-  readonly budgetRemaining: () => number | undefined;
+export interface ShownAccount extends ShownSource {
+  readonly status: () => AccountStatus;
+  readonly roundsEnded: () => number;
+  readonly isTokenKnown: () => boolean;
+  readonly meter: AccountMeter;
   readonly history: AccountHistory;
-  readonly problems: Pick<Account['problems'], 'firstSeen'>;
-};
+  readonly problems: Pick<ProblemLog, 'firstSeen'>;
+}
 
 /** A failure of the store says what to do; other errors come from rows that cannot be read. */
 function messageOf(error: unknown): string {
@@ -27,7 +26,7 @@ function messageOf(error: unknown): string {
 }
 
 /** Every round of an account as failed and stale because the account could not be opened. */
-function failedStatus({ name, collect }: AccountSettings, error: unknown): AccountStatus {
+function failedStatus({ name, collect }: StatusSettings, error: unknown): AccountStatus {
   const failure = { reason: 'store', message: messageOf(error) };
   return {
     account: name,
@@ -53,9 +52,9 @@ function failedStatus({ name, collect }: AccountSettings, error: unknown): Accou
 
 /** An account that could not be opened, with its metrics: `delivery_up` 0 and failing rounds. `last`: its last session, if any. */
 export function failedAccount(
-  settings: AccountSettings,
-  { error, since }: Pick<Failure, 'error' | 'since'>,
-  last: Account | undefined,
+  settings: StatusSettings,
+  { error, since }: { readonly error: unknown; readonly since: number },
+  last: (ShownAccount & { readonly facts: readonly Source[] }) | undefined,
   clock: Pick<Clock, 'now'>,
 ): { readonly account: ShownAccount; readonly sources: readonly Source[] } {
   const { name } = settings;
