@@ -1,6 +1,6 @@
 import { deflateSync, inflateSync } from 'node:zlib';
 
-/** Minutes between two samples of an hour: the more, the smaller its row. */
+/** Minutes between two samples of an hour, from full to most thinned. */
 export const STEPS = [1, 2, 5, 10, 15, 30] as const;
 export type Step = (typeof STEPS)[number];
 
@@ -84,7 +84,7 @@ export function openChunk(chunk?: Chunk) {
     get lastAt() {
       return times.at(-1);
     },
-    /** Adds a sample, later than `lastAt`. A value that is not finite is none. */
+    /** Adds a sample, later than `lastAt`. A value that is not finite counts as none. */
     add(at: number, sample: ReadonlyMap<string, number>): void {
       for (const name of sample.keys()) {
         if (!series.has(name))

@@ -14,24 +14,23 @@ export interface HistoryLimits {
   readonly maxBytes: number;
 }
 
-/** What was recorded at some times of one hour. */
+/** Recorded samples of one hour. */
 export interface RecordedHour {
   readonly step: number;
   readonly times: readonly number[];
   readonly series: ReadonlyMap<string, readonly number[]>;
 }
 
-/** Records what an account shows, and knows what was recorded. One call of `sample` at a time. */
+/** Records and reads samples of an account. One call of `sample` at a time. */
 export interface Recorder extends AccountHistory {
   /**
-   * Takes what is shown now, by series; a second one within a minute is left out. It is in the store with the next commit of
-   * `unsaved`. Never rejects.
+   * Adds a sample, by series; a second one within a minute is ignored. The next commit of `unsaved` stores it. Never rejects.
    */
   sample(values: ReadonlyMap<string, number>): Promise<void>;
   unsaved(): readonly Change[];
   saved(changes: readonly Change[]): void;
   use(limits: HistoryLimits): void;
-  /** Hour by hour, ascending, series whose name is wanted. Rejects with StoreError. */
+  /** Yields the wanted series hour by hour, ascending. Rejects with StoreError. */
   hours(from: number, to: number, isWanted: (series: string) => boolean): AsyncIterable<RecordedHour>;
 }
 
@@ -41,23 +40,23 @@ export interface RecorderDeps extends RowsDeps {
 
 export const SAMPLE_EVERY = 60_000;
 const HOUR = 3_600_000;
-/** What memory holds at least, milliseconds: an hour and a quarter, and the sample before. */
+/** Minimum span in memory (ms): 75 minutes and the sample before. */
 const IN_MEMORY = 78 * 60_000;
-/** After so many samples of an hour the account is tidied, again and again: a clock that is wrong for a moment shall delete nothing. */
+/** Number of samples of an hour after which old rows are thinned or deleted: a clock that is wrong for a moment must not delete anything. */
 const TIDY_EVERY = 10;
-/** It is then left with this share of its bytes: the hour that goes on needs some until the next time. */
+/** Share of the allowed bytes that remains after that: the current hour grows until the next time. */
 const FILLED = 0.9;
-/** By so many milliseconds the wall clock may go another way than the monotonic one before it counts as a step. */
+/** Difference between wall and monotonic clock that counts as a step (ms). */
 const STEP = 5000;
-/** Two samples that are further apart than so many of their steps have a gap between them. */
+/** Number of steps between two samples that counts as a gap. */
 const GAP = 2.5;
 
-/** Series that says of a sample that the wall clock was set since the one before. */
+/** Series that is 1 if the wall clock was set since the sample before. */
 export const CLOCK_STEPPED = '!stepped';
 
 const minuteOf = (at: number) => Math.floor(at / SAMPLE_EVERY);
 
-/** Says of each sample whether the wall clock was set since the last one that was taken. */
+/** Returns whether the wall clock was set since the last sample. */
 function createClockWatch(clock: Pick<Clock, 'monotonic'>) {
   let offset: number | undefined;
   let isStepped = false;
@@ -75,7 +74,7 @@ function createClockWatch(clock: Pick<Clock, 'monotonic'>) {
   };
 }
 
-/** Deletes what is too old, and makes what is too large smaller, with the next commit. */
+/** Deletes old rows and thins large ones with the next commit. */
 async function tidy(rows: Rows, { keep, maxBytes }: HistoryLimits, now: number, turns: Turns): Promise<void> {
   const kept = await rows.sizes();
   for (const hour of kept.keys()) {
@@ -127,16 +126,16 @@ function pointsOf(chunks: readonly Chunk[], name: string): readonly Point[] {
   return points;
 }
 
-/** Of points in the order of time, those from a time on until now, and the one before where it is not far. */
+/** Points since a time until now, and the one before if it is not far away. `points`: in ascending order of time. */
 function pointsWithin(points: readonly Point[], from: number, now: number): readonly Point[] {
-  // A clock that was set back leaves some behind it.
+  // After the clock was set back, some points are in the future.
   const end = pointsBefore(points, now + 1);
   const begin = Math.min(pointsBefore(points, from), end);
   const earlier = points[begin - 1];
   return points.slice(earlier && earlier.at >= from - 2 * SAMPLE_EVERY ? begin - 1 : begin, end);
 }
 
-/** Reads what is needed at once, the last hours. Rejects with StoreError. */
+/** Reads the last hours. Rejects with StoreError. */
 export async function openRecorder({ clock, ...deps }: RecorderDeps): Promise<Recorder> {
   const { account, log } = deps;
   const turns = createTurns();
@@ -144,7 +143,7 @@ export async function openRecorder({ clock, ...deps }: RecorderDeps): Promise<Re
   const memory = createMemory(rows, IN_MEMORY);
   const clockWatch = createClockWatch(clock);
   let limits: HistoryLimits = { keep: 0, maxBytes: 0 };
-  /** The hour that was tidied last, and how many samples it had. */
+  /** The hour of the last clean-up and its number of samples. */
   let tidied = { hour: 0, length: 0 };
   let isFailing = false;
   for (let hour = hourOf(clock.now() - IN_MEMORY); hour <= hourOf(clock.now()); hour += 1) {
@@ -196,7 +195,7 @@ export async function openRecorder({ clock, ...deps }: RecorderDeps): Promise<Re
       const since = limits.keep > 0 ? Math.max(from, clock.now() - limits.keep) : from;
       const isWanted = (series: string) => {
         const metric = metricOf(series);
-        // By destination it is recorded for conditions alone, beside the sum.
+        // Series by destination are recorded only for conditions, in addition to the sum.
         return isOfFamily(metric, wanted) && !/[{,]destination="/.test(series);
       };
       return join(hours(since, to, isWanted));
@@ -208,7 +207,7 @@ export async function openRecorder({ clock, ...deps }: RecorderDeps): Promise<Re
   };
 }
 
-/** Puts hours behind each other. Where the agent was down, one time without values keeps lines from going across. */
+/** Joins hours. A time without values marks a gap, so that charts draw no line across it. */
 async function join(hours: AsyncIterable<RecordedHour>): Promise<RecordedSeries> {
   const times: number[] = [];
   const series = new Map<string, (number | null)[]>();

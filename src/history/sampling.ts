@@ -3,12 +3,12 @@ import { seriesName } from './series-name.ts';
 
 export interface Recorded {
   readonly family: Family;
-  /** Labels that are left out, too: their series are summed. */
+  /** Further labels to sum over. */
   readonly without?: readonly string[];
-  /** Of the series, so many with the largest values. */
+  /** Number of series to keep: those with the largest values. */
   readonly largest?: number;
   readonly sum?: boolean;
-  /** Of these families, the series with the same labels as those that are recorded. */
+  /** Families whose series with the same labels are recorded too. */
   readonly along?: readonly Family[];
 }
 
@@ -32,7 +32,7 @@ function summed(family: Family, samples: readonly Sample[], without: readonly st
   return [...sums.values()];
 }
 
-/** The `count` largest values, of equal ones the first. Sorts numbers only: a family may have 100,000 series. */
+/** The `count` largest values; the first of equal ones. Sorts numbers only, because a family may have 100,000 series. */
 function largestOf(values: readonly Value[], count: number): readonly Value[] {
   if (values.length <= count) return values;
   const least = Float64Array.from(values, ({ value }) => value).sort()[values.length - count] as number;

@@ -4,10 +4,10 @@ const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '"': '\\"', '\
 const SPECIAL = /[\\"\n]/;
 const TEXTS: Readonly<Record<string, string>> = { '\\\\': '\\', '\\"': '"', '\\n': '\n' };
 
-/** `name{label="value"}`, escaped as in the exposition: always one line. Labels in their order; one that is undefined is left out. */
+/** `name{label="value"}`, escaped as in the exposition: always one line. Undefined labels are omitted. */
 export function seriesName(name: string, labels: Labels): string {
   let pairs = '';
-  // Without a list of them: an overview of a thousand accounts asks for a hundred thousand names.
+  // Without an intermediate list: an overview of a thousand accounts needs a hundred thousand names.
   for (const label in labels) {
     const value = labels[label];
     if (value === undefined) continue;
@@ -20,7 +20,7 @@ export function seriesName(name: string, labels: Labels): string {
 
 export const metricOf = (series: string): string => series.split('{', 1)[0] as string;
 
-/** The family of a series: that of a histogram's lines, too. */
+/** The family of a series, also of a histogram's lines. */
 export const isOfFamily = (metric: string, families: ReadonlySet<string>): boolean =>
   families.has(metric) || families.has(metric.replace(/_(bucket|sum|count)$/, ''));
 

@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 import { replaceFile, reserveFile, syncFolder } from '../kit/durable-file.ts';
 import { codeOf, RotationError } from './rotation-error.ts';
 
-/** Bytes of disk that are taken before anything is sent. An answer has some 1,000. */
+/** Disk space that is reserved before a request (bytes). A response has about 1,000. */
 const RESERVED = 64 * 1024;
 
 export function probe(record: string): void {
@@ -22,7 +22,7 @@ export function probe(record: string): void {
 
 export type Keeper = ReturnType<typeof createKeeper>;
 
-/** Takes the room for the answer; throws when it can't. */
+/** Reserves the disk space for the response. Throws if it cannot. */
 export function createKeeper(record: string) {
   const chunks: Buffer[] = [];
   const file = reserveFile(record, RESERVED);
@@ -39,7 +39,7 @@ export function createKeeper(record: string) {
       chunks.push(bytes);
       attempt(() => file.append(bytes));
     },
-    /** What came, and the file that it is in: should the disk have failed after all, one in the system's folder for temporary files. */
+    /** The response and its file: if the disk failed, one in the system's temporary folder. */
     end(): { readonly bytes: Buffer; readonly record: string } {
       const bytes = Buffer.concat(chunks);
       attempt(() => file.complete());
@@ -47,7 +47,7 @@ export function createKeeper(record: string) {
       failure = undefined;
       let other = record;
       attempt(() => {
-        // A folder of its own, that no other user can enter: in the common one, another user may have put such a file.
+        // A private folder: in the shared one, another user may have created such a file.
         const path = join(mkdtempSync(join(tmpdir(), 'delivery-watch-')), basename(record));
         replaceFile(path, bytes);
         syncFolder(tmpdir());
@@ -58,7 +58,7 @@ export function createKeeper(record: string) {
   };
 }
 
-/** What an earlier run has stored of an answer, without the blanks that hold its place. */
+/** The response that an earlier run stored, without the reserved blanks. */
 export function received(record: string): Buffer {
   if (!existsSync(record)) return Buffer.alloc(0);
   const bytes = readFileSync(record);

@@ -3,7 +3,7 @@ import { fingerprint } from '../kit/secret.ts';
 import { readIntent } from './intent.ts';
 import { type CheckedAccount, prepareCheck, type RotationDeps, type TokenSetup } from './setup.ts';
 
-/** What is known of a token, in sentences. */
+/** State of a token, in sentences. */
 export interface TokenReport {
   readonly account: string;
   readonly fingerprint: string;
@@ -11,7 +11,7 @@ export interface TokenReport {
   readonly age: string;
   readonly service: string;
   readonly unfinished: string;
-  /** It works, and no reset of it is unfinished. */
+  /** The token works, and no reset is unfinished. */
   readonly isWell: boolean;
 }
 

@@ -5,10 +5,10 @@ import type { Intent } from './intent.ts';
 import { codeOf, RotationError } from './rotation-error.ts';
 import type { RotationSetup } from './setup.ts';
 
-/** Where the password that a reset replaces is kept. */
+/** File of the password before a reset. */
 export const previousOf = (file: string) => `${file}.previous`;
 
-/** What was done with a secret, and what is left to the operator; `failed`: that was not asked for. */
+/** What was done with a secret, and what the operator has to do; `failed`: because of an error. */
 interface Placed {
   readonly done?: string;
   readonly left?: string;
@@ -29,7 +29,7 @@ function place(
       replace(next);
       return { done: `The new token is in ${name}; running agents take it from there.` };
     }
-    // What the service calls the password may not be the one it lets in with; the one that did let in is not thrown away.
+    // The new password may not work, so the old one, which did, is kept.
     replaceFile(previousOf(file.real), `${present.reveal()}\n`);
     replace(next);
     return { done: `The new password is in ${name}; the one before is in ${previousOf(file.real)}.` };
@@ -53,8 +53,8 @@ async function leaveRecord(
 }
 
 /**
- * The answer is stored, and holds credentials: puts them where the old ones were, and gives what there is to say, line by
- * line. May be done again, wherever it was interrupted. Throws RotationError when something is left for another run.
+ * Puts the credentials of the stored response in the place of the old ones and returns lines for the operator. Can be repeated after
+ * an interruption at any point. Throws RotationError if something is left for another run.
  */
 export async function finish(
   answer: AccountAnswer,

@@ -14,14 +14,14 @@ export type { CheckedAccount, ResetAccount, RotationDeps } from './setup.ts';
 
 export interface RotateDeps extends RotationDeps {
   confirm(question: string): Promise<boolean>;
-  /** Runs `work` so that no signal that can be caught ends it. */
+  /** Runs `work` with all signals ignored that can be. */
   uninterrupted<T>(work: () => Promise<T>): Promise<T>;
   say(line: string): void;
 }
 
 /**
- * Resets an account's token, and loses nothing: whatever happens at whatever time, the answer is on the disk as soon as it
- * is here, and what is unfinished is finished by the next run. Throws RotationError with what happened and what to do.
+ * Resets an account's token. The response is written to disk as soon as it arrives, and the next run finishes an interrupted one.
+ * Throws RotationError, which says what happened and what to do.
  */
 export async function rotateToken(account: ResetAccount, deps: RotateDeps): Promise<void> {
   const say = (lines: readonly string[]) => {
@@ -38,7 +38,7 @@ export async function rotateToken(account: ResetAccount, deps: RotateDeps): Prom
   say(await deps.uninterrupted(() => reset(intent, setup)));
 }
 
-/** Makes sure that the new secrets can be put in place; with `out`, that is left to the operator. */
+/** Checks that the new secrets can be put in place; with `out`, the operator does that. */
 function rehearse({ token, password, out }: RotationSetup): void {
   for (const place of [token, password].filter(({ file }) => file)) {
     try {
@@ -49,7 +49,7 @@ function rehearse({ token, password, out }: RotationSetup): void {
   }
 }
 
-/** Tries whatever can be tried without sending anything, then asks. */
+/** Tries everything that needs no request, then asks for confirmation. */
 async function agree(setup: RotationSetup, { clock, confirm }: RotateDeps): Promise<Intent> {
   const { account, token, managementUrl } = setup;
   const now = clock.now();
@@ -64,7 +64,7 @@ async function agree(setup: RotationSetup, { clock, confirm }: RotateDeps): Prom
   return { startedAt: new Date(now).toISOString(), account, token: present, worked, record };
 }
 
-/** Writes down what is going to be done, and takes the room for the answer. */
+/** Writes the intent to disk and reserves space for the response. */
 function begin(intent: Intent, { intentFile }: RotationSetup): Keeper {
   try {
     writeIntent(intentFile, intent);

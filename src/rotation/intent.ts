@@ -2,12 +2,12 @@ import { readFileSync } from 'node:fs';
 import { mayBePlanted, replaceFile } from '../kit/durable-file.ts';
 import { codeOf, RotationError } from './rotation-error.ts';
 
-/** What is written down before a reset is asked for. It is there for as long as a reset is unfinished. */
+/** Written before a reset is requested, and removed when it is finished. */
 export interface Intent {
   readonly startedAt: string;
   readonly account: string;
   readonly token: string;
-  /** Whether the service was known to take that token before. */
+  /** Whether the service had accepted that token before. */
   readonly worked: boolean;
   readonly record: string;
 }
@@ -16,7 +16,7 @@ export function writeIntent(file: string, intent: Intent): void {
   replaceFile(file, `${JSON.stringify(intent)}\n`);
 }
 
-/** Undefined when there is none. Throws RotationError when it can't be read. */
+/** Undefined if there is none. Throws RotationError if it cannot be read. */
 export function readIntent(file: string): Intent | undefined {
   try {
     if (mayBePlanted(file)) throw new Error('another user made it');

@@ -1,7 +1,7 @@
-/** Why a token is not reset, or not yet known to be: a sentence that says what to do, and no secret. */
+/** Why a token was not reset, or may not have been: a sentence that says what to do, without secrets. */
 export class RotationError extends Error {
   override readonly name = 'RotationError';
-  /** The command line or the configuration is wrong, and nothing was tried. */
+  /** Wrong command line or configuration: nothing was tried. */
   readonly isUsage: boolean;
 
   constructor(message: string, { isUsage = false }: { isUsage?: boolean } = {}) {
@@ -10,7 +10,7 @@ export class RotationError extends Error {
   }
 }
 
-/** What the system says of a file, in one word. */
+/** Error code of a file operation. */
 export function codeOf(error: unknown): string {
   return error instanceof Error ? ((error as NodeJS.ErrnoException).code ?? error.message) : String(error);
 }

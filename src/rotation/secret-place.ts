@@ -5,22 +5,22 @@ import { codeOf, RotationError } from './rotation-error.ts';
 
 export interface SecretPlace {
   readonly name: string;
-  /** The file as configured, and behind all links; undefined when it is in none. */
+  /** The configured file and the target of its links; undefined if the secret is not in a file. */
   readonly file: { readonly path: string; readonly real: string } | undefined;
   readonly present: Secret;
-  /** Replaces the secret in its file, and nothing else that stands there. */
+  /** Replaces the secret in its file, and nothing else there. */
   replace(next: Secret): void;
-  /** Replaces the file by an equal one, which shows that permissions, space and mount allow it. Throws RotationError. */
+  /** Replaces the file with an equal one, to test permissions, space and mount. Throws RotationError. */
   rehearse(): void;
 }
 
-/** Where a secret is, as it may stand in a sentence. `key` is the setting's. */
+/** Place of a secret, for messages. `key`: of the setting. */
 export function nameOf(setting: SecretSetting, key: string): string {
   if ('file' in setting) return setting.file;
   return 'env' in setting ? `the environment variable ${setting.env}` : `${key} in the configuration`;
 }
 
-/** Throws RotationError when there is no such secret now. `key` is the setting's, for sentences. */
+/** Throws RotationError if the secret does not exist now. `key`: of the setting, for messages. */
 export function findSecret(setting: SecretSetting, env: Env, key: string): SecretPlace {
   const broken = (why: string) => new RotationError(`${key}: ${why}; nothing was sent`, { isUsage: true });
   if (!('file' in setting)) {
@@ -49,7 +49,7 @@ export function findSecret(setting: SecretSetting, env: Env, key: string): Secre
     present,
     replace(next) {
       const text = read();
-      // A line end stays as it was, and has no meaning in the replacement.
+      // Keeps a line end; a function, because `$` has a meaning in replacement text.
       replaceFile(path, text.trim() === '' ? next.reveal() : text.replace(text.trim(), () => next.reveal()));
     },
     rehearse() {
@@ -62,7 +62,7 @@ export function findSecret(setting: SecretSetting, env: Env, key: string): Secre
   };
 }
 
-/** What is said of a file that no new secret can be put into, before anything is sent. */
+/** Message about a file that cannot be replaced, before any request. */
 export function notReplaceable(path: string, why: string): RotationError {
   return new RotationError(
     `${path} can't be replaced (${why}): its folder must be writable, and the file must not be a mount. Nothing was sent. With --out FILE the new credentials go to a file in another folder, and you put them in place`,

@@ -10,7 +10,7 @@ import { findSecret, nameOf, notReplaceable, type SecretPlace } from './secret-p
 /** The account's plan from the last reset, for the agent. */
 export interface PlanFile {
   readonly path: string;
-  /** What is in it, unchecked; undefined when there is none. Rejects when it can't be read. */
+  /** Its unchecked content; undefined if it does not exist. Rejects if it cannot be read. */
   read(): Promise<unknown>;
   write(record: RecordedAccount): Promise<void>;
 }
@@ -32,7 +32,7 @@ export interface ResetAccount extends CheckedAccount {
     readonly username: string;
     readonly password: SecretSetting;
   };
-  /** Keeps other processes from locking the same path while this command runs. Throws RotationError when one has it. */
+  /** Locks a path for this command. Throws RotationError if another process has the lock. */
   lock(path: string): void;
 }
 
@@ -86,7 +86,7 @@ function lock(account: ResetAccount, intentFile: string): void {
   }
 }
 
-/** As `prepareCheck`, and keeps other runs from the same reset. */
+/** As `prepareCheck`, with a lock against other runs. */
 export function prepareReset(account: ResetAccount, deps: RotationDeps) {
   const { name, management, actionToken } = account;
   const setup = prepareCheck(account, deps);

@@ -8,7 +8,7 @@ import type { Intent } from './intent.ts';
 import { RotationError } from './rotation-error.ts';
 import type { RotationSetup } from './setup.ts';
 
-/** Nothing was reset: nothing is unfinished any more. */
+/** Removes the intent of a reset that did not happen. */
 function forget({ intentFile }: RotationSetup, { record }: Intent, isKept: boolean): void {
   if (!isKept) removeFile(record);
   removeFile(intentFile);
@@ -19,7 +19,7 @@ const sayKept = (bytes: Buffer, { record }: Intent) =>
     ? ` The received part of the response is in ${record}: if it contains a "token", that is the new one.`
     : '';
 
-/** What is known when the service does not take the old token, or could not be asked, and there is no new one. */
+/** Message if the old token is rejected or could not be checked, and there is no new one. */
 function sayOpen(
   verdict: Exclude<TokenVerdict, 'accepted'>,
   bytes: Buffer,
@@ -38,8 +38,8 @@ function sayOpen(
 }
 
 /**
- * Deals with a reset that an earlier run did not bring to its end, and gives what there is to say. `isOver`: there is
- * nothing more to do; else nothing was reset then, and nothing is unfinished now.
+ * Finishes an interrupted reset and returns lines for the operator. `isOver`: nothing is left to do; otherwise that reset did not
+ * happen, and a new one can begin.
  */
 export async function settle(
   intent: Intent,
@@ -69,7 +69,7 @@ export async function settle(
   return { isOver, lines: [`${began} ${state}${sayKept(bytes, intent)}`] };
 }
 
-/** What is wrong, as far as the account management says it. */
+/** The cause of a failed reset. */
 function sayCause(end: ResetEnd, { password }: RotationSetup): string {
   if (end.end === 'answered') return 'The response of the account management is not an account record.';
   const { message, reason } = end.error;
@@ -79,7 +79,7 @@ function sayCause(end: ResetEnd, { password }: RotationSetup): string {
   return `${message}: management.username or management.password is wrong.${hint}`;
 }
 
-/** There is no new token: finds out what became of the old one. */
+/** Checks the old token if there is no new one. */
 export async function explain(
   end: ResetEnd,
   bytes: Buffer,
@@ -92,7 +92,7 @@ export async function explain(
   if (verdict !== 'accepted' && end.end !== 'not_done') {
     return new RotationError(`${cause} ${sayOpen(verdict, bytes, intent, setup)}`);
   }
-  // An answer of success is kept whatever it is.
+  // The body of a successful response is always kept.
   const isKept = bytes.length > 0 && end.end === 'answered';
   forget(setup, intent, isKept);
   const others = worked ? 'because another client has reset it' : 'as before';
