@@ -218,7 +218,7 @@ describe('deploy/alertmanager.yml', () => {
     // Each incident has a different job label, so labels of two incidents are never equal.
     await post(Object.entries(incidents).flatMap(([job, { fires }]) => fires.map(labels => ({ ...labels, job }))));
     // Groups notify after their group wait. When a later group has notified twice, all others have finished.
-    await eventually(() => expect(receivers.of('a refused token')).not.toEqual([]));
+    await eventually(() => expect(receivers.of('a rejected token')).not.toEqual([]));
     for (const job of ['once more', 'and again']) {
       await post([{ alertname: 'Last', severity: 'critical', job }]);
       await eventually(() => expect(receivers.of(job)).toEqual(['urgent: Last']));
