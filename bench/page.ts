@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
 import { type Browser, chromium } from 'playwright-core';
 import { openAccounts } from '../src/agent/parts.ts';
-import { recorded } from '../src/status/recording.ts';
 import { Config } from '../src/config/schema.ts';
 import { startEmulator } from '../src/emulator/server.ts';
 import { openRecorder } from '../src/history/recorder.ts';
@@ -12,6 +11,7 @@ import type { Log } from '../src/kit/log.ts';
 import { OverviewQuery } from '../src/status/api/overview.ts';
 import { overview } from '../src/status/overview.ts';
 import { createRows } from '../src/status/overview-rows.ts';
+import { recorded } from '../src/status/recording.ts';
 import type { Served } from '../src/status/served.ts';
 import { startHttpServer } from '../src/status/server.ts';
 import { createMemoryStore } from '../src/store/memory.ts';

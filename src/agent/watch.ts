@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
-import { type LoadedConfig, uniqueFiles } from '../config/load.ts';
+import { glob, readFile } from 'node:fs/promises';
+import { dirname, isAbsolute, join, resolve } from 'node:path';
+import type { LoadedConfig } from '../config/load.ts';
 
 /** Text of a file, or why it can't be read: another reason is another state. */
 async function stateOf(file: string): Promise<string> {
@@ -9,6 +10,17 @@ async function stateOf(file: string): Promise<string> {
   } catch (error) {
     return `\0${(error as NodeJS.ErrnoException).code}`;
   }
+}
+
+/** Account files that exist now, in the order of loading. Asynchronous: a slow file system must not block other work. */
+async function accountFiles(file: string, patterns: readonly string[]): Promise<readonly string[]> {
+  const found: string[] = [];
+  for (const pattern of patterns) {
+    const names: string[] = [];
+    for await (const name of glob(pattern, { cwd: dirname(file) })) names.push(name);
+    found.push(...names.sort().map(name => (isAbsolute(name) ? name : join(dirname(file), name))));
+  }
+  return [...new Map(found.map(path => [resolve(path), path])).values()];
 }
 
 /** Equal for equal content of a configuration's files. */
@@ -22,7 +34,8 @@ export interface FilesState {
 /** Reads the files that a configuration consists of. Never rejects. */
 export async function readState({ file, config }: Pick<LoadedConfig, 'file' | 'config'>): Promise<FilesState> {
   const hash = createHash('sha256').update(await stateOf(file));
-  for (const path of uniqueFiles(config.accountFiles, file)) hash.update(await stateOf(path));
+  const files = await accountFiles(file, config.accountFiles).catch(() => []);
+  for (const path of files) hash.update(await stateOf(path));
   const others = createHash('sha256');
   const named = config.accounts.map(({ upstream }) => upstream.caFile);
   for (const path of new Set(named)) if (path !== null) others.update(`${path}\0${await stateOf(path)}\0`);

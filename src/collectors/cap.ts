@@ -58,7 +58,10 @@ export function createRanking(cap: number, onDropped: (name: string) => void = (
     },
     /** Changes the size of a value that was not dropped. */
     change(name: string, size: number): void {
-      if (sizes.has(name)) sizes.set(name, size);
+      if (!sizes.has(name)) return;
+      // The last ranked value may be larger than this one now.
+      if (size < (sizes.get(name) as number)) last = undefined;
+      sizes.set(name, size);
     },
   };
 }

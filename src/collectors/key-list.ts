@@ -56,7 +56,6 @@ export function createKeyList(selection: Selection, before: Before) {
   /** Rows of needed keys and of keys within the margin, in the order of the list. */
   const held = new Map<string, FlowControlEntry>();
   const sizes = new Map<string, number>();
-  /** Totals of ranked keys without a kept row. */
   let [dropped, droppedWaiting] = [0, 0];
 
   const ranking = createRanking(cap, key => {

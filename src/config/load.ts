@@ -73,7 +73,7 @@ const filesOf = (pattern: string, file: string) =>
     .map(name => (isAbsolute(name) ? name : join(dirname(file), name)));
 
 /** Returns the files that any of the patterns matches, each once. */
-export function uniqueFiles(patterns: readonly string[], file: string): string[] {
+function uniqueFiles(patterns: readonly string[], file: string): string[] {
   const unique = new Map<string, string>();
   for (const path of patterns.flatMap(pattern => filesOf(pattern, file))) {
     if (!unique.has(resolve(path))) unique.set(resolve(path), path);

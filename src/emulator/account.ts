@@ -16,7 +16,6 @@ import type { WorldOptions } from './world.ts';
 
 /** One customer of the service: tokens, rows, dialect and faults that no other account shares. */
 export interface EmulatedAccount {
-  /** As of now: a reset changes it. */
   readonly token: string;
   readonly readOnlyToken: string;
   readonly credentials: Credentials;

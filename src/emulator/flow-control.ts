@@ -3,12 +3,9 @@ import type { Fields } from './message.ts';
 
 interface Key {
   readonly waiting: (() => void)[];
-  /** Retries that are due and have their slots. */
   readonly again: (() => void)[];
-  /** Of the message that entered last. */
   fields: Fields;
   running: number;
-  /** Slots that nothing runs in. */
   ghosts: number;
   /** As many deliveries that end from now on do not give their slot back. */
   leaksLeft: number;

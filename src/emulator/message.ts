@@ -68,7 +68,6 @@ export interface DlqEntry {
   readonly responseStatus: number;
   /** Absent: the words of the status. */
   readonly responseBody?: string | undefined;
-  /** Only when the message was a step of a workflow. */
   readonly run?: FailedRun | undefined;
   /** The message of the entry at this place of the timeline. */
   messageAt(place: Position): Message;

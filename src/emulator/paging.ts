@@ -6,9 +6,7 @@ export class BadRequest extends Error {
   readonly status = 400;
 }
 
-/** What a list gives when the request does not say. */
 export interface ListDefaults {
-  /** Rows of a page: the default and the most. */
   readonly count: number;
   readonly order: Order;
 }
@@ -122,11 +120,9 @@ function wantedBy(way: Dialect[keyof Dialect] | undefined, wanted: readonly stri
 
 export interface Page<T> {
   readonly rows: (ListPlace & { readonly value: T })[];
-  /** Absent at the end of the list. */
   readonly cursor?: string;
 }
 
-/** How a list may repeat rows. */
 interface Repetition<T> {
   /** How often a row is listed, next to itself; once when absent. */
   readonly copies?: ((value: T, time: number) => number) | undefined;

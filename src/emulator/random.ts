@@ -16,9 +16,7 @@ export function createRandom(seed: number) {
     return scramble(position) / 2 ** 32;
   };
   return {
-    /** At least 0, below 1. */
     fraction,
-    /** A whole number, both ends included. */
     between: (low: number, high: number): number => low + Math.floor(fraction() * (high - low + 1)),
     /** Exponentially distributed, rounded up to a whole number above 0. */
     exponential: (mean: number): number => Math.ceil(-Math.log(1 - fraction()) * mean) || 1,

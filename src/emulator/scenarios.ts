@@ -14,7 +14,6 @@ export interface Scenario {
   readonly unattended?: boolean;
   /** Operators leave no dead letter for a day, and failure callbacks seldom fail for good. */
   readonly isTidy?: boolean;
-  /** Mean duration of an attempt, from the usual one. */
   takesMs?(usual: number, elapsedMs: number): number;
   /** Share (0 to 1) of deliveries whose slot is never given back, while their flow-control key has more than one left. */
   leaks?(elapsedMs: number): number;

@@ -23,7 +23,6 @@ export class Timeline<T extends object> {
   #times: number[] = [];
   #seqs: number[] = [];
   #values: (T | undefined)[] = [];
-  /** Every row before this index is dead. */
   #head = 0;
   #live = 0;
   #nextSeq: number;

@@ -11,7 +11,6 @@ export interface WorkflowParts {
   readonly seed: number;
   readonly everyMs: number;
   readonly stuck: (now: number) => number;
-  /** Whether operators remove entries whose callback is done. */
   readonly attended: boolean;
   /** Whether they do so within hours, and callbacks seldom fail. */
   readonly isTidy: boolean;
@@ -75,7 +74,6 @@ export class Workflows {
     return true;
   }
 
-  /** The identifier of a callback that was sent by request. */
   nextMessageId(): string {
     return messageId(this.#parts.seed, 'c', FIRST_SEQ + this.#asked++);
   }

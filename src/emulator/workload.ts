@@ -14,9 +14,7 @@ export interface WorkloadParts {
   readonly dialect: Pick<Dialect, 'retrySlot'>;
   readonly log: Timeline<LoggedEvent>;
   readonly dlq: Timeline<DlqEntry>;
-  /** Drops rows whose retention has ended at this time. */
   readonly expire: (now: number) => void;
-  /** Nothing arrives, and no operator clears dead letters. */
   readonly isIdle: boolean;
   readonly destinations?: readonly Destination[] | undefined;
 }

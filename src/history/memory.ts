@@ -10,7 +10,6 @@ export const hourOf = (at: number) => Math.floor(at / HOUR);
 /** `span`: minimum span of the samples (ms). */
 export function createMemory(rows: Rows, span: number) {
   const past = new Map<number, Chunk>();
-  /** Hours without their first samples. */
   const cut = new Set<number>();
   let open: { readonly hour: number; readonly samples: OpenChunk } | undefined;
 

@@ -40,7 +40,6 @@ function credentialsOf(header: string | undefined): Credentials | undefined {
   return colon < 0 ? undefined : { user: text.slice(0, colon), password: text.slice(colon + 1) };
 }
 
-/** A bucket of tokens, each for a request. */
 function createBucket(clock: Clock): (limit: NonNullable<WebConfig['rateLimit']>) => boolean {
   let tokens = Number.POSITIVE_INFINITY;
   let filledAt = clock.monotonic();

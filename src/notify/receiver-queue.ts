@@ -245,7 +245,6 @@ export function createReceiverQueue(deps: QueueDeps) {
       await current.ended;
       leave(account);
     },
-    /** Rows of all requests. */
     rows: (): readonly RowKey[] => queue.flatMap(({ account, key, takes }) => [...takes, { account, key }]),
     retryNow(): void {
       down = undefined;

@@ -92,7 +92,6 @@ export function unitOf(name: string): string {
   return UNITS.find(([suffix]) => base.endsWith(suffix))?.[1] ?? '';
 }
 
-/** Points as the functions above wrote them. */
 interface MetricPoints {
   readonly family: Family;
   readonly points: Uint8Array;

@@ -84,6 +84,7 @@ export async function openPush(deps: PushDeps, before?: Push): Promise<Push> {
     note: (signal: AbortSignal) => pushed.note(shown(), sender, signal),
     send: (signal: AbortSignal) => pushed.send(sender, signal),
   };
+  let isClosed = false;
   return {
     id,
     loops,
@@ -96,6 +97,8 @@ export async function openPush(deps: PushDeps, before?: Push): Promise<Push> {
           loops.note(signal).then(() => loops.send(signal)),
           signal,
         );
+      if (isClosed) return;
+      isClosed = true;
       const never = new AbortController().signal;
       if (next?.pushed !== pushed) await withDeadline(LONGEST_FLUSH, never, finish).catch(() => undefined);
       await close();

@@ -43,7 +43,6 @@ function createPackets(origin: Origin) {
       items += 1;
     },
     isFull: () => numbers >= MOST_NUMBERS,
-    /** The request; undefined where nothing was added. */
     take(): Packet | undefined {
       if (items === 0) return undefined;
       const metrics = [...writers.values()].map(({ writer, ...metric }) => ({ ...metric, points: writer.finish() }));

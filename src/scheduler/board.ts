@@ -159,7 +159,6 @@ export function createCollectorState<Facts = unknown>(
       if (now !== shown.now || committed !== shown.committed) shown = { now, committed };
       return shown;
     },
-    /** Whether the first facts are still expected. */
     isAwaited: (): boolean => facts === undefined && !tooOld(),
     status: (): CollectorStatus => ({
       collector,
@@ -172,7 +171,6 @@ export function createCollectorState<Facts = unknown>(
     }),
     /** How long this agent and earlier ones have been trying to refresh stale data (ms). */
     staleFor: (round: string): number => Math.max(0, tryingFor(state(round)) - markAge(state(round))),
-    /** State for the next process, by round. */
     freshness: (): Readonly<Record<string, Freshness>> =>
       Object.fromEntries(
         [...states.values()].map(state => {

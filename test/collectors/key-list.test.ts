@@ -97,3 +97,20 @@ describe('a list of keys that is forgotten while it is read', () => {
     expect([has('key-5'), has('key-6')]).toEqual([true, false]);
   });
 });
+
+it('shows the longest waitlist although keys are listed again with shorter ones', () => {
+  const options = { include: [], exclude: [], maxSeries: 1, watch: [] };
+  const list = createKeyList(options, { members: new Map(), shown: [], timesKept: () => 0 });
+  const sizes: [string, number][] = [
+    ['a', 100],
+    ['b', 99],
+    ['c', 1],
+    ['d', 1],
+    ['e', 1],
+    ['a', 0],
+    ['b', 0],
+    ['f', 50],
+  ];
+  for (const [key, waitlistSize] of sizes) list.add({ key, waitlistSize });
+  expect(list.end(0).facts.shown.map(({ key }) => key)).toEqual(['f']);
+});

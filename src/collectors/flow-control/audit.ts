@@ -27,7 +27,6 @@ export type Audit = ReturnType<typeof createAudit>;
 interface Known extends Watched {
   last: FlowControlEntry | undefined;
   shown: AuditedKey | undefined;
-  /** A state that is to be shown when it lasts. */
   next: { readonly state: FlowState; readonly since: number } | undefined;
 }
 
@@ -120,7 +119,6 @@ export function createAudit(isForced: boolean, stored?: string) {
     };
   }
 
-  /** A key on which nothing is in use, and nothing waits. */
   function rest(key: Known, entry: FlowControlEntry, now: number): AuditedKey {
     // Nothing runs, so nothing runs unseen.
     clear(key);
