@@ -61,9 +61,9 @@ describe('outgoing requests', () => {
 
   it('use no separately opened connection to the service', () => {
     expect(pathsWith(OWN_CLIENT).filter(path => !path.startsWith('http/'))).toEqual([
+      ...DOCTOR,
       // These read addresses and certificates.
       'config/replica-url.ts',
-      ...DOCTOR,
       'config/web-tls.ts',
       // These connect to the database and close the connections at its end.
       'store/postgres-database.ts',
