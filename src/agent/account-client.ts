@@ -37,7 +37,10 @@ export interface ClientDeps {
   readonly holding?: Pick<Holding, 'remaining' | 'confirm'> | undefined;
 }
 
-/** Sends the requests of an account, within its budget, and counts them. `before`: stored by an earlier process; `counted`: counters of the same account under other settings. */
+/**
+ * Sends the requests of an account, within its budget, and counts them. `before`: stored by an earlier process; `counted`: counters of
+ * the same account under other settings.
+ */
 export function createAccountClient(
   settings: AccountSettings,
   before: LastKnown,
