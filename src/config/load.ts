@@ -72,15 +72,6 @@ const filesOf = (pattern: string, file: string) =>
     .sort()
     .map(name => (isAbsolute(name) ? name : join(dirname(file), name)));
 
-/** Returns the files that any of the patterns matches, each once. */
-function uniqueFiles(patterns: readonly string[], file: string): string[] {
-  const unique = new Map<string, string>();
-  for (const path of patterns.flatMap(pattern => filesOf(pattern, file))) {
-    if (!unique.has(resolve(path))) unique.set(resolve(path), path);
-  }
-  return [...unique.values()];
-}
-
 /** Reads a file and the files that it names: all as one value with the places of its parts. */
 function gather(text: string, file: string) {
   const main = readYaml(text, file);
@@ -116,12 +107,15 @@ function gather(text: string, file: string) {
   }
 
   const patterns: readonly unknown[] = Array.isArray(raw.accountFiles) ? raw.accountFiles : [];
+  const found = new Map<string, string>();
   for (const [number, pattern] of patterns.entries()) {
-    if (typeof pattern !== 'string' || filesOf(pattern, file).length > 0) continue;
-    warnings.push({ ...main.place(['accountFiles', number]), message: 'there is no such file' });
+    if (typeof pattern !== 'string') continue;
+    const files = filesOf(pattern, file);
+    if (files.length === 0)
+      warnings.push({ ...main.place(['accountFiles', number]), message: 'there is no such file' });
+    for (const path of files) if (!found.has(resolve(path))) found.set(resolve(path), path);
   }
-  const texts = patterns.filter(pattern => typeof pattern === 'string');
-  for (const path of uniqueFiles(texts, file)) addAccounts(path);
+  for (const path of found.values()) addAccounts(path);
 
   /** Returns the file of a path and its path in that file. */
   function own(path: Path): { yaml: YamlFile; own: Path } {
