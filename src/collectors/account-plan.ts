@@ -5,7 +5,7 @@ import type { AccountOptions } from '../upstream/options.ts';
 import { type Collector, type CollectorKind, Implausible, type Rounds } from './collector.ts';
 
 export interface PlanFacts {
-  /** Undefined when no record was ever seen. */
+  /** Undefined until a record has been read. */
   readonly record: RecordedAccount | undefined;
   readonly limits: AccountLimits;
 }
@@ -22,7 +22,7 @@ const Recorded = z.object({
   dlqRetentionSeconds: amount.optional(),
 });
 
-const WHAT: Readonly<Record<AccountLimit, string>> = {
+const DESCRIPTIONS: Readonly<Record<AccountLimit, string>> = {
   message_size_bytes: 'Maximum message size',
   requests_per_day: 'Maximum requests per day (soft limit)',
   requests_per_day_hard: 'Maximum requests per day (hard limit)',
@@ -43,7 +43,7 @@ const WHAT: Readonly<Record<AccountLimit, string>> = {
 export const limitFamily = (limit: AccountLimit): Family<never> =>
   gauge(
     `delivery_account_max_${limit}`,
-    `${WHAT[limit]} on the account’s plan, from the record of the last token reset, read in the background, else as configured. Absent when unlimited or unknown.`,
+    `${DESCRIPTIONS[limit]} on the account’s plan, from the record of the last token reset, read in the background, else as configured. Absent when unlimited or unknown.`,
   );
 
 const families: Readonly<Record<string, Family<never>>> = Object.fromEntries(
@@ -52,18 +52,18 @@ const families: Readonly<Record<string, Family<never>>> = Object.fromEntries(
 
 const ROW = 'record';
 
-/** The account's plan: from the record that the last token reset left, which costs no request, else as configured. */
+/** Reads the account's plan from the record of the last token reset, which costs no request. The configuration is the fallback. */
 export const accountPlan: CollectorKind<PlanFacts> & { readonly rounds: Rounds } = {
   name: 'account',
   families,
   rounds: { record: { every: 15_000, requests: 0, priority: 'background' } },
-  // What the last reset said stays the last that is known.
+  // Plan limits come from the last token reset and are never withdrawn.
   auxiliary: ['record'],
   samples: ({ limits }) =>
     Object.fromEntries(Object.entries(limits).map(([limit, value]) => [limit, [{ labels: {}, value }]])),
 };
 
-/** `recorded`: gives what a token reset has left for the agent; undefined when there is nothing. */
+/** `recorded`: reads the record of the last token reset, or undefined if there is none. */
 export function createAccountPlan(
   recorded: () => Promise<unknown>,
   configured: AccountLimits = {},

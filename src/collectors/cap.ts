@@ -1,6 +1,6 @@
 import { gauge } from '../metrics/family.ts';
 
-/** Label value that stands for everything beyond a cap. */
+/** Label value for the sum of everything beyond a cap. */
 export const OTHER = '__other__';
 
 export const seriesDropped = gauge(
@@ -26,9 +26,9 @@ export type Ranking = ReturnType<typeof createRanking>;
 
 /** `onDropped`: receives each value that cannot rank within the margin any more. */
 export function createRanking(cap: number, onDropped: (name: string) => void = () => undefined) {
-  const most = Math.ceil(cap * MARGIN);
+  const capacity = Math.ceil(cap * MARGIN);
   const sizes = new Map<string, number>();
-  /** The last value within the margin when values were dropped last. */
+  /** Last value within the margin at the most recent drop. */
   let last: Sized | undefined;
 
   function drop(name: string): void {
@@ -39,8 +39,8 @@ export function createRanking(cap: number, onDropped: (name: string) => void = (
   /** Values within the margin, the largest first. Drops all others. */
   function ranked(): readonly Sized[] {
     const all = [...sizes].sort(byRank);
-    for (const [name] of all.splice(most)) drop(name);
-    if (all.length === most) last = all.at(-1);
+    for (const [name] of all.splice(capacity)) drop(name);
+    if (all.length === capacity) last = all.at(-1);
     return all;
   }
 
@@ -53,13 +53,13 @@ export function createRanking(cap: number, onDropped: (name: string) => void = (
         return;
       }
       sizes.set(name, size);
-      // Sorting only now and then costs little for each value, and memory stays small.
-      if (sizes.size > 2 * most) ranked();
+      // Sorting at twice the capacity bounds memory at a small cost per value.
+      if (sizes.size > 2 * capacity) ranked();
     },
     /** Changes the size of a value that was not dropped. */
     change(name: string, size: number): void {
       if (!sizes.has(name)) return;
-      // The last ranked value may be larger than this one now.
+      // `last` may now rank higher than this value.
       if (size < (sizes.get(name) as number)) last = undefined;
       sizes.set(name, size);
     },

@@ -11,12 +11,12 @@ export interface ObserveContext<Memory, Walk> extends RoundStep<Memory, Walk> {
 
 export interface Cadence {
   readonly every: number;
-  /** Requests of a round that finds nothing new: what it costs at least. */
+  /** Minimum requests of a round: those of a round that finds nothing new. */
   readonly requests: number;
   readonly priority: Priority;
-  /** Missed intervals after which the data counts as stale, where `staleness.markAfter` is too patient. */
+  /** Missed intervals after which the data is stale, if lower than `staleness.markAfter`. */
   readonly markAfter?: number;
-  /** What it costs in a day, where rounds differ: told by one that was measured, of so many. */
+  /** Extrapolates the cost of a day from one measured round and the number of rounds, if rounds differ in cost. */
   readonly perDay?: (one: Cost, rounds: number) => Cost;
 }
 
@@ -27,19 +27,19 @@ export interface Cost {
 
 export type Rounds = Readonly<Record<string, Cadence>>;
 
-/** What is always true of a collector, whatever account it watches. */
+/** The part of a collector that does not depend on the account. */
 export interface CollectorKind<Facts = unknown, F extends Families = Families> {
   /** Label value `collector`, prefix of its metrics, name in logs. */
   readonly name: string;
   readonly families: F;
-  /** Rounds that no gauge depends on: they may keep failing and nothing is withdrawn. */
+  /** Rounds that no gauge depends on. If they keep failing, nothing is withdrawn. */
   readonly auxiliary?: readonly string[];
-  /** Keys of gauges that say something of its counters: they are shown as those are, of what is committed, and stay. */
+  /** Keys of gauges that describe counters. Like counters, they show committed facts and are never withdrawn. */
   readonly lasting?: readonly string[];
   samples(facts: Facts): SamplesOf<F>;
 }
 
-/** A collector that has a section of its own in the configuration. */
+/** A collector with its own section in the configuration. */
 export interface ConfiguredKind<Options = unknown, Facts = unknown, F extends Families = Families, Services = unknown>
   extends CollectorKind<Facts, F> {
   readonly configKey: string;
@@ -53,19 +53,19 @@ export const defineKind = <Options, Facts, F extends Families, Services>(
 ) => kind;
 
 /**
- * One kind of thing that is watched, for one account. It reads (`observe`, the only IO, which may throw), folds (`fold`)
- * and maps (`samples`, pure); timing, success, logging, catching and storing are the runner's.
+ * Collects one kind of data for one account: reads it (`observe`, the only IO, may throw), folds it (`fold`) and maps it to
+ * samples (`samples`, pure). The runner handles timing, errors, logging and storing.
  */
 export interface Collector<Facts = unknown, Memory = unknown, Walk = unknown> extends CollectorKind<Facts> {
   readonly rounds: Rounds;
   /** Memory from the rows that were committed before this process. */
   restore(rows: ReadonlyMap<string, string>): Memory;
-  /** What the memory says before the first round: of it only counters and histograms are shown. */
+  /** Returns facts of the restored memory. Only its counters and histograms are shown before the first round. */
   recall?(memory: Memory): Facts;
   observe(context: ObserveContext<Memory, Walk>): Promise<Observation<Facts, Memory, Walk>>;
 }
 
-/** A collector as the runner drives it: each round reads at its own priority. */
+/** Adapts a collector to the runner: each round reads at its configured priority. */
 export const withReader = <Facts, Memory, Walk>(
   collector: Collector<Facts, Memory, Walk>,
   at: (priority: Priority) => Reader,
@@ -75,7 +75,7 @@ export const withReader = <Facts, Memory, Walk>(
     collector.observe({ api: at(collector.rounds[step.round]?.priority ?? 'background'), ...step }),
 });
 
-/** An answer that can't be true, though every row of it could be read. */
+/** A readable response that cannot be true. */
 export class Implausible extends Error {
   override readonly name = 'Implausible';
   readonly reason = 'invalid_response';

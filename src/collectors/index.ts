@@ -32,10 +32,10 @@ export const collectOptions = z.strictObject({
 
 export type CollectOptions = z.output<typeof collectOptions>;
 
-/** Everything whose rounds bring data of an account: the collectors, and its plan, which nothing configures. */
+/** All sources of account data: the collectors, and the account's plan, which has no configuration section. */
 export const dataSources: readonly CollectorKind[] = [...collectors, accountPlan];
 
-/** The kinds that these sections enable, each with its section, in the order of the table. */
+/** Returns the enabled collectors with their options, in the order of `collectors`. */
 function enabledKinds(collect: CollectOptions) {
   const sections: Readonly<Record<string, object>> = collect;
   return collectors.flatMap(kind => {
@@ -46,7 +46,7 @@ function enabledKinds(collect: CollectOptions) {
 
 type Services = Omit<DlqServices & EventsServices & FlowControlServices, 'routes' | 'isAudited'>;
 
-/** The collectors that these sections enable, in the order of the table. */
+/** Creates the enabled collectors, in the order of `collectors`. */
 export function createCollectors(collect: CollectOptions, services: Services): Collector[] {
   const isAudited = collect.flowControl.enabled && collect.flowControl.audit !== false;
   const all = { ...services, routes: createRoutes(collect.routes), isAudited };
@@ -59,15 +59,15 @@ export const isDeciding = (collector: string, round: string): boolean =>
 
 export const isAnyEnabled = (collect: CollectOptions): boolean => enabledKinds(collect).length > 0;
 
-/** Cadences of the collectors that these sections enable, by their names. */
+/** Returns the rounds of the enabled collectors by collector name. */
 export const enabledRounds = (collect: CollectOptions): ReadonlyMap<string, Rounds> =>
   new Map(enabledKinds(collect).map(({ kind, options }) => [kind.name, kind.rounds(options)]));
 
-/** The same, and those of the plan: every value of the labels `collector` and `round` of such an account. */
+/** Returns the rounds of the enabled collectors and of the plan: all values of the labels `collector` and `round`. */
 export const roundsOf = (collect: CollectOptions): ReadonlyMap<string, Rounds> =>
   new Map([...enabledRounds(collect), [accountPlan.name, accountPlan.rounds]]);
 
-/** By family and label: every value that there is. Of labels that are not listed any value may come. */
+/** All values of labels with a closed set of values, by family and label. */
 export const LABEL_VALUES: ReadonlyMap<string, Readonly<Record<string, readonly string[]>>> = new Map([
   [dlq.families.callbacks.name, { state: CALLBACK_STATES }],
   [dlq.families.left.name, { reason: LEFT_REASONS }],

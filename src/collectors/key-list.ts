@@ -6,8 +6,9 @@ export interface KeyFacts {
   /** Distinct keys of the list; undefined before the first list. */
   readonly keys: number | undefined;
   readonly shown: readonly FlowControlEntry[];
-  /** Number of selected keys beyond the cap, and of messages that wait on them. */
+  /** Number of selected keys beyond the cap. */
   readonly beyondCap: number;
+  /** Messages waiting on these keys. */
   readonly beyondCapWaiting: number;
 }
 
@@ -35,8 +36,8 @@ interface Before {
   timesKept(key: string): number;
 }
 
-/** Maximum number of lists in which an unlisted key keeps its value: as long as unreadable data is shown. */
-const LONGEST_KEPT = 20;
+/** Maximum number of consecutive lists in which an unlisted key keeps its value. */
+const MAX_TIMES_KEPT = 20;
 
 function keyFilter({ include, exclude }: Selection): (key: string) => boolean {
   const [included, excluded] = [include.map(createGlob), exclude.map(createGlob)];
@@ -44,14 +45,14 @@ function keyFilter({ include, exclude }: Selection): (key: string) => boolean {
     (included.length === 0 || included.some(matches => matches(key))) && !excluded.some(matches => matches(key));
 }
 
-/** Sums the keys of a list and keeps only few rows: a list may have 300,000. */
+/** Aggregates a list of keys and keeps only a few rows: a list may have 300,000. */
 export function createKeyList(selection: Selection, before: Before) {
   const watched = new Set(selection.watch);
   const isShown = keyFilter(selection);
-  // A key with the name of the rest (__other__) is part of the rest: they would be indistinguishable.
+  // A key named like the remainder (__other__) is part of it: the two would be indistinguishable.
   const isRanked = (key: string) => key !== OTHER && !watched.has(key) && isShown(key);
   const cap = Math.max(0, selection.maxSeries - watched.size);
-  /** Keys with rows that are kept regardless of their rank. */
+  /** Keys kept regardless of their rank. */
   const needed = new Set([OTHER, ...watched, ...before.members.keys(), ...before.shown.map(({ key }) => key)]);
   /** Rows of needed keys and of keys within the margin, in the order of the list. */
   const held = new Map<string, FlowControlEntry>();
@@ -66,19 +67,19 @@ export function createKeyList(selection: Selection, before: Before) {
   });
 
   /**
-   * Missing keys that keep their values, because their rows may be unreadable ones: all watched keys, and as many others as there
-   * are unreadable rows left.
+   * Returns the missing keys that keep their values because the unreadable rows may be theirs: all watched keys, then the largest
+   * others for the remaining unreadable rows.
    */
   function stayingKeys(rejected: number): readonly FlowControlEntry[] {
     if (rejected === 0) return [];
-    const missing = before.shown.filter(({ key }) => !held.has(key) && before.timesKept(key) < LONGEST_KEPT);
+    const missing = before.shown.filter(({ key }) => !held.has(key) && before.timesKept(key) < MAX_TIMES_KEPT);
     const staying = missing.filter(({ key }) => watched.has(key));
     const others = missing.filter(({ key }) => !watched.has(key)).sort((a, b) => b.waitlistSize - a.waitlistSize);
     return [...staying, ...others.slice(0, Math.max(0, rejected - staying.length))];
   }
 
   return {
-    // A key listed twice is one key; its last row counts.
+    // A key listed twice counts once, with its last row.
     add(entry: FlowControlEntry): void {
       const { key, waitlistSize } = entry;
       const sizeBefore = sizes.get(key);

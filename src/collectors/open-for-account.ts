@@ -34,7 +34,6 @@ export interface AccountRound {
   readonly round: string;
   readonly every: number;
   readonly leastRequests: number;
-  /** What it costs in a day, where rounds differ. */
   readonly perDay: Cadence['perDay'];
   /** Runs it once; never throws. */
   run(signal: AbortSignal): Promise<void>;
@@ -69,13 +68,13 @@ export interface CollectorsDeps {
   readonly store: Store;
   /** Whether the database is unavailable; undefined without replicas. */
   readonly holding?: { isAway(): boolean } | undefined;
-  /** Milliseconds of the event log's past to read at the very first start. */
+  /** Time range of the event log to read at the very first start (ms). */
   readonly backfill: number | undefined;
-  /** What waits of an account's traces, where messages are traced. */
+  /** Returns the queue of an account's traces, or undefined if messages are not traced. */
   readonly traceQueue: (account: string) => TraceQueue | undefined;
 }
 
-/** `at`: reads, on the account's budget; `before`: what an earlier process left. */
+/** `at`: readers on the account's budget; `before`: state stored by an earlier process. */
 type Deps = CollectorsDeps & {
   readonly at: (priority: Priority) => Reader;
   readonly before: { readonly freshness?: Readonly<Record<string, StoredRounds>> | undefined };
@@ -83,7 +82,7 @@ type Deps = CollectorsDeps & {
   readonly shownBefore: ShownFacts | undefined;
 };
 
-/** Facts to show of an account, by collector name: gauges from `now`, counters and histograms from `committed`. */
+/** Shown facts by collector name: gauges come from `now`, counters and histograms from `committed`. */
 export interface ShownFacts {
   readonly dlq?: Visible<DlqFacts>;
   readonly events?: Visible<EventsFacts>;
@@ -92,8 +91,8 @@ export interface ShownFacts {
 }
 
 /**
- * Returns the facts to show, as the same object until they change. `before`: facts of the same collector under other settings.
- * Gauges are shown from them until the first complete round, so that a reload makes no gap.
+ * Returns a getter of the shown facts, which returns the same object until they change. `before`: facts of the same collector
+ * before a reload. Gauges show them until the first complete round, so that a reload leaves no gap.
  */
 function createShown<Facts>(
   { visible, isAwaited }: CollectorState<Facts>,
@@ -110,7 +109,7 @@ function createShown<Facts>(
   };
 }
 
-/** The samples of a collector: gauges disappear while their facts are too old, counters stay. */
+/** Returns a collector's samples. Gauges are withdrawn if their facts are too old, counters stay. */
 function collectorSource<Facts>(
   account: string,
   { families, lasting = [], samples }: Pick<Collector<Facts>, 'families' | 'lasting' | 'samples'>,
@@ -170,10 +169,10 @@ async function openCollector<Facts, Memory, Walk>(
   };
 }
 
-const isOfDlq = (each: OpenCollector): each is OpenCollector<DlqFacts> => each.state.collector === 'dlq';
-const isOfEvents = (each: OpenCollector): each is OpenCollector<EventsFacts> => each.state.collector === 'events';
+const isDlq = (each: OpenCollector): each is OpenCollector<DlqFacts> => each.state.collector === 'dlq';
+const isEvents = (each: OpenCollector): each is OpenCollector<EventsFacts> => each.state.collector === 'events';
 
-/** As for the walks that read filters. Milliseconds. */
+/** Time after which a filter's data is withdrawn (ms), computed like that of a round. */
 const withdrawnAfter = (every: number, { withdrawAfter, withdrawAtMost }: StalenessOptions) =>
   Math.max(2 * every, Math.min(withdrawAfter * every, withdrawAtMost));
 
@@ -190,13 +189,13 @@ export async function openCollectors({ name, collect, retention, objectives, lim
     traces,
     isLogged: config.log.deadLetters,
     onTimeWithin: objectives.onTimeWithin,
-    // Both collectors are read on their own; what meets is what each shows.
-    attempts: () => opened.find(isOfEvents)?.state.visible().now?.attempts,
+    // The collectors run independently: flow control uses the shown facts of the event log.
+    attempts: () => opened.find(isEvents)?.state.visible().now?.attempts,
     now: clock.now,
   };
   const opened: OpenCollector[] = [];
   for (const collector of createCollectors(collect, services)) opened.push(await openCollector(name, collector, deps));
-  const dlq = opened.find(isOfDlq);
+  const dlq = opened.find(isDlq);
   const plan = await openCollector(name, createAccountPlan(accountRecordOf(config.store, name, deps), limits), deps);
   const all = [...opened, plan];
   return {

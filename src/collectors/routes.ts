@@ -2,24 +2,24 @@ import { parse, pathToRegexp } from 'path-to-regexp';
 import { z } from 'zod';
 import { memoize } from '../kit/memo.ts';
 
-/** Stands for a path that no pattern matches. No pattern is written so: they begin with `/`. */
+/** Route of a path that no pattern matches. Patterns begin with `/`, so none can have this name. */
 export const UNMATCHED = '__unmatched__';
 
-const LONGEST_ROUTE = 200;
-const MOST_ROUTES = 100;
-/** Longer paths are matched by no pattern: nothing on the way of a request takes such an address. */
-const LONGEST_PATH = 2048;
-/** What the paths may weigh whose routes are remembered, in characters: those of a walk of a large queue. */
-const MOST_REMEMBERED = 2 ** 20;
+const MAX_ROUTE_LENGTH = 200;
+const MAX_ROUTES = 100;
+/** Longer paths match no pattern: HTTP servers and proxies reject such addresses. */
+const MAX_PATH_LENGTH = 2048;
+/** Total length of the cached paths (characters). Enough for a walk of a large queue. */
+const MAX_CACHED = 2 ** 20;
 
-/** As an address spells it. */
+/** Percent-encodes literal text like `URL.pathname` does. */
 const encodePath = (text: string) => text.toWellFormed().replace(/[^\x21-\x7e]+/g, encodeURIComponent);
 
-/** Its time is linear in the length of a path: the library locks what it has matched. */
+/** The library's expressions do not backtrack into matched segments, so matching takes linear time. */
 const compile = (pattern: string) => pathToRegexp(parse(pattern, { encodePath })).regexp;
 
-/** Why text is no path pattern; undefined when it is one. */
-function faultOf(pattern: string): string | undefined {
+/** Returns why the text is not a valid path pattern, or undefined if it is one. */
+function errorOf(pattern: string): string | undefined {
   if (!pattern.startsWith('/')) return 'does not begin with /';
   try {
     compile(pattern);
@@ -32,41 +32,41 @@ function faultOf(pattern: string): string | undefined {
 
 const route = z
   .string()
-  .max(LONGEST_ROUTE)
+  .max(MAX_ROUTE_LENGTH)
   .superRefine((pattern, context) => {
-    const fault = faultOf(pattern);
-    if (fault === undefined) return;
+    const error = errorOf(pattern);
+    if (error === undefined) return;
     context.addIssue({
       code: 'custom',
-      message: `must be a path pattern such as /users/:id or /files/*path: ${fault}`,
+      message: `must be a path pattern such as /users/:id or /files/*path: ${error}`,
     });
   });
 
 export const routesOption = z
   .array(route)
-  .max(MOST_ROUTES)
+  .max(MAX_ROUTES)
   .refine(routes => new Set(routes).size === routes.length, { error: 'must not name a pattern twice' })
   .default([])
   .describe(
-    `Path patterns that name routes: \`:id\` stands for a segment or a part of one, \`*path\` for any number of segments, \`{…}\` for what may be missing; letter case and a slash at the end make no difference. The first pattern that matches the path of a destination is its route; without a match the route is \`${UNMATCHED}\`.`,
+    `Path patterns that name routes: \`:id\` matches a segment or a part of one, \`*path\` any number of segments, and \`{…}\` is optional; case and a trailing slash are ignored. The first pattern that matches the path of a destination is its route; without a match the route is \`${UNMATCHED}\`.`,
   );
 
-/** Names addresses by their path: the first pattern that matches it, or UNMATCHED. */
+/** Maps addresses to routes: the first pattern that matches the path, or UNMATCHED. */
 export interface Routes {
   readonly patterns: readonly string[];
   of(url: string): string;
-  /** The same, of a path as its address spells it. */
+  /** Like `of`, for the percent-encoded path of an address. */
   ofPath(path: string): string;
 }
 
 export const NO_ROUTES: Routes = { patterns: [], of: () => UNMATCHED, ofPath: () => UNMATCHED };
 
-/** What it says of a path is remembered: a walk shows the same few addresses again and again. */
+/** Caches routes by path, because the addresses of a walk repeat. */
 export function createRoutes(patterns: readonly string[]): Routes {
   if (patterns.length === 0) return NO_ROUTES;
   const routes = patterns.map(pattern => ({ pattern, expression: compile(pattern) }));
   const find = (path: string) => routes.find(({ expression }) => expression.test(path))?.pattern ?? UNMATCHED;
-  const remembered = memoize(find, MOST_REMEMBERED);
-  const ofPath = (path: string) => (path.length > LONGEST_PATH ? UNMATCHED : remembered(path));
+  const cached = memoize(find, MAX_CACHED);
+  const ofPath = (path: string) => (path.length > MAX_PATH_LENGTH ? UNMATCHED : cached(path));
   return { patterns, of: url => ofPath(URL.parse(url)?.pathname ?? ''), ofPath };
 }

@@ -148,7 +148,7 @@ export async function setStage(onEnd: (close: () => Promise<unknown>) => void, s
   const store = await openSqliteStore({ path });
   await store.commit(
     ACCOUNT,
-    tracker.takeChanges().map(({ key, value }) => ({ key: `dlq/${key}`, value })),
+    tracker.drainChanges().map(({ key, value }) => ({ key: `dlq/${key}`, value })),
   );
   await store.close();
 

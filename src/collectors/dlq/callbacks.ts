@@ -5,47 +5,47 @@ import type { DlqEntry } from '../../model/message.ts';
 import { createRoster } from './roster.ts';
 
 export interface TrackerOptions {
-  /** Whether an entry is tracked of whose failure callback the service says nothing. */
+  /** Whether to track an entry whose callback state the service does not report. */
   track(entry: DlqEntry): boolean;
-  /** Milliseconds between the beginnings of two complete walks; after more than that, every sighting starts over. */
+  /** Maximum time between the starts of two complete walks (ms). A longer gap restarts all sightings. */
   readonly maxGap: number;
-  /** Wall time less monotonic time, milliseconds. Where it jumps, the time between two walks is not what it seems: every sighting starts over. */
+  /** Wall-clock time minus monotonic time (ms). A jump means that the clock was set, which restarts all sightings. */
   readonly clockOffset?: () => number;
 }
 
-/** What complete walks saw of failure callbacks, across restarts. Without clock and IO: a walk that fails is just never ended. */
+/** Tracks failure callbacks over complete walks and across restarts. A failed walk is abandoned: without `end` it has no effect. */
 export type CallbackTracker = ReturnType<typeof createTracker>;
 
-/** A running walk. Its sightings count when it has ended. */
+/** A running walk. Its sightings count from `end` on. */
 export type CallbackWalk = ReturnType<CallbackTracker['begin']>;
 
-/** Difference between wall and monotonic time between two walks, milliseconds, above which the clock was set. */
+/** A larger change of the clock offset between two walks (ms) means that the clock was set. */
 const CLOCK_STEP = 30_000;
-/** Sightings of one account: a service that lists more has worse trouble than stuck callbacks, or is hostile. */
-export const MOST_SIGHTINGS = 10_000;
-/** Characters of all sightings of one account together: an entry usually has some hundreds. */
-const MOST_TEXT = 16 * 1024 * 1024;
-/** A longer text, or labels that are longer together, counts as not reported. */
-const LONGEST_TEXT = 2048;
-const LONGEST_ID = 512;
+/** Sightings per account. A service that lists more is hostile or has worse problems than stuck callbacks. */
+export const MAX_SIGHTINGS = 10_000;
+/** Total length of the sightings of one account (characters). An entry usually has a few hundred. */
+const MAX_TOTAL_TEXT = 16 * 1024 * 1024;
+/** Longer texts, and labels with a longer total, count as not reported. */
+const MAX_TEXT = 2048;
+const MAX_ID = 512;
 
-/** Key of the row with the last complete walk, and the beginning of the keys of the sightings. There is none without sightings. */
+/** Key of the row of the last complete walk, and prefix of the sightings' keys. Without sightings there is no such row. */
 const WALK = 'callbacks';
 const KEYS = `${WALK}/`;
 
 export const isTrackerRow = (key: string) => key === WALK || key.startsWith(KEYS);
 
-/** One run of a callback, written once. It is seen by every walk from its first to the last, so those need no counting. */
+/** One uninterrupted run of a callback. Stored once: every walk since `firstWalk` has seen it, so no counter is updated. */
 interface Episode {
   readonly firstSeenAt: number;
   readonly firstWalk: number;
-  /** Stands for what must stay as it is: whether the state is reported, and the callback's message. */
+  /** Hash of the callback's state and message ID. A change starts a new episode. */
   readonly run: string;
 }
 
 type StoredEpisode = readonly [firstSeenAt: number, firstWalk: number, run: string];
 
-/** The last complete walk, its number, and the longest pause that was allowed. */
+/** The last complete walk: its start, its number, and the `maxGap` it ran with. */
 type StoredWalk = readonly [at: number, number: number, maxGap: number];
 
 const runOf = ({ callbackState, callbackMessageId }: DlqEntry) =>
@@ -57,14 +57,14 @@ const isSameRun = (a: DlqEntry, b: DlqEntry) =>
 const lengthOf = (values: readonly unknown[]) =>
   values.reduce((sum: number, value) => sum + (typeof value === 'string' ? value.length : 0), 0);
 
-/** A hostile service's texts are left out rather than cut: a rule must not take the beginning for the whole. */
+/** Omits overlong texts instead of truncating them: a rule must not match a truncated value. */
 function bounded(entry: DlqEntry): DlqEntry {
-  const tooLong = Object.entries(entry).filter(([, value]) => typeof value === 'string' && value.length > LONGEST_TEXT);
-  const labels = lengthOf(entry.labels) > LONGEST_TEXT ? [] : entry.labels;
+  const tooLong = Object.entries(entry).filter(([, value]) => typeof value === 'string' && value.length > MAX_TEXT);
+  const labels = lengthOf(entry.labels) > MAX_TEXT ? [] : entry.labels;
   return { ...entry, ...Object.fromEntries(tooLong.map(([name]) => [name, undefined])), labels };
 }
 
-/** `stored`: the rows of `takeChanges` as they were last committed. */
+/** `stored`: the committed rows from `drainChanges`. */
 export function createTracker(
   { track, maxGap, clockOffset = () => 0 }: TrackerOptions,
   stored: ReadonlyMap<string, string> = new Map(),
@@ -84,30 +84,30 @@ export function createTracker(
   function begin() {
     const beganOffset = clockOffset();
     const found = new Map<bigint, DlqEntry>();
-    /** Entries whose callback's state was listed, whatever it was. */
+    /** Entries listed with a callback state, regardless of its value. */
     const stated = createRoster();
-    /** Those that are known keep their places. */
-    let room = MOST_SIGHTINGS - episodes.size;
+    /** Free places for new sightings. Known ones keep theirs. */
+    let capacity = MAX_SIGHTINGS - episodes.size;
     let text = 0;
     let isPartial = false;
 
     function put(key: bigint, entry: DlqEntry): void {
       const kept = bounded(entry);
       text += lengthOf(Object.values(kept)) + lengthOf(kept.labels);
-      const needsRoom = !episodes.has(key) && !found.has(key);
-      if (text > MOST_TEXT || (needsRoom && room === 0)) {
+      const isNew = !episodes.has(key) && !found.has(key);
+      if (text > MAX_TOTAL_TEXT || (isNew && capacity === 0)) {
         isPartial = true;
         found.delete(key);
         return;
       }
-      if (needsRoom) room -= 1;
+      if (isNew) capacity -= 1;
       found.set(key, kept);
     }
 
-    function takeOne(entry: DlqEntry): void {
+    function addOne(entry: DlqEntry): void {
       const { id, callbackState } = entry;
       if (callbackState === undefined && !track(entry)) return;
-      if (id.length > LONGEST_ID) return;
+      if (id.length > MAX_ID) return;
       const key = hash64(id);
       const other = found.get(key);
       if (callbackState === undefined) {
@@ -123,8 +123,8 @@ export function createTracker(
       const lastOffset = offset;
       offset = clockOffset();
       const wasSet = Math.abs(offset - lastOffset) > CLOCK_STEP;
-      const wasSetMeanwhile = Math.abs(offset - beganOffset) > CLOCK_STEP;
-      // What a longer pause was allowed in does not count where only a shorter one is.
+      const wasSetDuringWalk = Math.abs(offset - beganOffset) > CLOCK_STEP;
+      // If the previous walk allowed longer gaps than this one does, its sightings may be interrupted.
       const isUnbroken = !wasSet && at >= lastAt && at - lastAt <= maxGap && lastGap <= maxGap;
       const number = lastNumber + 1;
       const current = new Map<bigint, Episode>();
@@ -147,8 +147,8 @@ export function createTracker(
         });
       }
       for (const key of episodes.keys()) if (!current.has(key)) changes.set(KEYS + key.toString(16), null);
-      // Its beginning is by another clock: nothing may count from it.
-      last = [at, number, wasSetMeanwhile ? Number.MAX_VALUE : maxGap];
+      // The walk's start was measured by another clock: no later sighting may build on it.
+      last = [at, number, wasSetDuringWalk ? Number.MAX_VALUE : maxGap];
       if (current.size > 0) changes.set(WALK, JSON.stringify(last satisfies StoredWalk));
       else if (episodes.size > 0) changes.set(WALK, null);
       episodes = current;
@@ -158,31 +158,31 @@ export function createTracker(
     }
 
     return {
-      /** Adds listed rows. A row that is listed twice counts once, and not at all if it changed in between. */
-      take(rows: readonly DlqEntry[]): void {
-        for (const row of rows) takeOne(row);
+      /** Adds listed rows. A row listed twice counts once, or not at all if it changed in between. */
+      add(rows: readonly DlqEntry[]): void {
+        for (const row of rows) addOne(row);
       },
       hasState: (id: string): boolean => stated.has(hash64(id)),
-      /** Ends a complete walk: missing entries have left. `at`: its start (ms since the Unix epoch). */
+      /** Ends a complete walk, which discards sightings of missing entries. `at`: start of the walk (ms since the Unix epoch). */
       end,
     };
   }
 
   return {
     begin,
-    /** A complete walk at once: all rows of it, in any order. `at`: when it began, milliseconds since the Unix epoch. */
+    /** Adds all rows of a complete walk, in any order, and ends it. `at`: start of the walk (ms since the Unix epoch). */
     observe(rows: readonly DlqEntry[], at: number): CallbackFacts {
       const walk = begin();
-      walk.take(rows);
+      walk.add(rows);
       return walk.end(at);
     },
-    /** A walk came to its end and could not read every row. It says nothing of callbacks; what is known of them is not the whole. */
-    doubt(): void {
+    /** Marks the facts as partial because a walk ended with unreadable rows. The sightings are unchanged. */
+    markPartial(): void {
       if (facts) facts = { ...facts, isPartial: true };
     },
-    /** What the last complete walk found; undefined before the first of this process. Never changed afterwards. */
+    /** Facts from the last complete walk, or undefined before the first one of this process. Immutable. */
     facts: (): CallbackFacts | undefined => facts,
-    takeChanges(): Change[] {
+    drainChanges(): Change[] {
       const rows = [...changes].map(([key, value]) => ({ key, value }));
       changes.clear();
       return rows;

@@ -9,8 +9,8 @@ import { DIMENSIONS, type Dimension } from './aggregate.ts';
 import type { TrackerOptions } from './callbacks.ts';
 import { chooseGroups, chooseValues, type DlqFacts, toFacts } from './facts.ts';
 import { families, samples } from './families.ts';
-import { type Memory, restoreMemory, takeChanges } from './memory.ts';
-import { type Failure, MOST_OF_A_READ } from './reading.ts';
+import { drainChanges, type Memory, restoreMemory } from './memory.ts';
+import { type Failure, NEW_READ_LIMIT } from './reading.ts';
 import {
   detectFromDateField,
   foldStep,
@@ -90,35 +90,35 @@ export interface CallbackOptions extends TrackerOptions {
 }
 
 export interface DlqServices {
-  /** Milliseconds that the account's plan keeps entries, where that is known. */
+  /** How long the account's plan keeps entries (ms), if configured. */
   readonly retention?: number | undefined;
-  /** Milliseconds after which sizes of a filter that can't be read are withdrawn; default: 30 minutes. */
+  /** Time after which the sizes of an unreadable filter are withdrawn (ms). */
   readonly withdrawFiltersAfter?: number | undefined;
   readonly routes?: Routes | undefined;
   readonly isLogged?: boolean | undefined;
-  /** Default: callbacks that are reported in progress are tracked. */
+  /** By default, only callbacks reported as in progress are tracked. */
   readonly callbacks?: CallbackOptions | undefined;
 }
 
 export type DlqOptions = z.output<typeof options>;
 
-/** A pause between two complete walks after which nothing is known of failure callbacks, unless the rules say otherwise. */
-const USUAL_GAP = 30 * 60_000;
+/** Default maximum gap between two complete walks for callback sightings (ms). Rules may set another. */
+const DEFAULT_GAP = 30 * 60_000;
 
-const USUAL_LIMIT = 30 * 60_000;
+const DEFAULT_WITHDRAWAL = 30 * 60_000;
 
-/** `hasEnded`: it is folded, and what it found says what comes next. */
+/** `hasEnded`: all its steps are folded, so the next stage can be chosen. */
 interface RoundWalk {
   readonly stage: 'all' | 'filters' | 'everything';
   readonly walk: Walk;
   readonly hasEnded: boolean;
-  /** Why reading failed: the round fails once that is folded. */
+  /** Read error of the walk. The round fails after folding it. */
   readonly failure?: Failure | undefined;
-  /** Failed workflow runs, read by themselves once everything is. */
+  /** Separate read of failed workflow runs, after everything else. */
   readonly workflows?: WorkflowReading;
 }
 
-/** The dead-letter queue. It has no count operation, so it is walked; pages are folded and forgotten. */
+/** Reads the dead-letter queue. It has no count operation, so the collector walks it. Pages are folded and discarded. */
 export const dlq = defineKind({
   name: 'dlq',
   configKey: 'dlq',
@@ -132,17 +132,23 @@ export const dlq = defineKind({
 function cadences({ every, filters }: DlqOptions, walkEvery: number): Rounds {
   return {
     ...(every < walkEvery && { new: { every, requests: 1, priority: 'dlq' } }),
-    // The queue, failed workflow runs by themselves, and each filter.
+    // One request each for the queue, failed workflow runs and every filter.
     full: { every: walkEvery, requests: 2 + filters.length, markAfter: 2, priority: 'background' },
   };
 }
 
 export function createDlq(
   options: DlqOptions,
-  { retention, callbacks, withdrawFiltersAfter = USUAL_LIMIT, routes = NO_ROUTES, isLogged = false }: DlqServices = {},
+  {
+    retention,
+    callbacks,
+    withdrawFiltersAfter = DEFAULT_WITHDRAWAL,
+    routes = NO_ROUTES,
+    isLogged = false,
+  }: DlqServices = {},
 ): Collector<DlqFacts, Memory, RoundWalk> {
   const { rescanEvery, fromDateMeans, maxSeriesPerBreakdown } = options;
-  const tracker = callbacks ?? { track: () => false, maxGap: Math.max(USUAL_GAP, 3 * rescanEvery) };
+  const tracker = callbacks ?? { track: () => false, maxGap: Math.max(DEFAULT_GAP, 3 * rescanEvery) };
   return {
     ...dlq,
     rounds: cadences(options, callbacks?.walkEvery ?? rescanEvery),
@@ -167,23 +173,23 @@ export function createDlq(
             memory.meaning = detected;
             memory.isTouched = true;
           }
-          // Before the first complete walk there is nothing to be shown; and which values are shown is chosen once a round.
+          // Nothing is shown before the first complete walk. Shown values are chosen once a round, at its end.
           const isShown = !next && memory.all.shown !== undefined;
           if (isShown) {
             withdrawFilters(memory.filters, context.now, withdrawFiltersAfter);
             memory.members = chooseValues(memory, maxSeriesPerBreakdown);
             memory.groupMembers = chooseGroups(memory);
-            const { shown, doubt } = memory.all;
-            // Of rows that could not be read, any may be of any kind.
-            if (shown?.groups && !doubt) memory.groups.judge(shown.groups, context.now);
+            const { shown, ambiguity } = memory.all;
+            // An unreadable row may belong to any group, so no group is certainly new or missing.
+            if (shown?.groups && !ambiguity) memory.groups.update(shown.groups, context.now);
           }
           const facts = isShown ? toFacts(memory) : undefined;
-          return { memory, facts, changes: takeChanges(memory), log: memory.all.log?.take() };
+          return { memory, facts, changes: drainChanges(memory), log: memory.all.log?.drain() };
         },
         isPartial: step?.reads.some(({ rejected }) => rejected > 0) ?? false,
         failedFilters: next ? [] : memory.filters.flatMap(({ failure }) => failure ?? []),
         more: next && { ...next, hasEnded, failure: step?.failure },
-        // What is new is asked for once everything was read.
+        // Reads for new entries start after the first complete walk.
         idle: next || walk ? undefined : 'waiting',
       };
     },
@@ -201,7 +207,7 @@ async function observeWorkflows(
   return {
     fold(memory) {
       foldWorkflows(memory, next.walk, read, now);
-      return { memory, facts: undefined, changes: takeChanges(memory) };
+      return { memory, facts: undefined, changes: drainChanges(memory) };
     },
     isPartial: read.rejected > 0,
     more: { ...next, hasEnded: read.isLast },
@@ -220,26 +226,26 @@ function nextWalk(
     return walk.workflows ? undefined : { ...walk, workflows: startWorkflows(context) };
   }
   if (!walk) {
-    // Nothing is new as long as nothing is known.
+    // Without a complete walk there is no baseline for new entries.
     if (!all.shown) return undefined;
     const isSmall = all.roster.size < ONE_PAGE && !all.walk;
-    const look = isSmall
-      ? startComplete([all], context, MOST_OF_A_READ)
+    const next = isSmall
+      ? startComplete([all], context, NEW_READ_LIMIT)
       : startSince([all], since(memory, now, context.meaning), context);
-    return { stage: 'all', walk: look };
+    return { stage: 'all', walk: next };
   }
-  // What it found went with its walk: it is read once more, beside the one that goes on.
+  // The newer walk discarded this walk's results: read them again while it continues.
   if (walk.walk.isOvertaken) {
     const { selections } = walk.walk;
     return { stage: walk.stage, walk: startSince(selections, since(memory, now, context.meaning), context) };
   }
-  // The next complete walk reads those that failed: a filter that is refused or hangs would delay each round.
+  // Failed filters wait for the next complete walk: a refused or hanging one would delay each round.
   const filters = memory.filters.filter(({ failure }) => !failure);
   if (walk.stage === 'filters' || walk.walk.changes === 0 || filters.length === 0) return undefined;
-  // A complete walk of them that is under way goes on; a read for new entries beside it takes nothing from it.
+  // Restarting a complete walk of a filter would discard its results. A read for new entries can run next to it.
   const isWhole = walk.walk.isComplete && !filters.some(selection => selection.walk);
-  const look = isWhole
-    ? startComplete(filters, context, MOST_OF_A_READ)
+  const next = isWhole
+    ? startComplete(filters, context, NEW_READ_LIMIT)
     : startSince(filters, since(memory, now, context.meaning), context);
-  return { stage: 'filters', walk: look };
+  return { stage: 'filters', walk: next };
 }

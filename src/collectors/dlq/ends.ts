@@ -1,12 +1,12 @@
 import { boundText, pathAddress } from '../../kit/text.ts';
 import type { DlqEntry } from '../../model/message.ts';
 
-/** A dead letter as it is shown: nothing of its body, headers or error. Times: milliseconds since the Unix epoch. */
+/** A dead letter as shown, without body, headers and error. Times are in milliseconds since the Unix epoch. */
 export interface DeadLetter {
-  /** Undefined where there is none, or it is too long to be one; so is the messageId. */
+  /** `dlqId` and `messageId` are undefined if missing or too long. */
   readonly dlqId: string | undefined;
   readonly messageId: string | undefined;
-  /** When it came into the queue: as its dlqId tells, else when it was first seen. */
+  /** Entry time from the dlqId, else the time when the entry was first seen. */
   readonly enteredAt: number;
   readonly createdAt: number | undefined;
   /** Without query, fragment, user and password. */
@@ -21,24 +21,24 @@ export interface DeadLetter {
   readonly callbackState: string | undefined;
 }
 
-/** Both ends of a queue: of however many entries, those that entered last and those that have been there longest. */
+/** The newest and the longest-queued entries of a queue of any size. */
 export type Ends = ReturnType<typeof createEnds>;
 
-const MOST = 10;
-/** A longer id is none: cut, it would be another's. */
-const LONGEST_ID = 512;
-const LONGEST_URL = 500;
-const LONGEST_TEXT = 200;
+const MAX_SHOWN = 10;
+/** Longer ids are omitted: a truncated id could be another entry's. */
+const MAX_ID = 512;
+const MAX_URL = 500;
+const MAX_TEXT = 200;
 
-const idOf = (id: string | undefined) => (id !== undefined && id.length <= LONGEST_ID ? id : undefined);
-const textOf = (text: string | undefined) => (text === undefined ? undefined : boundText(text, LONGEST_TEXT));
+const idOf = (id: string | undefined) => (id !== undefined && id.length <= MAX_ID ? id : undefined);
+const textOf = (text: string | undefined) => (text === undefined ? undefined : boundText(text, MAX_TEXT));
 
 const toDeadLetter = (entry: DlqEntry, enteredAt: number): DeadLetter => ({
   dlqId: idOf(entry.dlqId),
   messageId: idOf(entry.messageId),
   enteredAt,
   createdAt: entry.createdAt,
-  url: entry.url === undefined ? undefined : boundText(pathAddress(entry.url), LONGEST_URL),
+  url: entry.url === undefined ? undefined : boundText(pathAddress(entry.url), MAX_URL),
   method: textOf(entry.method),
   responseStatus: entry.responseStatus,
   queue: textOf(entry.queue),
@@ -48,7 +48,7 @@ const toDeadLetter = (entry: DlqEntry, enteredAt: number): DeadLetter => ({
   callbackState: entry.callbackState,
 });
 
-/** `letter` takes the place of `entry` when that is released: most entries are at an end only until the next. */
+/** `letter` replaces `entry` on release. Converting earlier would be wasted: most entries are soon displaced. */
 interface Place {
   readonly enteredAt: number;
   readonly id: string;
@@ -56,15 +56,15 @@ interface Place {
   letter: DeadLetter | undefined;
 }
 
-/** In the order of entry. Of the same time, by id: every walk shows the same, however its pages come. */
+/** Orders by entry time, then by id, so that the result does not depend on the order of pages. */
 const isBefore = (a: Place, b: Place) => a.enteredAt < b.enteredAt || (a.enteredAt === b.enteredAt && a.id < b.id);
 
 function insert(first: Place[], place: Place, comesBefore: (a: Place, b: Place) => boolean): void {
   let at = first.length;
   while (at > 0 && comesBefore(place, first[at - 1] as Place)) at -= 1;
-  if (at === MOST) return;
+  if (at === MAX_SHOWN) return;
   first.splice(at, 0, place);
-  if (first.length > MOST) first.pop();
+  if (first.length > MAX_SHOWN) first.pop();
 }
 
 function letterOf(place: Place): readonly DeadLetter[] {
@@ -76,21 +76,21 @@ function letterOf(place: Place): readonly DeadLetter[] {
 export function createEnds() {
   const newest: Place[] = [];
   const longest: Place[] = [];
-  /** Outside of these times an entry is at an end. */
+  /** Entries strictly between these two times are at neither end. */
   let lastOfLongest = Number.POSITIVE_INFINITY;
   let lastOfNewest = Number.NEGATIVE_INFINITY;
   return {
-    /** `enteredAt`: of an entry that does not tell, when it was first seen. */
+    /** `enteredAt`: the time when the entry was first seen if it reports no entry time. */
     add(entry: DlqEntry, enteredAt: number): void {
       if (enteredAt > lastOfLongest && enteredAt < lastOfNewest) return;
       const place = { enteredAt, id: idOf(entry.id) ?? '', entry, letter: undefined };
       insert(longest, place, isBefore);
       insert(newest, place, (a, b) => isBefore(b, a));
-      if (longest.length < MOST) return;
-      lastOfLongest = (longest[MOST - 1] as Place).enteredAt;
-      lastOfNewest = (newest[MOST - 1] as Place).enteredAt;
+      if (longest.length < MAX_SHOWN) return;
+      lastOfLongest = (longest[MAX_SHOWN - 1] as Place).enteredAt;
+      lastOfNewest = (newest[MAX_SHOWN - 1] as Place).enteredAt;
     },
-    /** Lets go of the entries that were added: of those at the ends, what is shown stays. */
+    /** Converts the kept entries to dead letters and releases them. */
     release(): void {
       for (const place of [...newest, ...longest]) letterOf(place);
     },

@@ -2,11 +2,11 @@ import type { LogBatch, LogLine } from '../../kit/log.ts';
 import { boundText } from '../../kit/text.ts';
 import type { DlqEntry } from '../../model/message.ts';
 
-/** Entries of a running walk that are kept to be logged; further ones are counted as omitted. */
+/** Entries of a running walk kept for logging. Further ones are counted as omitted. */
 const MAX_FOUND = 10_000;
 const MAX_TEXT = 200;
 
-/** Log lines of the entries that are counted as new. Changed in place. */
+/** Log lines of entries counted as new. */
 export type EnteredLog = ReturnType<typeof createEnteredLog>;
 
 const textOf = (text: string | undefined) => (text === undefined ? undefined : boundText(text, MAX_TEXT));
@@ -36,23 +36,23 @@ export function createEnteredLog() {
   let lines: LogLine[] = [];
   let omitted = 0;
   return {
-    /** Keeps an entry that a running walk lists first, until the walk counts or drops it. */
+    /** Keeps a new entry of a running walk until the walk counts or drops it. */
     found(id: bigint, entry: DlqEntry): void {
       if (newcomers.size < MAX_FOUND) newcomers.set(id, lineOf(entry));
     },
     /** Drops the entries found by a walk that failed or was replaced. */
     dropFound: (): void => newcomers.clear(),
-    /** Adds the line of a counted entry. `entry`: default is the one that the walk found. */
+    /** Adds the line of a counted entry. `entry` defaults to the one that the walk found. */
     entered(id: bigint, entry?: DlqEntry): void {
       const line = entry ? lineOf(entry) : newcomers.get(id);
       newcomers.delete(id);
       if (line) lines.push(line);
       else omitted += 1;
     },
-    take(): LogBatch {
-      const taken = { lines, omitted };
+    drain(): LogBatch {
+      const batch = { lines, omitted };
       [lines, omitted] = [[], 0];
-      return taken;
+      return batch;
     },
   };
 }

@@ -8,7 +8,7 @@ import type { Group } from './groups.ts';
 import type { Memory } from './memory.ts';
 import { type LeftReason, type Selection, sizeOf } from './selection.ts';
 
-/** Times: milliseconds since the Unix epoch, undefined where there is none. */
+/** Times are in milliseconds since the Unix epoch, undefined if there is none. */
 export interface SelectionFacts {
   readonly messages: number | undefined;
   readonly oldest: number | undefined;
@@ -16,41 +16,41 @@ export interface SelectionFacts {
   readonly oldestEntered: number | undefined;
   readonly entered: number;
   readonly left: Readonly<Record<LeftReason, number>>;
-  /** Since when these two count; undefined where that is not known. */
+  /** Start of the counters `entered` and `left`, or undefined if unknown. */
   readonly since: number | undefined;
-  /** Whether every row of a filter carries all fields of its `match`, and matches. */
+  /** Whether every row of the filter contains all fields of its `match` and matches. */
   readonly isProven: boolean;
   readonly isContradicted: boolean;
 }
 
 export interface GroupFacts {
-  /** Undefined until the queue was read completely by this process. */
+  /** Undefined before the first complete walk of this process. */
   readonly count: number | undefined;
   readonly largest: readonly Readonly<Group>[];
   readonly others: number;
   readonly appeared: number;
   readonly returned: number;
-  /** Since when these two count, milliseconds since the Unix epoch; undefined where that is not known. */
+  /** Start of the counters `appeared` and `returned` (ms since the Unix epoch), or undefined if unknown. */
   readonly since: number | undefined;
 }
 
-/** What is shown of one account's queue. Never changed once made. */
+/** Facts about one account's queue. Immutable. */
 export interface DlqFacts {
   readonly selections: ReadonlyMap<string, SelectionFacts>;
   readonly breakdowns: ReadonlyMap<Dimension, ReadonlyMap<string, number>>;
   readonly beyondCap: ReadonlyMap<Dimension, number>;
   readonly callbacks: Readonly<Record<CallbackState, number>> | undefined;
   readonly groups: GroupFacts;
-  /** The entries that came last, the last first. Empty until the queue was read completely by this process. */
+  /** Newest entries, the latest first. Empty before the first complete walk of this process. */
   readonly newest: readonly DeadLetter[];
   readonly longest: readonly DeadLetter[];
   readonly foundByRescan: number;
   readonly tracked: CallbackFacts | undefined;
-  /** When a walk first found the callback that is longest in progress (ms since the Unix epoch). Undefined if none is. */
+  /** When a walk first found the callback that is longest in progress (ms since the Unix epoch), or undefined if none is. */
   readonly oldestInProgress: number | undefined;
 }
 
-/** The named filters, except those that their rows contradict. */
+/** Returns the named filters, except those contradicted by their rows. */
 export const shownFilters = (selections: DlqFacts['selections']): ReadonlyMap<string, SelectionFacts> =>
   new Map([...selections].filter(([name, { isContradicted }]) => name !== 'all' && !isContradicted));
 
@@ -84,20 +84,20 @@ function cut(counts: ReadonlyMap<string, number>, shown: ReadonlyMap<string, num
 
 const NO_MEMBERS: Members = new Map();
 
-export function chooseValues({ all, members }: Memory, most: number): Memory['members'] {
+export function chooseValues({ all, members }: Memory, max: number): Memory['members'] {
   const values = [...(all.shown?.values ?? [])].map(([dimension, counts]) => {
-    // What bears the name of the remainder is part of it.
+    // A value named like the remainder (__other__) is part of it: the two would be indistinguishable.
     const sizes = new Map([...counts].filter(([value]) => value !== OTHER));
-    return [dimension, chooseMembers(sizes, members.get(dimension) ?? NO_MEMBERS, most)] as const;
+    return [dimension, chooseMembers(sizes, members.get(dimension) ?? NO_MEMBERS, max)] as const;
   });
   return new Map(values);
 }
 
-const MOST_GROUPS_SHOWN = 50;
+const MAX_GROUPS_SHOWN = 50;
 
 export function chooseGroups({ all, groupMembers }: Memory): Members {
   const sizes = [...(all.shown?.groups?.byKey.values() ?? [])].map(({ id, messages }) => [id, messages] as const);
-  return chooseMembers(new Map(sizes), groupMembers, MOST_GROUPS_SHOWN);
+  return chooseMembers(new Map(sizes), groupMembers, MAX_GROUPS_SHOWN);
 }
 
 function groupFacts({ all, groups, groupMembers }: Memory): GroupFacts {

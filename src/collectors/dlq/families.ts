@@ -26,29 +26,29 @@ export const breakdownFamilies = {
   queue: breakdownOf('queue', 'queue'),
   schedule: breakdownOf('schedule', 'schedule'),
   label: breakdownOf('label', 'first label'),
-  responseStatus: breakdownOf('response_status', 'HTTP status of the last answer'),
+  responseStatus: breakdownOf('response_status', 'HTTP status of the last response'),
   api: breakdownOf('api', 'API'),
   callbackState: breakdownOf('callback_state', 'state of the failure callback'),
 } as const satisfies Readonly<Record<Dimension, Family>>;
 
-const KIND = 'the same host and route, HTTP status and class of error';
+const KIND = 'same host, route, HTTP status and error class';
 
 export const groupFamilies = {
   groups: gauge(
     'delivery_dlq_groups',
-    `Kinds of messages (${KIND}) in the dead-letter queue, ${WALKED}; at most 2,000.`,
+    `Groups of messages (${KIND}) in the dead-letter queue, ${WALKED}; at most 2,000.`,
   ),
   groupsNew: counter(
     'delivery_dlq_groups_new_total',
-    `Kinds of messages (${KIND}) that a complete read in the background found for the first time, after the first one. 10,000 kinds are remembered.`,
+    `Groups of messages (${KIND}) that a complete walk in the background found for the first time. The first walk counts none; at most 10,000 groups are stored.`,
   ),
   groupsReturned: counter(
     'delivery_dlq_groups_returned_total',
-    `Kinds of messages (${KIND}) that a complete read in the background found again, after a day or more without one.`,
+    `Groups of messages (${KIND}) that a complete walk in the background found again after at least a day without messages.`,
   ),
   groupMessages: gauge(
     'delivery_dlq_group_messages',
-    `Messages in the dead-letter queue by kind (${KIND}), ${WALKED}: the 50 largest kinds, and the sum of all others as __other__. Sums to delivery_dlq_messages. delivery-watch snapshot tells what each is.`,
+    `Messages in the dead-letter queue by group (${KIND}), ${WALKED}: the 50 largest groups, and the sum of all others as __other__. Sums to delivery_dlq_messages. delivery-watch snapshot describes each group.`,
     ['group', 'url_host', 'response_status'],
   ),
 } as const;
@@ -61,7 +61,7 @@ export const filterFamilies = {
   ),
   filterProven: gauge(
     'delivery_dlq_filter_proven',
-    'Whether every row that the service lists for the filter carries the fields of its `match` and matches (1), or some rows do not report a field or cannot be read (0), from the last read in the background. A filter without rows is proven. A filter that its rows contradict has no series at all.',
+    'Whether every row that the service lists for the filter contains the fields of its `match` and matches (1), or some rows omit a field or are unreadable (0), from the last read in the background. A filter without rows is proven. A filter contradicted by its rows has no series.',
     ['filter'],
   ),
   filterOldest: gauge(
@@ -109,13 +109,13 @@ export const families = {
   ...groupFamilies,
   callbacks: gauge(
     'delivery_dlq_failure_callbacks',
-    `Failed workflows in the dead-letter queue by the state of their failure callback, ${WALKED}. Only where the service reports it.`,
+    `Failed workflows in the dead-letter queue by the state of their failure callback, ${WALKED}. Only if the service reports it.`,
     ['state'],
   ),
-  /** The collector exposes no sample of it: auto-cancel evaluates the tracked callbacks. */
+  /** The collector exposes no samples of this family: auto-cancel evaluates the tracked callbacks. */
   suspected: gauge(
     'delivery_dlq_failure_callbacks_suspected',
-    'Failure callbacks that seem stuck: complete walks in the background saw them in progress, by the agent’s clock, for longer than all their retries can take. Only where the service reports callback states.',
+    'Failure callbacks that seem stuck: complete walks in the background saw them in progress, by the agent’s clock, for longer than all their retries can take. Only if the service reports callback states.',
     [],
   ),
   oldestInProgress: gauge(
@@ -140,7 +140,7 @@ export const families = {
   seriesDropped,
 } as const;
 
-/** The whole queue, or a filter of it, with the labels of its series. */
+/** Facts of the queue or of a filter, with the labels of its series. */
 interface Labelled<L> {
   readonly labels: L;
   readonly facts: SelectionFacts;
@@ -155,19 +155,19 @@ function valuesOf<L>(selections: readonly Labelled<L>[], pick: (facts: Selection
   });
 }
 
-const begunAt = (since: number | undefined) => (since === undefined ? {} : { since });
+const startOf = (since: number | undefined) => (since === undefined ? {} : { since });
 
 const enteredOf = <L>(selections: readonly Labelled<L>[]) =>
-  selections.map(({ labels, facts: { entered, since } }) => ({ labels, value: entered, ...begunAt(since) }));
+  selections.map(({ labels, facts: { entered, since } }) => ({ labels, value: entered, ...startOf(since) }));
 
 const leftOf = <L>(selections: readonly Labelled<L>[]) =>
   selections.flatMap(({ labels, facts: { left, since } }) =>
-    LEFT_REASONS.map(reason => ({ labels: { ...labels, reason }, value: left[reason], ...begunAt(since) })),
+    LEFT_REASONS.map(reason => ({ labels: { ...labels, reason }, value: left[reason], ...startOf(since) })),
   );
 
 function groupSamples({ count, largest, others, appeared, returned, since }: DlqFacts['groups']) {
   const one = (value: number) => [{ labels: {}, value }];
-  const counted = (value: number) => [{ labels: {}, value, ...begunAt(since) }];
+  const counted = (value: number) => [{ labels: {}, value, ...startOf(since) }];
   const rest = { group: OTHER, url_host: OTHER, response_status: OTHER };
   return {
     groups: count === undefined ? [] : one(count),
@@ -219,7 +219,7 @@ export function samples({
     ...groupSamples(groups),
     callbacks: Object.entries(callbacks ?? {}).map(([state, value]) => ({ labels: { state }, value })),
     oldestInProgress: oldestInProgress === undefined ? [] : [{ labels: {}, value: oldestInProgress / 1000 }],
-    foundByRescan: [{ labels: {}, value: foundByRescan, ...begunAt(selections.get('all')?.since) }],
+    foundByRescan: [{ labels: {}, value: foundByRescan, ...startOf(selections.get('all')?.since) }],
     seriesDropped: [
       ...[...beyondCap].map(([dimension, value]) => ({
         labels: { family: breakdownFamilies[dimension].name },

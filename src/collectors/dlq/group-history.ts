@@ -2,17 +2,17 @@ import { hashedId } from '../../kit/hash.ts';
 import type { Change } from '../../model/change.ts';
 import type { Groups } from './groups.ts';
 
-/** Which kinds of dead letters there were, across restarts. */
+/** Known groups of dead letters, across restarts. */
 export type GroupHistory = ReturnType<typeof createGroupHistory>;
 
-/** A kind of which there was no entry for so long, and is one again, has returned. Milliseconds. */
-const GONE_FOR = 86_400_000;
-/** Kinds that are remembered. Beyond that, the one that has been gone longest is forgotten, and would be new again. */
-const MOST_KNOWN = 10_000;
-/** What makes a kind another one; with another rule all would be new. */
+/** A group counts as returned after an absence of at least this time (ms). */
+const RETURN_AFTER = 86_400_000;
+/** Stored groups. Beyond that, the groups absent longest are evicted and would count as new again. */
+const MAX_KNOWN = 10_000;
+/** Version of the grouping rule. Increment it if groups get other ids: otherwise all of them would count as new. */
 const RULE = 1;
 
-/** Key of the row of counters, and the beginning of the keys of kinds. */
+/** Key of the row of counters, and prefix of the groups' keys. */
 const COUNTS = 'groups';
 const KEYS = `${COUNTS}/`;
 
@@ -25,18 +25,18 @@ interface StoredCounts {
   readonly rule: string;
 }
 
-const THERE = 0;
+const PRESENT = 0;
 
-/** `routes`: what routes are named by; `stored`: the rows of `takeChanges` as they were last committed. */
+/** `routes`: patterns that name routes, which are part of the grouping rule; `stored`: the committed rows from `drainChanges`. */
 export function createGroupHistory(routes: readonly string[], stored: ReadonlyMap<string, string> = new Map()) {
   const rule = hashedId([RULE, ...routes], 16);
   const row = stored.get(COUNTS);
   const before = row === undefined ? undefined : (JSON.parse(row) as StoredCounts);
   let { appeared, returned, since } = before ?? { appeared: 0, returned: 0 };
-  /** Something was known by this rule: what is not known now is new. */
+  /** Whether groups of this rule are stored. Only then are unknown groups new. */
   let hasBegun = before?.rule === rule;
   const changes = new Map<string, string | null>();
-  /** Since when each kind has been gone, milliseconds since the Unix epoch, or THERE; the longest gone first. */
+  /** When each group was last seen to be absent (ms since the Unix epoch), or PRESENT. The longest absent comes first. */
   const known = new Map<string, number>();
   for (const [key, value] of stored) {
     if (!key.startsWith(KEYS)) continue;
@@ -44,58 +44,59 @@ export function createGroupHistory(routes: readonly string[], stored: ReadonlyMa
     else changes.set(key, null);
   }
 
-  function put(id: string, goneSince: number): void {
+  function put(id: string, absentSince: number): void {
     known.delete(id);
-    known.set(id, goneSince);
-    changes.set(KEYS + id, String(goneSince));
+    known.set(id, absentSince);
+    changes.set(KEYS + id, String(absentSince));
   }
 
-  function forgetMost(): void {
-    if (known.size <= MOST_KNOWN) return;
-    const rank = ([, since]: readonly [string, number]) => (since === THERE ? Number.POSITIVE_INFINITY : since);
+  function evict(): void {
+    if (known.size <= MAX_KNOWN) return;
+    const rank = ([, since]: readonly [string, number]) => (since === PRESENT ? Number.POSITIVE_INFINITY : since);
     const sorted = [...known].sort((a, b) => (rank(a) < rank(b) ? -1 : Number(rank(a) > rank(b))));
-    for (const [id] of sorted.slice(0, known.size - MOST_KNOWN)) {
+    for (const [id] of sorted.slice(0, known.size - MAX_KNOWN)) {
       known.delete(id);
       changes.set(KEYS + id, null);
     }
   }
 
-  function meet(id: string, at: number): void {
-    const goneSince = known.get(id);
-    if (goneSince === THERE) return;
-    if (hasBegun && goneSince === undefined) appeared += 1;
-    if (goneSince !== undefined && at - goneSince >= GONE_FOR) returned += 1;
-    put(id, THERE);
+  function markPresent(id: string, at: number): void {
+    const absentSince = known.get(id);
+    if (absentSince === PRESENT) return;
+    if (hasBegun && absentSince === undefined) appeared += 1;
+    if (absentSince !== undefined && at - absentSince >= RETURN_AFTER) returned += 1;
+    put(id, PRESENT);
   }
 
   return {
-    /** Kinds that had never been there, and those that were there again. Both only rise. */
+    /** Groups seen for the first time. */
     get appeared(): number {
       return appeared;
     },
+    /** Groups seen again after `RETURN_AFTER`. */
     get returned(): number {
       return returned;
     },
-    /** Since when these two count, milliseconds since the Unix epoch; undefined before the first complete walk. */
+    /** Start of both counters (ms since the Unix epoch), or undefined before the first complete walk. */
     get since(): number | undefined {
       return since;
     },
-    /** Compares the kinds with those known. `at`: start of the read (ms since the Unix epoch). The first read counts nothing. */
-    judge({ byKey, isFull }: Groups, at: number): void {
+    /** Compares the groups with the known ones. `at`: start of the read (ms since the Unix epoch). The first read counts nothing. */
+    update({ byKey, isFull }: Groups, at: number): void {
       if (!before) since ??= at;
-      const there = new Set([...byKey.values()].map(({ id }) => id));
-      for (const id of there) meet(id, at);
-      // Of kinds beyond the bound, what is not told apart may be there all the same.
+      const present = new Set([...byKey.values()].map(({ id }) => id));
+      for (const id of present) markPresent(id, at);
+      // If the list of groups is full, a missing group may be present among the ungrouped entries.
       if (!isFull) {
-        for (const [id, goneSince] of [...known]) if (goneSince === THERE && !there.has(id)) put(id, at);
+        for (const [id, absentSince] of [...known]) if (absentSince === PRESENT && !present.has(id)) put(id, at);
       }
-      forgetMost();
+      evict();
       if (changes.size > 0 || !hasBegun) {
         changes.set(COUNTS, JSON.stringify({ appeared, returned, since, rule } satisfies StoredCounts));
       }
       hasBegun = true;
     },
-    takeChanges(): Change[] {
+    drainChanges(): Change[] {
       const rows = [...changes].map(([key, value]) => ({ key, value }));
       changes.clear();
       return rows;

@@ -15,18 +15,18 @@ import type { Meaning } from './windows.ts';
 export interface Memory {
   readonly all: Selection;
   readonly filters: readonly Selection[];
-  /** Fields of filters that rows of the account have carried since the process started. Reads add to it, as nothing is taken back. */
+  /** Filter fields found in rows of the account since the process started. Only grows, so reads may add to it directly. */
   readonly reported: ReportedFields;
-  /** What `fromDate` means to the service, as far as it has shown. */
+  /** Meaning of `fromDate`, if the service has proven it. */
   meaning: Meaning | undefined;
   readonly callbacks: CallbackTracker;
   readonly groups: GroupHistory;
-  /** Complete walks for which failed workflow runs are not asked for by themselves: the service did not know the question. */
-  unasked: number;
+  /** Complete walks until failed workflow runs are requested again, after the service rejected the request as unknown. */
+  walksUntilWorkflows: number;
   foundByRescan: number;
-  /** When the last look for new entries that came to an end began, milliseconds since the Unix epoch. */
-  lookedAt: number | undefined;
-  /** Why reads for new entries wait for a complete walk: the last one found more than it may read. */
+  /** Start of the last completed read for new entries (ms since the Unix epoch). */
+  lastNewReadAt: number | undefined;
+  /** Error of a read for new entries that exceeded its limit. Further ones wait for a complete walk. */
   tooMuchNew: Implausible | undefined;
   members: ReadonlyMap<Dimension, Members>;
   groupMembers: Members;
@@ -55,7 +55,7 @@ interface StoredSelection {
 
 const QUEUE = 'queue';
 
-/** The same name with another `match` is another selection, which counts from 0. */
+/** A filter with a changed `match` gets another key, so its counters restart at 0. */
 function keyOf(name: string, match: DlqQuery): string {
   const sorted = Object.entries(match).sort(([a], [b]) => (a < b ? -1 : 1));
   return `selection/${hash64(JSON.stringify([name, sorted])).toString(16)}`;
@@ -85,7 +85,7 @@ function restoreSelection(
     countedSince: stored.countedSince,
     shown: undefined,
     walk: undefined,
-    doubt: undefined,
+    ambiguity: undefined,
     times: [],
     log,
     failure: undefined,
@@ -102,8 +102,8 @@ export function restoreMemory(
 ): Memory {
   const log = isLogged ? createEnteredLog() : undefined;
   const all = restoreSelection(rows, 'all', {}, { dimensions: breakdowns, routes, isDetailed: true }, log);
-  const sizeAlone = { dimensions: [], routes, isDetailed: false };
-  const others = filters.map(({ name, match }) => restoreSelection(rows, name, match, sizeAlone));
+  const sizeOnly = { dimensions: [], routes, isDetailed: false };
+  const others = filters.map(({ name, match }) => restoreSelection(rows, name, match, sizeOnly));
   const keys = [all, ...others].map(({ key }) => key);
   const isOurs = (row: string) =>
     row === QUEUE || isTrackerRow(row) || isGroupRow(row) || keys.some(key => row === key || row.startsWith(`${key}/`));
@@ -115,9 +115,9 @@ export function restoreMemory(
     meaning: stored.meaning,
     callbacks: createTracker(callbacks, rows),
     groups: createGroupHistory(routes.patterns, rows),
-    unasked: 0,
+    walksUntilWorkflows: 0,
     foundByRescan: stored.foundByRescan ?? 0,
-    lookedAt: undefined,
+    lastNewReadAt: undefined,
     tooMuchNew: undefined,
     members: new Map(),
     groupMembers: new Map(),
@@ -126,9 +126,9 @@ export function restoreMemory(
   };
 }
 
-export function takeChanges(memory: Memory): Change[] {
+export function drainChanges(memory: Memory): Change[] {
   const changes: Change[] = memory.orphans.map(key => ({ key, value: null }));
-  changes.push(...memory.callbacks.takeChanges(), ...memory.groups.takeChanges());
+  changes.push(...memory.callbacks.drainChanges(), ...memory.groups.drainChanges());
   memory.orphans = [];
   for (const selection of [memory.all, ...memory.filters]) {
     const { key, roster, entered, left, isCounted, countedSince, isContradicted } = selection;

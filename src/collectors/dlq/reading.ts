@@ -13,54 +13,54 @@ import { type Meaning, splitTask, type Task } from './windows.ts';
 export interface Read {
   readonly selection: Selection;
   readonly rows: readonly DlqEntry[];
-  /** Unreadable rows of that part, reported with its last page: a part that is cut is read once more. */
+  /** Unreadable rows of the whole task, reported with its last page only: a task that is split is read again. */
   readonly rejected: number;
 }
 
-/** Parts of the queue that are read at the same time, as far as the account's budget lets them, and handed over page by page. */
+/** Reads tasks concurrently within the account's budget and returns their pages as they arrive. */
 export type Reading = ReturnType<typeof startReading>;
 
 export interface Failure {
   readonly error: unknown;
 }
 
-/** For `catch`: what the service did not answer, as a value, where the round can do without it. Throws anything else. */
-export const toFailure =
+/** Returns a handler for `catch` that converts a service error to a value and rethrows anything else. */
+export const asFailure =
   (signal: AbortSignal) =>
   (error: unknown): Failure => {
-    if (isOfService(error, signal)) return { error };
+    if (isServiceError(error, signal)) return { error };
     throw error;
   };
 
-const isOfService = (error: unknown, { aborted }: AbortSignal) =>
+const isServiceError = (error: unknown, { aborted }: AbortSignal) =>
   error instanceof Error && 'reason' in error && !aborted;
 
-/** What is read at most, of each selection and of all together twice that. */
+/** Read limit per selection. The limit of all selections together is twice as high. */
 export interface Bound {
   readonly entries: number;
   readonly pages: number;
 }
 
 /**
- * Of a walk: twice as many entries as the largest queue that this is made for, which take some 30 bytes each, in pages of
- * a hundred of which half may be empty. What is longer is a list that never ends.
+ * Limit of a walk: twice the largest supported queue, at about 30 bytes per entry, in pages of a hundred of which half may be
+ * empty. A longer list never ends.
  */
-export const MOST_OF_A_WALK: Bound = { entries: 2_000_000, pages: 40_000 };
-/** Of a read for new entries, which are kept until the last is read. More than that is left to the next complete walk. */
-export const MOST_OF_A_READ: Bound = { entries: 100_000, pages: 2000 };
+export const WALK_LIMIT: Bound = { entries: 2_000_000, pages: 40_000 };
+/** Limit of a read for new entries, which are all kept until it ends. Beyond it, the next complete walk reads them. */
+export const NEW_READ_LIMIT: Bound = { entries: 100_000, pages: 2000 };
 
-/** Pages of a filter beyond twice those of the queue that contains it: a longer list never ends, and would delay the queue. */
-const MORE_THAN_QUEUE = 500;
+/** A filter may have this many pages more than twice those of the queue. A longer list never ends and would delay the queue. */
+const EXTRA_FILTER_PAGES = 500;
 
-/** Requests that wait or are under way at the same time; the account's budget says how many are. */
+/** Requests waiting or in flight. The account's budget decides how many are in flight. */
 const READERS = 16;
-/** Pages that wait to be taken; beyond that, readers wait: a reading from which no pages are taken stops. */
-const MOST_WAITING = 16;
+/** Pages waiting for `take`. With more, readers wait. */
+const MAX_WAITING = 16;
 
 export function startReading(
   api: Reader,
   planned: readonly Task[],
-  { now, meaning, most, reported }: { now: number; meaning: Meaning; most: Bound; reported: ReportedFields },
+  { now, meaning, limit, reported }: { now: number; meaning: Meaning; limit: Bound; reported: ReportedFields },
   signal: AbortSignal,
 ) {
   const tasks = [...planned];
@@ -71,9 +71,9 @@ export function startReading(
   let failure: Failure | undefined;
   const failed = new Map<Selection, Failure>();
   const selections = planned.map(({ selection }) => selection);
-  /** Selections that are read in several windows. */
+  /** Selections read in several windows. */
   const split = new Set(selections.filter((selection, index) => selections.indexOf(selection) !== index));
-  /** Selections whose windows the service ignores. */
+  /** Selections for which the service ignores windows. */
   const whole = new Set<Selection>();
   const proofs = new Map(
     selections.filter(isFilter).map(filter => [filter, createFilterProof(filter.match, reported)]),
@@ -99,32 +99,32 @@ export function startReading(
     for (const [sum, times] of sums) {
       sum.entries += entries;
       sum.pages += 1;
-      const unit = (['entries', 'pages'] as const).find(each => sum[each] > most[each] * times);
-      if (unit) throw new Implausible(`the queue has more than ${most[unit] * times} ${unit}: reading stops`);
+      const unit = (['entries', 'pages'] as const).find(each => sum[each] > limit[each] * times);
+      if (unit) throw new Implausible(`the queue has more than ${limit[unit] * times} ${unit}: reading stops`);
     }
   }
 
-  /** A row without a field contradicts its filter as soon as any row carries it, so each page is a reason to check again. */
+  /** Any page may make an earlier row a contradiction: a row may omit a field only if no row of the account contains it. */
   function checkFilter(filter: Selection): void {
     const error = proofs.get(filter)?.contradiction();
     if (error) failed.set(filter, { error });
   }
 
   function fail(selection: Selection, error: unknown): void {
-    const own = isFilter(selection) && isOfService(error, signal);
+    const own = isFilter(selection) && isServiceError(error, signal);
     if (own) failed.set(selection, { error });
     else failure ??= { error };
   }
 
-  /** Tasks of the queue that are not read to the end; undefined if the reading is of filters alone. */
+  /** Unfinished tasks of the queue; undefined if only filters are read. */
   let unreadOfQueue = planned.filter(({ selection }) => !isFilter(selection)).length || undefined;
   const queuePages = () => [...read].find(([selection]) => !isFilter(selection))?.[1].pages ?? 0;
 
-  /** Throws if the queue is read to the end, and a filter has far more pages. */
+  /** Throws if the queue is completely read and the filter has far more pages. */
   function compareWithQueue(filter: Selection): void {
-    const most = 2 * queuePages() + MORE_THAN_QUEUE;
-    if (unreadOfQueue !== 0 || (read.get(filter)?.pages ?? 0) <= most) return;
-    throw new Implausible(`the list of the filter has more than ${most} pages, the queue has ${queuePages()}`);
+    const limit = 2 * queuePages() + EXTRA_FILTER_PAGES;
+    if (unreadOfQueue !== 0 || (read.get(filter)?.pages ?? 0) <= limit) return;
+    throw new Implausible(`the list of the filter has more than ${limit} pages, the queue has ${queuePages()}`);
   }
 
   const isOver = (task: Task) =>
@@ -132,7 +132,7 @@ export function startReading(
 
   const isWindow = ({ selection, from, to }: Task) => split.has(selection) && (from !== undefined || to !== undefined);
 
-  /** Whether a page of a window has entries of another. Its first page is enough: each window has one. */
+  /** Whether the service ignores windows: a page contains entries outside its window. Checking first pages is enough. */
   function isIgnored(task: Task, bounds: DlqQuery, rows: readonly DlqEntry[]): boolean {
     if (!isWindow(task)) return false;
     const window = createFilterProof(bounds, createReportedFields([]));
@@ -140,7 +140,7 @@ export function startReading(
     return window.contradiction() !== undefined;
   }
 
-  /** Ends the windows of a selection and reads it without: the service lists all of it in each. */
+  /** Replaces the windows of a selection by one task. The service ignores windows and would list the whole selection in each. */
   function readWhole(selection: Selection): void {
     if (whole.has(selection)) return;
     whole.add(selection);
@@ -153,7 +153,7 @@ export function startReading(
     const { selection, from, to } = task;
     const bounds = { ...(from === undefined ? {} : { fromDate: from }), ...(to === undefined ? {} : { toDate: to }) };
     const query = { ...selection.match, ...narrow(selection.match, bounds) };
-    // Outside the dates of the filter: a service may refuse such a range.
+    // The window lies outside the filter's own dates. A service may refuse such an empty range.
     if (Number(query.fromDate) > Number(query.toDate)) return;
     const iterator = api.dlqPages(query, signal);
     let rejected = 0;
@@ -167,7 +167,7 @@ export function startReading(
       if (isFilter(selection)) compareWithQueue(selection);
       (proofs.get(selection) ?? reported).add(rows, page.value.rejected);
       checkFilter(selection);
-      // What was read of it is true all the same, and will be found again.
+      // The rows are valid even if the task is replaced below. The replacement lists them again.
       pages.push({ selection, rows, rejected: isLast ? rejected : 0 });
       change();
       if (pagesRead === 1 && isIgnored(task, bounds, rows)) return readWhole(selection);
@@ -177,7 +177,7 @@ export function startReading(
         split.add(selection);
         return;
       }
-      while (pages.length >= MOST_WAITING && !isOver(task)) await changed;
+      while (pages.length >= MAX_WAITING && !isOver(task)) await changed;
     }
   }
 
@@ -197,17 +197,17 @@ export function startReading(
   }
 
   return {
-    /** Waits for pages; gives up to `most`, and none when everything is read. */
-    async take(most: number): Promise<readonly Read[] | Failure> {
+    /** Waits for pages and returns up to `max`, or none if everything is read. */
+    async take(max: number): Promise<readonly Read[] | Failure> {
       start();
       while (pages.length === 0 && reading > 0 && !failure) await changed;
       if (failure) return failure;
       for (const filter of proofs.keys()) if (!failed.has(filter)) checkFilter(filter);
-      const taken = pages.splice(0, most);
+      const taken = pages.splice(0, max);
       change();
       return taken;
     },
-    /** Filters whose read failed so far, or that their rows contradict: these fail alone. */
+    /** Filters with a failed read or contradicting rows. They do not fail the walk. */
     failed,
     isProven: (filter: Selection): boolean => proofs.get(filter)?.isProven() ?? true,
   };

@@ -1,10 +1,10 @@
-/** Entries of a selection: 64-bit hashes in flat arrays of up to 29 bytes each; a million strings would take 250 MB. */
+/** Entries of a selection as 64-bit hashes in flat arrays, at up to 29 bytes each. A million strings would take 250 MB. */
 export type Roster = ReturnType<typeof createRoster>;
 
-/** Entries per row of the store: small enough to be rewritten when one of them goes. */
+/** Entries per row of the store. Small enough to rewrite the row when an entry is removed. */
 const CHUNK = 4096;
 const SMALLEST = 64;
-/** Numbers of 32 bits that an entry has in a chunk: its hash, low half first, and seconds since the Unix epoch. */
+/** 32-bit words per entry: low and high half of its hash, and its time in seconds since the Unix epoch. */
 const WIDTH = 3;
 const [SEEN, NEW] = [1, 2];
 
@@ -34,7 +34,7 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
     return { words, at: ((place - 1) % CHUNK) * WIDTH };
   };
 
-  /** The slot of the table that has the entry, or the free one where it belongs. */
+  /** Returns the entry's slot in the table, or the free slot for it. */
   function slotOf(low: number, high: number): number {
     const mask = table.length - 1;
     for (let slot = low & mask; ; slot = (slot + 1) & mask) {
@@ -60,8 +60,8 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
     }
   }
 
-  /** The chunk that has room for one more. */
-  function roomy(): Chunk {
+  /** Returns a chunk with capacity for another entry. */
+  function chunkToFill(): Chunk {
     let chunk = chunks.get(open);
     if (chunk && chunk.count === CHUNK) {
       open = [...chunks].find(([, { count }]) => count < CHUNK)?.[0] ?? Math.max(...chunks.keys()) + 1;
@@ -80,7 +80,7 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
   }
 
   function insert(slot: number, low: number, high: number, seconds: number, isKept: boolean): void {
-    const chunk = roomy();
+    const chunk = chunkToFill();
     const at = chunk.count * WIDTH;
     chunk.words[at] = low;
     chunk.words[at + 1] = high;
@@ -91,11 +91,11 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
     (isKept ? touched : fresh).add(open);
     if (!isKept) newcomers += 1;
     size += 1;
-    // Half full, so that a search ends soon.
+    // At most half full, which keeps probing short.
     if (size * 2 > table.length) index();
   }
 
-  /** Removes the entries with such a mark. The table is rebuilt once for all of them. */
+  /** Removes entries by their mark. Rebuilds the table only once. */
   function removeWhere(
     isRemoved: (mark: number) => boolean,
     onRemoved?: (chunk: number, seconds: number) => void,
@@ -139,7 +139,7 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
       const [low = 0, high = 0] = halves;
       return table[slotOf(low, high)] !== 0;
     },
-    /** Since when it is known, or a newcomer: milliseconds, in whole seconds. */
+    /** Entry time or first sighting of the entry (ms, rounded down to seconds), or undefined if unknown. */
     since(id: bigint): number | undefined {
       scratch[0] = id;
       const [low = 0, high = 0] = halves;
@@ -149,8 +149,8 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
       return (words[at + 2] as number) * 1000;
     },
     /**
-     * Marks an entry as seen. `first`: it was not known; `again`: it was marked already since the marks were cleared. One that
-     * was not known is a newcomer until it is kept, at once where `isKept`: then it is `kept`, if it was a newcomer before.
+     * Marks an entry as seen and returns its previous state. `first`: unknown; such an entry is a newcomer until it is kept,
+     * immediately if `isKept`. `kept`: was a newcomer until this call. `again`: already marked. `known`: anything else.
      */
     see(id: bigint, since: number, isKept: boolean): 'first' | 'known' | 'again' | 'kept' {
       scratch[0] = id;
@@ -177,10 +177,10 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
       for (const { marks, count } of chunks.values())
         for (let at = 0; at < count; at += 1) marks[at] = (marks[at] as number) & NEW;
     },
-    /** Makes the newcomers in so many chunks known; gives how many they were. `onKept` is told of each. */
-    keepNewcomers(most: number, onKept?: (id: bigint) => void): number {
+    /** Keeps the newcomers of up to `maxChunks` chunks, calls `onKept` for each, and returns their number. */
+    keepNewcomers(maxChunks: number, onKept?: (id: bigint) => void): number {
       let kept = 0;
-      for (const number of [...fresh].slice(0, most)) {
+      for (const number of [...fresh].slice(0, maxChunks)) {
         fresh.delete(number);
         const { words, marks, count } = chunks.get(number) ?? NO_CHUNK;
         for (let at = 0; at < count; at += 1) {
@@ -202,11 +202,11 @@ export function createRoster(stored: ReadonlyMap<number, string> = new Map()) {
       newcomers = 0;
       fresh.clear();
     },
-    /** Removes entries without a mark except `most`, with the time of their first sighting (ms). Returns how many unmarked ones stay. */
-    removeUnmarked(onRemoved: (since: number) => void, most = 0): number {
+    /** Removes unmarked entries, except up to `maxSpared`. Calls `onRemoved` with their time (ms). Returns how many were spared. */
+    removeUnmarked(onRemoved: (since: number) => void, maxSpared = 0): number {
       let spared = 0;
       for (const { marks, count } of chunks.values()) {
-        for (let at = 0; at < count && spared < most; at += 1) {
+        for (let at = 0; at < count && spared < maxSpared; at += 1) {
           if (marks[at] !== 0) continue;
           marks[at] = SEEN;
           spared += 1;

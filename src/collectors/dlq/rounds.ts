@@ -1,19 +1,21 @@
 import type { DlqEntry } from '../../model/message.ts';
 import { Implausible, type ObserveContext, PAGES_A_STEP } from '../collector.ts';
-import { LAST } from './aggregate.ts';
+import { MAX_LAST } from './aggregate.ts';
 import type { CallbackWalk } from './callbacks.ts';
 import type { Memory } from './memory.ts';
 import {
+  asFailure,
   type Bound,
   type Failure,
-  MOST_OF_A_READ,
-  MOST_OF_A_WALK,
+  NEW_READ_LIMIT,
   type Read,
   type Reading,
   startReading,
-  toFailure,
+  WALK_LIMIT,
 } from './reading.ts';
 import {
+  addNew,
+  addWalked,
   beginWalk,
   clearFailure,
   dropWalk,
@@ -22,8 +24,6 @@ import {
   keepNewcomers,
   releaseRows,
   type Selection,
-  takeIn,
-  takeInWalk,
 } from './selection.ts';
 import { type Meaning, planWalk, type Task, timeOf } from './windows.ts';
 
@@ -32,88 +32,88 @@ export interface RoundContext extends Pick<ObserveContext<Memory, unknown>, 'api
   readonly retention: number | undefined;
 }
 
-/** A read of some selections, complete or not, that goes on over several steps. */
+/** A read of selections in several steps: either complete, or only for new entries. */
 export interface Walk {
   readonly reading: Reading;
   readonly selections: readonly Selection[];
-  /** Whether all of each selection is read: an entry that is missing has left. */
+  /** Whether each selection is read completely, so that missing entries count as removed. */
   readonly isComplete: boolean;
   hasBegun: boolean;
-  /** What a read for new entries has found, until it is complete: a failed one adds nothing. */
-  held: Read[];
+  /** Pages of a read for new entries, kept until it is complete: a failed one adds nothing. */
+  pending: Read[];
   isRead: boolean;
   changes: number;
-  /** The entry that shows what `fromDate` means: both its times are known, and differ. The youngest will not go soon. */
+  /** The newest entry with a creation time before its entry time. It shows the meaning of `fromDate` and is unlikely to leave soon. */
   probe: DlqEntry | undefined;
-  /** Rows of the queue, of a filter or of failed workflow runs could not be read. */
+  /** Whether rows of the queue, a filter or failed workflow runs were unreadable. */
   isPartial: boolean;
-  /** Another complete read of one of its selections began meanwhile, and has taken that over. */
+  /** Whether a newer complete read of one of the selections has replaced this one. */
   isOvertaken: boolean;
-  /** What it has seen of failure callbacks; undefined where they are not looked at. */
+  /** Sightings of failure callbacks; undefined except in the round `full`. */
   callbacks: CallbackWalk | undefined;
 }
 
 function start(
   tasks: readonly Task[],
   isComplete: boolean,
-  most: Bound,
+  limit: Bound,
   { api, now, meaning, memory, signal }: RoundContext,
 ): Walk {
   const selections = [...new Set(tasks.map(({ selection }) => selection))];
-  const reading = startReading(api, tasks, { now, meaning, most, reported: memory.reported }, signal);
-  const progress = { hasBegun: false, held: [], isRead: false, changes: 0, isPartial: false, isOvertaken: false };
+  const reading = startReading(api, tasks, { now, meaning, limit, reported: memory.reported }, signal);
+  const progress = { hasBegun: false, pending: [], isRead: false, changes: 0, isPartial: false, isOvertaken: false };
   return { reading, selections, isComplete, ...progress, probe: undefined, callbacks: undefined };
 }
 
-/** The whole of some selections, which are small where it is a read for new entries. */
-export function startComplete(selections: readonly Selection[], context: RoundContext, most = MOST_OF_A_WALK): Walk {
-  return start(selections.flatMap(planWalk), true, most, context);
+/** Starts a complete read of the selections. `limit`: `NEW_READ_LIMIT` if it replaces a read for new entries in a small queue. */
+export function startComplete(selections: readonly Selection[], context: RoundContext, limit = WALK_LIMIT): Walk {
+  return start(selections.flatMap(planWalk), true, limit, context);
 }
 
 export function startSince(selections: readonly Selection[], from: number, context: RoundContext): Walk {
   return start(
     selections.map(selection => ({ selection, from })),
     false,
-    MOST_OF_A_READ,
+    NEW_READ_LIMIT,
     context,
   );
 }
 
-/** What one step reads: pages that it folds, or why the walk failed. */
+/** Result of one read step: pages to fold, or the error of the walk. */
 export interface Step {
   readonly reads: readonly Read[];
   readonly failure?: Failure;
-  /** Filters that failed alone so far. Nothing is read of them. */
+  /** Filters that failed without failing the walk. Their pages are dropped. */
   readonly failed: ReadonlyMap<Selection, Failure>;
-  /** Nothing is left to be read or folded but what this step does. */
+  /** Whether the walk ends with this step. */
   readonly isLast: boolean;
 }
 
-/** Chunks of rosters that one step writes: as much as the store takes without holding up others. */
+/** Roster chunks written per step, so that a commit does not delay other collectors. */
 const CHUNKS_A_STEP = 8;
 
 export async function readStep(walk: Walk, { all, filters }: Memory): Promise<Step> {
-  const { reading, selections, isComplete, held } = walk;
+  const { reading, selections, isComplete, pending } = walk;
   const step = (reads: readonly Read[], isLast = false): Step => {
     const failed = new Map(reading.failed);
     return { reads: reads.filter(({ selection }) => !failed.has(selection)), failed, isLast };
   };
-  // Marks are cleared before anything is read: what a read for new entries finds from now on is there, whether this lists it or not.
+  // The first step only clears the marks. Entries that a concurrent read for new entries then marks stay, even if this walk misses them.
   if (isComplete && !walk.hasBegun) return step([]);
   if (!walk.isRead) {
     const taken = await reading.take(PAGES_A_STEP);
     if ('error' in taken) return { ...step([]), failure: taken };
     if (isComplete && taken.length > 0) return step(taken);
-    held.push(...taken);
+    pending.push(...taken);
     walk.isRead = taken.length === 0;
   }
   if (!walk.isRead) return step([]);
-  if (held.length > 0) {
+  if (pending.length > 0) {
     const known = [all, ...filters].reduce((sum, { roster }) => sum + roster.size, 0);
-    if (known > 2 * MOST_OF_A_WALK.entries) {
-      throw new Implausible(`${known} entries are known: no more are added before a complete walk`);
+    if (known > 2 * WALK_LIMIT.entries) {
+      throw new Implausible(`${known} entries are tracked: no more are added before a complete walk`);
     }
-    return step(held.splice(0, PAGES_A_STEP));
+    return step(pending.splice(0, PAGES_A_STEP));
   }
   const own = selections.filter(selection => selection.walk?.id === walk && !reading.failed.has(selection));
   const chunks = own.reduce((sum, { roster }) => sum + roster.newChunks, 0);
@@ -128,26 +128,26 @@ export function foldStep(
   round: string,
 ): void {
   if (failure) {
-    // Asking again would take what the account may ask from the walk that finds them.
+    // Retrying would spend budget that the next complete walk needs to find these entries.
     if (round === 'new' && failure.error instanceof Implausible) memory.tooMuchNew = failure.error;
     for (const selection of walk.selections) dropWalk(selection, walk);
     return;
   }
-  const { lookedAt } = memory;
+  const { lastNewReadAt } = memory;
   const wasMissed = (entry: DlqEntry) =>
-    lookedAt !== undefined && (entry.enteredAt ?? entry.createdAt ?? 0) < lookedAt - ENTRY_OVERLAP;
+    lastNewReadAt !== undefined && (entry.enteredAt ?? entry.createdAt ?? 0) < lastNewReadAt - ENTRY_OVERLAP;
   if (walk.isComplete && !walk.hasBegun) for (const selection of walk.selections) beginWalk(selection, walk);
   if (round === 'full' && !walk.hasBegun) walk.callbacks = memory.callbacks.begin();
   walk.hasBegun = true;
   for (const [filter, { error }] of failed) failFilter(filter, walk, error, now);
   for (const { selection, rows, rejected } of reads) {
-    if (selection === memory.all) walk.callbacks?.take(rows);
+    if (selection === memory.all) walk.callbacks?.add(rows);
     walk.isPartial ||= rejected > 0;
     if (selection.walk?.id === walk) selection.walk.rejected += rejected;
     const isWatched = round === 'full' && selection === memory.all && selection.isCounted;
     walk.changes += walk.isComplete
-      ? takeInWalk(selection, walk, rows, now, entry => isWatched && wasMissed(entry))
-      : takeIn(selection, rows, now);
+      ? addWalked(selection, walk, rows, now, entry => isWatched && wasMissed(entry))
+      : addNew(selection, rows, now);
     const [time] = rows.flatMap(row => timeOf(row, meaning) ?? []);
     if (time !== undefined && selection.walk?.id === walk) selection.walk.times.push(time);
     for (const row of rows) if (isProbe(row) && enteredAfter(row, walk.probe)) walk.probe = row;
@@ -157,7 +157,7 @@ export function foldStep(
     if (walk.isComplete && walk.isRead) keepSome(walk);
     return;
   }
-  if (round === 'new' && walk.selections.includes(memory.all)) memory.lookedAt = now;
+  if (round === 'new' && walk.selections.includes(memory.all)) memory.lastNewReadAt = now;
   const whole = walk.selections.filter(selection => !failed.has(selection));
   for (const selection of whole) {
     if (walk.isComplete) clearFailure(selection);
@@ -174,13 +174,13 @@ export function foldStep(
   }
 }
 
-/** The newcomers of a large walk become known in several steps: each is committed with what it counts. */
+/** Keeps the newcomers of a large walk in several steps, each of which commits chunks and counters together. */
 function keepSome(walk: Walk): void {
-  let room = CHUNKS_A_STEP;
+  let remaining = CHUNKS_A_STEP;
   for (const selection of walk.selections) {
     const before = selection.roster.newChunks;
-    if (room > 0) keepNewcomers(selection, walk, room);
-    room -= before - selection.roster.newChunks;
+    if (remaining > 0) keepNewcomers(selection, walk, remaining);
+    remaining -= before - selection.roster.newChunks;
   }
 }
 
@@ -191,8 +191,8 @@ const isProbe = ({ messageId, enteredAt, createdAt }: DlqEntry) =>
   messageId !== undefined && enteredAt !== undefined && createdAt !== undefined && enteredAt > createdAt;
 
 /**
- * Asks the service what `fromDate` means, by one read of an entry that shows both times: between the two, it is listed
- * only when its entry is meant. That it is not listed proves nothing, for it may have gone; nor does a failure.
+ * Probes the meaning of `fromDate` with a window between the creation and the entry of one message: the service lists the
+ * message only if it compares entry times. A missing message or a failed request proves nothing.
  */
 export async function detectFromDateField(
   probe: DlqEntry | undefined,
@@ -201,27 +201,27 @@ export async function detectFromDateField(
   if (!probe) return undefined;
   const { messageId = '', createdAt = 0, enteredAt = 0, id } = probe;
   const pages = api.dlqPages({ messageId, fromDate: createdAt + 1, toDate: enteredAt }, signal);
-  // What the walk has read is true all the same, also of a service that does not know the question.
-  const page = await pages.next().catch(toFailure(signal));
+  // The probe is optional: a service error must not fail the walk.
+  const page = await pages.next().catch(asFailure(signal));
   return !('error' in page) && !page.done && page.value.rows.some(row => row.id === id) ? 'entry' : undefined;
 }
 
-/** A queue that fits into one page is simply read whole each time: that finds removals, too. */
+/** A queue that fits into one page is read completely each time, which also finds removals. */
 export const ONE_PAGE = 100;
 
-/** How late an entry may be listed and still be found without a complete walk (ms). */
+/** Maximum delay after which an entry may be listed and still be found without a complete walk (ms). */
 const ENTRY_OVERLAP = 60_000;
-/** What the service's default retries take together (30.7 h), and a little: an entry's creation may be this much earlier than its entry into the queue. */
-const LONGEST_RETRIES = 31 * 3_600_000;
-/** Pages that a quiet round may cost where `fromDate` means creation. */
-const FEW_PAGES = 5;
+/** Maximum time from creation to entry (ms): the service's default retries take 30.7 h. */
+const MAX_RETRY_TIME = 31 * 3_600_000;
+/** Maximum pages of a round without new entries, if `fromDate` means creation. */
+const MAX_QUIET_PAGES = 5;
 
 export function since({ all }: Memory, now: number, meaning: Meaning): number {
   if (meaning === 'entry') {
     const last = all.shown?.lastEntered ?? [];
     const newest = last.at(-1) ?? now;
-    return Math.max(0, newest - ENTRY_OVERLAP, last.length < LAST ? 0 : (last[0] ?? 0));
+    return Math.max(0, newest - ENTRY_OVERLAP, last.length < MAX_LAST ? 0 : (last[0] ?? 0));
   }
-  const lookbackCap = all.times.at(-FEW_PAGES) ?? 0;
-  return Math.max(0, now - LONGEST_RETRIES, lookbackCap);
+  const lookbackCap = all.times.at(-MAX_QUIET_PAGES) ?? 0;
+  return Math.max(0, now - MAX_RETRY_TIME, lookbackCap);
 }

@@ -9,37 +9,37 @@ import type { Roster } from './roster.ts';
 export const LEFT_REASONS = ['expired', 'removed', 'unknown'] as const;
 export type LeftReason = (typeof LEFT_REASONS)[number];
 
-/** A complete read of a selection that is under way. */
+/** Identity of a running complete read. */
 export type WalkId = object;
 
-/** The whole queue, or what one filter selects of it. Changed in place. */
+/** The whole queue or the part that a filter selects. */
 export interface Selection {
   readonly name: string;
   readonly match: DlqQuery;
-  /** Begins the keys of its rows; another `match` is another selection. */
+  /** Prefix of its store keys. Depends on name and `match`. */
   readonly key: string;
   readonly breakdown: Breakdown;
   readonly roster: Roster;
   entered: number;
   readonly left: Record<LeftReason, number>;
-  /** It was read completely at least once: what is found from now on has entered. */
+  /** Whether a complete read without unreadable rows has succeeded. Entries found afterwards count as entered. */
   isCounted: boolean;
-  /** When that read began, milliseconds since the Unix epoch; undefined before. */
+  /** Start of that read (ms since the Unix epoch). */
   countedSince: number | undefined;
-  /** What the last complete read found, and what entered since; undefined before the first of this process. */
+  /** Entries of the last complete read and entries added since; undefined before the first one of this process. */
   shown: Aggregate | undefined;
-  /** The read that owns the roster's marks and newcomers, and what it has found. */
+  /** The read that owns the roster's marks and newcomers, with its results. */
   walk:
     | { readonly id: WalkId; readonly found: Aggregate; readonly times: number[]; missed: number; rejected: number }
     | undefined;
-  /** What the last complete read could not tell; undefined when it could read every row. */
-  doubt: Doubt | undefined;
-  /** A time from each page of the last complete read, sorted: how the entries lie in time. */
+  /** Ambiguity left by the last complete read; undefined if all rows were readable. */
+  ambiguity: Ambiguity | undefined;
+  /** One time from each page of the last complete read, sorted. Approximates the distribution of entries over time. */
   times: readonly number[];
-  /** Of the whole queue, if new entries are logged. */
+  /** Only for the whole queue, if new entries are logged. */
   readonly log: EnteredLog | undefined;
   failure: FailedFilter | undefined;
-  /** Rows of a filter contradicted it, and no complete read has succeeded since then. Nothing of it is shown. */
+  /** Rows contradicted the filter, and no complete read has succeeded since. The filter is not shown. */
   isContradicted: boolean;
   isProven: boolean;
   isTouched: boolean;
@@ -47,7 +47,7 @@ export interface Selection {
 
 export const isFilter = ({ match }: Selection) => Object.keys(match).length > 0;
 
-/** Ends the complete read `id` of a filter, and notes why it failed. `now`: beginning of the round. */
+/** Ends the complete read `id` of a filter and records its error. `now`: start of the round. */
 export function failFilter(filter: Selection, id: WalkId, error: unknown, now: number): void {
   dropWalk(filter, id);
   const { message, reason } = error as Error & { readonly reason: string };
@@ -66,29 +66,30 @@ export function clearFailure(selection: Selection): void {
   selection.failure = undefined;
 }
 
-/** Withdraws the sizes of filters that have failed for longer than `limit`, milliseconds. */
+/** Withdraws the sizes of filters that have failed for at least `limit` (ms). */
 export function withdrawFilters(filters: readonly Selection[], now: number, limit: number): void {
   for (const filter of filters) if (filter.failure && now - filter.failure.since >= limit) filter.shown = undefined;
 }
 
-/** Rows of a complete read that could not be read, and entries that it did not list: any of them may be any of these. */
-export interface Doubt {
+/** Unreadable rows of a complete read, and known entries missing from it. Each unreadable row may be any missing entry. */
+export interface Ambiguity {
   readonly at: number;
   rows: number;
   readonly entries: number;
 }
 
-/** Entries kept beyond the rows that may be theirs. So many more have surely left, whichever they are. */
-const MOST_IN_DOUBT = 10_000;
+/** Missing entries kept in addition to one per unreadable row. Any further ones have certainly left. */
+const MAX_AMBIGUOUS = 10_000;
 
-/** How many it holds: of indistinguishable entries, the rows that are there count, and not the entries that were. */
-export const sizeOf = ({ roster, doubt }: Selection) => roster.size + (doubt ? doubt.rows - doubt.entries : 0);
+/** Returns the number of entries. Unreadable rows count; the missing entries they may stand for do not. */
+export const sizeOf = ({ roster, ambiguity }: Selection) =>
+  roster.size + (ambiguity ? ambiguity.rows - ambiguity.entries : 0);
 
-/** When an entry that does not tell when it came was first seen, by this process or one before it. */
+/** Returns the entry time, else the first sighting by this or an earlier process. */
 const firstSeen = (roster: Roster, id: bigint, { enteredAt }: DlqEntry, now: number) =>
   enteredAt ?? roster.since(id) ?? now;
 
-/** Begins a complete read. What another one saw first that has not ended is forgotten: it failed, or lost its marks. */
+/** Starts a complete read and discards the newcomers of an unfinished one: it failed, or loses its marks here. */
 export function beginWalk(selection: Selection, id: WalkId): void {
   selection.roster.dropNewcomers();
   selection.roster.clearMarks();
@@ -96,7 +97,7 @@ export function beginWalk(selection: Selection, id: WalkId): void {
   selection.walk = { id, found: createAggregate(selection.breakdown), times: [], missed: 0, rejected: 0 };
 }
 
-/** A complete read failed: what it saw first may never have been there. */
+/** Drops a failed complete read with its newcomers, because their existence is unconfirmed. */
 export function dropWalk(selection: Selection, id: WalkId): void {
   if (selection.walk?.id !== id) return;
   selection.roster.dropNewcomers();
@@ -105,17 +106,17 @@ export function dropWalk(selection: Selection, id: WalkId): void {
 }
 
 /**
- * Takes in entries that a complete read listed; gives how many of them were not known. They become known when it ends.
- * `now`: milliseconds since the Unix epoch. `wasMissed`: whether a read for new entries should have found the entry.
+ * Adds entries listed by a complete read and returns how many are new. New ones stay newcomers until the read ends.
+ * `now`: ms since the Unix epoch. `wasMissed`: whether a read for new entries should have found the entry.
  */
-export function takeInWalk(
+export function addWalked(
   { roster, walk, log, isCounted }: Selection,
   id: WalkId,
   entries: readonly DlqEntry[],
   now: number,
   wasMissed: (entry: DlqEntry) => boolean,
 ): number {
-  // Another complete read has begun meanwhile, and lists all that there is.
+  // A newer complete read has replaced this one and lists all entries itself.
   if (walk?.id !== id) return 0;
   let first = 0;
   for (const entry of entries) {
@@ -130,9 +131,9 @@ export function takeInWalk(
   return first;
 }
 
-/** Adds entries that a read for new entries listed; gives how many of them were not known. `now`: milliseconds since the Unix epoch. */
-export function takeIn(selection: Selection, entries: readonly DlqEntry[], now: number): number {
-  const { roster, walk, shown, doubt, log } = selection;
+/** Adds entries listed by a read for new entries and returns how many are new. `now`: ms since the Unix epoch. */
+export function addNew(selection: Selection, entries: readonly DlqEntry[], now: number): number {
+  const { roster, walk, shown, ambiguity, log } = selection;
   let first = 0;
   for (const entry of entries) {
     const id = hash64(entry.id);
@@ -144,16 +145,16 @@ export function takeIn(selection: Selection, entries: readonly DlqEntry[], now: 
     if (selection.isCounted) log?.entered(id, entry);
     if (!shown) continue;
     addTo(shown, entry, since);
-    // It was there when rows could not be read, and was one of them.
-    if (!doubt || doubt.rows === 0 || (entry.enteredAt ?? entry.createdAt ?? now) > doubt.at) continue;
-    doubt.rows -= 1;
+    // An entry from before the ambiguous read was one of its unreadable rows.
+    if (!ambiguity || ambiguity.rows === 0 || (entry.enteredAt ?? entry.createdAt ?? now) > ambiguity.at) continue;
+    ambiguity.rows -= 1;
     addUnreadable(shown, -1);
   }
   countEntered(selection, first);
   return first;
 }
 
-/** Lets go of the rows that were taken in. */
+/** Releases the added rows. */
 export function releaseRows({ shown, walk }: Selection): void {
   shown?.ends?.release();
   walk?.found.ends?.release();
@@ -165,42 +166,42 @@ function countEntered(selection: Selection, entered: number): void {
   selection.isTouched = true;
 }
 
-/** Makes known what a complete read saw first, in so many chunks of the roster. */
-export function keepNewcomers(selection: Selection, id: WalkId, chunks: number): void {
+/** Keeps and counts newcomers of a complete read, from up to `maxChunks` chunks of the roster. */
+export function keepNewcomers(selection: Selection, id: WalkId, maxChunks: number): void {
   if (selection.walk?.id !== id) return;
   const { roster, log, isCounted } = selection;
-  countEntered(selection, roster.keepNewcomers(chunks, log && isCounted ? id => log.entered(id) : undefined));
+  countEntered(selection, roster.keepNewcomers(maxChunks, log && isCounted ? id => log.entered(id) : undefined));
 }
 
 /**
- * Ends a complete read: entries that it did not list have left. Unreadable rows may be such entries, so they stay until a
- * readable walk. Returns how many have left; does nothing if another complete read has begun. `retention`: of the queue (ms),
- * if known.
+ * Ends a complete read: removes entries that it did not list, and returns their number. If it had unreadable rows, as many
+ * missing entries (and `MAX_AMBIGUOUS` more) stay. Does nothing if a newer complete read has started.
+ * `retention`: of the queue (ms), if configured.
  */
 export function endWalk(selection: Selection, id: WalkId, now: number, retention: number | undefined): number {
   const { walk, left } = selection;
   if (walk?.id !== id) return 0;
   keepNewcomers(selection, id, Number.POSITIVE_INFINITY);
   const { rejected } = walk;
-  let gone = 0;
+  let removed = 0;
   const entries = selection.roster.removeUnmarked(
     since => {
-      gone += 1;
+      removed += 1;
       if (!selection.isCounted) return;
       const reason = retention === undefined ? 'unknown' : since + retention <= now ? 'expired' : 'removed';
       left[reason] += 1;
     },
-    rejected > 0 ? rejected + MOST_IN_DOUBT : 0,
+    rejected > 0 ? rejected + MAX_AMBIGUOUS : 0,
   );
   if (rejected > 0) addUnreadable(walk.found, rejected);
-  selection.doubt = rejected > 0 ? { at: now, rows: rejected, entries } : undefined;
+  selection.ambiguity = rejected > 0 ? { at: now, rows: rejected, entries } : undefined;
   selection.shown = walk.found;
   selection.times = walk.times.sort((a, b) => a - b);
   selection.walk = undefined;
-  selection.isTouched ||= gone > 0 || !selection.isCounted;
-  // What could not be read has not entered when it can be.
-  if (selection.isCounted || rejected > 0) return gone;
+  selection.isTouched ||= removed > 0 || !selection.isCounted;
+  // Entries that are unreadable now must not count as entered once they are readable.
+  if (selection.isCounted || rejected > 0) return removed;
   selection.isCounted = true;
   selection.countedSince = now;
-  return gone;
+  return removed;
 }

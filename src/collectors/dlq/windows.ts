@@ -1,34 +1,34 @@
 import type { DlqEntry } from '../../model/message.ts';
 import type { Selection } from './selection.ts';
 
-/** A part of a selection: entries between two times, milliseconds, both included; open where they are undefined. */
+/** Entries of a selection in a time range (ms, both ends included, open if undefined). */
 export interface Task {
   readonly selection: Selection;
   readonly from?: number | undefined;
   readonly to?: number | undefined;
-  /** Splits above it; undefined for what was learnt and is not split. */
+  /** Number of splits so far; undefined if the task is planned from the last walk and is not split. */
   readonly depth?: number | undefined;
 }
 
-/** Which of an entry's times `fromDate` and `toDate` mean. */
+/** The time of an entry that the service compares with `fromDate` and `toDate`. */
 export type Meaning = 'entry' | 'creation';
 
 export function timeOf({ enteredAt, createdAt }: DlqEntry, meaning: Meaning): number | undefined {
   return meaning === 'entry' ? (enteredAt ?? createdAt) : (createdAt ?? enteredAt);
 }
 
-/** Windows have as many pages or more: each costs half a page on average, its last one. */
-const LEAST_PAGES = 16;
-/** More windows would only cost more: there are at least three for each of those that read. */
-const MOST_WINDOWS = 48;
+/** Minimum pages per window. Each window costs half a page on average, for its last one. */
+const MIN_PAGES = 16;
+/** Three windows per concurrent reader. More would only cost more. */
+const MAX_WINDOWS = 48;
 
 /**
- * Splits a selection into windows of equal size by the last complete read. The newest comes first, because new entries make
- * it the longest.
+ * Splits a selection into windows with equally many entries in the last complete read. The newest comes first, because new
+ * entries make it the longest.
  */
 export function planWalk(selection: Selection): Task[] {
   const { times } = selection;
-  const windows = Math.min(MOST_WINDOWS, Math.floor(times.length / LEAST_PAGES));
+  const windows = Math.min(MAX_WINDOWS, Math.floor(times.length / MIN_PAGES));
   if (windows < 2) return [{ selection, depth: times.length === 0 ? 0 : undefined }];
   const edges = new Set<number>();
   for (let window = 1; window < windows; window += 1) {
@@ -42,19 +42,19 @@ export function planWalk(selection: Selection): Task[] {
 }
 
 const DAY = 86_400_000;
-/** Ages at which a queue is cut that was never read: entries are mostly young, and kept for weeks or months. */
+/** Ages at which an unknown queue is split. Most entries are recent, and queues keep them for weeks or months. */
 const AGES = [90 * DAY, 30 * DAY, 7 * DAY, 3 * DAY, DAY, DAY / 4];
 
-/** A selection that has more pages than this is read in windows from the first time on. */
+/** An unknown selection is split after this number of pages. */
 const SEQUENTIAL_PAGES = 8;
-/** A window that seems to have more pages is cut, into parts of about half as many. */
+/** A window with a higher estimate of pages is split into parts of about half as many. */
 const LARGE = 40;
-const MOST_PARTS = 16;
-const DEEPEST = 5;
+const MAX_PARTS = 16;
+const MAX_DEPTH = 5;
 
 /**
- * Splits a window that has too many rows; undefined if it should be read to its end. `pages`: number read; `rows`: those of
- * the last one. Rows are mostly ordered by time, so the span of a page shows the density.
+ * Splits a window with too many rows, or returns undefined if it should be read to its end. `pages`: pages read so far;
+ * `rows`: the last page. Rows are mostly ordered by time, so the time span of a page shows the density.
  */
 export function splitTask(
   task: Task,
@@ -64,7 +64,7 @@ export function splitTask(
   meaning: Meaning,
 ): Task[] | undefined {
   const { selection, from, to, depth } = task;
-  if (depth === undefined || depth >= DEEPEST) return undefined;
+  if (depth === undefined || depth >= MAX_DEPTH) return undefined;
   if (depth === 0) {
     if (pages < SEQUENTIAL_PAGES) return undefined;
     const edges = AGES.map(age => now - age);
@@ -78,8 +78,8 @@ export function splitTask(
   const start = from ?? first;
   const end = to ?? Math.max(now, last);
   const estimate = (end - start) / Math.max(1, last - first);
-  if (pages > 1 || times.length < 2 || !(estimate > LARGE) || end - start < MOST_PARTS) return undefined;
-  const parts = Math.min(MOST_PARTS, Math.ceil((estimate * 2) / LARGE));
+  if (pages > 1 || times.length < 2 || !(estimate > LARGE) || end - start < MAX_PARTS) return undefined;
+  const parts = Math.min(MAX_PARTS, Math.ceil((estimate * 2) / LARGE));
   const width = Math.ceil((end - start + 1) / parts);
   return Array.from({ length: parts }, (_, part) => ({
     selection,

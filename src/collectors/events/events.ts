@@ -10,7 +10,7 @@ import { MAX_OPEN } from './lifecycle.ts';
 import type { Gauges, Memory } from './memory.ts';
 import { type RangeRead, readOn, startRange } from './read.ts';
 import { readingPerDay } from './read-back.ts';
-import { restoreMemory, takeChanges } from './rows.ts';
+import { drainChanges, restoreMemory } from './rows.ts';
 import type { Schedule } from './schedule-options.ts';
 import { type ScheduleFacts, scheduleFamilies, scheduleSamples, WHEN_QUIET } from './schedules.ts';
 import { foldSweep, nextRange } from './sweep.ts';
@@ -298,7 +298,7 @@ export function createEvents(
       fold(memory) {
         if (!range) return { memory, facts: undefined, changes: [] };
         foldTail(memory, tail, range, tailOptions);
-        return { memory, facts: recall(memory), changes: takeChanges(memory) };
+        return { memory, facts: recall(memory), changes: drainChanges(memory) };
       },
       isPartial: range !== undefined && range.rejected > 0,
       more: isLast ? undefined : { tail },
@@ -313,7 +313,7 @@ export function createEvents(
     return {
       fold(memory) {
         if (range && isRead) foldSweep(memory, range, limits);
-        return { memory, facts: recall(memory), changes: takeChanges(memory) };
+        return { memory, facts: recall(memory), changes: drainChanges(memory) };
       },
       isPartial: range !== undefined && range.rejected > 0,
       more: range && { sweep: isRead ? undefined : range },

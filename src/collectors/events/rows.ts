@@ -175,7 +175,7 @@ function openRow(open: OpenMessage | undefined): string | null {
 }
 
 /** The rows that were touched since the last call, as they are now. */
-export function takeChanges(memory: Memory): Change[] {
+export function drainChanges(memory: Memory): Change[] {
   const { touched, touchedOpen, open } = memory;
   const changes = [...touched].map(key => ({ key, value: rowOf(memory, key) }));
   for (const message of touchedOpen) {

@@ -4,7 +4,7 @@ import {
   type CallbackTracker,
   createTracker,
   isTrackerRow,
-  MOST_SIGHTINGS,
+  MAX_SIGHTINGS,
   type TrackerOptions,
 } from '../../../src/collectors/dlq/callbacks.ts';
 import { hash64 } from '../../../src/kit/hash.ts';
@@ -37,7 +37,7 @@ function createAgent(options = OPTIONS) {
     stored,
     tracker: () => tracker,
     commit() {
-      const changes = tracker.takeChanges();
+      const changes = tracker.drainChanges();
       for (const { key, value } of changes) {
         if (value === null) stored.delete(key);
         else stored.set(key, value);
@@ -77,7 +77,7 @@ it.each(['in a process', 'before the next'])('counts nothing from a walk in whic
   const agent = createAgent({ ...OPTIONS, clockOffset: () => offset });
   agent.walk(0, 'a');
   const walk = agent.tracker().begin();
-  walk.take(rows('a'));
+  walk.add(rows('a'));
   offset += 31_000;
   walk.end(START + 10 * MINUTE);
   agent.commit();
@@ -162,7 +162,7 @@ describe('tracker', () => {
     const agent = createAgent();
     agent.walk(0, 'a');
     const before = agent.tracker().facts();
-    agent.tracker().begin().take(rows('a:success b'));
+    agent.tracker().begin().add(rows('a:success b'));
     expect(agent.tracker().facts()).toBe(before);
     expect(agent.commit()).toEqual([]);
     expect(agent.walk(10, 'a b')).toBe('a@0x2 b@10x1');
@@ -221,26 +221,26 @@ describe('tracker', () => {
 
   it('knows within a walk whose state it has seen', () => {
     const walk = createAgent().tracker().begin();
-    walk.take(rows('a b:success c:blind d:none'));
+    walk.add(rows('a b:success c:blind d:none'));
     expect(['a', 'b', 'c', 'd', 'e'].map(walk.hasState)).toEqual([true, true, false, false, false]);
   });
 
   it('tracks so many and no more, keeps those that it knows, and says that there are others', () => {
     const many = (from: number, count: number) => Array.from({ length: count }, (_, n) => `e${from + n}`).join(' ');
     const agent = createAgent();
-    agent.walk(0, many(0, MOST_SIGHTINGS));
+    agent.walk(0, many(0, MAX_SIGHTINGS));
     expect(agent.tracker().facts()?.isPartial).toBe(false);
-    agent.walk(10, `${many(MOST_SIGHTINGS, 3)} ${many(0, MOST_SIGHTINGS - 1)}`);
+    agent.walk(10, `${many(MAX_SIGHTINGS, 3)} ${many(0, MAX_SIGHTINGS - 1)}`);
     const { isPartial, sightings = [] } = agent.tracker().facts() ?? {};
-    expect([isPartial, sightings.length]).toEqual([true, MOST_SIGHTINGS - 1]);
+    expect([isPartial, sightings.length]).toEqual([true, MAX_SIGHTINGS - 1]);
     expect(sightings.every(({ snapshots }) => snapshots === 2)).toBe(true);
-    agent.walk(20, `${many(MOST_SIGHTINGS, 2)} ${many(0, MOST_SIGHTINGS - 1)}`);
+    agent.walk(20, `${many(MAX_SIGHTINGS, 2)} ${many(0, MAX_SIGHTINGS - 1)}`);
     const third = agent.tracker().facts();
-    expect([third?.isPartial, third?.sightings.length]).toEqual([true, MOST_SIGHTINGS]);
+    expect([third?.isPartial, third?.sightings.length]).toEqual([true, MAX_SIGHTINGS]);
     agent.walk(30, 'e1');
     expect(agent.tracker().facts()).toMatchObject({ isPartial: false, sightings: [{ snapshots: 4 }] });
     // A row that says more takes the place of the one before.
-    agent.walk(40, `e1 ${many(2, MOST_SIGHTINGS - 2)} z:blind z`);
+    agent.walk(40, `e1 ${many(2, MAX_SIGHTINGS - 2)} z:blind z`);
     expect(agent.tracker().facts()?.isPartial).toBe(false);
   });
 
@@ -347,7 +347,7 @@ it('agrees with reading all walks again, through walks that fail, pauses, clock 
       for (const { kind, wait, rows } of steps) {
         now += wait * MINUTE;
         current = rows ?? current;
-        if (kind === 'partial') agent.tracker().begin().take(current);
+        if (kind === 'partial') agent.tracker().begin().add(current);
         else if (kind === 'kill') agent.kill();
         else if (kind === 'kill before commit') {
           agent.tracker().observe(current, now);
