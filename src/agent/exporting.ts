@@ -29,7 +29,7 @@ export class Exporting {
 
   constructor(deps: Omit<TracesDeps & PushDeps, 'config' | 'queues' | 'meter'>) {
     this.#deps = { ...deps, queues: new Map(), meter: createPushMeter(deps.clock.now) };
-    this.#loops = { lifecycles: createLoopSlot(deps), note: createLoopSlot(deps), send: createLoopSlot(deps) };
+    this.#loops = { lifecycles: createLoopSlot(deps), enqueue: createLoopSlot(deps), send: createLoopSlot(deps) };
   }
 
   /** Creates what a configuration needs; unchanged sections keep their objects. Rejects with an Error for unsupported settings. */
@@ -57,14 +57,14 @@ export class Exporting {
     const { traces, push } = this.current;
     const { exportMessages } = traces;
     const { every } = config.push.metrics;
-    const { lifecycles, note, send } = this.#loops;
+    const { lifecycles, enqueue, send } = this.#loops;
     await Promise.all([
       lifecycles.run(
         traces,
         exportMessages && { every: LIFECYCLES_EVERY, firstDelay: LIFECYCLES_EVERY, body: exportMessages },
       ),
       // Not at the same time as agents that were started together with this one.
-      note.run(push, push.loops && { every, firstDelay: every * random(), body: push.loops.note }),
+      enqueue.run(push, push.loops && { every, firstDelay: every * random(), body: push.loops.enqueue }),
       send.run(push, push.loops && { every: SEND_EVERY, firstDelay: SEND_EVERY, body: push.loops.send }),
     ]);
   }

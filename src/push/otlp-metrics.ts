@@ -2,26 +2,23 @@ import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import type { Exemplar, Family, Sample, WholeHistogram } from '../metrics/family.ts';
 
 /**
- * OTLP's metrics in protobuf, by opentelemetry/proto/metrics/v1/metrics.proto: the numbers are those of its fields. OpenTelemetry's
- * own serializer has no place for exemplars, nor for the flag that says that a series has ended.
+ * Encodes metrics as OTLP protobuf. The tag numbers are field numbers of opentelemetry/proto/metrics/v1/metrics.proto. OpenTelemetry's
+ * own serializer supports neither exemplars nor the flag that marks the end of a series.
  */
 
 const { LengthDelimited: BYTES, Bit64: FIXED, Varint: VARINT } = WireType;
 const CUMULATIVE = 2;
 const NO_RECORDED_VALUE = 1;
 
-/** The latest time that OTLP has room for, in 2554. Milliseconds since the Unix epoch. */
+/** Latest time that fits into OTLP's 64 bits (ms since the Unix epoch), in 2554. */
 export const LATEST = 18_446_744_073_709;
 
-/**
- * Milliseconds as nanoseconds, both since the Unix epoch. Of a later time than there is room for, which a service may tell, 0:
- * none.
- */
+/** Converts milliseconds to nanoseconds. Returns 0 (no time) above `LATEST`: the service may return such times. */
 const nanos = (ms: number) => (ms <= LATEST ? BigInt(Math.round(ms * 1000)) * 1000n : 0n);
 
 type Attributes = readonly (readonly [string, string | undefined])[];
 
-/** KeyValues. One without a text is left out: in Prometheus that is the same. */
+/** Writes KeyValues. Omits empty values: Prometheus treats an empty label as a missing one. */
 function writeAttributes(writer: BinaryWriter, field: number, attributes: Attributes): void {
   for (const [key, value] of attributes) {
     if (value === undefined || value === '') continue;
@@ -31,19 +28,20 @@ function writeAttributes(writer: BinaryWriter, field: number, attributes: Attrib
 }
 
 function writeTimes(writer: BinaryWriter, since: number | undefined, time: number): void {
-  // A clock that went back: nothing can begin after it was seen.
+  // After the clock was set back, `since` may be later than `time`, which receivers reject.
   if (since !== undefined && since <= time) writer.tag(2, FIXED).fixed64(nanos(since));
   writer.tag(3, FIXED).fixed64(nanos(time));
 }
 
-/** What every data point has. `time`: of the push, milliseconds since the Unix epoch. */
+/** Fields that every data point has. Times are in milliseconds since the Unix epoch. */
 export interface Point {
   readonly attributes: Attributes;
   readonly since?: number | undefined;
+  /** Time of the push. */
   readonly time: number;
 }
 
-/** NumberDataPoint; without a value the series has ended. */
+/** Writes a NumberDataPoint. An undefined value marks the end of the series. */
 export function writeNumber(writer: BinaryWriter, { attributes, since, time }: Point, value: number | undefined): void {
   writer.tag(1, BYTES).fork();
   writeAttributes(writer, 7, attributes);
@@ -58,7 +56,7 @@ function writeExemplar(writer: BinaryWriter, { traceId, value, time }: Exemplar)
   writer.tag(5, BYTES).bytes(Buffer.from(traceId, 'hex')).join();
 }
 
-/** HistogramDataPoint; without a sum the series has ended. */
+/** Writes a HistogramDataPoint. An undefined sum marks the end of the series. */
 export function writeHistogram(
   writer: BinaryWriter,
   { attributes, since, time }: Point,
@@ -86,7 +84,7 @@ const UNITS: readonly (readonly [suffix: string, unit: string])[] = [
   ['_ratio', '1'],
 ];
 
-/** The unit that the name of a family ends in, as UCUM has it; empty for a number of things. */
+/** Returns the UCUM unit for the suffix of a family's name; empty for a plain count. */
 export function unitOf(name: string): string {
   const base = name.replace(/_total$/, '');
   return UNITS.find(([suffix]) => base.endsWith(suffix))?.[1] ?? '';
@@ -98,8 +96,8 @@ interface MetricPoints {
 }
 
 /**
- * A Metric with its points. The name keeps unit and `_total`, as OpenTelemetry's compatibility with Prometheus requires; an
- * info is a sum that is not monotonic.
+ * Writes a Metric with its points. The name keeps its unit and `_total`, as OpenTelemetry's Prometheus compatibility requires.
+ * An info is a non-monotonic sum.
  */
 function writeMetric(writer: BinaryWriter, { family, points }: MetricPoints): void {
   const { name, help, type } = family;
@@ -118,7 +116,7 @@ export interface Origin {
   readonly version: string;
 }
 
-/** ExportMetricsServiceRequest of families with their points. */
+/** Returns an encoded ExportMetricsServiceRequest. */
 export function exportRequest({ resource, version }: Origin, metrics: Iterable<MetricPoints>): Uint8Array {
   const writer = new BinaryWriter();
   writer.tag(1, BYTES).fork().tag(1, BYTES).fork();
@@ -129,7 +127,7 @@ export function exportRequest({ resource, version }: Origin, metrics: Iterable<M
   return writer.join().join().finish();
 }
 
-/** Labels of a sample in the order of its family's, without a bucket's bound. */
+/** Returns the sample's labels in the order of the family's labels, without `le`. */
 export function attributesOf(account: string | undefined, { labels }: Family, sample: Sample): Attributes {
   const own = labels.map(label => [label, sample.labels[label]] as const);
   return account === undefined ? own : [['account', account], ...own];

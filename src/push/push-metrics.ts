@@ -4,10 +4,10 @@ import type { Source } from '../metrics/family.ts';
 import type { Origin } from './otlp-metrics.ts';
 import { createQueue } from './queue.ts';
 import type { Sender } from './sender.ts';
-import { type Pushed, type SnapshotDeps, takeSnapshot } from './snapshot.ts';
+import { type PushedSeries, type SnapshotDeps, takeSnapshot } from './snapshot.ts';
 import type { Env } from './target.ts';
 
-/** Metrics on their way to a receiver. Two loops add and send them, so that a receiver that does not answer delays no snapshot. */
+/** Queue of metrics for a receiver. Separate loops fill and drain it, so an unresponsive receiver delays no snapshot. */
 export type PushedMetrics = ReturnType<typeof createPushedMetrics>;
 
 interface PushedMetricsDeps extends SnapshotDeps {
@@ -16,31 +16,31 @@ interface PushedMetricsDeps extends SnapshotDeps {
   readonly items: Counter<'outcome'>;
 }
 
-/** Compressed bytes that wait for a receiver which does not take them: about ten times the last note of 100,000 series. */
-const MOST_BYTES = 16 * 1024 * 1024;
+/** Maximum size of the queue (compressed bytes): about ten snapshots of 100,000 series. */
+const MAX_BYTES = 16 * 1024 * 1024;
 
 export function createPushedMetrics(deps: PushedMetricsDeps) {
   const { refresh, items } = deps;
-  const pushed: Pushed = new Map();
+  const pushed: PushedSeries = new Map();
   const queue = createQueue({
-    mostBytes: MOST_BYTES,
+    maxBytes: MAX_BYTES,
     dropped: count => items.inc({ outcome: 'dropped' }, count),
   });
   return {
     /** Adds a snapshot of the sources to the queue. Rejects only when the signal is aborted. */
-    async note(sources: readonly Source[], sender: Sender, signal: AbortSignal): Promise<void> {
+    async enqueue(sources: readonly Source[], sender: Sender, signal: AbortSignal): Promise<void> {
       await refresh();
       for await (const packet of takeSnapshot(sources, pushed, deps)) {
         signal.throwIfAborted();
-        queue.add(await sender.packed(packet));
+        queue.add(await sender.compress(packet));
       }
     },
-    /** Sends the queue as far as the receiver accepts it. Rejects only when the signal is aborted. */
+    /** Sends queued requests until the queue is empty or a request fails. Rejects only when the signal is aborted. */
     send: queue.drain,
   };
 }
 
-/** `name=value` pairs, percent-encoded, as OpenTelemetry's environment has them. */
+/** Parses percent-encoded `name=value` pairs of an OpenTelemetry variable. Skips invalid pairs. */
 function attributesIn(text: string): Record<string, string> {
   const pairs = text.split(',').flatMap((pair): [string, string][] => {
     const [, name, value = ''] = /^\s*([^=\s]+)\s*=\s*(.*?)\s*$/.exec(pair) ?? [];
@@ -54,7 +54,7 @@ function attributesIn(text: string): Record<string, string> {
   return Object.fromEntries(pairs);
 }
 
-/** Who pushes: as OpenTelemetry's environment says, else this program and its instance. */
+/** Returns the resource attributes of this agent. OpenTelemetry's variables override the defaults. */
 export function resourceOf(
   { OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME }: Env,
   { version, instance }: { readonly version: string; readonly instance: string },

@@ -15,18 +15,18 @@ type Body = (signal: AbortSignal) => Promise<void>;
 
 export interface Push {
   readonly id: string;
-  /** Bodies of the loops that add metrics to the queue, and that send the queue; undefined if metrics are not pushed. */
-  readonly loops: { readonly note: Body; readonly send: Body } | undefined;
-  /** Queue and exported series; undefined if metrics are not pushed. */
+  /** Bodies of the loops that fill and drain the queue; undefined if metrics are not pushed. */
+  readonly loops: { readonly enqueue: Body; readonly send: Body } | undefined;
+  /** The queue and the pushed series; undefined if metrics are not pushed. */
   readonly pushed: PushedMetrics | undefined;
   readonly sources: readonly Source[];
   readonly trouble: Sender['trouble'];
-  /** Sends all metrics once more as far as the receiver accepts them in time, unless `next` continues with the same queue. */
+  /** Sends a last snapshot within `MAX_FLUSH_MS`, unless `next` continues with the same queue. */
   close(next?: Push): Promise<void>;
 }
 
 export interface PushDeps {
-  /** Sources whose metrics are pushed: all that /metrics exposes. */
+  /** Returns the sources to push: all sources of /metrics. */
   readonly shown: () => readonly Source[];
   readonly config: { readonly push: PushOptions };
   readonly env: Env;
@@ -40,8 +40,8 @@ export interface PushDeps {
   readonly log: Log;
 }
 
-/** Time in which metrics are sent when the push closes (ms), in real time like the receiver's. The rest is dropped. */
-const LONGEST_FLUSH = 3000;
+/** Time limit of the last push, in real time (ms). Unsent metrics are dropped. */
+const MAX_FLUSH_MS = 3000;
 
 async function openExport(deps: PushDeps, before: PushedMetrics | undefined) {
   const { config, env, process, instance, meter, log } = deps;
@@ -53,7 +53,7 @@ async function openExport(deps: PushDeps, before: PushedMetrics | undefined) {
   const { post, close } = createPost(target.timeout);
   const sender = createSender({ ...deps, target, post, counters: meter });
   const origin = { version, resource: resourceOf(env, { version, instance }) };
-  // One bug must not cost every account's metrics.
+  // A bug in one source must not stop the push of all others.
   const failed = ({ account }: Source, error: unknown) =>
     log.error({ account, stack: error instanceof Error ? error.stack : String(error) }, 'bug');
   const created = { ...deps, origin, refresh: process.refresh, items: meter.items, failed };
@@ -61,8 +61,8 @@ async function openExport(deps: PushDeps, before: PushedMetrics | undefined) {
 }
 
 /**
- * Returns `before` if its settings are equal; otherwise the new push continues with its queue. Rejects with an Error for an
- * unsupported setting.
+ * Returns `before` if its settings are equal; otherwise a new push that continues with the queue of `before`. Rejects with an Error
+ * for an unsupported setting.
  */
 export async function openPush(deps: PushDeps, before?: Push): Promise<Push> {
   const { config, env, meter, shown } = deps;
@@ -81,7 +81,7 @@ export async function openPush(deps: PushDeps, before?: Push): Promise<Push> {
   }
   const { close, sender, pushed } = await openExport(deps, before?.pushed);
   const loops = {
-    note: (signal: AbortSignal) => pushed.note(shown(), sender, signal),
+    enqueue: (signal: AbortSignal) => pushed.enqueue(shown(), sender, signal),
     send: (signal: AbortSignal) => pushed.send(sender, signal),
   };
   let isClosed = false;
@@ -94,13 +94,13 @@ export async function openPush(deps: PushDeps, before?: Push): Promise<Push> {
     async close(next) {
       const finish = (signal: AbortSignal) =>
         unlessAborted(
-          loops.note(signal).then(() => loops.send(signal)),
+          loops.enqueue(signal).then(() => loops.send(signal)),
           signal,
         );
       if (isClosed) return;
       isClosed = true;
       const never = new AbortController().signal;
-      if (next?.pushed !== pushed) await withDeadline(LONGEST_FLUSH, never, finish).catch(() => undefined);
+      if (next?.pushed !== pushed) await withDeadline(MAX_FLUSH_MS, never, finish).catch(() => undefined);
       await close();
     },
   };

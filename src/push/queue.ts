@@ -1,11 +1,11 @@
 import type { Packet, Sender } from './sender.ts';
 
-/** Packets that wait for their receiver, in memory, oldest first. */
-export function createQueue({ mostBytes, dropped }: { mostBytes: number; dropped(items: number): void }) {
+/** Creates an in-memory queue of packets for a receiver, oldest first. `dropped` is called for each dropped packet. */
+export function createQueue({ maxBytes, dropped }: { maxBytes: number; dropped(items: number): void }) {
   const waiting: Packet[] = [];
   let bytes = 0;
-  /** In flight, so it is not dropped for newer packets. */
-  let underWay: Packet | undefined;
+  /** The packet being sent, which `add` never drops. */
+  let inFlight: Packet | undefined;
 
   function remove(packet: Packet): void {
     const index = waiting.indexOf(packet);
@@ -18,27 +18,27 @@ export function createQueue({ mostBytes, dropped }: { mostBytes: number; dropped
     get bytes(): number {
       return bytes;
     },
-    /** Drops the oldest packets that exceed the limit, also a packet that alone exceeds it. */
+    /** Adds a packet, then drops the oldest ones above the limit, even a single packet that exceeds it. */
     add(packet: Packet): void {
       waiting.push(packet);
       bytes += packet.body.length;
-      while (bytes > mostBytes) {
-        const oldest = waiting.find(each => each !== underWay);
+      while (bytes > maxBytes) {
+        const oldest = waiting.find(each => each !== inFlight);
         if (!oldest) return;
         remove(oldest);
         dropped(oldest.items);
       }
     },
-    /** Sends until the queue is empty or the receiver refuses. Rejects only when the signal is aborted. */
+    /** Sends packets until the queue is empty or the sender must back off. Rejects only when the signal is aborted. */
     async drain(sender: Pick<Sender, 'isDue' | 'send'>, signal: AbortSignal): Promise<void> {
       while (!signal.aborted && sender.isDue()) {
         const packet = waiting[0];
         if (!packet) return;
-        underWay = packet;
+        inFlight = packet;
         try {
           if ((await sender.send(packet, signal)) !== 'failed') remove(packet);
         } finally {
-          underWay = undefined;
+          inFlight = undefined;
         }
       }
     },

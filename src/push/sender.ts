@@ -8,7 +8,7 @@ import type { Log } from '../kit/log.ts';
 import { retryAfterMs } from '../kit/retry-after.ts';
 import type { Target } from './target.ts';
 
-/** Sends one POST. No redirect is followed. Rejects where there is no answer in time. */
+/** Sends a POST request without following redirects. Rejects if no response arrives in time. */
 export type PostBytes = (
   url: string,
   request: {
@@ -23,9 +23,9 @@ export type PostBytes = (
 }>;
 
 export interface PushCounters {
-  /** `accepted`; `refused`: not to be sent again; `failed`: it is sent again. */
+  /** `accepted`; `refused`: not retried; `failed`: retried. */
   readonly requests: Counter<'outcome'>;
-  /** `exported`; `rejected`: by the receiver; `dropped`: there was no room to wait. */
+  /** `exported`; `rejected` by the receiver; `dropped` because the queue was full. */
   readonly items: Counter<'outcome'>;
 }
 
@@ -33,11 +33,10 @@ export interface PushCounters {
 export interface Packet {
   readonly body: Uint8Array;
   readonly items: number;
-  /** What `packed` made of it. */
-  readonly isPacked?: boolean;
+  readonly isCompressed?: boolean;
 }
 
-/** `refused`: the receiver will not accept the request later, either. `failed`: it may be sent again when it is due. */
+/** `refused`: a retry would fail, too. `failed`: retry when `isDue` returns true. */
 export type Outcome = 'accepted' | 'refused' | 'failed';
 
 export type Sender = ReturnType<typeof createSender>;
@@ -51,16 +50,16 @@ export interface SenderDeps {
   readonly log: Log;
 }
 
-/** The statuses that OTLP lets a client try again. */
+/** Statuses that OTLP declares retryable. */
 const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 const BACKOFF = { first: 1000, longest: 60_000 };
 
-const pack = promisify(gzip);
+const compressed = promisify(gzip);
 
-/** Items that a receiver says it did not take of a request that it accepted: `partial_success` of OTLP's answers. */
-export function rejectedItems(answer: Uint8Array): number {
+/** Returns the number of rejected items in the `partial_success` of an OTLP response; 0 for any other body. */
+export function rejectedItems(response: Uint8Array): number {
   try {
-    const reader = new BinaryReader(answer);
+    const reader = new BinaryReader(response);
     while (reader.pos < reader.len) {
       const [field, wireType] = reader.tag();
       if (field !== 1) {
@@ -75,12 +74,12 @@ export function rejectedItems(answer: Uint8Array): number {
       }
     }
   } catch {
-    // Something else than OTLP's answer: the status alone counts.
+    // The body is not an OTLP response: only the status counts.
   }
   return 0;
 }
 
-/** Why there was no answer: never the message, which may hold the address, and that a secret. */
+/** Returns why a request failed, without the error's message: the address in it may contain a secret. */
 function reasonOf(error: unknown): string {
   const { code, name } = error as { readonly code?: unknown; readonly name?: string };
   return typeof code === 'string' ? code : (name ?? 'error');
@@ -92,12 +91,12 @@ export function createSender(deps: SenderDeps) {
   let trouble: { readonly since: number; readonly reason: string } | undefined;
 
   function troubled(reason: string): void {
-    if (!trouble) log.warn({ reason }, 'the OTLP receiver does not accept what is pushed');
+    if (!trouble) log.warn({ reason }, 'the OTLP receiver does not accept metrics');
     trouble = { since: trouble?.since ?? clock.now(), reason };
   }
 
   function healthy(): void {
-    if (trouble) log.info({}, 'the OTLP receiver accepts what is pushed again');
+    if (trouble) log.info({}, 'the OTLP receiver accepts metrics again');
     trouble = undefined;
   }
 
@@ -110,7 +109,7 @@ export function createSender(deps: SenderDeps) {
     else healthy();
   }
 
-  function answered({ status, retryAfter, text }: Awaited<ReturnType<PostBytes>>, packet: Packet): Outcome {
+  function outcomeOf({ status, retryAfter, text }: Awaited<ReturnType<PostBytes>>, packet: Packet): Outcome {
     if (status >= 200 && status < 300) {
       accepted(packet, text);
       return 'accepted';
@@ -121,33 +120,33 @@ export function createSender(deps: SenderDeps) {
       return 'failed';
     }
     counters.items.inc({ outcome: 'rejected' }, packet.items);
-    // Another may be taken, but not at once: an address or a key is wrong for all of them.
+    // The next request may succeed, but back off: a wrong address or key affects all of them.
     retry.failed();
     return 'refused';
   }
 
-  async function packed(packet: Packet): Promise<Packet> {
-    if (packet.isPacked || !target.isGzipped) return packet;
-    return { ...packet, body: await pack(packet.body), isPacked: true };
+  async function compress(packet: Packet): Promise<Packet> {
+    if (packet.isCompressed || !target.isGzipped) return packet;
+    return { ...packet, body: await compressed(packet.body), isCompressed: true };
   }
 
   return {
     isDue: retry.isDue,
-    /** Returns the packet, compressed if the target requires that. */
-    packed,
-    /** Why the receiver does not accept requests, and since when (ms since the Unix epoch); undefined if it accepts them. */
+    /** Compresses the packet, unless it is compressed already or the target disables compression. */
+    compress,
+    /** Start (ms since the Unix epoch) and reason of the current failure; undefined if the receiver accepts requests. */
     trouble: () => trouble,
-    /** Sends, counts, and logs when the receiver stops and starts to accept. Rejects only when the signal is aborted. */
+    /** Sends and counts a request. Logs when the receiver fails and recovers. Rejects only when the signal is aborted. */
     async send(packet: Packet, signal: AbortSignal): Promise<Outcome> {
-      const { body, isPacked } = await packed(packet);
+      const { body, isCompressed } = await compress(packet);
       const headers = {
         ...target.headers,
         'content-type': 'application/x-protobuf',
-        ...(isPacked ? { 'content-encoding': 'gzip' } : {}),
+        ...(isCompressed ? { 'content-encoding': 'gzip' } : {}),
       };
       try {
-        const reply = await post(target.url, { headers, body, signal });
-        const outcome = answered(reply, packet);
+        const response = await post(target.url, { headers, body, signal });
+        const outcome = outcomeOf(response, packet);
         counters.requests.inc({ outcome });
         return outcome;
       } catch (error) {

@@ -5,14 +5,14 @@ import type { Family, Sample, Source } from '../metrics/family.ts';
 import { attributesOf, exportRequest, type Origin, type Point, writeHistogram, writeNumber } from './otlp-metrics.ts';
 import type { Packet } from './sender.ts';
 
-/** Series of the last push by account and family: the next push ends those that are removed. */
-export type Pushed = Map<string, PushedFamily>;
+/** Series of the last push by account and family. The next push marks missing ones as ended. */
+export type PushedSeries = Map<string, PushedFamily>;
 
 interface PushedFamily {
   readonly account: string | undefined;
   readonly family: Family;
   readonly bounds: readonly number[] | undefined;
-  /** Label values in the order of the family's, as JSON. */
+  /** Label values in the order of the family's labels, as JSON. */
   readonly series: Set<string>;
 }
 
@@ -23,26 +23,26 @@ export interface SnapshotDeps {
 }
 
 /**
- * Numbers in one request, each bucket counting as one: about half a MB before it is compressed, of the few MB that receivers
- * take, and a few milliseconds of work.
+ * Maximum numbers in one request; each bucket is one. Such a request takes a few milliseconds to encode and has about half a MB
+ * uncompressed; receivers accept a few MB.
  */
-const MOST_NUMBERS = 5000;
+const MAX_NUMBERS = 5000;
 
-/** Requests are made of what was written so far, whenever it is enough for one. */
+/** Creates an encoder that collects data points and encodes them as requests. */
 function createPackets(origin: Origin) {
   const writers = new Map<string, { family: Family; writer: BinaryWriter }>();
   let items = 0;
   let numbers = 0;
   return {
-    /** Writes one data point of the family, of so many numbers. */
+    /** Writes one data point of the family. `size`: how many numbers it contains. */
     add(family: Family, size: number, write: (writer: BinaryWriter) => void): void {
-      const known = writers.get(family.name) ?? { family, writer: new BinaryWriter() };
-      writers.set(family.name, known);
-      write(known.writer);
+      const entry = writers.get(family.name) ?? { family, writer: new BinaryWriter() };
+      writers.set(family.name, entry);
+      write(entry.writer);
       numbers += size;
       items += 1;
     },
-    isFull: () => numbers >= MOST_NUMBERS,
+    isFull: () => numbers >= MAX_NUMBERS,
     take(): Packet | undefined {
       if (items === 0) return undefined;
       const metrics = [...writers.values()].map(({ writer, ...metric }) => ({ ...metric, points: writer.finish() }));
@@ -54,7 +54,7 @@ function createPackets(origin: Origin) {
   };
 }
 
-/** A label without a text is the same as none, and lone surrogates become U+FFFD, as they do when they are sent. */
+/** Returns the series' key. Empty and missing labels are equal. Lone surrogates become U+FFFD, as in the encoded request. */
 const keyOf = ({ labels }: Family, sample: Sample) =>
   JSON.stringify(labels.map(label => sample.labels[label]?.toWellFormed() || null));
 
@@ -71,31 +71,31 @@ function writeEnd(writer: BinaryWriter, point: Point, bounds: readonly number[] 
 }
 
 /**
- * Everything that the sources say now, as requests of bounded size, in their order; each is made when it is asked for, and other
- * work goes on meanwhile. Then, once, what was in `pushed` and is no longer there; `pushed` is then what was sent.
+ * Yields the current samples of the sources as requests of bounded size. Then yields an end marker for each series of `pushed` that
+ * is missing now, and replaces `pushed` with the current series. Encodes lazily and yields to the event loop in between.
  */
 export async function* takeSnapshot(
   sources: readonly Source[],
-  pushed: Pushed,
+  pushed: PushedSeries,
   { origin, clock, failed }: SnapshotDeps,
 ): AsyncGenerator<Packet, void, void> {
   const time = clock.now();
   const turns = createTurns();
   const packets = createPackets(origin);
-  const now: Pushed = new Map();
+  const current: PushedSeries = new Map();
 
-  /** What is known of one family of an account; several sources may have series of it. */
-  function knownOf(account: string | undefined, family: Family, bounds: readonly number[] | undefined): PushedFamily {
+  /** Returns the current entry of an account's family, to which several sources may add series. */
+  function entryOf(account: string | undefined, family: Family, bounds: readonly number[] | undefined): PushedFamily {
     const id = `${account ?? ''}\0${family.name}`;
-    const known = now.get(id) ?? { account, family, bounds, series: new Set() };
-    now.set(id, known);
-    return known;
+    const entry = current.get(id) ?? { account, family, bounds, series: new Set() };
+    current.set(id, entry);
+    return entry;
   }
 
-  /** Writes the series that a sample ends; of those with the same labels the first, as /metrics does. */
+  /** Writes one series. The first series with the same labels wins, as on /metrics. */
   function write(account: string | undefined, family: Family, sample: Sample, sum: number): void {
     const { value, since, whole } = sample;
-    const { series } = knownOf(account, family, whole?.bounds);
+    const { series } = entryOf(account, family, whole?.bounds);
     const key = keyOf(family, sample);
     if (series.has(key)) return;
     series.add(key);
@@ -129,7 +129,7 @@ export async function* takeSnapshot(
       for (const [family, sample, sum] of samplesOf(source)) {
         write(source.account, family, sample, sum);
         written += 1;
-        // Not for each: some thousand are written in a millisecond or two.
+        // Checking every sample is unnecessary: thousands are written per millisecond.
         if (written % 100 === 0) yield* packetsIfFull();
       }
     } catch (error) {
@@ -137,21 +137,21 @@ export async function* takeSnapshot(
     }
     yield* packetsIfFull();
   }
-  // `pushed` is changed at the end alone: an export may be broken off by a reload.
+  // Change `pushed` only after all yields: a reload may interrupt the export.
   for (const [id, { account, family, bounds, series }] of pushed) {
-    const still = now.get(id)?.series;
-    let seen = 0;
+    const remaining = current.get(id)?.series;
+    let checked = 0;
     for (const key of series) {
-      seen += 1;
-      if (seen % 1000 === 0) yield* packetsIfFull();
-      if (still?.has(key)) continue;
+      checked += 1;
+      if (checked % 1000 === 0) yield* packetsIfFull();
+      if (remaining?.has(key)) continue;
       const attributes = attributesOf(account, family, { labels: labelsFrom(family, key), value: 0 });
       packets.add(family, (bounds?.length ?? 0) + 1, writer => writeEnd(writer, { attributes, time }, bounds));
       if (packets.isFull()) yield* packetsIfFull();
     }
   }
   pushed.clear();
-  for (const [id, known] of now) pushed.set(id, known);
+  for (const [id, entry] of current) pushed.set(id, entry);
   const last = packets.take();
   if (last) yield last;
 }

@@ -2,7 +2,7 @@ import { type HeaderSetting, otlpReceiver } from '../kit/otlp-receiver.ts';
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
-/** Where metrics are sent. The address and the headers may hold secrets: neither is ever shown. */
+/** Receiver of pushed metrics. Address and headers may contain secrets and are never shown. */
 export interface Target {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -10,10 +10,10 @@ export interface Target {
   readonly timeout: number;
 }
 
-/** Milliseconds: that of OTLP's exporters. */
+/** Default timeout of OTLP exporters (ms). */
 const TIMEOUT = 10_000;
 
-/** `name=value` pairs, percent-encoded, as the environment has headers. A pair that can't be read is left out. */
+/** Parses headers from an OpenTelemetry variable: percent-encoded `name=value` pairs. Skips invalid pairs. */
 function headersIn(text: string): [string, string][] {
   return text.split(',').flatMap((pair): [string, string][] => {
     const [, name, value = ''] = /^\s*([\w!#$%&'*+.^`|~-]+)\s*=\s*(.*?)\s*$/.exec(pair) ?? [];
@@ -28,8 +28,8 @@ function headersIn(text: string): [string, string][] {
 }
 
 /**
- * Target of the metrics push. OpenTelemetry's variables override the configuration, except for headers: the configured value wins, and is
- * sent only to the configured endpoint. Throws an Error if a variable has an unsupported value.
+ * Returns the receiver of pushed metrics. OpenTelemetry's variables override the configuration except for headers. Configured
+ * headers take precedence, but are sent only to the configured endpoint. Throws an Error if a variable has an unsupported value.
  */
 export function targetOf(
   settings: { readonly endpoint: string; readonly headers: Readonly<Record<string, HeaderSetting>> },
@@ -39,7 +39,7 @@ export function targetOf(
     env[`OTEL_EXPORTER_OTLP_METRICS_${name}`] || env[`OTEL_EXPORTER_OTLP_${name}`] || undefined;
   const protocol = set('PROTOCOL') ?? 'http/protobuf';
   if (protocol !== 'http/protobuf') {
-    throw new Error(`OTEL_EXPORTER_OTLP_PROTOCOL is ${protocol}; metrics are sent by http/protobuf alone`);
+    throw new Error(`OTEL_EXPORTER_OTLP_PROTOCOL is ${protocol}; metrics are sent by http/protobuf only`);
   }
   const { url, headers } = otlpReceiver('metrics', settings, env);
   const timeout = Number(set('TIMEOUT') ?? Number.NaN);

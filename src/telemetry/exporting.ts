@@ -7,18 +7,18 @@ import { type TracesProtocol, tracesProtocol } from './protocol.ts';
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** One export; a receiver that takes longer did not take it. */
+/** Timeout of one export (ms). */
 const TIMEOUT_MS = 5000;
 
-/** The OTLP exporters by the name of their protocol, of which one is loaded. */
+/** Loaders of the OTLP exporters by protocol: only the configured one is imported. */
 const PROTOCOLS = {
   'http/protobuf': async () => (await import('@opentelemetry/exporter-trace-otlp-proto')).OTLPTraceExporter,
   'http/json': async () => (await import('@opentelemetry/exporter-trace-otlp-http')).OTLPTraceExporter,
 } satisfies Record<TracesProtocol, unknown>;
 
 /**
- * Exporter of spans. The exporter itself reads OpenTelemetry's variables for everything except the address. Rejects with an Error if a
- * variable has an unsupported value.
+ * Creates the span exporter. The exporter itself reads OpenTelemetry's variables for all settings except the address. Rejects with an
+ * Error if a variable has an unsupported value.
  */
 export async function createOtlpExporter(
   options: Pick<TracingOptions, 'endpoint' | 'headers'>,
@@ -31,13 +31,13 @@ export async function createOtlpExporter(
   return new OTLPTraceExporter({ ...receiver, ...(hasTimeout ? {} : { timeoutMillis: TIMEOUT_MS }) });
 }
 
-/** Why an export failed: a status or a code, never the receiver's text. */
+/** Returns why an export failed: a status or an error code, never the receiver's text. */
 function reasonOf(error: Error | undefined): string {
   const { code } = (error ?? {}) as { code?: unknown };
   return typeof code === 'number' ? `status ${code}` : typeof code === 'string' ? code : (error?.name ?? 'error');
 }
 
-/** An exporter that counts what it takes and what it does not, and says when the receiver ceases and begins to take spans. */
+/** Wraps an exporter: counts exported and failed spans, and logs when the receiver starts to fail and when it recovers. */
 export function watchExporter(
   exporter: SpanExporter,
   about: 'agent' | 'messages',

@@ -6,10 +6,10 @@ import { serverAttributes } from '../kit/server-attributes.ts';
 import type { LifecycleTrace, TracedEvent } from '../model/lifecycle-trace.ts';
 import { EVENT_SEQUENCE, isEnd } from '../model/message.ts';
 
-/** Attempts of one message that are shown. */
-const MOST_ATTEMPTS = 64;
+/** Maximum number of attempts per trace. */
+const MAX_ATTEMPTS = 64;
 
-/** Names of attributes, of OpenTelemetry's semantic conventions 1.44 where those have one, which is in development. */
+/** Attribute names of OpenTelemetry's semantic conventions 1.44. The messaging conventions are still in development. */
 const ATTRIBUTES = {
   system: 'messaging.system',
   operation: 'messaging.operation.name',
@@ -22,7 +22,7 @@ const ATTRIBUTES = {
   error: 'error.type',
 } as const;
 
-/** Where lifecycle spans come from: one resource and scope for all of them. */
+/** Resource and scope version of all lifecycle spans. */
 export interface Origin {
   readonly resource: Resource;
   readonly version: string;
@@ -44,18 +44,18 @@ interface Part {
 
 const hrTime = (ms: number): HrTime => [Math.floor(ms / 1000), Math.round((ms % 1000) * 1e6)];
 
-/** An attempt that has begun, as far as the log says. */
+/** A delivery attempt, reconstructed from the event log. */
 interface Attempt {
   readonly start: number;
   end: number | undefined;
-  /** Its answer: what kind, and the HTTP status if there was one. */
   result: 'error' | 'success' | 'cancelled' | undefined;
+  /** HTTP status of the response, if any. */
   status: number | undefined;
-  /** The log shows only one end of it: it has no length. */
+  /** The log contains only its start or its end, so its duration is 0. */
   isEstimated: boolean;
 }
 
-/** Each event once, in order, up to the first that is an end: what comes after that is no part of this life. */
+/** Sorts the events, removes duplicates and drops events after the first final one. */
 function lifeOf(events: readonly TracedEvent[]): TracedEvent[] {
   const seen = new Set<string>();
   const sorted = events
@@ -79,7 +79,7 @@ function attemptsOf(life: readonly TracedEvent[]): Attempt[] {
   for (const { state, time, status } of life) {
     const isOpen = last() !== undefined && last()?.end === undefined;
     if (state === 'active') {
-      // The answer to the one before is not in the log.
+      // The log lacks the end of the previous attempt.
       const before = last();
       if (before && isOpen) Object.assign(before, { end: before.start, isEstimated: true });
       attempts.push({ start: time, end: undefined, result: undefined, status: undefined, isEstimated: false });
@@ -94,7 +94,7 @@ function attemptsOf(life: readonly TracedEvent[]): Attempt[] {
   return attempts;
 }
 
-/** HTTP status or a closed word. */
+/** Returns the HTTP status, or `no_answer` without one. */
 const errorType = (status: number | undefined) => (status ? String(status) : 'no_answer');
 
 const defined = (attributes: Attributes): Attributes =>
@@ -120,7 +120,7 @@ function attemptParts(trace: LifecycleTrace, attempts: readonly Attempt[]): Part
   }));
 }
 
-/** From each answer that was an error until the next attempt, or the end of what is known. */
+/** Returns a backoff span from each failed attempt to the next attempt, or to the last event. */
 function backoffParts(life: readonly TracedEvent[], attempts: readonly Attempt[], end: number): Part[] {
   return attempts.flatMap(({ end: from, result }, ordinal): Part[] => {
     const next = attempts[ordinal + 1];
@@ -147,7 +147,7 @@ function waitPart(trace: LifecycleTrace, life: readonly TracedEvent[], firstAtte
   const created = life.find(({ state }) => state === 'created');
   if (!created) return [];
   const isDelayed = created.dueAt > created.time;
-  const held = trace.hasFlowControlKey ? 'flow_control' : trace.queue === undefined ? 'unknown' : 'queue';
+  const cause = trace.hasFlowControlKey ? 'flow_control' : trace.queue === undefined ? 'unknown' : 'queue';
   const part: Part = {
     kind: 'wait',
     ordinal: 0,
@@ -155,7 +155,7 @@ function waitPart(trace: LifecycleTrace, life: readonly TracedEvent[], firstAtte
     spanKind: SpanKind.INTERNAL,
     start: created.time,
     end: Math.max(created.time, firstAttempt ?? end),
-    attributes: { 'delivery.wait.reason': isDelayed ? 'delay' : held },
+    attributes: { 'delivery.wait.reason': isDelayed ? 'delay' : cause },
   };
   return [part];
 }
@@ -179,7 +179,7 @@ function partsOf(trace: LifecycleTrace): Part[] {
   const [first, last] = [life[0], life.at(-1)];
   if (!first || !last) return [];
   const all = attemptsOf(life);
-  const attempts = all.slice(0, MOST_ATTEMPTS);
+  const attempts = all.slice(0, MAX_ATTEMPTS);
   const outcome = isEnd(last.state) ? last.state : undefined;
   const destination = trace.topic ?? trace.queue ?? trace.host;
   const partial = [
@@ -193,8 +193,8 @@ function partsOf(trace: LifecycleTrace): Part[] {
     kind: 'deliver',
     ordinal: 0,
     name: destination === undefined ? 'deliver' : `deliver ${destination}`,
-    // No operation type fits: the publisher's `send` ended when the service took the message, and `process` is the destination's.
-    // A PRODUCER would have receivers look for a consumer's span, which never comes.
+    // No operation type fits: the publisher's `send` ended when the service accepted the message, and `process` belongs to the
+    // destination. With PRODUCER, trace receivers would wait for a consumer's span.
     spanKind: SpanKind.INTERNAL,
     start: first.time,
     end: last.time,
@@ -224,12 +224,12 @@ function partsOf(trace: LifecycleTrace): Part[] {
   ];
 }
 
-/** How many spans `lifecycleSpans` makes. */
+/** Returns the number of spans that `lifecycleSpans` creates. */
 export const countSpans = (trace: LifecycleTrace): number => partsOf(trace).length;
 
 /**
- * One message's life as spans: a root, and in it the wait for the first attempt, every attempt and the pause after each that
- * failed. Ids follow from the trace's id and the place alone, so that what is sent twice is the same. Empty without events.
+ * Converts a message's lifecycle to spans: a root with the wait for the first attempt, all attempts and the backoff after each failed
+ * one. Span ids are derived from the trace id, kind and number, so a repeated export is identical. Empty without events.
  */
 export function lifecycleSpans(trace: LifecycleTrace, { resource, version }: Origin): ReadableSpan[] {
   const contextOf = (kind: Part['kind'], ordinal: number) => ({

@@ -9,10 +9,10 @@ import { createOtlpExporter, watchExporter } from './exporting.ts';
 import { lifecycleSpans, type Origin } from './lifecycle-spans.ts';
 import type { TracingOptions } from './options.ts';
 
-/** Traces that wait to be exported, of all accounts, in the store. */
+/** Pending traces of all accounts in the store. */
 export interface Outbox {
   readonly accounts: readonly string[];
-  /** Traces of one account, as JSON, by key. */
+  /** Returns the traces of one account, as JSON, by key. */
   read(account: string): Promise<ReadonlyMap<string, string>>;
   remove(account: string, keys: readonly string[]): Promise<void>;
 }
@@ -30,7 +30,7 @@ export interface LifecycleDeps {
 
 export type LifecycleExport = Awaited<ReturnType<typeof createLifecycleExport>>;
 
-/** Traces in one request. */
+/** Maximum number of traces in one request. */
 const BATCH = 100;
 const BACKOFF = { first: 5000, longest: 300_000 };
 
@@ -41,7 +41,7 @@ interface Waiting {
   readonly trace: LifecycleTrace;
 }
 
-/** Returns whether the receiver accepted the spans. */
+/** Sends spans. Resolves to whether the receiver accepted them. */
 const send = (exporter: SpanExporter, batch: Parameters<SpanExporter['export']>[0]) =>
   new Promise<boolean>(resolve => exporter.export(batch, ({ code }) => resolve(code === 0)));
 
@@ -54,22 +54,22 @@ export async function createLifecycleExport(deps: LifecycleDeps) {
     resource: resourceFromAttributes({ 'service.name': 'message-delivery', 'telemetry.source': 'event-log' }),
   };
   const retry = createRetry(BACKOFF, clock, random);
-  /** The batch that was sent last: until it is marked, or not taken. */
-  let underWay: Promise<unknown> = Promise.resolve();
+  /** The last batch. Settles when the batch has been removed from the outbox or has failed. */
+  let inFlight: Promise<unknown> = Promise.resolve();
 
-  /** Sends a batch and marks it, when the receiver took it: after a crash in between, the same spans are sent once more. */
+  /** Sends a batch and removes it if the receiver accepted it. After a crash in between, the same spans are sent again. */
   async function deliver(account: string, batch: readonly Waiting[]): Promise<boolean> {
-    const isTaken = await send(
+    const isAccepted = await send(
       exporter,
       batch.flatMap(({ trace }) => lifecycleSpans(trace, origin)),
     );
-    if (isTaken) {
+    if (isAccepted) {
       await outbox.remove(
         account,
         batch.map(({ key }) => key),
       );
     }
-    return isTaken;
+    return isAccepted;
   }
 
   async function exportOf(account: string, signal: AbortSignal): Promise<boolean> {
@@ -78,18 +78,18 @@ export async function createLifecycleExport(deps: LifecycleDeps) {
       .sort((a, b) => lastTime(a.trace) - lastTime(b.trace));
     while (waiting.length > 0 && !signal.aborted) {
       const delivering = deliver(account, waiting.splice(0, BATCH));
-      underWay = delivering.catch(() => false);
-      const isTaken = await unlessAborted(delivering, signal).catch(error => {
+      inFlight = delivering.catch(() => false);
+      const isAccepted = await unlessAborted(delivering, signal).catch(error => {
         if (signal.aborted) return false;
         throw error;
       });
-      if (!isTaken) return false;
+      if (!isAccepted) return false;
     }
     return true;
   }
 
   return {
-    /** Sends pending traces and marks them as sent. Rejects with StoreError; refused traces stay pending. */
+    /** Sends pending traces and removes accepted ones from the outbox. Rejects with StoreError. */
     async run(signal: AbortSignal): Promise<void> {
       if (!retry.isDue()) return;
       for (const account of outbox.accounts) {
@@ -98,10 +98,10 @@ export async function createLifecycleExport(deps: LifecycleDeps) {
       }
       retry.succeeded();
     },
-    /** Resolves when the batch in flight, if any, has ended and is marked if the receiver accepted it. */
+    /** Shuts the exporter down and waits for the batch in flight, if any, including its removal from the outbox. */
     async close(): Promise<void> {
       await exporter.shutdown();
-      await underWay;
+      await inFlight;
     },
   };
 }

@@ -4,7 +4,7 @@ import type { Log } from '../kit/log.ts';
 import { printable } from '../kit/text.ts';
 import type { LogOptions } from './options.ts';
 
-/** One line for people: time, level, message, then the fields as key=value. */
+/** Formats a line as text: time, level, message, then the fields as key=value. */
 function toText(line: string): string {
   const { time, level, msg, ...fields } = JSON.parse(line) as Record<string, unknown>;
   const pairs = Object.entries(fields).map(
@@ -13,19 +13,19 @@ function toText(line: string): string {
   return `${printable([time, String(level).toUpperCase().padEnd(5), msg, ...pairs].join(' '))}\n`;
 }
 
-/** The same JSON in which what a terminal would obey is escaped. JSON itself asks it of the first 32 characters alone. */
+/** Escapes all control and format characters that a terminal may interpret. JSON itself escapes only the first 32. */
 function toJson(line: string): string {
   const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
   return line.replace(/[\x7f-\x9f\p{Cf}\p{Zl}\p{Zp}]/gu, found => found.split('').map(escaped).join(''));
 }
 
 /**
- * Maximum number of characters that wait for the reader of the log; further lines are dropped. A reader that stalls must not stall
- * the agent. 10,000 lines about new dead letters have 3,500,000.
+ * Maximum size of the write buffer (characters). Further lines are dropped, so a stalled log reader does not stall the agent. 10,000
+ * lines about new dead letters have 3,500,000 characters.
  */
-const MOST_WAITING = 4_000_000;
+const MAX_BUFFERED = 4_000_000;
 
-/** Which span a line belongs to; nothing while no SDK is started. */
+/** Returns the trace fields of the active span; none without an SDK. */
 function activeSpan(): object {
   const span = trace.getActiveSpan()?.spanContext();
   return span ? { trace_id: span.traceId, span_id: span.spanId, trace_flags: `0${span.traceFlags}` } : {};
@@ -33,15 +33,15 @@ function activeSpan(): object {
 
 type LineOptions = Pick<LogOptions, 'level' | 'format'>;
 
-/** A log whose options can change, for the logs made from it too. */
+/** A log with changeable options. Changes apply to its child logs, too. */
 export interface ProcessLog extends Log {
   use(options: LineOptions): void;
 }
 
-/** The process's log. It goes to standard error, so that standard output stays a command's answer. */
+/** Creates the process's log. It writes to standard error, because standard output contains a command's result. */
 export function createLog(
   options: LineOptions,
-  out: DestinationStream = destination({ dest: 2, sync: false, maxLength: MOST_WAITING }),
+  out: DestinationStream = destination({ dest: 2, sync: false, maxLength: MAX_BUFFERED }),
 ): ProcessLog {
   let { format } = options;
   const stream = { write: (line: string) => out.write((format === 'text' ? toText : toJson)(line)) };
@@ -64,7 +64,7 @@ export function createLog(
   };
 }
 
-/** pino copies the level into a child when that is made; here it follows. */
+/** Applies the current level before each line: pino copies the level into a child only when it creates the child. */
 function leveled(log: Logger, level: () => string): Log {
   const at = (): Logger => {
     if (log.level !== level()) log.level = level();

@@ -18,7 +18,7 @@ export interface Traces {
   /** Body of the loop that exports message traces; undefined if they are not exported. Never rejects. */
   readonly exportMessages: ((signal: AbortSignal) => Promise<void>) | undefined;
   activate(): void;
-  /** Sends pending spans as far as the receiver accepts them in time. Message traces first. */
+  /** Sends pending spans within `MAX_FLUSH_MS`, message traces first. */
   close(): Promise<void>;
 }
 
@@ -43,28 +43,28 @@ export interface TracesDeps {
   readonly queues: Map<string, CountedQueue>;
 }
 
-/** Where the collector of events leaves the traces of messages. */
+/** Store prefix of the message traces that the event collector writes. */
 const TRACE_OUTBOX = 'events/outbox/';
 
-/** Time in which pending spans are sent at shutdown (ms), in real time like the receiver's. The rest is dropped. */
-const LONGEST_FLUSH = 3000;
+/** Time limit of each flush, in real time (ms). Unsent spans are dropped; message traces stay in the store. */
+const MAX_FLUSH_MS = 3000;
 
 const flush = (work: Promise<void>) =>
-  withDeadline(LONGEST_FLUSH, new AbortController().signal, deadline => unlessAborted(work, deadline)).catch(
+  withDeadline(MAX_FLUSH_MS, new AbortController().signal, deadline => unlessAborted(work, deadline)).catch(
     () => undefined,
   );
 
-/** Whether spans are made: enabled, and not switched off by OpenTelemetry's variable. */
+/** Whether spans are created: enabled, and not disabled by OpenTelemetry's variable. */
 export const isTraced = ({ tracing }: TracesSettings, env: TracesDeps['env']) =>
   tracing.enabled && env.OTEL_SDK_DISABLED?.toLowerCase() !== 'true';
 
-/** Whether messages are traced, too. */
+/** Whether message lifecycles are traced. */
 export const hasLifecycles = (config: TracesSettings, env: TracesDeps['env']) =>
   isTraced(config, env) && config.tracing.lifecycle.enabled;
 
 async function openLifecycles(deps: TracesDeps): Promise<LifecycleExport> {
   const { config, store, holding, queues } = deps;
-  // Names may be outdated: the replica that now holds an account exports its pending traces.
+  // The list of accounts may be outdated: only the holder exports an account's pending traces.
   const isHeld = (account: string) => holding?.held(account) ?? true;
   const { createLifecycleExport } = await import('./lifecycle.ts');
   return createLifecycleExport({
@@ -87,7 +87,7 @@ async function openLifecycles(deps: TracesDeps): Promise<LifecycleExport> {
   });
 }
 
-/** Has no effect before `activate`. Returns `before` if its settings are equal. Rejects with an Error for an unsupported protocol. */
+/** Prepares traces, which take effect with `activate`. Returns `before` if its settings are equal. Rejects with an Error for an unsupported protocol. */
 export async function openTraces(deps: TracesDeps, before?: Traces): Promise<Traces> {
   const { config, env, spans, tracer, log, holding, queues } = deps;
   const isOn = isTraced(config, env);
@@ -111,7 +111,7 @@ export async function openTraces(deps: TracesDeps, before?: Traces): Promise<Tra
       lifecycles &&
       (signal =>
         lifecycles.run(signal).catch(error => {
-          if (!holding?.isAway()) log.warn({ error: String(error) }, 'message traces wait for the store');
+          if (!holding?.isAway()) log.warn({ error: String(error) }, 'message traces could not be read or removed');
         })),
     activate() {
       if (sdk) sdk.start();

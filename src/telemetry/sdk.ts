@@ -22,7 +22,7 @@ import type { TracingOptions } from './options.ts';
 import { isOtlp } from './protocol.ts';
 import { disableTracing } from './tracing.ts';
 
-/** Loading this file costs some 0.3 s and 60 MB: it is imported only where tracing is on. */
+/** Import this file only if tracing is enabled: loading it takes about 0.3 s and 60 MB. */
 
 export interface TracingDeps {
   readonly options: TracingOptions;
@@ -32,18 +32,18 @@ export interface TracingDeps {
   readonly log: Log;
 }
 
-/** A positive number in an environment variable; undefined without one. */
+/** Returns the positive number in an environment variable, or undefined. */
 function numberIn(env: TracingDeps['env'], name: string): number | undefined {
   const number = Number(env[name] || Number.NaN);
   return number > 0 ? number : undefined;
 }
 
-/** Batches with a queue that counts dropped spans: the SDK's own queue does not. */
+/** Creates a batch processor that counts dropped spans: the SDK's own queue does not. */
 function createProcessor(exporter: SpanExporter, { env, spans }: TracingDeps): SpanProcessor {
   const maxQueueSize = numberIn(env, 'OTEL_BSP_MAX_QUEUE_SIZE') ?? 2048;
   const maxExportBatchSize = Math.min(maxQueueSize, numberIn(env, 'OTEL_BSP_MAX_EXPORT_BATCH_SIZE') ?? 512);
   let waiting = 0;
-  const taking: SpanExporter = {
+  const dequeuing: SpanExporter = {
     ...exporter,
     export(batch, done) {
       waiting -= batch.length;
@@ -51,7 +51,7 @@ function createProcessor(exporter: SpanExporter, { env, spans }: TracingDeps): S
     },
   };
   const batching = new BatchSpanProcessor({
-    exporter: taking,
+    exporter: dequeuing,
     maxQueueSize,
     maxExportBatchSize,
     scheduledDelayMillis: numberIn(env, 'OTEL_BSP_SCHEDULE_DELAY') ?? 5000,
@@ -71,7 +71,7 @@ function createProcessor(exporter: SpanExporter, { env, spans }: TracingDeps): S
 }
 
 /**
- * OpenTelemetry's SDK for this process. OTEL_* environment variables override `options`. Rejects with an Error for an
+ * Creates OpenTelemetry's SDK for this process. OTEL_* environment variables override `options`. Rejects with an Error for an
  * unsupported protocol.
  */
 export async function prepareSdk(deps: TracingDeps) {
@@ -81,7 +81,7 @@ export async function prepareSdk(deps: TracingDeps) {
     resource: defaultResource().merge(
       resourceFromAttributes({ 'service.name': 'delivery-watch', 'service.version': version }),
     ),
-    // Not the process detector: arguments and paths are private.
+    // Omit the process detector: it would export arguments and paths.
     ...(env.OTEL_NODE_RESOURCE_DETECTORS
       ? {}
       : { resourceDetectors: [hostDetector, serviceInstanceIdDetector, envDetector] }),
@@ -94,15 +94,15 @@ export async function prepareSdk(deps: TracingDeps) {
     instrumentations: [],
   });
   return {
-    /** Replaces an SDK that was started before; tracers created from now on use this one. */
+    /** Replaces the SDK started before. Tracers created afterwards use this one. */
     start(): void {
-      // The API keeps the first SDK registered.
+      // The API ignores a second registration.
       disableTracing();
       sdk.start();
-      // Its messages quote addresses and answers; what matters is counted and logged by the exporter's watch.
+      // The SDK's messages quote addresses and responses. `watchExporter` logs and counts failures instead.
       diag.disable();
     },
-    /** Sends pending spans as far as the receiver accepts them. */
+    /** Tries to send pending spans. Never rejects. */
     shutdown: (): Promise<void> => sdk.shutdown().catch(() => undefined),
   };
 }

@@ -3,11 +3,11 @@ import type { Log } from '../kit/log.ts';
 import type { LifecycleTrace, TraceQueue } from '../model/lifecycle-trace.ts';
 import { countSpans } from './lifecycle-spans.ts';
 
-/** Most traces of one account that wait for the receiver. */
-export const MOST_WAITING = 10_000;
+/** Maximum number of pending traces per account. */
+export const MAX_PENDING = 10_000;
 
 export interface CountedQueue extends TraceQueue {
-  /** So many are gone from the store. */
+  /** Subtracts traces that were removed from the store. */
   removed(count: number): void;
 }
 
@@ -16,14 +16,14 @@ export function createTraceQueue(
   { spans, log }: { readonly spans: Counter<'about' | 'outcome'>; readonly log: Log },
 ): CountedQueue {
   let waiting = 0;
-  /** Logged once, until nothing waits any more: a receiver that is merely slow would repeat it. */
+  /** Set until the queue is empty, so that a slow receiver does not cause repeated log lines. */
   let isFull = false;
   return {
     restore(count) {
       waiting = count;
     },
     add(trace: LifecycleTrace) {
-      if (waiting < MOST_WAITING) {
+      if (waiting < MAX_PENDING) {
         waiting += 1;
         return true;
       }

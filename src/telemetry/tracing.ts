@@ -1,10 +1,10 @@
 import { context, propagation, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import type { Tracer } from '../kit/tracer.ts';
 
-/** A tracer that can switch to another SDK. */
+/** The tracer of this process, which can switch to another SDK. */
 export type ProcessTracer = ReturnType<typeof createTracer>;
 
-/** Removes the started SDK: spans created from now on are dropped. */
+/** Unregisters the SDK. Spans created afterwards are dropped. */
 export function disableTracing(): void {
   trace.disable();
   context.disable();
@@ -12,14 +12,13 @@ export function disableTracing(): void {
 }
 
 /**
- * Spans through the OpenTelemetry API: they go to the SDK that is started when this is called, and cost almost nothing without
- * one. `propagate`: whether requests carry them in `traceparent`.
+ * Creates a tracer for the SDK that is registered now; without one, spans cost almost nothing. `propagate`: whether requests have a
+ * `traceparent` header.
  */
 export function createTracer(version: string, propagate: boolean): Tracer & { use(propagate: boolean): void } {
   const current = () => trace.getTracer('delivery-watch', version);
   let [tracer, isPropagated] = [current(), propagate];
   return {
-    // From now on spans go to the SDK that is started now.
     use(next) {
       [tracer, isPropagated] = [current(), next];
     },
@@ -35,7 +34,7 @@ export function createTracer(version: string, propagate: boolean): Tracer & { us
           try {
             return await work({ set: more => void span.setAttributes(more), fail });
           } catch (error) {
-            // A closed word only: an error's text may quote what it met.
+            // Only the error's reason, from a fixed set: its message may quote content.
             fail(error instanceof Error && 'reason' in error ? String(error.reason) : 'error');
             throw error;
           } finally {

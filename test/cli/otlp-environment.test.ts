@@ -13,7 +13,7 @@ const [tracing, push] = [{ enabled: true }, { metrics: { enabled: true } }];
 it('reports unsupported OpenTelemetry variables of each enabled signal', () => {
   expect(faults({ tracing, push }, GRPC)).toEqual([
     'OTEL_EXPORTER_OTLP_PROTOCOL is grpc; it must be one of http/protobuf, http/json',
-    'OTEL_EXPORTER_OTLP_PROTOCOL is grpc; metrics are sent by http/protobuf alone',
+    'OTEL_EXPORTER_OTLP_PROTOCOL is grpc; metrics are sent by http/protobuf only',
   ]);
   expect(faults({ push }, { OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: 'grpc' })).toHaveLength(1);
   const [secret] = faults({ push }, { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'secret-canary' });

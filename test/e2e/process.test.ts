@@ -320,7 +320,7 @@ describe('commands', () => {
     });
     const file = configFile({ accounts: [account('http://127.0.0.1:1')], push: { metrics: { enabled: true } } });
     const env = { DELIVERY_TOKEN: 'x', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' };
-    const stderr = 'OTEL_EXPORTER_OTLP_PROTOCOL is grpc; metrics are sent by http/protobuf alone\n';
+    const stderr = 'OTEL_EXPORTER_OTLP_PROTOCOL is grpc; metrics are sent by http/protobuf only\n';
     expect(await runCli(['check-config', file], env)).toEqual({ code: 2, stdout: '', stderr });
     // Exit code 2 keeps systemd from restarting it, which would not help.
     expect(await runCli(['serve', '--config', file], env)).toEqual({ code: 2, stdout: '', stderr });

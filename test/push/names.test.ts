@@ -27,10 +27,7 @@ const families: readonly Family[] = [
 
 const WORDS: Readonly<Record<string, string>> = { s: 'seconds', By: 'bytes' };
 
-/**
- * Returns the name that Prometheus' OTLP receiver generates with `UnderscoreEscapingWithSuffixes`, its default
- * strategy.
- */
+/** Returns the name that Prometheus' OTLP receiver generates with its default strategy, `UnderscoreEscapingWithSuffixes`. */
 function translated({ name, type }: Family, unit: string): string {
   const words = name.split(/[^a-zA-Z0-9]+/).filter(word => word !== '');
   const suffix = WORDS[unit];
@@ -40,10 +37,10 @@ function translated({ name, type }: Family, unit: string): string {
   return unit === '1' && type === 'gauge' ? atEnd('ratio') : withUnit.join('_');
 }
 
-it('every family has the same name in Prometheus after OTLP as on /metrics', () => {
+it('every family has the same name in Prometheus, whether it is pushed by OTLP or scraped', () => {
   expect(families.length).toBeGreaterThan(100);
   expect(families.map(family => translated(family, unitOf(family.name)))).toEqual(families.map(({ name }) => name));
-  // The translation does change names that lack their unit.
+  // Prove that the translation changes names without a unit.
   expect(translated({ name: 'x.y', type: 'counter', help: '', labels: [] }, 's')).toBe('x_y_seconds_total');
   expect(new Set(families.map(({ name }) => unitOf(name)))).toEqual(new Set(['', 's', 'By', '1']));
 });

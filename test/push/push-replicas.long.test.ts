@@ -13,7 +13,7 @@ import { traffic } from '../support/traffic.ts';
 const IDS = ['one', 'two'] as const;
 type Id = (typeof IDS)[number];
 
-/** Families stored per account, which continue with any holder. All others restart when a replica opens the account. */
+/** Families whose counters are stored per account and continue on every holder. Others restart when a replica opens the account. */
 const STORED = /^delivery_(events|messages_finished|message_time|message_queue|message_attempts|attempt|dlq|event_log)/;
 
 const isRising = ({ type }: ReceivedPoint) => type === 'counter' || type === 'histogram';
@@ -67,7 +67,7 @@ type OfReplica = ReceivedPoint & { readonly id: Id | undefined };
 const lastOfEach = (points: readonly OfReplica[], id: Id) =>
   new Map(points.filter(each => each.id === id).map(point => [keyOf(point), point]));
 
-/** Expects that about a hundred series of the account continue at one replica and have ended at the other. */
+/** Expects about a hundred series of the account from `holder`, and ended series from the other replica. */
 function expectHeldBy(points: readonly OfReplica[], holder: Id): void {
   const values = (id: Id) => [...lastOfEach(points, id).values()].map(({ value }) => value);
   expect(values(holder).filter(value => value !== undefined).length).toBeGreaterThan(80);
@@ -77,16 +77,16 @@ function expectHeldBy(points: readonly OfReplica[], holder: Id): void {
 /** Returns violations of counter rules, point by point. `seriesOf` returns the series of a point. */
 function violationsOf(points: readonly OfReplica[], seriesOf: (point: OfReplica) => string): string[] {
   const violations: string[] = [];
-  const known = new Map<string, OfReplica>();
+  const last = new Map<string, OfReplica>();
   for (const point of points) {
     const { name, value, since, time } = point;
     if (!isRising(point) || value === undefined) continue;
     const series = seriesOf(point);
-    const before = known.get(series);
-    known.set(series, point);
+    const before = last.get(series);
+    last.set(series, point);
     if (!before) continue;
     const isReset = since !== before.since && (since ?? 0) > before.time;
-    // Counters of the queue have no start before the first walk.
+    // Before the first walk, DLQ counters have no start time.
     if (STORED.test(name) && before.since !== undefined && since !== before.since) {
       violations.push(`${series} started at ${before.since}, then at ${since}`);
     }
@@ -97,7 +97,7 @@ function violationsOf(points: readonly OfReplica[], seriesOf: (point: OfReplica)
   return violations;
 }
 
-/** Checks each instance as received, and the stored families across instances in order of time. */
+/** Checks points of each instance in order of arrival, and stored families of all instances in order of time. */
 const allViolationsOf = (points: readonly OfReplica[]) => [
   ...violationsOf(points, point => `${point.id} ${keyOf(point)}`),
   ...violationsOf(
@@ -106,7 +106,7 @@ const allViolationsOf = (points: readonly OfReplica[]) => [
   ),
 ];
 
-it('pushes each account only from its holder: series end at the old one and continue with their start times at the new one', async () => {
+it('only the holder pushes an account: after a handover, series end at the old holder and continue at the new one', async () => {
   const { database, of } = await setUp();
   const moves = ['one', 'two', 'one', 'two', 'one'] as const;
   for (const holder of moves) {
@@ -114,7 +114,7 @@ it('pushes each account only from its holder: series end at the old one and cont
     await eventually(() => expectHeldBy(of('a'), holder));
   }
   const points = of('a');
-  // In order of time, the account alternates between the replicas and is never at both.
+  // The account moves between the replicas and is never pushed by both.
   const holders = points
     .filter(({ name, value }) => name === 'delivery_up' && value !== undefined)
     .sort((one, other) => one.time - other.time)

@@ -7,7 +7,7 @@ import { json, serve } from '../support/http-service.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { createTestLog } from '../support/silent.ts';
 
-it('sends the latest metrics once when it is closed, also if it is closed twice', async () => {
+it('a push sends a last snapshot when it is closed, but not when it is closed again', async () => {
   const requests: string[] = [];
   const receiver = await serve((request, response) => {
     requests.push(request.url ?? '');

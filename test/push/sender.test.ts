@@ -45,7 +45,7 @@ const partial = (rejected: number) => {
 const never = new AbortController().signal;
 
 describe('a push request', () => {
-  it('is compressed protobuf with the configured headers', async () => {
+  it('contains compressed protobuf and the configured headers', async () => {
     const { sender, sent, counts, lines } = scene();
     expect(await sender.send(packet(), never)).toBe('accepted');
     expect(sent[0]?.[0]).toBe('http://h/SECRET-PATH/v1/metrics');
@@ -76,7 +76,7 @@ describe('a push request', () => {
     expect(sender.isDue()).toBe(false);
   });
 
-  it('counts partly rejected items', async () => {
+  it('counts the rejected items of a partial success', async () => {
     const { sender, counts } = scene({ status: 200, text: partial(2) });
     await sender.send(packet(), never);
     expect(counts).toMatchObject({ 'items exported': 1, 'items rejected': 2 });
@@ -85,7 +85,7 @@ describe('a push request', () => {
     expect(rejectedItems(Buffer.from('<html>'))).toBe(0);
   });
 
-  it('logs a rejecting receiver once, its recovery once, and no secrets', async () => {
+  it('logs a failing receiver once and its recovery once, without secrets', async () => {
     const refused = Object.assign(new Error('connect SECRET-PATH'), { code: 'ECONNREFUSED' });
     const { sender, lines, clock } = scene(refused, { status: 503, text: 'SECRET' }, { status: 200, text: '' });
     await sender.send(packet(), never);
@@ -97,19 +97,19 @@ describe('a push request', () => {
       {
         level: 'warn',
         fields: { reason: 'ECONNREFUSED' },
-        message: 'the OTLP receiver does not accept what is pushed',
+        message: 'the OTLP receiver does not accept metrics',
       },
-      { level: 'info', fields: {}, message: 'the OTLP receiver accepts what is pushed again' },
+      { level: 'info', fields: {}, message: 'the OTLP receiver accepts metrics again' },
     ]);
     expect(sender.trouble()).toBeUndefined();
   });
 });
 
 describe('the queue', () => {
-  it('keeps requests that the receiver does not accept, and drops the oldest when full', async () => {
+  it('keeps a failed request for a retry and drops the oldest requests when it is full', async () => {
     const { sender, sent, clock } = scene({ status: 503, text: '' });
     const dropped: number[] = [];
-    const queue = createQueue({ mostBytes: 10, dropped: items => void dropped.push(items) });
+    const queue = createQueue({ maxBytes: 10, dropped: items => void dropped.push(items) });
     queue.add(packet('aaaa', 1));
     await queue.drain(sender, never);
     expect(sent).toHaveLength(1);
@@ -137,7 +137,7 @@ describe('the push target', () => {
     });
   });
 
-  it('is overridden by the environment, with variables for metrics first', () => {
+  it('is overridden by environment variables; those for metrics take precedence', () => {
     const env = {
       OTEL_EXPORTER_OTLP_ENDPOINT: 'http://there:4318',
       OTEL_EXPORTER_OTLP_HEADERS: 'x-key=theirs,x-tenant=a%20b, bad',
@@ -176,14 +176,14 @@ describe('the push target', () => {
       { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'http://there' },
       { 'x-key': 'theirs', 'x-more': 'theirs' },
     ],
-  ])('gets configured headers only at the configured endpoint, if the environment names %s', (_what, env, headers) => {
+  ])('receives configured headers only at the configured endpoint: the environment names %s', (_what, env, headers) => {
     const all = { OTEL_EXPORTER_OTLP_HEADERS: 'x-key=theirs,x-more=theirs', ...env };
     expect(targetOf(options, all).headers).toEqual(headers);
   });
 
-  it('is rejected for another protocol', () => {
+  it('throws for an unsupported protocol', () => {
     expect(() => targetOf(options, { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' })).toThrow(
-      'OTEL_EXPORTER_OTLP_PROTOCOL is grpc; metrics are sent by http/protobuf alone',
+      'OTEL_EXPORTER_OTLP_PROTOCOL is grpc; metrics are sent by http/protobuf only',
     );
   });
 });

@@ -15,7 +15,7 @@ import {
 import { createProcessMetrics } from '../../src/metrics/process.ts';
 import { unitOf } from '../../src/push/otlp-metrics.ts';
 import { createQueue } from '../../src/push/queue.ts';
-import { type Pushed, takeSnapshot } from '../../src/push/snapshot.ts';
+import { type PushedSeries, takeSnapshot } from '../../src/push/snapshot.ts';
 import { decodeMetrics, linesOf, type ReceivedPoint } from '../support/otlp-metrics.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
 
@@ -45,7 +45,7 @@ function sourceOf(
   };
 }
 
-async function push(sources: readonly Source[], pushed: Pushed = new Map()) {
+async function push(sources: readonly Source[], pushed: PushedSeries = new Map()) {
   const packets: { points: ReceivedPoint[]; items: number; bytes: number }[] = [];
   const failed: unknown[] = [];
   const origin = { version: '1.2.3', resource: { 'service.name': 'delivery-watch', 'service.instance.id': 'h:1' } };
@@ -64,8 +64,8 @@ function scraped(sources: readonly Source[]): Map<string, number> {
   return new Map(
     parseExposition(text, 'text').flatMap(({ samples }) =>
       samples.map(({ name, labels, value }): [string, number] => {
-        const given = Object.entries(labels).filter(([, text]) => text !== '');
-        const sorted = given.map(([label, text]) => [label, label === 'le' ? bound(text) : text]).sort();
+        const filled = Object.entries(labels).filter(([, text]) => text !== '');
+        const sorted = filled.map(([label, text]) => [label, label === 'le' ? bound(text) : text]).sort();
         return [`${name}${JSON.stringify(sorted)}`, value];
       }),
     ),
@@ -175,7 +175,7 @@ describe('a pushed snapshot', () => {
     ]);
   });
 
-  it("is complete with hostile values: times beyond OTLP's range, lone surrogates, NUL, a megabyte of text", async () => {
+  it("contains every series despite times beyond OTLP's range, lone surrogates, NUL and a megabyte of text", async () => {
     const state = createHistogram(BOUNDS);
     observeValue(state, BOUNDS, 7, { traceId: 'ab'.repeat(16), time: 8.64e15 });
     const long = 'x'.repeat(1_000_000);
@@ -215,7 +215,7 @@ describe('a pushed snapshot', () => {
   });
 });
 
-it('a large snapshot is sent in bounded requests, yields to other work, and waits in bounded memory', async () => {
+it('a large snapshot is split into bounded requests, yields to the event loop and is queued in bounded memory', async () => {
   const place = (index: number) => `https://host-${index}.example/${'x'.repeat(40)}`;
   const samples = Array.from({ length: 100_000 }, (_, index) => ({ labels: { place: place(index) }, value: index }));
   const source = sourceOf('a', [families.size], () => ({ x_size_bytes: samples }));
@@ -242,7 +242,7 @@ it('a large snapshot is sent in bounded requests, yields to other work, and wait
   expect(turns).toBeGreaterThan(15);
 
   const dropped: number[] = [];
-  const queue = createQueue({ mostBytes: 2 ** 20, dropped: count => void dropped.push(count) });
+  const queue = createQueue({ maxBytes: 2 ** 20, dropped: count => void dropped.push(count) });
   for (const size of packets) queue.add({ body: new Uint8Array(size), items: 5000 });
   expect(queue.bytes).toBeLessThanOrEqual(2 ** 20);
   expect(dropped.length).toBeGreaterThan(10);

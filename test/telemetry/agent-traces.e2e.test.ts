@@ -20,7 +20,7 @@ function startTraced(baseUrl: string, token: string, tracing: object, env: Reado
           name: 'a',
           baseUrl,
           token: { env: 'DELIVERY_TOKEN' },
-          // Only one concurrent request, so that rounds wait for each other.
+          // One concurrent request, so that rounds wait for each other.
           budget: { requestsPerSecond: 1000, burst: 1000, concurrency: 1, requestsPerDay: 10_000_000 },
         },
       ],
@@ -57,8 +57,8 @@ async function spansCounted(url: string): Promise<Record<string, number>> {
   );
 }
 
-describe('traces of the agent', () => {
-  it.each(['http/protobuf', 'http/json'])('contain one trace per round with its requests, by %s', async protocol => {
+describe('spans of the agent', () => {
+  it.each(['http/protobuf', 'http/json'])('form one trace per round with its requests, sent by %s', async protocol => {
     const [emulator, receiver] = [await emulateWithKey(), await receive()];
     const agent = startTraced(
       emulator.url,
@@ -125,7 +125,7 @@ describe('traces of the agent', () => {
     expect(agent.stderr()).not.toContain(HEADER);
   });
 
-  it('are sent to the endpoint and with the sampler from the environment', async () => {
+  it('are sampled and sent as OpenTelemetry variables configure, which override the configuration', async () => {
     const [emulator, receiver, other] = [await emulateWithKey(), await receive(), await receive()];
     const agent = startTraced(
       emulator.url,
@@ -170,7 +170,7 @@ describe('traces of the agent', () => {
   it.each([
     [true, 'requests contain a traceparent'],
     [false, 'requests contain no traceparent'],
-  ])('with propagate: %s: %s', async propagate => {
+  ])('are propagated as configured: with propagate: %s, %s', async propagate => {
     const receiver = await receive();
     const traceparents: string[] = [];
     const service = await serve((request, response) => {
@@ -187,7 +187,7 @@ describe('traces of the agent', () => {
     });
   });
 
-  it('mark errors with a fixed reason and contain no text of the service', async () => {
+  it('have a fixed error reason and contain no text of the service', async () => {
     const receiver = await receive();
     const service = await serve((_request, response) => response.writeHead(403, { 'x-secret': HEADER }).end(HEADER));
     startTraced(service.url, 'token', { endpoint: receiver.url });
@@ -204,7 +204,7 @@ describe('traces of the agent', () => {
 });
 
 describe('a failing receiver', () => {
-  it('does not delay the end of the agent', async () => {
+  it('does not delay the shutdown of the agent', async () => {
     const [emulator, receiver] = [await emulateWithKey(), await receive()];
     receiver.answer('hang');
     const lifecycle = { enabled: true, sampleRatio: 1 };
@@ -222,7 +222,7 @@ describe('a failing receiver', () => {
     ['fails', 503],
     ['hangs', 'hang'],
     ['is down', undefined],
-  ] as const)('that %s delays no round, and its spans are counted', async (_what, answer) => {
+  ] as const)('that %s delays no round, and failed or dropped spans are counted', async (_what, answer) => {
     const [emulator, receiver] = [await emulateWithKey(), await receive()];
     if (answer === undefined) await receiver.close();
     else receiver.answer(answer);

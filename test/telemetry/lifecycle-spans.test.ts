@@ -46,7 +46,7 @@ const show = (text: string, more?: Partial<LifecycleTrace>) => {
 };
 
 describe('the trace of a message', () => {
-  it('that was delivered immediately', () => {
+  it('has a root, a wait and one attempt if the message was delivered immediately', () => {
     const { lines, root, spans } = show('created@0 active@20 delivered@150=200');
     expect(lines).toEqual(['deliver api.example.com 0-150', 'wait 0-20', 'POST 20-150']);
     expect(spans.map(({ kind }) => kind)).toEqual([SpanKind.INTERNAL, SpanKind.INTERNAL, SpanKind.CLIENT]);
@@ -69,7 +69,7 @@ describe('the trace of a message', () => {
     expect(root.status.code).toBe(SpanStatusCode.UNSET);
   });
 
-  it('that was retried and dead-lettered', () => {
+  it('has a backoff between attempts and an error status if the message was retried and dead-lettered', () => {
     const { lines, root, spans } = show(
       'created@0 active@10 error@50=500 retry@50>1050 active@1100 error@1200=0 failed@1200',
       { queue: 'emails' },
@@ -88,7 +88,7 @@ describe('the trace of a message', () => {
     expect(spans[4]?.attributes).toEqual({ 'delivery.planned_seconds': 1 });
   });
 
-  it('that was cancelled while waiting for its due time', () => {
+  it('has no attempt if the message was cancelled before its due time', () => {
     const { lines, root, spans } = show('created@0>900 cancel_requested@100 cancelled@900');
     expect(lines).toEqual(['deliver api.example.com 0-900', 'wait 0-900']);
     expect(root.events.map(({ name }) => name)).toEqual(['cancel.requested', 'cancelled']);
@@ -101,7 +101,7 @@ describe('the trace of a message', () => {
     ['created@0 delivered@20', ['missing_events']],
     ['created@0 active@10 active@30 delivered@40', ['missing_events']],
     ['created@0 active@10 error@20', ['no_end']],
-  ])('with events missing from the log is marked as partial: %s', (events, reasons) => {
+  ])('is marked as partial if the log lacks events: %s', (events, reasons) => {
     const { root } = show(events);
     expect(root.attributes).toMatchObject({
       'delivery.trace.partial': true,
@@ -109,7 +109,7 @@ describe('the trace of a message', () => {
     });
   });
 
-  it('ends with the final event, regardless of later ones', () => {
+  it('ignores events after the first final event', () => {
     const { lines, root } = show('created@0 active@10 delivered@20=200 active@30 error@40=500 failed@50');
     expect(lines).toEqual(['deliver api.example.com 0-20', 'wait 0-10', 'POST 10-20']);
     expect(root.attributes['delivery.outcome']).toBe('delivered');
@@ -134,7 +134,7 @@ describe('the trace of a message', () => {
   });
 });
 
-describe('for arbitrary events', () => {
+describe('a trace of arbitrary events', () => {
   const event = fc.record({
     state: fc.constantFrom(...EVENT_STATES),
     time: fc.oneof(fc.integer({ min: T, max: T + 50 }), fc.integer({ min: 0, max: 8.64e15 })),
@@ -142,7 +142,7 @@ describe('for arbitrary events', () => {
     status: fc.option(fc.integer({ min: 0, max: 599 }), { nil: undefined }),
   });
 
-  it('a trace has one root that contains all other spans, and no span has a negative duration', () => {
+  it('has one root that contains all other spans, and no span with a negative duration', () => {
     fc.assert(
       fc.property(fc.array(event, { minLength: 1, maxLength: 60 }), fc.boolean(), (events, hasQueue) => {
         const spans = lifecycleSpans(traceOf(events, hasQueue ? { queue: 'q' } : {}), ORIGIN);
@@ -169,7 +169,7 @@ describe('for arbitrary events', () => {
     );
   });
 
-  it('order and repetition of events do not matter, not even for ids', () => {
+  it('is the same, including its ids, if events are reordered or repeated', () => {
     const spansOf = (events: readonly TracedEvent[]) =>
       lifecycleSpans(traceOf(events), ORIGIN).map(span => [
         span.spanContext().spanId,

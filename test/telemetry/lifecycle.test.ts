@@ -27,7 +27,7 @@ async function setUp(traces: number, endpoint?: string) {
   const counted: Record<string, number> = {};
   const clock = createManualClock();
   const log = createTestLog();
-  let [fails, marks] = [false, 0];
+  let [fails, removals] = [false, 0];
   const lifecycles = await createLifecycleExport({
     options: tracingOptions.parse({ endpoint: endpoint ?? receiver.url }),
     env: {},
@@ -36,7 +36,7 @@ async function setUp(traces: number, endpoint?: string) {
       accounts: ['a'],
       read: async () => new Map(rows),
       async remove(_account, keys) {
-        if (fails && marks-- <= 0) throw new Error('the store is full');
+        if (fails && removals-- <= 0) throw new Error('the store is full');
         for (const key of keys) rows.delete(key);
       },
     },
@@ -52,7 +52,7 @@ async function setUp(traces: number, endpoint?: string) {
   afterThisTest(() => lifecycles.close());
   /** Makes the store fail after `after` successful removals. */
   const failStore = (is: boolean, after = 0) => {
-    [fails, marks] = [is, after];
+    [fails, removals] = [is, after];
   };
   const run = (signal = NEVER) => lifecycles.run(signal);
   return { receiver, rows, counted, clock, log, run, failStore, close: lifecycles.close };
@@ -90,7 +90,7 @@ describe('a trace in the outbox', () => {
     expect(log.lines.map(({ message }) => message)).toEqual(['the trace receiver does not accept spans']);
   });
 
-  it('is sent again with the same ids if it could not be marked as sent', async () => {
+  it('is sent again with the same ids if the store could not remove it', async () => {
     const { receiver, run, failStore, rows } = await setUp(1);
     failStore(true);
     await expect(run()).rejects.toThrow('the store is full');
@@ -101,7 +101,7 @@ describe('a trace in the outbox', () => {
     expect(rows.size).toBe(0);
   });
 
-  it('is sent again only if its batch was not marked as sent', async () => {
+  it('is not sent again if only a later batch could not be removed', async () => {
     const { receiver, run, failStore, rows } = await setUp(250);
     failStore(true, 1);
     await expect(run()).rejects.toThrow('the store is full');
@@ -111,10 +111,10 @@ describe('a trace in the outbox', () => {
     expect([receiver.spans.length, rows.size]).toEqual([700, 0]);
   });
 
-  it('is marked as sent if the receiver accepts it while the agent ends', async () => {
-    const answer = Promise.withResolvers<void>();
+  it('is removed if the receiver accepts it while the agent stops', async () => {
+    const accepted = Promise.withResolvers<void>();
     const service = await serve(async (_request, response) => {
-      await answer.promise;
+      await accepted.promise;
       response.end();
     });
     const { rows, run, close } = await setUp(1, service.url);
@@ -124,12 +124,12 @@ describe('a trace in the outbox', () => {
     controller.abort();
     await running;
     expect(rows.size).toBe(1);
-    answer.resolve();
+    accepted.resolve();
     await close();
     expect(rows.size).toBe(0);
   });
 
-  it('is kept when the agent ends while the receiver is slow', async () => {
+  it('is kept if the agent stops before the receiver responds', async () => {
     const { receiver, rows, counted, run } = await setUp(1);
     receiver.answer('hang');
     const controller = new AbortController();

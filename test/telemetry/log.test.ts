@@ -1,10 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createLog } from '../../src/telemetry/log.ts';
 
-/**
- * ESC, C1's CSI, DEL, a bidirectional override, a line separator, and an invisible tag beyond the first 65,536
- * characters.
- */
+/** ESC, C1's CSI, DEL, a bidirectional override, a line separator, and an invisible tag above U+FFFF. */
 const EVIL = 'a\u001b[2Jb\u009b31mc\u007fd\u202ee\u2028f\u{e0041}g';
 
 function lineOf(format: 'json' | 'text'): string {
@@ -17,14 +14,14 @@ function lineOf(format: 'json' | 'text'): string {
   return lines[0] as string;
 }
 
-describe.each(['json', 'text'] as const)('a line of the log as %s', format => {
-  it('contains no control characters except its line end', () => {
+describe.each(['json', 'text'] as const)('a log line as %s', format => {
+  it('contains no control characters except the final line break', () => {
     expect(lineOf(format)).toMatch(/^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]*\n$/u);
     expect(lineOf(format)).toContain('the service said a');
   });
 });
 
-it('JSON lines keep the original values', () => {
+it('a parsed JSON line contains the original values', () => {
   expect(JSON.parse(lineOf('json'))).toMatchObject({
     level: 'warn',
     key: EVIL,

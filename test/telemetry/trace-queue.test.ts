@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { LifecycleTrace } from '../../src/model/lifecycle-trace.ts';
-import { createTraceQueue, MOST_WAITING } from '../../src/telemetry/trace-queue.ts';
+import { createTraceQueue, MAX_PENDING } from '../../src/telemetry/trace-queue.ts';
 import { createTestLog } from '../support/silent.ts';
 
 const TWO_SPANS: LifecycleTrace = {
@@ -15,7 +15,7 @@ const TWO_SPANS: LifecycleTrace = {
   partial: [],
 };
 
-it('queues 10,000 traces per account, counts spans of dropped ones, and logs this once until the queue was empty', () => {
+it('a full queue counts the spans of dropped traces and logs once until it has been empty', () => {
   let dropped = 0;
   const log = createTestLog();
   const spans = {
@@ -25,10 +25,10 @@ it('queues 10,000 traces per account, counts spans of dropped ones, and logs thi
     },
   };
   const queue = createTraceQueue('a', { spans, log });
-  queue.restore(MOST_WAITING - 1);
+  queue.restore(MAX_PENDING - 1);
   expect([1, 2, 3].map(() => queue.add(TWO_SPANS))).toEqual([true, false, false]);
   expect(dropped).toBe(4);
-  // The receiver is slow: the queue has free slots, and is soon full again.
+  // The receiver is slow: the queue has capacity again, and is soon full.
   queue.removed(100);
   for (let number = 0; number < 100; number += 1) expect(queue.add(TWO_SPANS)).toBe(true);
   expect(queue.add(TWO_SPANS)).toBe(false);
@@ -36,8 +36,8 @@ it('queues 10,000 traces per account, counts spans of dropped ones, and logs thi
   const line = ['warn', { account: 'a', waiting: 10_000 }, 'the queue of message traces is full: new ones are dropped'];
   expect(lines()).toEqual([line]);
   // The receiver accepted all traces and is unavailable again.
-  queue.removed(MOST_WAITING);
-  queue.restore(MOST_WAITING);
+  queue.removed(MAX_PENDING);
+  queue.restore(MAX_PENDING);
   queue.add(TWO_SPANS);
   expect(lines()).toEqual([line, line]);
 });

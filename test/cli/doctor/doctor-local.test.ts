@@ -156,7 +156,7 @@ it('reaches receivers as far as their connection, and sends them nothing', async
   expect(hook.requests).toEqual([]);
   const refused = await diagnose(file, { env: { ...env, OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: 'grpc' } });
   expect(refused.all).toContain(
-    'fail environment: OTEL_EXPORTER_OTLP_PROTOCOL is grpc; metrics are sent by http/protobuf alone → an agent would not start: change the variable',
+    'fail environment: OTEL_EXPORTER_OTLP_PROTOCOL is grpc; metrics are sent by http/protobuf only → an agent would not start: change the variable',
   );
   expect(refused.all.at(-1)).toBe('skip push.metrics: needs environment');
   const moved = await diagnose(file, { env: { ...env, OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: `${hook.url}/in` } });
