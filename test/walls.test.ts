@@ -19,7 +19,7 @@ const TABLE: readonly (readonly [module: string, lines: number, imports: string]
   ['push', 780, 'kit metrics upstream'],
   ['collectors', 7500, 'kit model upstream store metrics scheduler'],
   ['rotation', 660, 'kit model upstream'],
-  ['notify', 1820, 'kit model upstream store replicas collectors'],
+  ['notify', 1930, 'kit model upstream store replicas collectors'],
   ['rules', 3000, 'kit model upstream store metrics scheduler replicas history collectors notify'],
   ['auto-cancel', 4010, 'kit model upstream store metrics scheduler collectors notify'],
   ['http', 2100, 'kit model'],

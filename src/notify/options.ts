@@ -47,32 +47,71 @@ const groupLabel = z.string().refine(name => name === '...' || LABEL_NAME.test(n
   error: 'must be a label name, or ... alone for all labels',
 });
 
-/** Formats of webhooks. `hasSecretUrl`: anyone with the URL may post there. */
-export const FORMATS = { alertmanager: { hasSecretUrl: false }, slack: { hasSecretUrl: true } };
-export type WebhookFormat = keyof typeof FORMATS;
+interface FormatTraits {
+  /** Whether anyone with the URL may post there. */
+  readonly hasSecretUrl: boolean;
+  /** Default of `url`; undefined if it is required. */
+  readonly url?: string;
+  /** What `secret` is if the receiver requires it as a part of the body; otherwise it signs requests. */
+  readonly key?: string;
+  /** Whether alerts are grouped and repeated; otherwise each change of an alert is a separate request. */
+  readonly isGrouped: boolean;
+}
+
+const PAGERDUTY = {
+  url: 'https://events.pagerduty.com/v2/enqueue',
+  key: 'the routing key of the PagerDuty integration',
+};
+
+export type WebhookFormat = 'alertmanager' | 'slack' | 'pagerduty';
+export const FORMATS: Readonly<Record<WebhookFormat, FormatTraits>> = {
+  alertmanager: { hasSecretUrl: false, isGrouped: true },
+  slack: { hasSecretUrl: true, isGrouped: true },
+  pagerduty: { hasSecretUrl: false, isGrouped: false, ...PAGERDUTY },
+};
 const FORMAT_NAMES = Object.keys(FORMATS) as [WebhookFormat, ...WebhookFormat[]];
 
-const webhookOptions = z.strictObject({
-  url: secretAddress.describe(
-    'URL that gets a POST when a group of alerts changes: `{ env: NAME }`, `{ file: PATH }` or the URL itself.',
-  ),
-  secret: secret
-    .nullable()
-    .default(null)
-    .describe('Signs the requests: `{ env: NAME }`, `{ file: PATH }` or the text itself (works, with a warning).'),
-  format: z
-    .enum(FORMAT_NAMES, { error: `must be ${FORMAT_NAMES.join(' or ')}` })
-    .default('alertmanager')
-    .describe('`alertmanager`: Alertmanager’s webhook JSON (version 4); `slack`: a message for an incoming webhook.'),
-  groupBy: z
-    .array(groupLabel)
-    .default(['alertname', 'account'])
-    .describe('Labels whose values make a group: a group is told in one notification. `[]`: one group of all alerts.'),
-  groupWait: DurationOrZero.prefault('10s').describe(
-    'How long a change of a group waits for others, to be told together with them.',
-  ),
-  repeatEvery: Duration.prefault('4h').describe('When a group that still fires, unchanged, is told again.'),
-});
+const URL_FORMS = 'must be { env: NAME }, { file: PATH } or the URL itself';
+
+const webhookOptions = z
+  .strictObject({
+    url: secretAddress
+      .optional()
+      .describe(
+        'URL that gets a POST when alerts change: `{ env: NAME }`, `{ file: PATH }` or the URL itself. Required, except for `pagerduty`.',
+      ),
+    secret: secret
+      .nullable()
+      .default(null)
+      .describe(
+        'Signs the requests; for `pagerduty` the routing key: `{ env: NAME }`, `{ file: PATH }` or the text itself (works, with a warning).',
+      ),
+    format: z
+      .enum(FORMAT_NAMES, { error: `must be one of ${FORMAT_NAMES.join(', ')}` })
+      .default('alertmanager')
+      .describe(
+        '`alertmanager`: Alertmanager’s webhook JSON (version 4); `slack`: a message for an incoming webhook; `pagerduty`: Events API v2, one event for each alert.',
+      ),
+    groupBy: z
+      .array(groupLabel)
+      .default(['alertname', 'account'])
+      .describe(
+        'Labels whose values make a group, which is sent in one notification. `[]`: one group of all alerts. Not used by `pagerduty`, like the next two keys.',
+      ),
+    groupWait: DurationOrZero.prefault('10s').describe(
+      'How long a change of a group waits for others, to be sent together with them.',
+    ),
+    repeatEvery: Duration.prefault('4h').describe('Interval at which an unchanged group that fires is sent again.'),
+  })
+  .transform(({ url, ...options }, context) => {
+    const { url: known, key } = FORMATS[options.format];
+    if (!url && known === undefined)
+      context.addIssue({ code: 'custom', path: ['url'], message: `is required: ${URL_FORMS}` });
+    if (options.secret === null && key !== undefined) {
+      context.addIssue({ code: 'custom', path: ['secret'], message: `is required: ${key}` });
+    }
+    return { ...options, url: url ?? { literal: new Secret(known ?? '') } };
+  });
 
 export const silenceOptions = z
   .strictObject({
@@ -123,7 +162,7 @@ export const notifierOptions = z
     alertmanager: alertmanagerOptions.optional().describe('Alertmanager 0.16 or newer, through its API v2.'),
     webhook: webhookOptions
       .optional()
-      .describe('Any receiver of Alertmanager’s webhook JSON, or of Slack’s incoming webhooks.'),
+      .describe('Any receiver of Alertmanager’s webhook JSON, Slack’s incoming webhooks or PagerDuty’s Events API v2.'),
   })
   .refine(({ alertmanager, webhook }) => (alertmanager === undefined) !== (webhook === undefined), {
     error: 'must have exactly one of alertmanager, webhook',

@@ -5,7 +5,7 @@ import { tokenSource } from '../upstream/token.ts';
 import { createAlertmanager } from './notifiers/alertmanager.ts';
 import { type Post, type Receiver, traced } from './notifiers/receiver.ts';
 import { createWebhook } from './notifiers/webhook.ts';
-import type { NotifierOptions } from './options.ts';
+import { FORMATS, type NotifierOptions } from './options.ts';
 import { REPEAT_EVERY } from './repeating.ts';
 
 /** Settings of receivers. `evaluateEvery`: interval at which alerts are evaluated (ms). */
@@ -46,7 +46,7 @@ export function createReceivers(
     if (!webhook) return [];
     const { format, groupBy: by, groupWait: wait, repeatEvery } = webhook;
     const secret = webhook.secret ? tokenSource(webhook.secret, env) : undefined;
-    const grouping = { by, wait, repeatEvery };
+    const grouping = FORMATS[format].isGrouped ? { by, wait, repeatEvery } : undefined;
     return [createWebhook({ ...common, format, url: tokenSource(webhook.url, env), secret, grouping })];
   }
 

@@ -22,7 +22,12 @@ const withoutSecrets = {
   store: { kind: 'postgres', url: { env: 'NOT_SET' } },
   accounts: [account],
   push: { metrics: { enabled: true, headers: { authorization: { env: 'NOT_SET' } } } },
-  alerts: { notifiers: [{ name: 'hook', webhook: { url: { env: 'NOT_SET' }, secret: { file: '/nonexistent/key' } } }] },
+  alerts: {
+    notifiers: [
+      { name: 'hook', webhook: { url: { env: 'NOT_SET' }, secret: { file: '/nonexistent/key' } } },
+      { name: 'pd', webhook: { format: 'pagerduty', secret: { env: 'NOT_SET' } } },
+    ],
+  },
   heartbeat: { url: { file: '/nonexistent/heartbeat' } },
   autoCancel: { mode: 'enforce', rules: [rule] },
 };
@@ -38,7 +43,7 @@ describe('check-config --no-secrets', () => {
     const file = configFile(withoutSecrets);
     const strict = await runCli(['check-config', file]);
     expect(strict.code).toBe(2);
-    expect(strict.stderr.match(/NOT_SET is not set|NOT_SET_EITHER is not set|can't be read/g)).toHaveLength(12);
+    expect(strict.stderr.match(/NOT_SET is not set|NOT_SET_EITHER is not set|can't be read/g)).toHaveLength(13);
     const { code, stdout, stderr } = await runCli(['check-config', file, '--no-secrets'], {
       OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
     });

@@ -36,6 +36,7 @@ alerts:
     - { name: ops, alertmanager: { urls: ['http://127.0.0.1:9093/${CANARY}'] } }
     - { name: hook, webhook: { url: 'https://hooks.example.com/${CANARY}', secret: ${CANARY} } }
     - { name: chat, webhook: { url: { env: SLACK }, format: slack } }
+    - { name: pd, webhook: { format: pagerduty, secret: ${CANARY} } }
 heartbeat: { url: 'https://beat.example.com/${CANARY}' }
 autoCancel:
   mode: plan
@@ -61,6 +62,7 @@ it('shows no secret, and only the host of a URL that may be secret', async () =>
     '- http://127.0.0.1:9093/<secret>',
     'url: https://hooks.example.com/<secret>',
     'url: https://beat.example.com/<secret>',
+    'url: https://events.pagerduty.com/<secret>',
     'externalUrl: https://dw.example.com/?…',
   ]) {
     expect(lines).toContain(line);

@@ -15,11 +15,13 @@ import { afterThisTest } from '../support/client.ts';
 import { emulateEmpty } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
 import { serve } from '../support/http-service.ts';
+import { startPagerduty } from '../support/pagerduty.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
 import { requireProgram } from '../support/prometheus.ts';
 import { createTestLog } from '../support/silent.ts';
 
 const SECRET = 'hook-secret-canary';
+const ROUTING_KEY = 'canary00000000000000000000000000';
 
 interface Delivery {
   readonly key: string;
@@ -60,7 +62,7 @@ async function startHook() {
   return hook;
 }
 
-function createAlerting(emulator: Emulator, notifiers: readonly object[], more: object = {}) {
+function createAlerting(emulator: Emulator, notifiers: readonly object[], more: object = {}, secret = SECRET) {
   const above = (value: number) => ({ above: { metric: 'delivery_dlq_messages', value } });
   const config = {
     accounts: [unlimited('a', emulator.url)],
@@ -76,7 +78,7 @@ function createAlerting(emulator: Emulator, notifiers: readonly object[], more: 
     },
     ...more,
   };
-  const agent = createAgent(config, { DELIVERY_TOKEN: emulator.token, HOOK_SECRET: SECRET });
+  const agent = createAgent(config, { DELIVERY_TOKEN: emulator.token, HOOK_SECRET: secret });
   /** Kills the agent and returns its log. */
   async function kill(): Promise<string> {
     await agent.end();
@@ -177,6 +179,27 @@ describe('alerts of an agent that is killed repeatedly', () => {
     expect(alertsOf(bodies[0]?.text).sort()).toEqual(['firing account-0', 'firing account-1']);
     expect(alertsOf(bodies[2]?.text)).toEqual(['resolved account-0', 'firing account-1']);
     expect(bodies[2]?.key).not.toBe(bodies[1]?.key);
+  });
+
+  it('open and resolve one PagerDuty alert although the agent dies before it receives the response', async () => {
+    const [emulator, pagerduty] = [await emulateEmpty(), await startPagerduty(ROUTING_KEY)];
+    const webhook = { url: pagerduty.url, format: 'pagerduty', secret: { env: 'HOOK_SECRET' } };
+    const agent = createAlerting(emulator, [{ name: 'pd', webhook }], {}, ROUTING_KEY);
+    const id = emulator.state.addDlqEntry();
+    pagerduty.isSilent = true;
+    await agent.start();
+    await eventually(() => expect(pagerduty.events).toHaveLength(1));
+    let log = await agent.kill();
+    pagerduty.isSilent = false;
+    await agent.start();
+    await eventually(() => expect(pagerduty.events).toHaveLength(2));
+    emulator.state.removeDlqEntry(id);
+    await eventually(() => expect(pagerduty.events).toHaveLength(3));
+    log += await agent.kill();
+    expect(pagerduty.events.map(({ event_action }) => event_action)).toEqual(['trigger', 'trigger', 'resolve']);
+    expect(pagerduty.events[1]).toEqual(pagerduty.events[0]);
+    expect(pagerduty).toMatchObject({ errors: [], opened: 1, open: new Set() });
+    expect(log).not.toContain(ROUTING_KEY);
   });
 
   it('are exposed and counted, and the agent exits with 0 on SIGTERM', async () => {

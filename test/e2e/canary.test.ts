@@ -78,6 +78,7 @@ it('no output of the agent contains a secret', async () => {
     notifiers: [
       hook('hook', CANARY, 'alertmanager'),
       hook('chat', `services/${CANARY}`, 'slack'),
+      hook('pd', 'v2/enqueue', 'pagerduty'),
       { name: 'nowhere', webhook: { url: { env: 'DEAD_URL' }, format: 'slack', groupWait: '0s' } },
     ],
   };
@@ -146,7 +147,13 @@ it('no output of the agent contains a secret', async () => {
     expect(calls).toBeGreaterThan(ANSWERS.length * 18);
     // Every receiver got a request and failed.
     const asked = new Set(receivers.requests.map(each => each.replace(CANARY, '')));
-    expect([...asked].sort()).toEqual(['GET /beat//fail', 'POST /', 'POST /services/', 'POST /v1/metrics']);
+    expect([...asked].sort()).toEqual([
+      'GET /beat//fail',
+      'POST /',
+      'POST /services/',
+      'POST /v1/metrics',
+      'POST /v2/enqueue',
+    ]);
   });
   for (const name of readdirSync(folder).filter(name => name.startsWith('store.db'))) {
     expect(readFileSync(join(folder, name)).includes(CANARY), name).toBe(false);

@@ -1,6 +1,6 @@
-import { printable } from '../../kit/text.ts';
 import type { Group } from '../group.ts';
 import { type Notice, timeText } from '../notice.ts';
+import { type Link, labelText, linksOf, toLine } from './words.ts';
 
 /** Slack's limits: characters of a section's text, and blocks of a message. */
 const LONGEST_TEXT = 3000;
@@ -18,10 +18,10 @@ const RESOLVED = '#2eb67d';
 
 const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' };
 
-/** Text of others, where Slack shall see neither a mention nor a link in it, cut to `limit` characters as they are sent. */
+/** Foreign text as Slack's markup without mentions and links, cut to `limit` characters of markup. */
 function escaped(text: string, limit: number): string {
   let out = '';
-  for (const character of printable(text.replace(/\s+/g, ' ').toWellFormed())) {
+  for (const character of toLine(text)) {
     const next = ESCAPES[character] ?? character;
     if (out.length + next.length > limit - 1) return `${out}…`;
     out += next;
@@ -32,33 +32,20 @@ function escaped(text: string, limit: number): string {
 /** No formatting at all: Slack reads `plain_text` as it is. */
 const plain = (text: string, limit: number) => ({ type: 'plain_text', text: escaped(text, limit), emoji: false });
 
-/** A link that an annotation names; undefined where that is none, or could be read as more. */
-function linkOf(text: string | undefined, name: string): string | undefined {
-  const url = text === undefined ? null : URL.parse(text);
-  if (!url || !/^https?:$/.test(url.protocol)) return undefined;
-  const href = url.href.replace(/[|<>]/g, encodeURIComponent).replaceAll('&', '&amp;');
-  return href.length > LONGEST_LINK ? undefined : `<${href}|${name}>`;
+function linkText({ href, text }: Link): string[] {
+  const escapedHref = href.replace(/[|<>]/g, encodeURIComponent).replaceAll('&', '&amp;');
+  return escapedHref.length > LONGEST_LINK ? [] : [`<${escapedHref}|${text}>`];
 }
 
 const colourOf = ({ status, labels: { severity = '' } }: Notice) =>
   status === 'resolved' ? RESOLVED : (COLOURS[severity] ?? FIRING);
-
-function labelText({ alertname: _, ...labels }: Readonly<Record<string, string>>): string {
-  return Object.entries(labels)
-    .map(([name, value]) => `${name}=${JSON.stringify(value)}`)
-    .join(' ');
-}
 
 function toAttachment(notice: Notice, externalUrl: string) {
   const { status, labels, annotations, startsAt, endsAt } = notice;
   const title = `${status === 'firing' ? 'FIRING' : 'RESOLVED'} ${labels.alertname ?? ''} since ${timeText(startsAt)}`;
   const until = endsAt === undefined ? '' : ` until ${timeText(endsAt)}`;
   const text = [annotations.summary, annotations.description].filter(Boolean).join(' ');
-  const links = [
-    linkOf(annotations.runbook_url, 'runbook'),
-    linkOf(annotations.dashboard_url, 'dashboard'),
-    linkOf(externalUrl, 'status page'),
-  ].filter(link => link !== undefined);
+  const links = linksOf(annotations, externalUrl).flatMap(linkText);
   const section = { type: 'section', text: plain(`${title}${until}`, LONGEST_TITLE) };
   const summary = text === '' ? [] : [{ type: 'section', text: plain(text, LONGEST_SUMMARY) }];
   const linked = links.length === 0 ? [] : [{ type: 'mrkdwn', text: links.join(' · ') }];

@@ -2,17 +2,18 @@ import { createHmac } from 'node:crypto';
 import type { Secret } from '../../kit/secret.ts';
 import { type Group, type Grouping, groupKey } from '../group.ts';
 import { fingerprintOf, type Notice, timeText } from '../notice.ts';
-import type { WebhookFormat } from '../options.ts';
-import { type NotifierDeps, postNotices, type Receiver } from './receiver.ts';
+import { FORMATS, type WebhookFormat } from '../options.ts';
+import { errorOfPagerduty, pagerdutyEvent } from './pagerduty.ts';
+import { type Answer, type NotifierDeps, postNotices, type Receiver } from './receiver.ts';
 import { errorOfSlack, slackBody } from './slack.ts';
 
 export interface WebhookDeps extends NotifierDeps {
   readonly format: WebhookFormat;
-  /** The address, which may be a credential itself. Rejects when it can't be had now. */
+  /** The address, which may be a credential. Rejects if it cannot be read now. */
   readonly url: () => Promise<Secret>;
-  /** Signs what is sent; undefined where nothing is signed. Rejects when it can't be had now. */
+  /** The key of the receiver, or a secret that signs requests. Rejects if it cannot be read now. */
   readonly secret: (() => Promise<Secret>) | undefined;
-  readonly grouping: Grouping;
+  readonly grouping: Grouping | undefined;
 }
 
 const NO_END = '0001-01-01T00:00:00Z';
@@ -33,7 +34,7 @@ function groupOfOne({ status, labels, startsAt }: Notice): Group {
 }
 
 /** The body that Alertmanager 0.22 and newer send (version 4). */
-function webhookBody(notices: readonly Notice[], { labels, left }: Group, externalUrl: string, receiver: string) {
+function webhookBody({ notices, group: { labels, left }, externalUrl, notifier: receiver }: Notification) {
   const alerts = notices.map(({ status, labels, annotations, startsAt, endsAt, lasts }) => {
     const end = endsAt ?? (lasts === undefined ? undefined : startsAt + lasts);
     return {
@@ -60,18 +61,36 @@ function webhookBody(notices: readonly Notice[], { labels, left }: Group, extern
   };
 }
 
-/** Body of a notification, and the error that a response names although its status is 200, by format. */
-const FORMATS: Readonly<
+interface Notification {
+  readonly notices: readonly Notice[];
+  readonly group: Group;
+  readonly externalUrl: string;
+  readonly notifier: string;
+  readonly secret: Secret | undefined;
+}
+
+/** Bodies of a notification's requests, and the error that a response names although its status is 200. */
+const BODIES: Readonly<
   Record<
     WebhookFormat,
-    { readonly bodyOf: typeof webhookBody | typeof slackBody; readonly errorIn?: typeof errorOfSlack }
+    {
+      readonly bodiesOf: (notification: Notification) => readonly object[];
+      readonly errorIn?: (text: string) => string | undefined;
+    }
   >
 > = {
-  alertmanager: { bodyOf: webhookBody },
-  slack: { bodyOf: slackBody, errorIn: errorOfSlack },
+  alertmanager: { bodiesOf: notification => [webhookBody(notification)] },
+  slack: {
+    bodiesOf: ({ notices, group, externalUrl }) => [slackBody(notices, group, externalUrl)],
+    errorIn: errorOfSlack,
+  },
+  pagerduty: {
+    bodiesOf: ({ notices, externalUrl, secret }) => notices.map(notice => pagerdutyEvent(notice, externalUrl, secret)),
+    errorIn: errorOfPagerduty,
+  },
 };
 
-/** A signature of time and body: the time, in seconds since the Unix epoch, keeps a recorded request from being replayed. */
+/** A signature of time and body. The time (seconds since the Unix epoch) prevents replays of a recorded request. */
 function signatureOf(secret: Secret, timestamp: number, body: string): string {
   return `sha256=${createHmac('sha256', secret.reveal()).update(`${timestamp}.${body}`).digest('hex')}`;
 }
@@ -79,14 +98,17 @@ function signatureOf(secret: Secret, timestamp: number, body: string): string {
 const isRefusal = (status: number) => status >= 400 && status < 500 && status !== 408 && status !== 429;
 
 export function createWebhook(deps: WebhookDeps): Receiver {
-  const { notifier, format, url, secret, grouping, now, externalUrl } = deps;
+  const { notifier, format, url, secret: readSecret, grouping, now, externalUrl } = deps;
+  const { bodiesOf, errorIn } = BODIES[format];
+  const isSigned = FORMATS[format].key === undefined;
 
-  async function headersOf({ key }: Group, body: string): Promise<Record<string, string>> {
+  function headersOf({ key }: Group, body: string, secret: Secret | undefined): Record<string, string> {
     const timestamp = Math.floor(now() / 1000);
-    const signed = secret && {
-      'x-delivery-watch-timestamp': String(timestamp),
-      'x-delivery-watch-signature': signatureOf(await secret(), timestamp, body),
-    };
+    const signed = isSigned &&
+      secret && {
+        'x-delivery-watch-timestamp': String(timestamp),
+        'x-delivery-watch-signature': signatureOf(secret, timestamp, body),
+      };
     return { 'content-type': 'application/json', 'idempotency-key': key, ...signed };
   }
 
@@ -99,17 +121,23 @@ export function createWebhook(deps: WebhookDeps): Receiver {
       const [first] = notices;
       if (!first) return { kind: 'accepted' };
       const group = given ?? groupOfOne(first);
-      const { bodyOf, errorIn } = FORMATS[format];
-      const body = JSON.stringify(bodyOf(notices, group, externalUrl, notifier));
       let address: string;
-      let headers: Record<string, string>;
+      let secret: Secret | undefined;
       try {
         address = (await url()).reveal();
-        headers = await headersOf(group, body);
+        secret = await readSecret?.();
       } catch {
         return { kind: 'failed', why: 'no secret', isDown: true };
       }
-      return postNotices(deps, address, { headers, body, signal }, { isRefusal, ...(errorIn && { errorIn }) });
+      let result: Answer = { kind: 'accepted' };
+      for (const content of bodiesOf({ notices, group, externalUrl, notifier, secret })) {
+        const body = JSON.stringify(content);
+        const request = { headers: headersOf(group, body, secret), body, signal };
+        const answer = await postNotices(deps, address, request, { isRefusal, ...(errorIn && { errorIn }) });
+        if (answer.kind === 'failed') return answer;
+        if (answer.kind === 'refused') result = answer;
+      }
+      return result;
     },
   };
 }

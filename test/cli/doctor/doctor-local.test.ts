@@ -48,6 +48,7 @@ it('finds files with secrets that other users may read', async () => {
 it.each([
   ['a webhook URL without a credential', { url: 'http://127.0.0.1:1/hook' }, false],
   ['a Slack URL', { url: 'http://127.0.0.1:1/hook', format: 'slack' }, true],
+  ['a routing key', { url: 'http://127.0.0.1:1/hook', format: 'pagerduty', secret: 'canary' }, true],
   ['a webhook secret', { url: 'http://127.0.0.1:1/hook', secret: 'canary' }, true],
 ])('doctor and check-config agree whether %s is a secret in the file', async (_what, webhook, isSecret) => {
   const file = configFile(await answers(), { alerts: { notifiers: [{ name: 'hook', webhook }] } });

@@ -1,0 +1,50 @@
+import type { Secret } from '../../kit/secret.ts';
+import { fingerprintOf, type Notice, timeText } from '../notice.ts';
+import { labelText, linksOf, toLine } from './words.ts';
+
+/** Limit of a summary (characters); the other texts have no documented limit and use the same. */
+const LONGEST_TEXT = 1024;
+
+const SEVERITIES: readonly (string | undefined)[] = ['critical', 'error', 'warning', 'info'];
+
+function bounded(text: string): string {
+  const line = toLine(text);
+  return line.length > LONGEST_TEXT ? `${line.slice(0, LONGEST_TEXT - 1).toWellFormed()}…` : line;
+}
+
+/** Alerts without a known severity must be noticed. A notice that ends by itself is only information. */
+function severityOf({ labels: { severity }, lasts }: Notice): string | undefined {
+  if (SEVERITIES.includes(severity)) return severity;
+  return lasts === undefined ? 'error' : 'info';
+}
+
+/** An event of PagerDuty's Events API v2. Sending it twice changes nothing: the alert keeps its `dedup_key`. */
+export function pagerdutyEvent(notice: Notice, externalUrl: string, routingKey: Secret | undefined) {
+  const { status, labels, annotations, startsAt } = notice;
+  const identity = { routing_key: routingKey?.reveal(), dedup_key: `delivery-watch/${fingerprintOf(labels)}` };
+  if (status === 'resolved') return { ...identity, event_action: 'resolve' };
+  const { alertname = '', account, severity: _, ...others } = labels;
+  const text = [annotations.summary, annotations.description].filter(Boolean).join(' ');
+  const source = account ?? 'delivery-watch';
+  const component = labelText(others);
+  return {
+    ...identity,
+    event_action: 'trigger',
+    payload: {
+      summary: bounded(`${alertname} (${source})${text === '' ? '' : `: ${text}`}`),
+      source: bounded(source),
+      severity: severityOf(notice),
+      timestamp: timeText(startsAt),
+      class: bounded(alertname),
+      ...(component === '' ? {} : { component: bounded(component) }),
+      custom_details: { ...annotations, ...labels },
+    },
+    links: linksOf(annotations, externalUrl),
+    client: 'delivery-watch',
+    ...(externalUrl === '' ? {} : { client_url: externalUrl }),
+  };
+}
+
+/** The documented explanation of a 400 that names the routing key. Nothing else of a response is logged. */
+export const errorOfPagerduty = (text: string): string | undefined =>
+  /"status"\s*:\s*"invalid event"/.test(text) && text.includes("'routing_key'") ? 'invalid routing_key' : undefined;

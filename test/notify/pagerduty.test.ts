@@ -1,0 +1,196 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { Secret } from '../../src/kit/secret.ts';
+import { fingerprintOf, type Notice } from '../../src/notify/notice.ts';
+import { errorOfPagerduty, pagerdutyEvent } from '../../src/notify/notifiers/pagerduty.ts';
+import { createWebhook } from '../../src/notify/notifiers/webhook.ts';
+import { createPost } from '../../src/upstream/post.ts';
+import { createOutboxScene, createReceiver, HOUR, MINUTE } from '../rules/alerting-scene.ts';
+import { afterThisTest } from '../support/client.ts';
+import { alertEvent, startPagerduty } from '../support/pagerduty.ts';
+import { runs } from '../support/runs.ts';
+
+const START = Date.UTC(2026, 5, 1, 12);
+const KEY = 'e93facc04764012d7bfb002500d5d1a6';
+const labels = { alertname: 'DlqGrowing', account: 'production', severity: 'warning' };
+const firing: Notice = { status: 'firing', labels, annotations: {}, startsAt: START };
+const resolved: Notice = { ...firing, status: 'resolved', endsAt: START + 60_000 };
+
+const eventOf = (notice: Notice, externalUrl = '') => pagerdutyEvent(notice, externalUrl, new Secret(KEY));
+const payloadOf = (notice: Notice) => {
+  const event = alertEvent.parse(eventOf(notice));
+  return event.event_action === 'trigger' ? event.payload : undefined;
+};
+
+describe('an event for PagerDuty', () => {
+  it('triggers an alert with its summary, source, severity, start, labels, annotations and links', () => {
+    const annotations = { summary: 'It grows.', runbook_url: 'https://runbooks.example/x', dashboard_url: 'nowhere' };
+    const notice = { ...firing, labels: { ...labels, queue: 'q', team: 'pay' }, annotations };
+    expect(alertEvent.parse(eventOf(notice, 'https://dw.example/'))).toEqual({
+      routing_key: KEY,
+      dedup_key: `delivery-watch/${fingerprintOf(notice.labels)}`,
+      event_action: 'trigger',
+      payload: {
+        summary: 'DlqGrowing (production): It grows.',
+        source: 'production',
+        severity: 'warning',
+        timestamp: '2026-06-01T12:00:00.000Z',
+        class: 'DlqGrowing',
+        component: 'queue="q" team="pay"',
+        custom_details: { ...notice.labels, ...annotations },
+      },
+      links: [
+        { href: 'https://runbooks.example/x', text: 'runbook' },
+        { href: 'https://dw.example/', text: 'status page' },
+      ],
+      client: 'delivery-watch',
+      client_url: 'https://dw.example/',
+    });
+  });
+
+  it('resolves an alert by its key alone', () => {
+    const { dedup_key } = eventOf(firing);
+    expect(alertEvent.parse(eventOf(resolved))).toEqual({ routing_key: KEY, dedup_key, event_action: 'resolve' });
+  });
+
+  it.each([
+    ['critical', 'critical'],
+    ['error', 'error'],
+    ['warning', 'warning'],
+    ['info', 'info'],
+    ['page', 'error'],
+    [undefined, 'error'],
+  ])('maps the label severity %s to %s', (severity, expected) => {
+    const { severity: _, ...others } = labels;
+    const given = severity === undefined ? others : { ...others, severity };
+    expect(payloadOf({ ...firing, labels: given })?.severity).toBe(expected);
+  });
+
+  it('is information if the notice ends by itself and has no severity', () => {
+    expect(payloadOf({ ...firing, labels: { alertname: 'A' }, lasts: 900_000 })?.severity).toBe('info');
+  });
+
+  it('names the agent as its source if the alert has no account', () => {
+    expect(payloadOf({ ...firing, labels: { alertname: 'A' } })).toMatchObject({
+      summary: 'A (delivery-watch)',
+      source: 'delivery-watch',
+    });
+  });
+
+  it('conforms to the documented schema for any labels and annotations', () => {
+    const any = fc.oneof(fc.string({ unit: 'binary', minLength: 1, maxLength: 5000 }), fc.constant('😀'.repeat(2000)));
+    const texts = fc.record({ summary: any, description: any, runbook_url: any, x: any });
+    fc.assert(
+      fc.property(any, any, any, texts, (alertname, account, x, annotations) => {
+        const event = alertEvent.parse(eventOf({ ...firing, labels: { alertname, account, x }, annotations }));
+        expect(event.event_action === 'trigger' && event.payload.summary.isWellFormed()).toBe(true);
+      }),
+      { numRuns: runs(100) },
+    );
+  });
+});
+
+it.each([
+  ['{"status":"invalid event","errors":["Length of \'routing_key\' is incorrect"]}', 'invalid routing_key'],
+  ['{"status":"invalid event","errors":["\'payload.summary\' is missing"]}', undefined],
+  ['{"status":"success","message":"\'routing_key\'"}', undefined],
+  ['canary_7f3a', undefined],
+])('reads from the response %s the error %s', (text, error) => expect(errorOfPagerduty(text)).toBe(error));
+
+async function createScene() {
+  const pagerduty = await startPagerduty(KEY);
+  const { post, close } = createPost(1000);
+  afterThisTest(close);
+  const hook = (key: string) =>
+    createWebhook({
+      notifier: 'pd',
+      format: 'pagerduty',
+      post,
+      now: () => START,
+      externalUrl: 'https://dw.example/',
+      url: async () => new Secret(pagerduty.url),
+      secret: async () => new Secret(key),
+      grouping: undefined,
+    });
+  const scene = await createOutboxScene([hook(KEY)]);
+  const actions = () => pagerduty.events.map(({ event_action, dedup_key }) => `${event_action} ${dedup_key.slice(-4)}`);
+  return { pagerduty, hook, scene, actions };
+}
+
+const alert = (x: string, more: Partial<Notice> = {}): Notice => ({ ...firing, labels: { ...labels, x }, ...more });
+const id = (x: string) => fingerprintOf(alert(x).labels).slice(-4);
+
+describe('alerts sent to PagerDuty', () => {
+  it('open and close one alert each, in separate requests without a signature', async () => {
+    const { pagerduty, scene, actions } = await createScene();
+    await scene.post(alert('1'), alert('2'));
+    await scene.tell();
+    await scene.post(alert('1', { status: 'resolved' }));
+    await scene.tell();
+    expect(pagerduty.errors).toEqual([]);
+    expect(actions()).toEqual([`trigger ${id('1')}`, `trigger ${id('2')}`, `resolve ${id('1')}`]);
+    expect(pagerduty.open.size).toBe(1);
+    await scene.tell(48 * HOUR);
+    expect(actions()).toHaveLength(3);
+  });
+
+  it('are retried after 429 and 500, each in order, without a repetition of accepted ones', async () => {
+    const { pagerduty, scene, actions } = await createScene();
+    await scene.post(alert('1'));
+    await scene.tell();
+    for (const status of [429, 500]) {
+      pagerduty.status = status;
+      await scene.post(alert('2', { startsAt: START + status }));
+      await scene.tell(MINUTE);
+    }
+    pagerduty.status = undefined;
+    await scene.post(alert('2', { status: 'resolved' }));
+    await scene.tell(HOUR);
+    await scene.tell(HOUR);
+    expect(actions()).toEqual([`trigger ${id('1')}`, `trigger ${id('2')}`, `trigger ${id('2')}`, `resolve ${id('2')}`]);
+    expect(pagerduty.opened).toBe(2);
+  });
+
+  it('are dropped after 400, with a log line that names the routing key but not its value', async () => {
+    const { pagerduty, hook, scene } = await createScene();
+    const other = 'f'.repeat(32);
+    await scene.restart([hook(other)]);
+    await scene.post(alert('1'));
+    await scene.tell();
+    await scene.tell(HOUR);
+    expect(pagerduty.requests).toBe(1);
+    expect(scene.counts).toEqual({ 'pd dropped': 1 });
+    expect(JSON.stringify(scene.log.lines)).toContain('status 400, invalid routing_key');
+    expect(JSON.stringify(scene.log.lines)).not.toContain(other);
+  });
+
+  it('open one alert if the agent dies after the event was accepted', async () => {
+    const { pagerduty, scene, actions } = await createScene();
+    pagerduty.isSilent = true;
+    await scene.post(alert('1'));
+    await scene.tell();
+    pagerduty.isSilent = false;
+    await scene.restart();
+    await scene.tell();
+    await scene.post(alert('1', { status: 'resolved' }));
+    await scene.tell();
+    expect(actions()).toEqual([`trigger ${id('1')}`, `trigger ${id('1')}`, `resolve ${id('1')}`]);
+    expect(pagerduty).toMatchObject({ opened: 1, open: new Set(), errors: [] });
+  });
+
+  it('are separate events if the notifier had a format with groups before', async () => {
+    const { pagerduty, hook, scene, actions } = await createScene();
+    const before = createReceiver('changes', 'pd', 0, { by: [], wait: 0, repeatEvery: HOUR });
+    before.answer = () => ({ kind: 'failed', why: 'status 500', isDown: false });
+    await scene.restart([before]);
+    await scene.post(alert('1'), alert('2'));
+    await scene.tell();
+    await scene.restart([hook(KEY)]);
+    await scene.tell();
+    expect(pagerduty.errors).toEqual([]);
+    expect(actions()).toEqual([`trigger ${id('1')}`, `trigger ${id('2')}`]);
+    await scene.tell(48 * HOUR);
+    expect(actions()).toHaveLength(2);
+    expect(await scene.rows()).toBe(0);
+  });
+});
