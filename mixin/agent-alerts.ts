@@ -28,6 +28,7 @@ const ofJob = { job: placeholder('jobInQuotes') } as const;
 export const agentAlerts: readonly Alert[] = [
   {
     name: 'DeliveryAgentDown',
+    set: 'core',
     severity: 'critical',
     expr: `absent(${series(up, ofJob)} == 1)`,
     for: '10m',
@@ -41,6 +42,7 @@ export const agentAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryInstanceDown',
+    set: 'core',
     severity: 'warning',
     labels: ['instance'],
     // If no instance is up, only DeliveryAgentDown fires.
@@ -55,6 +57,7 @@ export const agentAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryAgentCrashLooping',
+    set: 'extended',
     severity: 'warning',
     labels: ['instance'],
     expr: `${byInstance('max', `changes(${series(agentFamily('process_start_time_seconds'), ofJob)}[30m])`)} >= 3`,
@@ -66,6 +69,7 @@ export const agentAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryAccountMissing',
+    set: 'core',
     severity: 'critical',
     // A removed account resolves after two hours, unless an agent of its job is down: that agent may watch the account.
     expr: `(${accountsOf(`last_over_time(${series(ownFamilies.up)}[2h])`)}\nor ${accountsOf('ALERTS{alertname="DeliveryAccountMissing", alertstate="firing"}')} and on (cluster, namespace, job) ${series(up, ofJob)} == 0)\nunless ${accountsOf(latest(series(ownFamilies.up)))}`,
@@ -79,6 +83,7 @@ export const agentAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryConfigReloadFailed',
+    set: 'extended',
     severity: 'warning',
     labels: ['instance'],
     expr: `${byInstance('min', latest(series(agentFamily('delivery_watch_config_last_reload_successful'), ofJob)))} == 0`,
@@ -91,6 +96,7 @@ export const agentAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryStoreFailing',
+    set: 'core',
     severity: 'critical',
     labels: ['instance'],
     // A round that read everything but failed could not store its data.
@@ -109,6 +115,7 @@ export const agentAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryNotificationsFailing',
+    set: 'notifications',
     severity: 'critical',
     labels: ['notifier'],
     expr: `${notified(/failed|dropped/)} > 0\nunless ${notified('sent')} > 0`,
@@ -121,6 +128,7 @@ export const agentAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryPushFailing',
+    set: 'notifications',
     severity: 'warning',
     expr: `${pushed(/refused|failed/)} > 0\nunless ${pushed('accepted')} > 0`,
     for: '10m',
@@ -132,6 +140,7 @@ export const agentAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryAutoCancelBreakerOpen',
+    set: 'auto-cancel',
     severity: 'warning',
     labels: ['breaker'],
     expr: `${highest(autoCancelFamilies.breakerOpen)} == 1`,
@@ -143,6 +152,7 @@ export const agentAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryAutoCancelUnresolved',
+    set: 'auto-cancel',
     severity: 'critical',
     labels: ['rule'],
     expr: `time() - ${lowest(autoCancelFamilies.oldestUnresolved)} > ${UNRESOLVED}`,

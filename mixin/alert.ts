@@ -1,3 +1,4 @@
+import type { AlertSet } from '../src/cli/shipped.ts';
 import { collectors, dataSources } from '../src/collectors/index.ts';
 
 /** `critical`: act now; `warning`: act today; `info`: no action. */
@@ -13,6 +14,7 @@ export const DASHBOARDS = {
 /** One alert; `rules.ts` creates its Prometheus rule. */
 export interface Alert {
   readonly name: `Delivery${string}`;
+  readonly set: AlertSet;
   readonly severity: Severity;
   /** PromQL without the hold. Its value is never negative; held alerts have negative values. */
   readonly expr: string;

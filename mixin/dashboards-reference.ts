@@ -1,7 +1,7 @@
 import { DEFAULT_JOB, DEFAULT_OBJECTIVES, filled } from '../src/cli/shipped.ts';
 import { DASHBOARDS } from './alert.ts';
 import { dashboardSpecs } from './dashboards.ts';
-import { alertGroups, records } from './rules.ts';
+import { alerts, records, SETS } from './rules.ts';
 
 const cell = (text: string) => text.replace(/\{\{ \$labels\.(\w+) \}\}/g, '*$1*').replaceAll('|', '\\|');
 const table = (head: readonly string[], rows: readonly (readonly string[])[]) =>
@@ -9,16 +9,19 @@ const table = (head: readonly string[], rows: readonly (readonly string[])[]) =>
 
 /** Returns docs/dashboards.md: every alert, recording rule and panel. */
 export function dashboardsReference(): string {
-  const alerts = alertGroups.flatMap(({ about, alerts }) => [
-    `### ${about}`,
+  const ofSets = Object.entries(SETS).flatMap(([set, about]) => [
+    `### ${set}`,
+    about,
     table(
       ['alert', 'severity', 'for', 'summary'],
-      alerts.map(({ name, severity, for: after, summary }) => [
-        `[${name}](runbooks/${name}.md)`,
-        severity,
-        after ?? '0s',
-        summary,
-      ]),
+      alerts
+        .filter(alert => alert.set === set)
+        .map(({ name, severity, for: after, summary }) => [
+          `[${name}](runbooks/${name}.md)`,
+          severity,
+          after ?? '0s',
+          summary,
+        ]),
     ),
   ]);
   const panels = Object.entries(dashboardSpecs).flatMap(([name, { title, description, rows }]) => [
@@ -36,7 +39,7 @@ export function dashboardsReference(): string {
     '## Install',
     'Prometheus 2.42 or newer: print the rules with your objectives, scrape job and links, and list the file under `rule_files`.',
     '```console\n$ delivery-watch rules print --config config.yaml --job delivery-watch --runbooks https://wiki.example.org/runbooks --grafana https://grafana.example.org > /etc/prometheus/rules/delivery-watch.yaml\n```',
-    `\`dashboards/rules/*.yaml\` is what it prints by default: the job \`${DEFAULT_JOB}\`, no links, an objective of 99 % over 30 days, and no configured alerts. With \`server.externalUrl\` in the configuration, alerts link to the runbooks that the agent serves; \`--runbooks\` names another folder with [runbooks/](runbooks/), to whose NAME.md they link. \`--grafana\` adds links to the dashboards.`,
+    `\`dashboards/rules/recording.yaml\` and \`alerting.yaml\` are what it prints by default: the job \`${DEFAULT_JOB}\`, no links, an objective of 99 % over 30 days, and no configured alerts. \`extended.yaml\` adds the alerts that are off by default. \`--set core,schedules\` prints only the alerts of these [sets](#alerts), with the recording rules that they and the dashboards read. With \`server.externalUrl\` in the configuration, alerts link to the runbooks that the agent serves; \`--runbooks\` names another folder with [runbooks/](runbooks/), to whose NAME.md they link. \`--grafana\` adds links to the dashboards.`,
     'Grafana 10 or newer: import `dashboards/*.json`, or copy them to its provisioning folder. Variables select data source, job, instance and account. With your objectives, names and links:',
     '```console\n$ delivery-watch dashboards print --dir dashboards --config config.yaml --runbooks https://wiki.example.org/runbooks --traces https://tempo.example.org/search\n```',
     'Without `--dir`, one JSON object with the three dashboards is printed. `--job` chooses a scrape job at first. `--grafana` makes links between dashboards absolute. `--config` gives the objectives: their lines, thresholds and window. Links to runbooks are those of the rules. The hidden variables `runbooks` and `traces` hold the addresses; change them in the settings of a dashboard.',
@@ -52,7 +55,7 @@ export function dashboardsReference(): string {
     'Unless its rule says otherwise, an alert keeps firing for 15 minutes (`keep_firing_for`) after its condition ends or scrapes fail: longer than `DeliveryAgentDown` takes to fire.',
     '**Objectives** are those of the agent’s configuration, per account (`delivery_objective_ratio`, `delivery_objective_window_seconds`). Those that the rules were printed with count for agents that show none. The limits of burn rates (14.4, 6, 3, 1) are for a window of 30 days; a shorter window has proportionally lower ones, but never below 1.',
     'Alerts on the dead-letter queue cover the whole queue; named filters (`delivery_dlq_filter_*`) have no alerts.',
-    ...alerts,
+    ...ofSets,
     '## Recording rules',
     'Levels: `replica`: all labels of the target; `account`: `cluster`, `namespace`, `job`, `account`. `increase` and `ratio_increase` end with the length of the window. `complete` marks replicas with a complete window. `burning` is the share of bad messages while an error budget burns too fast, 0 while it does not, and absent while that is unknown.',
     table(

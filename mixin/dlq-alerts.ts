@@ -82,6 +82,7 @@ const callbacksIn = (state: string) => highestOf(latest(series(callbacks, { stat
 export const dlqAlerts: readonly Alert[] = [
   {
     name: 'DeliveryDlqFirstEntry',
+    set: 'extended',
     severity: 'info',
     collector: 'dlq',
     countsUnreadable: true,
@@ -94,6 +95,7 @@ export const dlqAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryDlqGrowing',
+    set: 'core',
     severity: 'warning',
     collector: 'dlq',
     countsUnreadable: true,
@@ -110,6 +112,7 @@ export const dlqAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryDlqExpiringSoon',
+    set: 'core',
     severity: 'critical',
     collector: 'dlq',
     // If most dead letters are left to expire, the next expiry needs no action.
@@ -122,6 +125,7 @@ export const dlqAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryDlqAgeHigh',
+    set: 'extended',
     severity: 'warning',
     collector: 'dlq',
     expr: `time() - ${lowest(oldestEntered)} > ${maxAge}`,
@@ -133,6 +137,7 @@ export const dlqAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryDlqNearlyFull',
+    set: 'extended',
     severity: 'warning',
     collector: 'dlq',
     countsUnreadable: true,
@@ -145,6 +150,7 @@ export const dlqAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryDlqNewKind',
+    set: 'extended',
     severity: 'info',
     collector: 'dlq',
     expr: `${highest(groupsNew, riseAboveLowest('1h'))} > 0`,
@@ -156,6 +162,7 @@ export const dlqAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryDlqKindReturned',
+    set: 'extended',
     severity: 'info',
     collector: 'dlq',
     expr: `${highest(groupsReturned, riseAboveLowest('1h'))} > 0`,
@@ -167,6 +174,7 @@ export const dlqAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryFailureCallbackStuck',
+    set: 'extended',
     severity: 'warning',
     collector: 'dlq',
     expr: `${highest(suspected)} > 0`,
@@ -178,6 +186,7 @@ export const dlqAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryFailureCallbackFailed',
+    set: 'extended',
     severity: 'warning',
     collector: 'dlq',
     expr: `${callbacksIn('fail')} > ${CALLBACKS_FAILED} * ${callbacksIn('success')}`,

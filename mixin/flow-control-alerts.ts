@@ -26,6 +26,7 @@ const { share, fewest, many } = BACKLOG_GROWTH;
 export const flowControlAlerts: readonly Alert[] = [
   {
     name: 'DeliveryFlowControlBacklogGrowing',
+    set: 'flow-control',
     severity: 'warning',
     collector: 'flow_control',
     labels,
@@ -38,6 +39,7 @@ export const flowControlAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryFlowControlGhostSlots',
+    set: 'flow-control',
     severity: 'warning',
     collector: 'flow_control',
     labels,
@@ -53,6 +55,7 @@ export const flowControlAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryWaitlistStalled',
+    set: 'flow-control',
     severity: 'warning',
     collector: 'flow_control',
     labels,
@@ -67,6 +70,7 @@ export const flowControlAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryDispatchPausedWithBacklog',
+    set: 'flow-control',
     severity: 'warning',
     collector: 'flow_control',
     labels,
@@ -79,6 +83,7 @@ export const flowControlAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryParallelismNearlyUsed',
+    set: 'flow-control',
     severity: 'warning',
     collector: 'flow_control',
     expr: `${total(parallelismInUse, latest)} / ${highest(limitFamily('global_parallelism'))} > 0.9`,

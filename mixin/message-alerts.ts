@@ -61,15 +61,23 @@ const AT_THIS_RATE = 'At this rate the error budget of its objective is spent be
 /** Slow burns do not follow a fast one: they would only report its rest. */
 const budgetAlerts = (
   [
-    ['DeliveryErrorBudgetFastBurn', 'critical', 'fast: messages fail', FAILED],
-    ['DeliveryErrorBudgetSlowBurn', 'warning', 'slowly: messages fail', FAILED, 'DeliveryErrorBudgetFastBurn'],
-    ['DeliveryOnTimeBudgetFastBurn', 'critical', 'fast: messages are late', LATE],
-    ['DeliveryOnTimeBudgetSlowBurn', 'warning', 'slowly: messages are late', LATE, 'DeliveryOnTimeBudgetFastBurn'],
+    ['DeliveryErrorBudgetFastBurn', 'core', 'critical', 'fast: messages fail', FAILED],
+    ['DeliveryErrorBudgetSlowBurn', 'core', 'warning', 'slowly: messages fail', FAILED, 'DeliveryErrorBudgetFastBurn'],
+    ['DeliveryOnTimeBudgetFastBurn', 'core', 'critical', 'fast: messages are late', LATE],
+    [
+      'DeliveryOnTimeBudgetSlowBurn',
+      'extended',
+      'warning',
+      'slowly: messages are late',
+      LATE,
+      'DeliveryOnTimeBudgetFastBurn',
+    ],
   ] as const
-).map(([name, severity, how, bad, unlessFired]): Alert => {
+).map(([name, set, severity, how, bad, unlessFired]): Alert => {
   const { text, ...alert } = burnAlert(name, bad, unlessFired);
   return {
     ...alert,
+    set,
     severity,
     summary: `{{ $labels.account }} is burning its error budget ${how}.`,
     description: `${text}${AT_THIS_RATE}`,
@@ -81,6 +89,7 @@ export const messageAlerts: readonly Alert[] = [
   ...budgetAlerts,
   {
     name: 'DeliveryDlqArrivalRatioHigh',
+    set: 'extended',
     severity: 'warning',
     collector: 'events',
     expr: `${badRatio('delivered', '5m')} > clamp_max(5 * ${budget('delivered')}, ${MOST_BAD})\nand ${counted('failed', '5m')} >= ${FEWEST_BAD}`,
@@ -93,6 +102,7 @@ export const messageAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryRetryRatioHigh',
+    set: 'extended',
     severity: 'warning',
     collector: 'events',
     expr: whole(
@@ -108,6 +118,7 @@ export const messageAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryStalled',
+    set: 'core',
     severity: 'critical',
     collector: 'events',
     // Messages that wait for their scheduled time are not overdue.
@@ -126,6 +137,7 @@ export const messageAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryDestinationFailing',
+    set: 'extended',
     severity: 'warning',
     collector: 'events',
     labels: ['destination'],
@@ -149,6 +161,7 @@ export const messageAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryEventLogGap',
+    set: 'extended',
     severity: 'warning',
     expr: `${highest(gaps, riseAboveLowest('1h'))} > 0`,
     summary: 'Gap in the event log of {{ $labels.account }}.',
@@ -158,6 +171,7 @@ export const messageAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryEventLogStale',
+    set: 'extended',
     severity: 'warning',
     collector: 'events',
     // Entries and waitlists only change with messages, which have events; an idle account has neither. After an outage,

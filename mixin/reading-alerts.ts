@@ -58,6 +58,7 @@ const dayLeft = '(1 - time() % 86400 / 86400)';
 export const readingAlerts: readonly Alert[] = [
   {
     name: 'DeliveryBlind',
+    set: 'core',
     severity: 'critical',
     labels: ['collector'],
     expr: highestOf(unreadable, ['collector']),
@@ -72,6 +73,7 @@ export const readingAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryServiceUnavailable',
+    set: 'core',
     severity: 'critical',
     expr: `${countAccepted(blindAccounts)} / ${countAccepted(accounts)} > 0.5\nand ${countAccepted(blindAccounts)} >= 3`,
     // Fires before DeliveryBlind of the same accounts and resolves after it: it inhibits that alert.
@@ -85,6 +87,7 @@ export const readingAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryCollectorStale',
+    set: 'extended',
     severity: 'warning',
     expr: `${countByAccount(`${lowest(ownFamilies.dataStale, undefined, { round: auxiliaryRounds })} == 1`)}\nunless ${accountsOf(`${blind} == 1`)}`,
     for: '15m',
@@ -94,6 +97,7 @@ export const readingAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryTokenRejected',
+    set: 'core',
     severity: 'critical',
     expr: `${highest(ownFamilies.tokenRejected)} == 1`,
     for: '1m',
@@ -104,6 +108,7 @@ export const readingAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryRateLimited',
+    set: 'extended',
     severity: 'warning',
     expr: highestOf(
       `${requests('rate_limited')} / ${requests()} > ${RATE_LIMITED.share} and ${requests('rate_limited')} >= ${RATE_LIMITED.fewest}`,
@@ -116,6 +121,7 @@ export const readingAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryRequestBudgetLow',
+    set: 'extended',
     severity: 'warning',
     // A tenth is reserved for auto-cancel. The remaining share is less than a quarter of the remaining share of the
     // day.
@@ -128,6 +134,7 @@ export const readingAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryListsMissing',
+    set: 'extended',
     severity: 'warning',
     labels: ['collector'],
     expr: `${unread(ownFamilies.listsMissing)} >= ${LISTS_MISSING}`,
@@ -140,6 +147,7 @@ export const readingAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryRowsRejected',
+    set: 'extended',
     severity: 'warning',
     labels: ['collector'],
     expr: `${unread(ownFamilies.rowsRejected)} > 0`,

@@ -15,6 +15,7 @@ const renewed = (outcome: string) =>
 export const replicaAlerts: readonly Alert[] = [
   {
     name: 'DeliveryDatabaseAway',
+    set: 'postgresql',
     severity: 'critical',
     // Counts renewals instead of comparing times, because the clocks of database, agents and Prometheus may differ by
     // minutes.
@@ -28,6 +29,7 @@ export const replicaAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryAccountUncollected',
+    set: 'postgresql',
     severity: 'critical',
     // A replica that cannot be scraped counts for five more minutes, because it may still be running.
     expr: `${highestOf(latest(series(leader)))} == 0`,
@@ -40,6 +42,7 @@ export const replicaAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryAccountHeldTwice',
+    set: 'postgresql',
     severity: 'warning',
     // A removed replica counts for at most two minutes, even if Prometheus has not detected its end.
     expr: `sum by (cluster, namespace, job, account) (last_over_time(${series(leader)}[2m])) > 1`,

@@ -1,5 +1,12 @@
 import { stringify } from 'yaml';
-import { DEFAULT_OBJECTIVES, type RuleGroup, shippedRules } from '../src/cli/shipped.ts';
+import {
+  ALERT_SETS,
+  type AlertSet,
+  alertGroup,
+  DEFAULT_OBJECTIVES,
+  filled,
+  type RuleGroup,
+} from '../src/cli/shipped.ts';
 import { HELD, heldExpression } from '../src/rules/promql.ts';
 import { agentAlerts } from './agent-alerts.ts';
 import { type Alert, DASHBOARDS } from './alert.ts';
@@ -14,23 +21,26 @@ import { replicaAlerts } from './replica-alerts.ts';
 import { scheduleAlerts } from './schedule-alerts.ts';
 import { COUNTED_WINDOWS } from './thresholds.ts';
 
-interface AlertGroup {
-  readonly name: string;
-  /** Common subject of its alerts. */
-  readonly about: string;
-  readonly alerts: readonly Alert[];
-}
+/** When to load each set of alerts. */
+export const SETS: Readonly<Record<AlertSet, string>> = {
+  core: 'For every team, unchanged.',
+  postgresql: 'Where replicas share a PostgreSQL store.',
+  'auto-cancel': 'Where auto-cancel is enabled.',
+  schedules: 'Where `schedules` are configured.',
+  'flow-control': 'Where messages have flow-control keys.',
+  notifications: 'Where the agent sends alerts or pushes metrics itself.',
+  extended:
+    'Off by default: for investigations, or for a team that wants to know earlier. Load `dashboards/rules/extended.yaml` as well.',
+};
 
-export const alertGroups: readonly AlertGroup[] = [
-  {
-    name: 'delivery-agent',
-    about: 'Agent and collection',
-    alerts: [...agentAlerts, ...replicaAlerts, ...readingAlerts],
-  },
-  { name: 'delivery-messages', about: 'Deliveries and the event log', alerts: messageAlerts },
-  { name: 'delivery-dlq', about: 'The dead-letter queue and failure callbacks', alerts: dlqAlerts },
-  { name: 'delivery-flow-control', about: 'Flow control', alerts: flowControlAlerts },
-  { name: 'delivery-schedules', about: 'Schedules', alerts: scheduleAlerts },
+export const alerts: readonly Alert[] = [
+  ...agentAlerts,
+  ...replicaAlerts,
+  ...readingAlerts,
+  ...messageAlerts,
+  ...dlqAlerts,
+  ...flowControlAlerts,
+  ...scheduleAlerts,
 ];
 
 /** Groups of recording rules, in the order of their dependencies. */
@@ -86,17 +96,18 @@ function alertingRule(alert: Alert) {
   };
 }
 
-const alertingGroups: readonly RuleGroup[] = alertGroups.map(({ name, alerts }) => ({
-  name,
-  rules: alerts.map(alertingRule),
+/** The last one has the extended alerts. */
+const alertingGroups: readonly RuleGroup[] = ALERT_SETS.map(set => ({
+  name: alertGroup(set),
+  rules: alerts.filter(alert => alert.set === set).map(alertingRule),
 }));
 
 /** All rules with placeholders, as JSON. */
 export const rulesTemplate = JSON.stringify([...recordGroups, ...alertingGroups]);
 
-/** The rules in `dashboards/rules/`: with default objectives and without links. */
-export const defaultGroups = shippedRules({ objectives: DEFAULT_OBJECTIVES }, rulesTemplate);
-export const records: readonly RecordingRule[] = defaultGroups.flatMap(({ rules }) =>
+/** All rules with default objectives and without links. */
+export const allGroups = filled(rulesTemplate, { objectives: DEFAULT_OBJECTIVES }) as readonly RuleGroup[];
+export const records: readonly RecordingRule[] = allGroups.flatMap(({ rules }) =>
   rules.flatMap(({ record, expr }) => (record === undefined ? [] : { record, expr })),
 );
 
@@ -107,18 +118,19 @@ export function ruleFiles(): Readonly<Record<string, string>> {
   const file = (groups: readonly object[]) =>
     `${GENERATED}${stringify({ groups }, { lineWidth: 0, aliasDuplicateObjects: false })}`;
   return {
-    'recording.yaml': file(defaultGroups.slice(0, recordGroups.length)),
-    'alerting.yaml': file(defaultGroups.slice(recordGroups.length)),
+    'recording.yaml': file(allGroups.slice(0, recordGroups.length)),
+    'alerting.yaml': file(allGroups.slice(recordGroups.length, -1)),
+    'extended.yaml': file(allGroups.slice(-1)),
   };
 }
 
-/** The same rules as a resource of the Prometheus Operator. */
+/** The rules of the first two files as a resource of the Prometheus Operator. */
 export function prometheusRule(): string {
   const resource = {
     apiVersion: 'monitoring.coreos.com/v1',
     kind: 'PrometheusRule',
     metadata: { name: 'delivery-watch', labels: { 'app.kubernetes.io/name': 'delivery-watch' } },
-    spec: { groups: defaultGroups },
+    spec: { groups: allGroups.slice(0, -1) },
   };
   return `${GENERATED}${stringify(resource, { lineWidth: 0, aliasDuplicateObjects: false })}`;
 }

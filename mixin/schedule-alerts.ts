@@ -16,6 +16,7 @@ function lately(counter: Family<'schedule'>, madeGood: Family<'schedule'>): stri
 export const scheduleAlerts: readonly Alert[] = [
   {
     name: 'DeliveryScheduleMissed',
+    set: 'schedules',
     severity: 'warning',
     collector: 'events',
     labels: ['schedule'],
@@ -27,6 +28,7 @@ export const scheduleAlerts: readonly Alert[] = [
   },
   {
     name: 'DeliveryScheduleLate',
+    set: 'schedules',
     severity: 'warning',
     collector: 'events',
     labels: ['schedule'],

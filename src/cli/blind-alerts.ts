@@ -1,12 +1,19 @@
 import { excludedFamilies } from '../config/excluded-families.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import { someOf } from '../kit/text.ts';
-import { DEFAULT_OBJECTIVES, type Rule, shippedRules } from './shipped.ts';
+import { type AlertSet, DEFAULT_OBJECTIVES, type Rule, shippedRules } from './shipped.ts';
 
-/** Names of the alerts, shipped and `configured`, that read one of these families, directly or through recording rules. */
-export function alertsThatRead(families: readonly string[], configured: readonly Rule[] = []): string[] {
+/**
+ * Names of the alerts, `configured` and of the shipped `sets`, that read one of these families, directly or through
+ * recording rules.
+ */
+export function alertsThatRead(
+  families: readonly string[],
+  configured: readonly Rule[] = [],
+  sets?: readonly AlertSet[],
+): string[] {
   const names = new Set(families.flatMap(name => [name, `${name}_bucket`, `${name}_sum`, `${name}_count`]));
-  const shipped = shippedRules({ objectives: DEFAULT_OBJECTIVES }).flatMap(({ rules }) => rules);
+  const shipped = shippedRules({ objectives: DEFAULT_OBJECTIVES }, sets).flatMap(({ rules }) => rules);
   return [...shipped, ...configured].flatMap(({ record, alert, expr }) => {
     if (!(expr.match(/[a-zA-Z_:][\w:]*/g) ?? []).some(word => names.has(word))) return [];
     if (record !== undefined) names.add(record);
@@ -15,7 +22,7 @@ export function alertsThatRead(families: readonly string[], configured: readonly
 }
 
 /** Warns of shipped and configured alerts that read families that accounts exclude: Prometheus cannot evaluate them there. */
-export async function warnOfBlindAlerts(config: LoadedConfig['config']): Promise<void> {
+export async function warnOfBlindAlerts(config: LoadedConfig['config'], sets?: readonly AlertSet[]): Promise<void> {
   const { accounts } = config;
   const excluding = accounts
     .map(account => ({ name: account.name, families: excludedFamilies(account) }))
@@ -25,6 +32,7 @@ export async function warnOfBlindAlerts(config: LoadedConfig['config']): Promise
   const blind = alertsThatRead(
     [...new Set(excluding.flatMap(({ families }) => families))],
     configuredAlerts(config).rules,
+    sets,
   );
   if (blind.length === 0) return;
   const names = someOf(excluding.map(({ name }) => name));

@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
 import { formatFault, loadConfig } from '../config/load.ts';
 import { readRuleCase } from '../config/rule-cases.ts';
 import type { Config } from '../config/schema.ts';
@@ -6,7 +6,15 @@ import { writeYaml } from '../config/yaml-file.ts';
 import { warnOfBlindAlerts } from './blind-alerts.ts';
 import { type Coverage, configuredAlerts, coverageOf, type RuleCheck, testRules } from './offline-rules.ts';
 import { commandGroup, jobOption, linkOption, servedRunbooks } from './option-values.ts';
-import { DEFAULT_JOB, DEFAULT_OBJECTIVES, type RuleGroup, type Settings, shippedRules } from './shipped.ts';
+import {
+  ALERT_SETS,
+  type AlertSet,
+  DEFAULT_JOB,
+  DEFAULT_OBJECTIVES,
+  type RuleGroup,
+  type Settings,
+  shippedRules,
+} from './shipped.ts';
 
 const words = (verdict: string, reason: string | undefined) =>
   reason === undefined || reason === verdict ? verdict : `${verdict} (${reason})`;
@@ -60,6 +68,18 @@ function testCommand(): Command {
 
 interface PrintOptions extends Pick<Settings, 'job' | 'runbooks' | 'grafana'> {
   readonly config?: string;
+  readonly set?: readonly AlertSet[];
+}
+
+/** Reads the names of alert sets, separated by commas. */
+function setsOption(text: string): readonly AlertSet[] {
+  const names = text.split(',').map(name => name.trim());
+  const sets = ALERT_SETS.filter(set => names.includes(set));
+  const unknown = names.filter(name => !ALERT_SETS.some(set => set === name));
+  if (unknown.length === 0) return sets;
+  throw new InvalidArgumentError(
+    `unknown: ${unknown.map(name => JSON.stringify(name)).join(', ')}. Allowed: ${ALERT_SETS.join(', ')}.`,
+  );
 }
 
 /** Adds configured alerts to the first group, which records the state of accounts that they need. The group is evaluated as often as the agent evaluates them. */
@@ -79,6 +99,11 @@ function printCommand(): Command {
   return new Command('print')
     .description('print the shipped rules and the configured alerts as a Prometheus rule file (YAML)')
     .option('--config <file>', 'configuration file with alerts and objectives; needs no secrets')
+    .option(
+      '--set <names>',
+      `print only these sets of shipped alerts: ${ALERT_SETS.join(', ')} (default: all but extended)`,
+      setsOption,
+    )
     .option('--job <name>', 'scrape job of the agents', jobOption, DEFAULT_JOB)
     .option(
       '--runbooks <url>',
@@ -86,13 +111,13 @@ function printCommand(): Command {
       linkOption,
     )
     .option('--grafana <url>', 'address of Grafana: alerts link to its dashboards (default: no link)', linkOption)
-    .action(async ({ config: file, ...places }: PrintOptions) => {
+    .action(async ({ config: file, set: sets, ...places }: PrintOptions) => {
       const loaded = file === undefined ? undefined : loadConfig(file);
       for (const warning of loaded?.warnings ?? []) process.stderr.write(`warning: ${formatFault(warning)}\n`);
-      if (loaded) await warnOfBlindAlerts(loaded.config);
+      if (loaded) await warnOfBlindAlerts(loaded.config, sets);
       const runbooks = loaded && servedRunbooks(loaded.config);
       const objectives = loaded?.config.objectives ?? DEFAULT_OBJECTIVES;
-      const shipped = shippedRules({ objectives, runbooks, ...places });
+      const shipped = shippedRules({ objectives, runbooks, ...places }, sets);
       process.stdout.write(writeYaml({ groups: loaded ? withConfigured(shipped, loaded.config) : shipped }));
     });
 }

@@ -17,6 +17,14 @@ export interface Settings {
 export const DEFAULT_JOB = 'delivery-watch';
 export const DEFAULT_OBJECTIVES: Config['objectives'] = objectivesOptions.parse({});
 
+/** Sets of shipped alerts that are loaded by default. An alert of a feature that is not used has no series and never fires. */
+const DEFAULT_SETS = ['core', 'postgresql', 'auto-cancel', 'schedules', 'flow-control', 'notifications'] as const;
+export const ALERT_SETS = [...DEFAULT_SETS, 'extended'] as const;
+export type AlertSet = (typeof ALERT_SETS)[number];
+
+/** Name of a set's rule group. */
+export const alertGroup = (set: AlertSet): string => `delivery-${set}`;
+
 /** The value of each placeholder `<<name>>` in the templates. */
 function valuesOf({ job, runbooks, grafana, traces = '/explore', objectives }: Settings) {
   const { delivered, onTime, onTimeWithin, window, dlqMaxAge } = objectives;
@@ -85,9 +93,39 @@ export interface RuleGroup {
   readonly rules: readonly Rule[];
 }
 
-/** The shipped rules, for Prometheus 2.42 and newer. */
-export const shippedRules = (settings: Settings, template = readTemplate('rules.json')): readonly RuleGroup[] =>
-  filled(template, settings) as readonly RuleGroup[];
+/**
+ * Removes recording rules that no alert and no dashboard reads. Keeps those of the first group, which configured alerts read.
+ */
+function withoutUnread(groups: readonly RuleGroup[], dashboards: string): RuleGroup[] {
+  const wordsIn = (text: string): string[] => text.match(/[\w:]+/g) ?? [];
+  const read = new Set(wordsIn(dashboards));
+  const isRead = ({ record, expr, annotations = {} }: Rule) => {
+    if (record !== undefined && !read.has(record)) return false;
+    for (const word of [expr, ...Object.values(annotations)].flatMap(wordsIn)) read.add(word);
+    return true;
+  };
+  // In reverse order, because rules only read records before them.
+  const [first, ...others] = groups;
+  const kept = others
+    .toReversed()
+    .map(group => ({ ...group, rules: group.rules.toReversed().filter(isRead).toReversed() }));
+  return [...(first ? [first] : []), ...kept.toReversed().filter(({ rules }) => rules.length > 0)];
+}
+
+/**
+ * The shipped rules for Prometheus 2.42 and newer. `sets`: only these alerts, and the recording rules that they or the
+ * dashboards read. By default all recording rules are included, so that the extended alerts can be added.
+ */
+export function shippedRules(
+  settings: Settings,
+  sets?: readonly AlertSet[],
+  template = readTemplate('rules.json'),
+): readonly RuleGroup[] {
+  const omitted = ALERT_SETS.filter(set => !(sets ?? DEFAULT_SETS).includes(set)).map(alertGroup);
+  const groups = filled(template, settings) as readonly RuleGroup[];
+  const chosen = groups.filter(({ name }) => !omitted.includes(name));
+  return sets === undefined ? chosen : withoutUnread(chosen, readTemplate('dashboards.json'));
+}
 
 interface Panel {
   readonly panels?: readonly Panel[];

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { alertGroups } from '../../mixin/rules.ts';
+import { alerts } from '../../mixin/rules.ts';
 import { ALERTMANAGER, startAlertmanager } from '../support/alertmanager.ts';
 import { eventually } from '../support/eventually.ts';
 import { serve } from '../support/http-service.ts';
@@ -22,9 +22,7 @@ const shipped = (): Config => parse(readFileSync('deploy/alertmanager.yml', 'utf
 type Labels = Readonly<Record<string, string>>;
 /** Labels set by the rules, by alert. */
 const ruleLabels = new Map<string, Labels>(
-  alertGroups.flatMap(({ alerts }) =>
-    alerts.map(({ name, severity, collector }) => [name, { severity, ...(collector && { collector }) }]),
-  ),
+  alerts.map(({ name, severity, collector }) => [name, { severity, ...(collector && { collector }) }]),
 );
 /** Labels of a shipped alert, including those set by its rule. */
 function shippedAlert(alertname: string, labels: Labels): Labels {

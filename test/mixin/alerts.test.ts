@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { alertGroups } from '../../mixin/rules.ts';
+import { agentAlerts } from '../../mixin/agent-alerts.ts';
+import { readingAlerts } from '../../mixin/reading-alerts.ts';
+import { replicaAlerts } from '../../mixin/replica-alerts.ts';
+import { alerts } from '../../mixin/rules.ts';
 import { requireProgram } from '../support/prometheus.ts';
 import { errorsOf } from './alert-case.ts';
 import { alertingRule } from './alerting-rule.ts';
 import { REASONS, VARIANTS } from './cases/case.ts';
 import { alertCases } from './cases/index.ts';
-
-const alerts = alertGroups.flatMap(({ alerts }) => alerts);
 
 /** Windows of days and rare situations are tested in alerts.long.test.ts. */
 const ofHours = alertCases.filter(({ step }) => step === undefined);
@@ -47,9 +48,8 @@ it('every exemption names an existing variant and reason', () => {
 });
 
 it('every alert except those about the agent and DeliveryEventLogGap depends on a collector', () => {
-  const ofAgent = alertGroups.find(({ name }) => name === 'delivery-agent')?.alerts ?? [];
   expect(alerts.filter(({ collector }) => !collector).map(({ name }) => name)).toEqual([
-    ...ofAgent.map(({ name }) => name),
+    ...[...agentAlerts, ...replicaAlerts, ...readingAlerts].map(({ name }) => name),
     // A gap is permanent, so the alert does not depend on fresh data.
     'DeliveryEventLogGap',
   ]);

@@ -1,9 +1,9 @@
-import { alertGroups } from '../../mixin/rules.ts';
+import { alerts } from '../../mixin/rules.ts';
 import { type CourseOptions, runCourse } from '../support/course.ts';
 import type { Input } from './cases/case.ts';
 import { namesInRules, type Query, replica, testRules } from './promtool.ts';
 
-const everyAlert = alertGroups.flatMap(({ alerts }) => alerts.map(({ name }) => name));
+const everyAlert = alerts.map(({ name }) => name);
 
 /** Exactly these alerts fired until `minute`, except those with severity info. */
 const firedUntil = (minute: number, names: readonly string[]): Query => ({

@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { ALERT_SETS, DEFAULT_OBJECTIVES, shippedDashboards } from '../../src/cli/shipped.ts';
 import { runCli } from '../support/cli.ts';
 import { newFolder } from '../support/folder.ts';
 import { requireProgram } from '../support/prometheus.ts';
@@ -30,11 +31,45 @@ const config = {
 };
 
 describe('rules print', () => {
-  it('prints the rules of dashboards/rules without a configuration', async () => {
+  it('prints recording.yaml and alerting.yaml of dashboards/rules without options', async () => {
     const { code, stdout } = await runCli(['rules', 'print']);
     expect(code).toBe(0);
     const files = ['recording', 'alerting'].map(name => readFileSync(`dashboards/rules/${name}.yaml`, 'utf8'));
     expect(groupsIn(stdout)).toEqual(files.flatMap(groupsIn));
+  });
+
+  it('prints the alerts of the selected sets, and the recording rules that they and the dashboards read', async () => {
+    const { code, stdout } = await runCli(['rules', 'print', '--set', 'schedules, core']);
+    expect(code).toBe(0);
+    const printed = groupsIn(stdout);
+    const withAlerts = printed.filter(({ rules }) => rules.some(({ alert }) => alert));
+    expect(withAlerts.map(({ name }) => name)).toEqual(['delivery-core', 'delivery-schedules']);
+    const shipped = groupsIn(readFileSync('dashboards/rules/alerting.yaml', 'utf8'));
+    expect(withAlerts).toEqual(shipped.filter(({ name }) => /-(core|schedules)$/.test(name)));
+    const recorded = printed.flatMap(({ rules }) => rules.flatMap(({ record }) => record ?? []));
+    expect(recorded).toContain('account:delivery_error_budget_delivered:burning1h');
+    // Only the extended DeliveryDlqAgeHigh reads this one.
+    expect(recorded).not.toContain('account:delivery_dlq_max_age_seconds:max');
+  });
+
+  it.each(ALERT_SETS)('prints complete rules for the set %s', async set => {
+    const { stdout } = await runCli(['rules', 'print', '--set', set]);
+    const rules = rulesIn(stdout);
+    const names = new Set(rules.flatMap(({ record }) => record ?? []));
+    const dashboards = JSON.stringify(shippedDashboards({ objectives: DEFAULT_OBJECTIVES }));
+    const read = [dashboards, ...rules.map(({ expr, annotations }) => `${expr} ${JSON.stringify(annotations)}`)]
+      .flatMap(text => text.match(/(?:replica|replica_collector|account|account_collector):delivery[\w:]+/g) ?? [])
+      .filter(name => !names.has(name));
+    expect(read).toEqual([]);
+    if (!requireProgram('promtool')) return;
+    const file = join(newFolder(), 'rules.yaml');
+    writeFileSync(file, stdout);
+    expect(execFileSync('promtool', ['check', 'rules', file], { encoding: 'utf8' })).toContain('SUCCESS');
+  });
+
+  it.each(['cores', 'core,', ''])('rejects the sets "%s" and names the allowed ones', async sets => {
+    const { code, stderr } = await runCli(['rules', 'print', '--set', sets]);
+    expect([code, stderr]).toEqual([2, expect.stringMatching(/unknown: "(cores)?"\. Allowed: core, postgresql, /)]);
   });
 
   it('inserts objectives, configured alerts, the job and link targets', async () => {

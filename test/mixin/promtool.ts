@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { defaultGroups, records } from '../../mixin/rules.ts';
+import { allGroups, records } from '../../mixin/rules.ts';
 import type { Input, Values } from './cases/case.ts';
 import { knownSeries } from './known-series.ts';
 
@@ -65,7 +65,7 @@ const signed = (by: number) => (by < 0 ? String(by) : `+${by}`);
 
 /** Rules of some alerts and the recording rules that they use. Testing all rules would take minutes. */
 function rulesOf(names: readonly string[]) {
-  const rules = defaultGroups
+  const rules = allGroups
     .flatMap(({ rules }) => rules)
     .filter(({ alert }) => alert !== undefined && names.includes(alert));
   const used = new Set<string>();

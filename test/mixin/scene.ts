@@ -1,4 +1,4 @@
-import { alertGroups } from '../../mixin/rules.ts';
+import { alerts } from '../../mixin/rules.ts';
 import { collectors } from '../../src/collectors/index.ts';
 import type { AlertCase, Input } from './cases/case.ts';
 import { allRounds, type Darkness, health, type Round, unseen } from './course.ts';
@@ -25,7 +25,7 @@ export interface Scene {
 }
 
 export const alertNamed = (name: string) => {
-  const alert = alertGroups.flatMap(({ alerts }) => alerts).find(alert => alert.name === name);
+  const alert = alerts.find(alert => alert.name === name);
   if (!alert) throw new Error(`there is no alert ${name}`);
   return alert;
 };

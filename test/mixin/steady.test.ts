@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { alertGroups } from '../../mixin/rules.ts';
+import { alerts } from '../../mixin/rules.ts';
 import { scenarios } from '../../src/emulator/server.ts';
 import { requireProgram } from '../support/prometheus.ts';
 import { unexpectedlyFired } from './fired.ts';
@@ -16,7 +16,7 @@ describe.skipIf(!requireProgram('promtool'))('short scenarios of the emulator', 
 });
 
 it('scenarios declare only existing alerts', () => {
-  const names = new Set<string>(alertGroups.flatMap(({ alerts }) => alerts.map(({ name }) => name)));
+  const names = new Set<string>(alerts.map(({ name }) => name));
   const unknown = Object.values(scenarios).flatMap(({ fires }) => fires.filter(name => !names.has(name)));
   expect(unknown).toEqual([]);
 });
