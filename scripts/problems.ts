@@ -1,11 +1,12 @@
-import { AGENT_CHECKS } from '../src/status/problems/agent.ts';
-import type { Check } from '../src/status/problems/check.ts';
-import { REPLICA_CHECKS } from '../src/status/problems/replicas.ts';
-import { ACCOUNT_CHECKS } from '../src/status/problems.ts';
+import { AGENT_CHECKS } from '../src/rules/checks/agent.ts';
+import { builtinAlert } from '../src/rules/checks/alerts.ts';
+import type { Check } from '../src/rules/checks/check.ts';
+import { REPLICA_CHECKS } from '../src/rules/checks/replicas.ts';
+import { ACCOUNT_CHECKS } from '../src/rules/checks/run.ts';
 
 function tableOf(checks: readonly Omit<Check<never>, 'check'>[]): string {
-  const rows = checks.map(({ kind, severity, when, runbook }) => {
-    const link = runbook === null ? '' : `[${runbook}](runbooks/${runbook}.md)`;
+  const rows = checks.map(({ kind, severity, when, alert }) => {
+    const link = builtinAlert(alert).hasNoRunbook ? '' : `[${alert}](runbooks/${alert}.md)`;
     return `| \`${kind}\` | ${severity} | ${when} | ${link} |`;
   });
   return ['| kind | severity | said when | runbook |', '|---|---|---|---|', ...rows].join('\n');

@@ -32,6 +32,9 @@ export const collectOptions = z.strictObject({
 
 export type CollectOptions = z.output<typeof collectOptions>;
 
+export const eventFamilies = events.families;
+export const flowControlFamilies = flowControl.families;
+
 /** All sources of account data: the collectors, and the account's plan, which has no configuration section. */
 export const dataSources: readonly CollectorKind[] = [...collectors, accountPlan];
 
@@ -86,7 +89,7 @@ export { type Cadence, type Collector, withReader } from './collector.ts';
 export { type CallbackOptions, createDlq } from './dlq/dlq.ts';
 export type { DeadLetter } from './dlq/ends.ts';
 export { type DlqFacts, type SelectionFacts, shownFilters } from './dlq/facts.ts';
-export { breakdownFamilies, filterFamilies } from './dlq/families.ts';
+export { breakdownFamilies, families as dlqFamilies, filterFamilies } from './dlq/families.ts';
 export type { EventsFacts } from './events/events.ts';
 export { type Schedule, schedulesOf, schedulesOptions } from './events/schedule-options.ts';
 export { type ScheduleFacts, scheduleFamilies } from './events/schedules.ts';

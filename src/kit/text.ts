@@ -43,3 +43,14 @@ export function someOf(words: readonly string[]): string {
   const rest = words.length > MAX_NAMED ? ` and ${words.length - MAX_NAMED} more` : '';
   return words.slice(0, MAX_NAMED).join(', ') + rest;
 }
+
+/** `12,345`; at most two decimals. */
+export function grouped(number: number): string {
+  const [whole = '', fraction] = String(Math.round(number * 100) / 100).split('.');
+  const text = whole.replace(/\B(?=(\d{3})+$)/g, ',').replace('-', '−');
+  return fraction === undefined ? text : `${text}.${fraction}`;
+}
+
+/** `3 problems`, `1 problem`. */
+export const plural = (number: number, one: string, many = `${one}s`) =>
+  `${grouped(number)} ${number === 1 ? one : many}`;

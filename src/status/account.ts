@@ -1,5 +1,6 @@
 import { type CollectOptions, type EventsFacts, retentionOf, type ScheduleFacts } from '../collectors/index.ts';
 import type { ShownFacts } from '../collectors/open-for-account.ts';
+import { createRecent, rememberedAt } from '../history/recent.ts';
 import { pathAddress } from '../kit/text.ts';
 import type { Source } from '../metrics/family.ts';
 import type { Objectives } from '../metrics/objectives.ts';
@@ -7,16 +8,16 @@ import type { AccountMeter } from '../metrics/own.ts';
 import type { AccountHistory } from '../model/history.ts';
 import type { AutoCancelNumbers } from '../model/journal.ts';
 import type { AccountStatus } from '../model/status.ts';
+import { checkAccount } from '../rules/checks/run.ts';
 import type { Visible } from '../scheduler/board.ts';
 import type { AccountOptions } from '../upstream/options.ts';
 import type { AccountView } from './api/account.ts';
-import { type DataState, NOT_SHARED, type Problem, type State } from './api/parts.ts';
+import { type DataState, type FromReplica, NOT_SHARED, type Problem, type State } from './api/parts.ts';
 import { deadLetters } from './dead-letters.ts';
 import { events } from './events.ts';
 import { flowControl } from './flow-control.ts';
 import type { ProblemLog } from './problem-log.ts';
-import { problemsOf, type ShownAccount } from './problems.ts';
-import { createRecent, rememberedAt } from './recent.ts';
+import { problemsOf } from './problems.ts';
 import type { ShownAlert } from './served.ts';
 import { roundsOf, type Truth, truthOf } from './truth.ts';
 import { isoTime, orNull, wellFormed } from './values.ts';
@@ -84,6 +85,9 @@ export interface Viewed extends Pick<AccountHistory, 'recent'>, Pick<ProblemLog,
   readonly sources: readonly Source[];
 }
 
+/** An account's view without what is derived from it. */
+export type ShownAccount = Omit<AccountView, 'complete' | 'problems' | 'alerts' | 'state' | keyof FromReplica>;
+
 const NOTHING = { now: undefined, committed: undefined };
 
 /** The state of an account. Problems of severity `info` do not change it. */
@@ -127,9 +131,10 @@ export function judgedAccount(viewed: Viewed, now: number, detail: Detail = 'who
     calls: calls(account, budget.requestsPerDay),
   };
   const { meter } = account;
-  const problems = problemsOf(view, { objectives, meter, autoCancel: autoCancel?.(), recent, firstSeen });
+  const checked = checkAccount({ view, now, objectives, meter, autoCancel: autoCancel?.(), recent, firstSeen });
+  const problems = problemsOf(checked, account.name, { now, firstSeen });
   const data = Object.values<Truth>(truths).flatMap(({ enabled, data }) => (enabled ? [data] : []));
-  return { view, truths, problems, data, state: stateOf(problems, data) };
+  return { view, truths, checked, problems, data, state: stateOf(problems, data) };
 }
 
 /** The view of the API. `alerts`: of this account. */

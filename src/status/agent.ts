@@ -6,10 +6,10 @@ import type { NotificationCount } from '../metrics/alerting.ts';
 import type { ProcessMetrics } from '../metrics/process.ts';
 import type { AccountStatus } from '../model/status.ts';
 import { HEARTBEAT, type NotifierOptions } from '../notify/options.ts';
+import type { AgentInput } from '../rules/checks/agent.ts';
 import type { StoreOptions } from '../store/options.ts';
 import type { AgentView } from './api/agent.ts';
 import type { AgentLog } from './problem-log.ts';
-import type { AgentMoment } from './problems/agent.ts';
 import { agentProblemsOf } from './problems.ts';
 import { iso, sum } from './values.ts';
 
@@ -40,7 +40,7 @@ interface AgentDeps {
   readonly notifications: () => readonly NotificationCount[];
   /** Start of an outage of the shared database, milliseconds since the Unix epoch. */
   readonly databaseAway: (() => number | undefined) | undefined;
-  readonly pushTrouble: () => AgentMoment['pushTrouble'];
+  readonly pushTrouble: () => AgentInput['pushTrouble'];
 }
 
 /** Size of a database with SQLite's files next to it. */

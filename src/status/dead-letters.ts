@@ -8,9 +8,9 @@ import {
   type SelectionFacts,
   shownFilters,
 } from '../collectors/index.ts';
+import { HOUR, type Recent } from '../history/recent.ts';
 import type { Visible } from '../scheduler/board.ts';
 import type { AccountView } from './api/account.ts';
-import { HOUR, type Recent } from './recent.ts';
 import type { Truth } from './truth.ts';
 import { isoTime, orNull, wellFormed } from './values.ts';
 

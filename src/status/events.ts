@@ -2,13 +2,14 @@ import type { ShownTally } from '../collectors/events/destinations.ts';
 import { events as collector, shownAnswers, shownWaits } from '../collectors/events/events.ts';
 import { BOUNDS } from '../collectors/events/tally.ts';
 import type { EventsFacts } from '../collectors/index.ts';
+import { HOUR, type Recent } from '../history/recent.ts';
+import { seriesName } from '../history/series-name.ts';
 import { recordOf } from '../kit/record.ts';
 import { formatLe } from '../metrics/family.ts';
 import type { Objectives } from '../metrics/objectives.ts';
 import { EVENT_STATES, OUTCOMES } from '../model/message.ts';
 import type { Visible } from '../scheduler/board.ts';
 import type { AccountView } from './api/account.ts';
-import { HOUR, type Recent, seriesName } from './recent.ts';
 import type { Truth } from './truth.ts';
 import { isoTime, orNull, sum } from './values.ts';
 

@@ -4,9 +4,9 @@ import type { Source } from '../metrics/family.ts';
 import { type AccountMeter, createAccountMeter, ownFamilies, statusSamples } from '../metrics/own.ts';
 import type { AccountHistory } from '../model/history.ts';
 import type { AccountStatus } from '../model/status.ts';
+import { NOT_OPENED } from '../rules/checks/reading.ts';
 import type { ShownSource, StatusSettings } from './account.ts';
 import type { ProblemLog } from './problem-log.ts';
-import { NOT_OPENED } from './problems/reading.ts';
 
 /** What views, API and heartbeat show of an account. */
 export interface ShownAccount extends ShownSource {

@@ -1,9 +1,10 @@
 import { OTHER } from '../collectors/cap.ts';
 import { flowControl as collector, secondsToDrain, stateSince } from '../collectors/flow-control/flow-control.ts';
 import type { FlowControlFacts } from '../collectors/index.ts';
+import type { Recent } from '../history/recent.ts';
+import { seriesName } from '../history/series-name.ts';
 import type { FlowControlEntry } from '../model/message.ts';
 import type { AccountView } from './api/account.ts';
-import { type Recent, seriesName } from './recent.ts';
 import type { Truth } from './truth.ts';
 import { isoTime, orNull, sum } from './values.ts';
 

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { BOUNDS, createDestinationTally, createLogTally } from '../../src/collectors/events/tally.ts';
+import { createRecent } from '../../src/history/recent.ts';
 import { createAccountMeter } from '../../src/metrics/own.ts';
 import type { Point } from '../../src/model/history.ts';
 import { calls } from '../../src/status/account.ts';
 import { deadLetters } from '../../src/status/dead-letters.ts';
 import { events } from '../../src/status/events.ts';
 import { flowControl } from '../../src/status/flow-control.ts';
-import { createRecent } from '../../src/status/recent.ts';
 import { isoTime } from '../../src/status/values.ts';
 import { complete, dlqFacts, eventsFacts, flowControlFacts, selection } from '../support/shown-facts.ts';
 

@@ -1,4 +1,4 @@
-import type { ShownAccount } from '../../src/status/problems.ts';
+import type { ShownAccount } from '../../src/status/account.ts';
 
 /** Noon (ms since the Unix epoch). */
 export const NOON = Date.UTC(2026, 2, 14, 12);

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { CHECK_KINDS, CHECK_SEVERITIES } from '../../model/check-kind.ts';
 
 /** Types that several responses share. A number or time that is null is unknown: never read, or too old to be shown. */
 
@@ -35,52 +36,12 @@ export type FromReplica = z.output<z.ZodObject<typeof FROM_REPLICA>>;
 /** The same for a store that is not shared. */
 export const NOT_SHARED = { replica: null, publicUrl: null, holder: null, asOf: null } as const satisfies FromReplica;
 
-export const SEVERITIES = ['critical', 'warning', 'info'] as const;
-
-export const PROBLEM_KINDS = [
-  'token_rejected',
-  'service_unavailable',
-  'data_withdrawn',
-  'data_stale',
-  'rate_limited',
-  'rows_unreadable',
-  'lists_missing',
-  'filter_failing',
-  'budget_low',
-  'event_log_behind',
-  'event_log_gap',
-  'dlq_growing',
-  'dlq_old',
-  'dlq_expiring',
-  'dlq_nearly_full',
-  'callbacks_stuck',
-  'callbacks_failing',
-  'messages_failing',
-  'messages_late',
-  'deliveries_stalled',
-  'retries_high',
-  'waitlist_growing',
-  'ghost_slots',
-  'waitlist_stalled',
-  'paused_with_backlog',
-  'schedule_missed',
-  'schedule_late',
-  'breaker_open',
-  'auto_cancel_paused',
-  'cancel_unresolved',
-  'notifications_failing',
-  'push_failing',
-  'store_failing',
-  'reload_refused',
-  'account_uncollected',
-  'database_away',
-  'not_shown',
-] as const;
+export const PROBLEM_KINDS = [...CHECK_KINDS, 'not_shown'] as const;
 
 export const Problem = z.object({
   account: Maybe(z.string()).describe('Null: of the agent itself.'),
   kind: z.enum(PROBLEM_KINDS),
-  severity: z.enum(SEVERITIES),
+  severity: z.enum(CHECK_SEVERITIES),
   subject: Maybe(z.string()).describe('Which key, schedule, breaker or destination, where there can be several.'),
   since: Maybe(Time).describe('Since when, as far as the agent knows.'),
   text: z.string().describe('One sentence with the numbers.'),

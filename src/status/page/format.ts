@@ -1,5 +1,8 @@
+import { grouped } from '../../kit/text.ts';
 import { age, duration, toMinute } from './assets/age.js';
 import { type Html, html } from './html.ts';
+
+export { grouped, plural } from '../../kit/text.ts';
 
 /** Values on pages: the exact value of the API as an attribute, and text for people. null: unknown. */
 
@@ -7,13 +10,6 @@ const UNKNOWN = html`<data value=""><span class="none" aria-hidden="true">—</s
 
 const value = (of: number | null, write: (value: number) => string): Html =>
   of === null ? UNKNOWN : html`<data value="${of}">${write(of)}</data>`;
-
-/** `12,345`; at most two decimals. */
-export function grouped(number: number): string {
-  const [whole = '', fraction] = String(Math.round(number * 100) / 100).split('.');
-  const text = whole.replace(/\B(?=(\d{3})+$)/g, ',').replace('-', '−');
-  return fraction === undefined ? text : `${text}.${fraction}`;
-}
 
 /** A share in percent, rounded so that only 0 is `0 %` and only 1 is `100 %`. */
 export function percent(ratio: number): string {
@@ -67,7 +63,3 @@ export function at(iso: string | null, now: number): Html {
   const isToday = iso.slice(0, 10) === new Date(now).toISOString().slice(0, 10);
   return html`<time datetime="${iso}" title="${utc(iso)}">${isToday ? '' : `${iso.slice(0, 10)} `}${iso.slice(11, 16)} UTC</time>`;
 }
-
-/** `3 problems`, `1 problem`. */
-export const plural = (number: number, one: string, many = `${one}s`) =>
-  `${grouped(number)} ${number === 1 ? one : many}`;

@@ -21,7 +21,7 @@ const SILENT = UNCOLLECTED * 1000;
 
 /** All checks of the report on an account that another replica holds. */
 export const REPLICA_CHECKS: readonly Check<Unheld>[] = [
-  defineCheck('account_uncollected', 'critical', 'DeliveryAccountUncollected', {
+  defineCheck('account_uncollected', 'DeliveryAccountUncollected', {
     when: 'replicas share the store, and for longer than the lease time none has held the account, or the one that holds it has reported nothing for two minutes',
     check({ now, holder, unheldFor, age, waitedFor, leaseTime, isAway }) {
       if (isAway) return [];

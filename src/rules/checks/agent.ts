@@ -1,10 +1,9 @@
 import type { NotificationCount } from '../../metrics/alerting.ts';
 import type { AccountStatus } from '../../model/status.ts';
-import { sum } from '../values.ts';
 import { type Check, defineCheck } from './check.ts';
 import { count, plural } from './words.ts';
 
-export interface AgentMoment {
+export interface AgentInput {
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
   readonly statuses: readonly AccountStatus[];
@@ -34,8 +33,8 @@ const isBlind = ({ collectors }: AccountStatus) =>
       collector === 'account' || rounds.some(({ consecutiveFailures }) => consecutiveFailures > 0),
   );
 
-export const AGENT_CHECKS: readonly Check<AgentMoment>[] = [
-  defineCheck('service_unavailable', 'critical', 'DeliveryServiceUnavailable', {
+export const AGENT_CHECKS: readonly Check<AgentInput>[] = [
+  defineCheck('service_unavailable', 'DeliveryServiceUnavailable', {
     when: 'more than half of the accounts, and at least three, can’t be read',
     check({ statuses }) {
       const blind = statuses.filter(isBlind).length;
@@ -43,7 +42,7 @@ export const AGENT_CHECKS: readonly Check<AgentMoment>[] = [
       return `${count(blind)} of the ${count(statuses.length)} accounts can’t be read: the service is down, or the network path to it.`;
     },
   }),
-  defineCheck('database_away', 'critical', 'DeliveryDatabaseAway', {
+  defineCheck('database_away', 'DeliveryDatabaseAway', {
     when: 'replicas share the store, and its database does not answer this one',
     check: ({ databaseAway }) =>
       databaseAway === undefined
@@ -53,7 +52,7 @@ export const AGENT_CHECKS: readonly Check<AgentMoment>[] = [
             text: 'The database is away: counters stand still, and auto-cancel cancels nothing. Accounts of other replicas are shown as they were before.',
           },
   }),
-  defineCheck('store_failing', 'critical', 'DeliveryStoreFailing', {
+  defineCheck('store_failing', 'DeliveryStoreFailing', {
     when: 'rounds read everything and can’t store it',
     check({ statuses, databaseAway }) {
       // Then that is the reason.
@@ -64,25 +63,25 @@ export const AGENT_CHECKS: readonly Check<AgentMoment>[] = [
       return `${plural(failures.length, 'round')} can’t store what was read, so counters stand still: ${first.message}.`;
     },
   }),
-  defineCheck('notifications_failing', 'critical', 'DeliveryNotificationsFailing', {
+  defineCheck('notifications_failing', 'DeliveryNotificationsFailing', {
     when: 'notifications to a receiver failed in the last 15 minutes, and none was delivered',
     check: ({ notifications }) =>
       [...Map.groupBy(notifications, ({ notifier }) => notifier)].flatMap(([subject, counts]) => {
         const total = (...which: readonly string[]) =>
-          sum(counts.map(({ outcome, count }) => (which.includes(outcome) ? count : 0)));
+          counts.reduce((sum, { outcome, count }) => (which.includes(outcome) ? sum + count : sum), 0);
         const [sent, failed] = [total('sent'), total('failed', 'dropped')];
         const text = `${plural(failed, 'notification')} to ${subject} failed in the last 15 minutes, and none was delivered.`;
         return sent > 0 || failed === 0 ? [] : { subject, text };
       }),
   }),
-  defineCheck('push_failing', 'warning', 'DeliveryPushFailing', {
+  defineCheck('push_failing', 'DeliveryPushFailing', {
     when: 'for a minute the OTLP receiver has not accepted all pushed metrics',
     check: ({ pushTrouble, now }) =>
       pushTrouble && now - pushTrouble.since >= PUSH_FAILING
         ? { since: pushTrouble.since, text: `The OTLP receiver does not accept metrics: ${pushTrouble.reason}.` }
         : [],
   }),
-  defineCheck('reload_refused', 'warning', 'DeliveryConfigReloadFailed', {
+  defineCheck('reload_refused', 'DeliveryConfigReloadFailed', {
     when: 'the last reload of the configuration was refused: the one before is in use',
     check({ lastReload }) {
       const [first, ...others] = lastReload?.faults ?? [];

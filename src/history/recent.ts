@@ -1,5 +1,3 @@
-export { seriesName } from '../history/series-name.ts';
-
 import { type AccountHistory, type Point, pointsBefore } from '../model/history.ts';
 
 /** Recent changes of an account's numbers: from the recorded to the current ones. */

@@ -1,14 +1,27 @@
-import { families as dlqFamilies } from '../../collectors/dlq/families.ts';
-import { events } from '../../collectors/events/events.ts';
+import { dlqFamilies, eventFamilies } from '../../collectors/index.ts';
+import { HOUR } from '../../history/recent.ts';
+import { seriesName } from '../../history/series-name.ts';
 import { type BurnRate, FEWEST_BAD, LOG_BEHIND, MONTH, MOST_BAD, RETRIES } from '../../metrics/thresholds.ts';
-import { HOUR, seriesName } from '../recent.ts';
-import { type AccountCheck, defineCheck, easing, MINUTE, type Moment, msOf, ofCurrent } from './check.ts';
+import type { CheckedAccount } from './account.ts';
+import {
+  type AccountCheck,
+  type CheckInput,
+  checksOf,
+  covers,
+  easing,
+  MINUTE,
+  msOf,
+  type Result,
+  UNKNOWN,
+} from './check.ts';
 import { count, lasting, plural, share, within } from './words.ts';
 
-const { finished, overdue, total, gaps } = events.families;
+const defineCheck = checksOf('events');
+
+const { finished, overdue, total, gaps } = eventFamilies;
 
 /** All and bad messages that ended in the last `over` milliseconds; undefined without history. */
-function ended({ view: { events }, changes }: Moment, bad: 'failed' | 'overdue', over: number) {
+function ended({ view: { events }, changes }: CheckInput, bad: 'failed' | 'overdue', over: number) {
   const rise = (outcome: string) =>
     changes.rise(seriesName(finished.name, { outcome }), events.finished[outcome] ?? 0, over);
   const [delivered, failed] = [rise('delivered'), rise('failed')];
@@ -21,7 +34,7 @@ function ended({ view: { events }, changes }: Moment, bad: 'failed' | 'overdue',
 }
 
 /** The share of bad messages at this burn rate, as in the shipped rules. */
-function burnLimit({ objectives }: Moment, objective: number, times: BurnRate): number {
+function burnLimit({ objectives }: CheckInput, objective: number, times: BurnRate): number {
   const window = objectives.window / 1000;
   return Math.min(Math.max((times * window) / MONTH, 1) * (1 - objective), MOST_BAD);
 }
@@ -32,44 +45,59 @@ const SLOW = { times: 3, short: 15 * MINUTE } as const;
 
 /**
  * Whether the error budget burns at this rate in the recorded part of the last hour and at its end. Slower burns need days of
- * metrics: the shipped alerts detect them.
+ * metrics: the shipped alerts detect them. A healthy end rules it out, whatever the history covers.
  */
-function burns(moment: Moment, bad: 'failed' | 'overdue', times: BurnRate, short: number) {
-  const { delivered, onTime } = moment.view.events.objectives;
+function burns(input: CheckInput, bad: 'failed' | 'overdue', times: BurnRate, short: number) {
+  const { delivered, onTime } = input.view.events.objectives;
   const objective = bad === 'failed' ? delivered : onTime;
   const kind = bad === 'failed' ? 'messages_failing' : 'messages_late';
-  // The reported problem may be the warning, so the fast burn has no lower threshold.
-  const limit = burnLimit(moment, objective, times) * (times === SLOW.times ? easing(moment, kind) : 1);
-  const [hour, end] = [ended(moment, bad, HOUR), ended(moment, bad, short)];
-  if (!hour || !end || hour.bad < FEWEST_BAD || hour.ratio <= limit || end.ratio <= limit) return undefined;
+  // The reported finding may be the warning, so the fast burn has no lower threshold.
+  const limit = burnLimit(input, objective, times) * (times === SLOW.times ? easing(input, kind) : 1);
+  const [hour, end] = [ended(input, bad, HOUR), ended(input, bad, short)];
+  if (!hour || !end) return 'unknown';
+  if (end.ratio <= limit) return covers(end, short) ? 'none' : 'unknown';
+  if (hour.bad < FEWEST_BAD || hour.ratio <= limit) return covers(hour, HOUR) ? 'none' : 'unknown';
   return { ...hour, allowed: 1 - objective };
 }
 
-const failing = ({ times, short }: typeof FAST | typeof SLOW) =>
-  ofCurrent('events', moment => {
-    const found = burns(moment, 'failed', times, short);
-    if (!found) return [];
-    const { bad, all, ratio, allowed, overSeconds } = found;
-    return `${count(bad)} of the ${count(all)} messages that ended ${within(overSeconds)} failed: ${share(ratio)}, where the objective allows ${share(allowed)}.`;
-  });
+type Burnt = Exclude<ReturnType<typeof burns>, string>;
 
-const late = ({ times, short }: typeof FAST | typeof SLOW) =>
-  ofCurrent('events', (moment, { objectives }) => {
-    const found = burns(moment, 'overdue', times, short);
-    if (!found) return [];
-    const { bad, all, allowed, overSeconds } = found;
+const burning =
+  (
+    bad: 'failed' | 'overdue',
+    { times, short }: typeof FAST | typeof SLOW,
+    text: (burnt: Burnt, of: Events) => string,
+  ) =>
+  (input: CheckInput, events: Events): Result => {
+    const burnt = burns(input, bad, times, short);
+    if (typeof burnt === 'object') return text(burnt, events);
+    return burnt === 'none' ? [] : UNKNOWN;
+  };
+
+type Events = CheckedAccount['events'];
+
+const failing = (rate: typeof FAST | typeof SLOW) =>
+  burning(
+    'failed',
+    rate,
+    ({ bad, all, ratio, allowed, overSeconds }) =>
+      `${count(bad)} of the ${count(all)} messages that ended ${within(overSeconds)} failed: ${share(ratio)}, where the objective allows ${share(allowed)}.`,
+  );
+
+const late = (rate: typeof FAST | typeof SLOW) =>
+  burning('overdue', rate, ({ bad, all, allowed, overSeconds }, { objectives }) => {
     const target = lasting(objectives.onTimeWithinSeconds);
     return `${plural(bad, 'message')} missed the target of ${target} ${within(overSeconds)}, ${count(all)} ended; the objective allows ${share(allowed)} to be late.`;
   });
 
 /** Whether dead letters or waitlists show that messages move. */
-function isMoving({ view: { deadLetters, flowControl }, changes }: Moment): boolean {
+function isMoving({ view: { deadLetters, flowControl }, changes }: CheckInput): boolean {
   const entered = changes.rise(dlqFamilies.entered.name, deadLetters.entered ?? undefined, LOG_BEHIND * 1000);
   return (entered?.by ?? 0) > 0 || flowControl.rows.some(({ change }) => change !== null && change.by !== 0);
 }
 
 /** Age of the newest event at the last read (s): rare reads are not a lag. */
-function lagOf({ rounds, events }: Moment['view']): number | undefined {
+function lagOf({ rounds, events }: CheckedAccount): number | undefined {
   const tail = rounds.find(({ collector, round }) => collector === 'events' && round === 'tail');
   const [read, newest] = [msOf(tail?.dataAt ?? null), msOf(events.newest)];
   return read === undefined || newest === undefined ? undefined : (read - newest) / 1000;
@@ -79,12 +107,12 @@ const FIRST_LAG = 120;
 /** Minimum lag in multiples of the average time between two events. */
 const USUAL_TIMES = 10;
 
-const riseOf = ({ view: { events }, changes }: Moment, state: string, over: number) =>
+const riseOf = ({ view: { events }, changes }: CheckInput, state: string, over: number) =>
   changes.rise(seriesName(total.name, { state }), events.total[state] ?? 0, over);
 
 /** Events of all states in the last hour; undefined without history. */
-function eventsOfHour(moment: Moment) {
-  const rises = Object.keys(moment.view.events.total).flatMap(state => riseOf(moment, state, HOUR) ?? []);
+function eventsOfHour(input: CheckInput) {
+  const rises = Object.keys(input.view.events.total).flatMap(state => riseOf(input, state, HOUR) ?? []);
   if (rises.length === 0) return undefined;
   return {
     by: rises.reduce((sum, { by }) => sum + by, 0),
@@ -93,65 +121,70 @@ function eventsOfHour(moment: Moment) {
 }
 
 export const MESSAGES: readonly AccountCheck[] = [
-  defineCheck('messages_failing', 'critical', 'DeliveryErrorBudgetFastBurn', {
+  defineCheck('messages_failing', 'DeliveryErrorBudgetFastBurn', {
     when: 'more than 14.4 times as many messages of the last hour failed as `objectives.delivered` allows, at least 10, and it goes on in the last five minutes',
     check: failing(FAST),
   }),
-  defineCheck('messages_failing', 'warning', 'DeliveryErrorBudgetSlowBurn', {
+  defineCheck('messages_failing', 'DeliveryErrorBudgetSlowBurn', {
     when: 'the same, three times as many, in the last hour and in its last 15 minutes',
     check: failing(SLOW),
   }),
-  defineCheck('messages_late', 'critical', 'DeliveryOnTimeBudgetFastBurn', {
+  defineCheck('messages_late', 'DeliveryOnTimeBudgetFastBurn', {
     when: 'more than 14.4 times as many messages of the last hour missed `objectives.onTimeWithin` as `objectives.onTime` allows, at least 10, and it goes on in the last five minutes',
     check: late(FAST),
   }),
-  defineCheck('messages_late', 'warning', 'DeliveryOnTimeBudgetSlowBurn', {
+  defineCheck('messages_late', 'DeliveryOnTimeBudgetSlowBurn', {
     when: 'the same, three times as many, in the last hour and in its last 15 minutes',
     check: late(SLOW),
   }),
-  defineCheck('deliveries_stalled', 'critical', 'DeliveryStalled', {
+  defineCheck('deliveries_stalled', 'DeliveryStalled', {
     when: 'in the last 30 minutes at least 10 messages missed `objectives.onTimeWithin`, and none ended',
-    check: ofCurrent('events', moment => {
-      const found = ended(moment, 'overdue', 30 * MINUTE);
+    check: input => {
+      const found = ended(input, 'overdue', 30 * MINUTE);
+      if (found && found.all > 0) return [];
       // In a shorter window, often no message ends.
-      if (!found || found.overSeconds < 29 * 60 || found.bad < FEWEST_BAD || found.all > 0) return [];
+      if (!found || found.overSeconds < 29 * 60) return UNKNOWN;
+      if (found.bad < FEWEST_BAD) return [];
       return `${count(found.bad)} messages became overdue ${within(found.overSeconds)}, and none was delivered or failed.`;
-    }),
+    },
   }),
-  defineCheck('retries_high', 'warning', 'DeliveryRetryRatioHigh', {
+  defineCheck('retries_high', 'DeliveryRetryRatioHigh', {
     when: 'more than a quarter of the delivery attempts of the last 15 minutes, of more than 40, led to a retry',
-    check: ofCurrent('events', moment => {
-      const [retries, attempts] = [riseOf(moment, 'retry', 15 * MINUTE), riseOf(moment, 'active', 15 * MINUTE)];
-      if (!retries || !attempts || attempts.by <= RETRIES.fewest || retries.by <= RETRIES.share * attempts.by)
-        return [];
+    check: input => {
+      const [retries, attempts] = [riseOf(input, 'retry', 15 * MINUTE), riseOf(input, 'active', 15 * MINUTE)];
+      if (!retries || !attempts) return UNKNOWN;
+      if (attempts.by <= RETRIES.fewest || retries.by <= RETRIES.share * attempts.by)
+        return covers(attempts, 15 * MINUTE) ? [] : UNKNOWN;
       return `${count(retries.by)} of the ${count(attempts.by)} delivery attempts ${within(attempts.overSeconds)} led to a retry (${share(retries.by / attempts.by)}).`;
-    }),
+    },
   }),
-  defineCheck('event_log_behind', 'warning', 'DeliveryEventLogStale', {
+  defineCheck('event_log_behind', 'DeliveryEventLogStale', {
     when: 'the newest event was more than 15 minutes old when the log was read last, although dead letters arrive or waitlists change',
-    check: ofCurrent('events', (moment, { newest }) => {
-      const lag = lagOf(moment.view);
-      if (lag === undefined || lag <= LOG_BEHIND || !isMoving(moment)) return [];
+    check: (input, { newest }) => {
+      const lag = lagOf(input.view);
+      if (lag === undefined) return newest === null ? [] : UNKNOWN;
+      if (lag <= LOG_BEHIND || !isMoving(input)) return [];
       const text = `The event log is ${lasting(lag)} behind, although messages move: numbers of messages lag.`;
       return { since: msOf(newest), text };
-    }),
+    },
   }),
-  defineCheck('event_log_behind', 'info', 'DeliveryEventLogStale', {
+  defineCheck('event_log_behind', 'DeliveryEventLogStale', {
+    severity: 'info',
     when: 'messages are in flight, and the newest event was older, when the log was read last, than two minutes and than ten times the usual time between two events of the last hour',
-    check: ofCurrent('events', (moment, { newest, inFlight }) => {
-      const [lag, lately] = [lagOf(moment.view), eventsOfHour(moment)];
+    check: (input, { newest, inFlight }) => {
+      const [lag, lately] = [lagOf(input.view), eventsOfHour(input)];
       if (lag === undefined || !lately || lately.by === 0 || (inFlight ?? 0) === 0) return [];
       if (lag <= Math.max(FIRST_LAG, (USUAL_TIMES * lately.overSeconds) / lately.by)) return [];
       const text = `The event log is ${lasting(lag)} behind, after ${count(lately.by)} events ${within(lately.overSeconds)}.`;
       return { since: msOf(newest), text };
-    }),
+    },
   }),
-  defineCheck('event_log_gap', 'warning', 'DeliveryEventLogGap', {
+  defineCheck('event_log_gap', 'DeliveryEventLogGap', {
     when: 'events were lost in the last hour: they had left the log before they were read',
-    check: ofCurrent('events', (moment, events) => {
-      const rise = moment.changes.rise(gaps.name, events.gaps, HOUR);
-      if (!rise || rise.by === 0) return [];
+    check: (input, events) => {
+      const rise = input.changes.rise(gaps.name, events.gaps, HOUR);
+      if (!rise || rise.by === 0) return covers(rise, HOUR) ? [] : UNKNOWN;
       return `${plural(rise.by, 'gap')} in the event log ${within(rise.overSeconds)}: counters of events are too low.`;
-    }),
+    },
   }),
 ];

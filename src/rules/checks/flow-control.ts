@@ -1,28 +1,27 @@
-import { flowControl } from '../../collectors/flow-control/flow-control.ts';
+import { flowControlFamilies } from '../../collectors/index.ts';
+import { HOUR } from '../../history/recent.ts';
+import { seriesName } from '../../history/series-name.ts';
 import { BACKLOG_TREND } from '../../metrics/thresholds.ts';
-import { HOUR, seriesName } from '../recent.ts';
+import type { CheckedKey } from './account.ts';
 import {
   type AccountCheck,
-  defineCheck,
+  type CheckInput,
+  checksOf,
   everySeconds,
-  type Found,
+  type Finding,
   isMoreBy,
   MINUTE,
-  type Moment,
   msOf,
-  ofCurrent,
   seenFor,
 } from './check.ts';
 import { count, lasting } from './words.ts';
 
-const { waitlistSize } = flowControl.families;
+const defineCheck = checksOf('flow_control');
 
-type Row = Moment['view']['flowControl']['rows'][number];
-
-const nameOf = (key: string) => seriesName(waitlistSize.name, { flow_control_key: key });
+const nameOf = (key: string) => seriesName(flowControlFamilies.waitlistSize.name, { flow_control_key: key });
 
 /** Reported limits: `parallelism 10 of 10 in use, rate 50 of 50 used`. */
-function limitsOf({ parallelismLimit, parallelismInUse, rateLimit, rateUsed }: Row): string {
+function limitsOf({ parallelismLimit, parallelismInUse, rateLimit, rateUsed }: CheckedKey): string {
   const used = (what: string, of: number | null, limit: number | null, word: string) =>
     of === null || limit === null ? '' : `${what} ${count(of)} of ${count(limit)} ${word}`;
   const slots = used('parallelism', parallelismInUse, parallelismLimit, 'in use');
@@ -30,12 +29,13 @@ function limitsOf({ parallelismLimit, parallelismInUse, rateLimit, rateUsed }: R
   return all.length === 0 ? '' : `; ${all.join(', ')}`;
 }
 
-const isRateUsedUp = ({ rateUsed, rateLimit }: Row) => rateUsed !== null && rateLimit !== null && rateUsed >= rateLimit;
+const isRateUsedUp = ({ rateUsed, rateLimit }: CheckedKey) =>
+  rateUsed !== null && rateLimit !== null && rateUsed >= rateLimit;
 
 /** Minimum of reads in a window, or in each third of a trend. */
 const READS = 3;
 
-const readsTake = ({ view }: Moment) => READS * 1000 * everySeconds(view, 'flow_control', 'list');
+const readsTake = ({ view }: CheckInput) => READS * 1000 * everySeconds(view, 'flow_control', 'list');
 
 const SHORTEST_TREND = 10 * MINUTE;
 /** Minimum share of recorded minutes: only the largest keys are recorded. */
@@ -43,71 +43,77 @@ const FEWEST_POINTS = 0.7;
 
 /**
  * Growth of a waitlist in the recorded part of the last hour: from the maximum of the first third to the minimum of the last.
- * Undefined without a significant growth.
+ * False without a significant growth.
  */
-function trend(moment: Moment, { key, waiting }: Row): { by: number; overSeconds: number } | undefined {
-  const { recent, now } = moment;
+function trend(
+  input: CheckInput,
+  { key, waiting }: CheckedKey,
+): { by: number; overSeconds: number } | false | 'unknown' {
+  const { recent, now } = input;
   // The current number limits the minimum of the last third.
-  if (waiting < BACKLOG_TREND.fewest) return undefined;
+  if (waiting < BACKLOG_TREND.fewest) return false;
   const points = [...recent(nameOf(key), 60 * MINUTE), { at: now, value: waiting }];
   const [first] = points;
-  if (!first || now - first.at < Math.max(SHORTEST_TREND, 3 * readsTake(moment))) return undefined;
-  if (points.length < (FEWEST_POINTS * (now - first.at)) / MINUTE) return undefined;
+  if (!first || now - first.at < Math.max(SHORTEST_TREND, 3 * readsTake(input))) return 'unknown';
+  if (points.length < (FEWEST_POINTS * (now - first.at)) / MINUTE) return 'unknown';
   const third = (now - first.at) / 3;
   const early = points.filter(({ at }) => at <= first.at + third).map(({ value }) => value);
   const late = points.filter(({ at }) => at >= now - third).map(({ value }) => value);
   const [most, least] = [Math.max(...early), Math.min(...late)];
-  if (least < BACKLOG_TREND.fewest || !isMoreBy(BACKLOG_TREND.growth, least, most)) return undefined;
+  if (least < BACKLOG_TREND.fewest || !isMoreBy(BACKLOG_TREND.growth, least, most)) return false;
   return { by: waiting - first.value, overSeconds: (now - first.at) / 1000 };
 }
 
-const keys = (check: (moment: Moment, row: Row) => Omit<Found, 'subject'> | undefined) =>
-  ofCurrent('flowControl', (moment, { rows }) =>
-    rows.flatMap(row => {
-      const found = row.waiting > 0 ? check(moment, row) : undefined;
-      return found ? { ...found, subject: row.key } : [];
-    }),
-  );
+/** Runs a check for each key on which messages wait. Keys that are not listed have no finding. */
+const eachKey =
+  (check: (input: CheckInput, row: CheckedKey) => Omit<Finding, 'subject'> | false | 'unknown') =>
+  (input: CheckInput) =>
+    input.view.flowControl.rows.flatMap(row => {
+      const subject = row.key;
+      const found = row.waiting > 0 && check(input, row);
+      if (found === 'unknown') return { subject, isUnknown: true as const };
+      return found ? { ...found, subject } : [];
+    });
 
 export const WAITLISTS: readonly AccountCheck[] = [
-  defineCheck('waitlist_growing', 'warning', 'DeliveryFlowControlBacklogGrowing', {
+  defineCheck('waitlist_growing', 'DeliveryFlowControlBacklogGrowing', {
     when: 'a waitlist has grown all through the last hour, or what was recorded of it (ten minutes and nine reads at least): the least of the last third is at least 50 messages, and by half (at least 25, at most 100) above the most of the first third; and the key is not paused',
-    check: keys((moment, row) => {
-      const grown = row.paused ? undefined : trend(moment, row);
-      if (!grown) return undefined;
+    check: eachKey((input, row) => {
+      const grown = !row.paused && trend(input, row);
+      if (typeof grown !== 'object') return grown;
       const text = `Key ${row.key}: ${count(row.waiting)} wait, +${count(grown.by)} in ${lasting(grown.overSeconds)}${limitsOf(row)}.`;
       return { text };
     }),
   }),
-  defineCheck('ghost_slots', 'warning', 'DeliveryFlowControlGhostSlots', {
+  defineCheck('ghost_slots', 'DeliveryFlowControlGhostSlots', {
     when: 'slots of a key have been in use for more than four minutes, in which messages waited, and the event log shows no attempt in them',
-    check: ofCurrent('flowControl', (_moment, { rows }) =>
+    check: (_input, { rows }) =>
       rows.flatMap(row => {
         const { key, state, stateSince, ghostSlots: slots, waiting } = row;
-        if (slots === null || slots === 0) return [];
+        if (slots === null) return state === 'unknown' ? { subject: key, isUnknown: true as const } : [];
+        if (slots === 0) return [];
         const [are, them] = slots === 1 ? ['slot is', 'it'] : ['slots are', 'them'];
         const text = `Key ${key}: ${count(slots)} ${are} in use and nothing runs in ${them}; ${count(waiting)} wait${limitsOf(row)}.`;
         return { subject: key, since: state === 'ghost_slots' ? msOf(stateSince) : undefined, text };
       }),
-    ),
   }),
-  defineCheck('waitlist_stalled', 'warning', 'DeliveryWaitlistStalled', {
+  defineCheck('waitlist_stalled', 'DeliveryWaitlistStalled', {
     when: 'the number of messages that wait on a key has been the same for 30 minutes and three reads, although it is not paused and its rate is not used up',
-    check: keys((moment, row) => {
-      if (row.paused || isRateUsedUp(row) || readsTake(moment) > 30 * MINUTE) return undefined;
-      const points = moment.recent(nameOf(row.key), 30 * MINUTE);
+    check: eachKey((input, row) => {
+      if (row.paused || isRateUsedUp(row) || readsTake(input) > 30 * MINUTE) return false;
+      const points = input.recent(nameOf(row.key), 30 * MINUTE);
+      if (points.some(({ value }) => value !== row.waiting)) return false;
       const [first] = points;
-      if (!first || moment.now - first.at < 29 * MINUTE || points.some(({ value }) => value !== row.waiting))
-        return undefined;
+      if (!first || input.now - first.at < 29 * MINUTE) return 'unknown';
       const text = `Key ${row.key}: the same ${count(row.waiting)} have been waiting for 30 min or more${limitsOf(row)}.`;
       return { since: first.at, text };
     }),
   }),
-  defineCheck('paused_with_backlog', 'warning', 'DeliveryDispatchPausedWithBacklog', {
+  defineCheck('paused_with_backlog', 'DeliveryDispatchPausedWithBacklog', {
     when: 'a key is paused and messages wait on it; for the first hour it is only worth knowing',
-    check: keys((moment, row) => {
-      if (!row.paused) return undefined;
-      const pausedFor = seenFor(moment, 'paused_with_backlog', row.key);
+    check: eachKey((input, row) => {
+      if (!row.paused) return false;
+      const pausedFor = seenFor(input, 'paused_with_backlog', row.key);
       const lasts = pausedFor < MINUTE ? '' : ` for ${lasting(pausedFor / 1000)} or more`;
       const text = `Key ${row.key} is paused${lasts}: ${count(row.waiting)} wait.`;
       return { severity: pausedFor < HOUR ? 'info' : 'warning', text };

@@ -1,12 +1,14 @@
 /** What is said of an account that is well but for what a test changes. */
 
-import { type AccountMeter, createAccountMeter } from '../../src/metrics/own.ts';
-import type { Point } from '../../src/model/history.ts';
-import type { AutoCancelNumbers } from '../../src/model/journal.ts';
-import type { Problem } from '../../src/status/api/parts.ts';
-import { problemsOf, type ShownAccount } from '../../src/status/problems.ts';
-import { seriesName } from '../../src/status/recent.ts';
-import { calmAccount, NOON } from '../support/calm-account.ts';
+import { seriesName } from '../../../src/history/series-name.ts';
+import { type AccountMeter, createAccountMeter } from '../../../src/metrics/own.ts';
+import type { Point } from '../../../src/model/history.ts';
+import type { AutoCancelNumbers } from '../../../src/model/journal.ts';
+import { checkAccount } from '../../../src/rules/checks/run.ts';
+import type { ShownAccount } from '../../../src/status/account.ts';
+import type { Problem } from '../../../src/status/api/parts.ts';
+import { problemsOf } from '../../../src/status/problems.ts';
+import { calmAccount, NOON } from '../../support/calm-account.ts';
 
 export const MINUTE = 60_000;
 export const ago = (minutes: number) => new Date(NOON - minutes * MINUTE).toISOString();
@@ -22,7 +24,10 @@ export interface Scene {
   readonly autoCancel?: Partial<AutoCancelNumbers>;
   /** Counts requests, and lists that cannot be read. */
   readonly count?: (meter: AccountMeter) => void;
-  readonly firstSeen?: (problem: Pick<Problem, 'kind' | 'subject'>) => number | undefined;
+  readonly firstSeen?: (finding: {
+    readonly kind: Problem['kind'];
+    readonly subject: string | null;
+  }) => number | undefined;
 }
 
 const DAY = 86_400_000;
@@ -38,7 +43,8 @@ const IDLE: AutoCancelNumbers = {
   budget: [],
 };
 
-export function problems({ change, courses = {}, autoCancel, count, firstSeen = () => undefined }: Scene): Problem[] {
+/** Runs all checks of the account at noon. */
+export function check({ change, courses = {}, autoCancel, count, firstSeen = () => undefined }: Scene) {
   const view = calmAccount();
   const before = calmAccount();
   change?.(view);
@@ -68,8 +74,11 @@ export function problems({ change, courses = {}, autoCancel, count, firstSeen = 
     });
   }
   const numbers = { ...IDLE, ...autoCancel };
-  return problemsOf(view, { objectives: OBJECTIVES, meter, autoCancel: numbers, recent, firstSeen });
+  return checkAccount({ view, now: NOON, objectives: OBJECTIVES, meter, autoCancel: numbers, recent, firstSeen });
 }
+
+export const problems = (scene: Scene): Problem[] =>
+  problemsOf(check(scene), 'acme', { now: NOON, firstSeen: scene.firstSeen ?? (() => undefined) });
 
 /** Line by line: severity, kind, subject, since when (minutes), what is said. */
 export const said = (scene: Scene) =>

@@ -1,21 +1,18 @@
 import { readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { alerts as shipped } from '../../mixin/rules.ts';
-import type { AccountStatus } from '../../src/model/status.ts';
-import { PROBLEM_KINDS, type Problem } from '../../src/status/api/parts.ts';
-import { AGENT_CHECKS } from '../../src/status/problems/agent.ts';
-import { REPLICA_CHECKS } from '../../src/status/problems/replicas.ts';
-import {
-  ACCOUNT_CHECKS,
-  agentProblemsOf,
-  byWeight,
-  type ShownAccount,
-  unheldProblems,
-} from '../../src/status/problems.ts';
-import { NOON } from '../support/calm-account.ts';
+import { alerts as shipped } from '../../../mixin/rules.ts';
+import type { AccountStatus } from '../../../src/model/status.ts';
+import { AGENT_CHECKS } from '../../../src/rules/checks/agent.ts';
+import { BUILTIN_ALERTS, builtinAlert } from '../../../src/rules/checks/alerts.ts';
+import { REPLICA_CHECKS } from '../../../src/rules/checks/replicas.ts';
+import { ACCOUNT_CHECKS } from '../../../src/rules/checks/run.ts';
+import type { ShownAccount } from '../../../src/status/account.ts';
+import { PROBLEM_KINDS, type Problem } from '../../../src/status/api/parts.ts';
+import { agentProblemsOf, byWeight, unheldProblems } from '../../../src/status/problems.ts';
+import { NOON } from '../../support/calm-account.ts';
 import { MESSAGES } from './cases-of-messages.ts';
 import { QUEUES } from './cases-of-queues.ts';
-import { ago, finished, MINUTE, problems, rounds, row, type Scene, said, waitlist } from './problem-scene.ts';
+import { ago, finished, MINUTE, problems, rounds, row, type Scene, said, waitlist } from './check-scene.ts';
 
 const CASES = [...MESSAGES, ...QUEUES];
 
@@ -76,7 +73,10 @@ describe('what is said of', () => {
     const ofAccount = new Set(ACCOUNT_CHECKS.map(({ kind }) => kind));
     const tried = new Set(CASES.flatMap(([, scene]) => problems(scene).map(({ kind }) => kind)));
     expect([...ofAccount].filter(kind => !tried.has(kind))).toEqual([]);
-    const known = new Set([...ofAccount, ...[...AGENT_CHECKS, ...REPLICA_CHECKS].map(({ kind }) => kind)]);
+    const known = new Set<Problem['kind']>([
+      ...ofAccount,
+      ...[...AGENT_CHECKS, ...REPLICA_CHECKS].map(({ kind }) => kind),
+    ]);
     // What is not shown is not judged.
     expect(PROBLEM_KINDS.filter(kind => !known.has(kind))).toEqual(['not_shown']);
   });
@@ -107,12 +107,13 @@ describe('the tables', () => {
   const alerts = new Map<string, string>(shipped.map(({ name, severity }) => [name, severity]));
 
   it('name runbooks that there are', () => {
-    const files = new Set(readdirSync(new URL('../../docs/runbooks/', import.meta.url)));
-    expect(all.filter(({ runbook }) => runbook !== null && !files.has(`${runbook}.md`))).toEqual([]);
+    const files = new Set(readdirSync(new URL('../../../docs/runbooks/', import.meta.url)));
+    const named = BUILTIN_ALERTS.filter(name => !builtinAlert(name).hasNoRunbook);
+    expect(named.filter(name => !files.has(`${name}.md`))).toEqual([]);
   });
 
   it('have the severity of the shipped alert with the same runbook, except event_log_behind', () => {
-    const others = all.filter(({ runbook, severity }) => runbook !== null && alerts.get(runbook) !== severity);
+    const others = all.filter(({ alert, severity }) => alerts.has(alert) && alerts.get(alert) !== severity);
     expect(others.map(({ kind, severity }) => `${severity} ${kind}`)).toEqual(['info event_log_behind']);
   });
 });

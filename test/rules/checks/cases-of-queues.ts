@@ -1,5 +1,5 @@
-import { NOON } from '../support/calm-account.ts';
-import { ago, type Case, failing, MINUTE, rounds, row, schedule, waitlist } from './problem-scene.ts';
+import { NOON } from '../../support/calm-account.ts';
+import { ago, type Case, failing, MINUTE, rounds, row, schedule, waitlist } from './check-scene.ts';
 
 /** Of dead letters, waitlists, schedules and auto-cancel. */
 export const QUEUES: readonly Case[] = [

@@ -1,6 +1,6 @@
-import { seriesName } from '../../src/status/recent.ts';
-import { NOON } from '../support/calm-account.ts';
-import { ago, type Case, failing, finished, MINUTE, outcomes, rounds } from './problem-scene.ts';
+import { seriesName } from '../../../src/history/series-name.ts';
+import { NOON } from '../../support/calm-account.ts';
+import { ago, type Case, failing, finished, MINUTE, outcomes, rounds } from './check-scene.ts';
 
 /** Of how the account is read, and of its messages. */
 export const MESSAGES: readonly Case[] = [

@@ -1,0 +1,28 @@
+import { UNRESOLVED } from '../../metrics/thresholds.ts';
+import { type AccountCheck, defineCheck } from './check.ts';
+import { lasting } from './words.ts';
+
+export const AUTO_CANCEL: readonly AccountCheck[] = [
+  defineCheck('cancel_unresolved', 'DeliveryAutoCancelUnresolved', {
+    when: 'a cancel was begun more than 30 minutes ago, and its outcome is not known',
+    check: ({ autoCancel, now }) =>
+      [...(autoCancel?.unresolved ?? [])].flatMap(([subject, since]) => {
+        const age = (now - since) / 1000;
+        const text = `A cancel by the rule ${subject} has had no known outcome for ${lasting(age)}.`;
+        return age > UNRESOLVED ? { subject, since, text } : [];
+      }),
+  }),
+  defineCheck('breaker_open', 'DeliveryAutoCancelBreakerOpen', {
+    when: 'a breaker of auto-cancel is open',
+    check: ({ autoCancel }) =>
+      [...(autoCancel?.breakers ?? [])].flatMap(([subject, isOpen]) => {
+        const text = `The breaker ${subject} is open: nothing is cancelled until an operator resets it.`;
+        return isOpen ? { subject, text } : [];
+      }),
+  }),
+  defineCheck('auto_cancel_paused', 'DeliveryAutoCancelPaused', {
+    when: 'an operator has paused auto-cancel',
+    check: ({ autoCancel }) =>
+      autoCancel?.isPaused ? 'Auto-cancel is paused: nothing is cancelled until an operator resumes it.' : [],
+  }),
+];

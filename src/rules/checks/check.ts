@@ -1,0 +1,123 @@
+import type { Recent } from '../../history/recent.ts';
+import type { Objectives } from '../../metrics/objectives.ts';
+import type { AccountMeter } from '../../metrics/own.ts';
+import type { Growth } from '../../metrics/thresholds.ts';
+import type { CheckKind, CheckSeverity } from '../../model/check-kind.ts';
+import type { AccountHistory } from '../../model/history.ts';
+import type { AutoCancelNumbers } from '../../model/journal.ts';
+import type { CheckedAccount } from './account.ts';
+import { type BuiltinAlert, builtinAlerts } from './alerts.ts';
+
+/** What the checks of an account read. */
+export interface CheckInput {
+  readonly view: CheckedAccount;
+  /** Milliseconds since the Unix epoch. */
+  readonly now: number;
+  readonly objectives: Pick<Objectives, 'window' | 'dlqMaxAge'>;
+  readonly meter: Pick<AccountMeter, 'requests' | 'rowsRejected' | 'listsMissing'>;
+  readonly autoCancel: AutoCancelNumbers | undefined;
+  readonly recent: AccountHistory['recent'];
+  readonly changes: Recent;
+  /** When a finding was first recorded, milliseconds since the Unix epoch; undefined for a new one. */
+  readonly firstSeen: (finding: { readonly kind: CheckKind; readonly subject: string | null }) => number | undefined;
+}
+
+export interface Finding {
+  /** Set if the check can have several findings. */
+  readonly subject?: string;
+  /** Labels of the alert that contain the subject. Default: the check's label with the subject as value. */
+  readonly labels?: Readonly<Record<string, string>>;
+  /** Start, milliseconds since the Unix epoch. Default: the time of the first detection. */
+  readonly since?: number | undefined;
+  /** Default: that of the check. The alert does not fire on a lower severity than its own. */
+  readonly severity?: CheckSeverity;
+  readonly text: string;
+}
+
+/** Missing data or history: the check can neither report a finding nor rule it out. Without a subject: for all subjects. */
+export interface Unknown extends Pick<Finding, 'subject' | 'labels'> {
+  readonly isUnknown: true;
+}
+
+export const UNKNOWN: Unknown = { isUnknown: true };
+
+/** Findings of a check and subjects without a result; a text is a finding without other properties. */
+export type Result = Outcome | readonly Outcome[];
+type Outcome = string | Finding | Unknown;
+
+/** The collectors whose data checks read, each with its part of the view. */
+export const PARTS = { dlq: 'deadLetters', events: 'events', flow_control: 'flowControl' } as const;
+export type CheckedCollector = keyof typeof PARTS;
+
+/** One possible finding about an account or the agent. Pure. */
+export interface Check<I> {
+  readonly kind: CheckKind;
+  /** The alert that is sent. Several checks can feed one alert. */
+  readonly alert: BuiltinAlert;
+  readonly severity: CheckSeverity;
+  /** The check only applies to accounts that read this collector, and is unknown unless its data is current. */
+  readonly collector?: CheckedCollector;
+  /** Condition for docs/problems.md, as Markdown. */
+  readonly when: string;
+  check(input: I): Result;
+}
+export type AccountCheck = Check<CheckInput>;
+
+interface Definition<I> extends Pick<Check<I>, 'when' | 'check'> {
+  /** Default: that of the alert. */
+  readonly severity?: CheckSeverity;
+}
+
+export const defineCheck = <I>(kind: CheckKind, alert: BuiltinAlert, definition: Definition<I>): Check<I> => ({
+  kind,
+  alert,
+  severity: builtinAlerts[alert].severity,
+  ...definition,
+});
+
+/** Defines checks of one collector's data; `check` gets its part of the view. */
+export const checksOf =
+  <C extends CheckedCollector>(collector: C) =>
+  (
+    kind: CheckKind,
+    alert: BuiltinAlert,
+    {
+      check,
+      ...more
+    }: Omit<Definition<CheckInput>, 'check'> & {
+      readonly check: (input: CheckInput, part: CheckedAccount[(typeof PARTS)[C]]) => Result;
+    },
+  ): AccountCheck => ({
+    ...defineCheck<CheckInput>(kind, alert, { ...more, check: input => check(input, input.view[PARTS[collector]]) }),
+    collector,
+  });
+
+export const MINUTE = 60_000;
+
+/** The history has a sample a minute. */
+const LATE = 2 * MINUTE;
+
+/** Whether the change of a number covers a window (ms). A shorter one can only show that a condition holds. */
+export const covers = (change: { readonly overSeconds: number } | null | undefined, over: number): boolean =>
+  change !== null && change !== undefined && 1000 * change.overSeconds >= over - LATE;
+
+export const msOf = (iso: string | null) => (iso === null ? undefined : Date.parse(iso));
+
+/** Interval of a round (s); 0 if its collector is disabled. */
+export const everySeconds = ({ rounds }: CheckedAccount, collector: string, name: string) =>
+  rounds.find(each => each.collector === collector && each.round === name)?.everySeconds ?? 0;
+
+/** Whether a number has grown by the threshold, or by a part of it. */
+export const isMoreBy = ({ share, fewest, many }: Growth, now: number, before: number, part = 1) =>
+  now - before > part * Math.min(Math.max(share * before, fewest), many);
+
+/** Time since the first detection (ms); 0 for a new finding. */
+export const seenFor = ({ firstSeen, now }: CheckInput, kind: CheckKind, subject: string | null) =>
+  now - (firstSeen({ kind, subject }) ?? now);
+
+/** Factor on the threshold of a finding of the last five minutes, so that it does not flap. */
+const EASED = 0.7;
+
+/** The part of its threshold at which a finding is reported. */
+export const easing = ({ firstSeen }: CheckInput, kind: CheckKind) =>
+  firstSeen({ kind, subject: null }) === undefined ? 1 : EASED;

@@ -1,0 +1,65 @@
+import { createRecent } from '../../history/recent.ts';
+import type { CheckedAccount } from './account.ts';
+import { AUTO_CANCEL } from './auto-cancel.ts';
+import { type AccountCheck, type Check, type CheckInput, type Finding, PARTS, UNKNOWN, type Unknown } from './check.ts';
+import { DEAD_LETTERS } from './dead-letters.ts';
+import { WAITLISTS } from './flow-control.ts';
+import { MESSAGES } from './messages.ts';
+import { READING } from './reading.ts';
+import { SCHEDULES } from './schedules.ts';
+
+/** All checks of an account. */
+export const ACCOUNT_CHECKS: readonly AccountCheck[] = [
+  ...READING,
+  ...MESSAGES,
+  ...DEAD_LETTERS,
+  ...WAITLISTS,
+  ...SCHEDULES,
+  ...AUTO_CANCEL,
+];
+
+/** What a check returned. */
+export interface CheckResult {
+  readonly check: Omit<Check<never>, 'check'>;
+  readonly findings: readonly Finding[];
+  readonly unknown: readonly Unknown[];
+}
+
+/**
+ * Runs checks. Of checks with the same kind and subject, only the first finding is reported. Later ones are unknown: a slow
+ * burn neither fires nor resolves during a fast one.
+ */
+export function runChecks<I>(checks: readonly Check<I>[], input: I): CheckResult[] {
+  const found = new Set<string>();
+  return checks.map(check => {
+    const findings: Finding[] = [];
+    const unknown: Unknown[] = [];
+    for (const each of [check.check(input)].flat()) {
+      const result = typeof each === 'string' ? { text: each } : each;
+      if ('isUnknown' in result) {
+        unknown.push(result);
+        continue;
+      }
+      const key = JSON.stringify([check.kind, result.subject]);
+      if (found.has(key)) unknown.push({ ...result, isUnknown: true });
+      else findings.push(result);
+      found.add(key);
+    }
+    return { check, findings, unknown };
+  });
+}
+
+/** Whether a check applies to an account: its collector is enabled. */
+export const applies = ({ collector }: Pick<AccountCheck, 'collector'>, view: CheckedAccount): boolean =>
+  collector === undefined || view[PARTS[collector]].enabled;
+
+/** Runs the checks of an account. Findings in partial data hold, but what such data does not show is unknown. */
+export function checkAccount(input: Omit<CheckInput, 'changes'>): CheckResult[] {
+  const { view, now } = input;
+  const applicable = ACCOUNT_CHECKS.filter(check => applies(check, view)).map((check): AccountCheck => {
+    const { data } = check.collector === undefined ? { data: 'fresh' } : view[PARTS[check.collector]];
+    if (data === 'fresh') return check;
+    return { ...check, check: input => (data === 'partial' ? [check.check(input), UNKNOWN].flat() : UNKNOWN) };
+  });
+  return runChecks(applicable, { ...input, changes: createRecent(input, now) });
+}

@@ -1,0 +1,80 @@
+import { scheduleFamilies } from '../../collectors/index.ts';
+import { HOUR } from '../../history/recent.ts';
+import { seriesName } from '../../history/series-name.ts';
+import type { CheckedSchedule } from './account.ts';
+import { type AccountCheck, type CheckInput, checksOf, covers, type Finding, msOf } from './check.ts';
+import { clockTime, plural, within } from './words.ts';
+
+const { scheduleMissed, scheduleLate } = scheduleFamilies;
+
+const defineCheck = checksOf('events');
+
+/** Minimum of missed starts in an hour if the schedule has started since. */
+const FEWEST = 2;
+/** Usual share of late starts in an hour, because of retries. */
+const USUALLY_LATE = 0.1;
+
+/** Starts in an hour by the distance between the last and the next; 0 if unknown. */
+function startsPerHour({ lastStarted, next }: CheckedSchedule): number {
+  const [last, coming] = [msOf(lastStarted), msOf(next)];
+  return last === undefined || coming === undefined || coming <= last ? 0 : HOUR / (coming - last);
+}
+
+function lately({ changes }: CheckInput, family: typeof scheduleMissed, name: string, count: number) {
+  const rise = changes.rise(seriesName(family.name, { schedule: name }), count, HOUR);
+  const isCovered = covers(rise, HOUR);
+  return rise ? { by: rise.by, text: within(rise.overSeconds), isCovered } : { by: 0, text: '', isCovered };
+}
+
+const last = (iso: string | null, now: number) => {
+  const time = msOf(iso);
+  return time === undefined ? undefined : clockTime(time, now);
+};
+
+const hasFailed = ({ state, next }: CheckedSchedule, now: number) =>
+  state === 'failing' && (msOf(next) ?? now) - now > HOUR;
+
+/** Runs a check for each schedule. It returns false if its condition holds for no window of an hour. */
+const eachSchedule =
+  (check: (input: CheckInput, schedule: CheckedSchedule) => Omit<Finding, 'subject'> | false | 'unknown') =>
+  (input: CheckInput) =>
+    input.view.schedules.flatMap(schedule => {
+      const { name: subject, state } = schedule;
+      const found = check(input, schedule);
+      if (typeof found === 'object') return { ...found, subject };
+      return found === 'unknown' || state === 'unknown' ? { subject, isUnknown: true as const } : [];
+    });
+
+/** Expected starts. A finding stays for an hour, so that it does not flap with each start. */
+export const SCHEDULES: readonly AccountCheck[] = [
+  defineCheck('schedule_missed', 'DeliveryScheduleMissed', {
+    when: 'the last expected start of a schedule was missed, or two of the last hour',
+    check: eachSchedule((input, { name, state, lastStarted, missed }) => {
+      const hour = lately(input, scheduleMissed, name, missed);
+      const starts = hour.by > 0 ? `${plural(hour.by, 'start')} missed ${hour.text}` : '';
+      const seen = last(lastStarted, input.now);
+      if (state === 'missed') {
+        const more = starts === '' ? '' : `; ${starts}`;
+        const text = `Schedule ${name}: no message ${seen === undefined ? 'seen yet' : `since ${seen}`}${more}.`;
+        return { since: msOf(lastStarted), text };
+      }
+      if (hour.by < FEWEST) return hour.isCovered ? false : 'unknown';
+      return { text: `Schedule ${name}: ${starts}; it started again, last at ${seen}.` };
+    }),
+  }),
+  defineCheck('schedule_late', 'DeliveryScheduleLate', {
+    when: 'no message of the last start of a schedule was delivered within `endsWithin`, or of two and more than a tenth of the starts in the last hour; or they failed, and the next start is more than an hour off',
+    check: eachSchedule((input, schedule) => {
+      const { name, state, lastDelivered, late } = schedule;
+      const failed = hasFailed(schedule, input.now);
+      const hour = lately(input, scheduleLate, name, late);
+      const isOften = hour.by >= FEWEST && hour.by > USUALLY_LATE * startsPerHour(schedule);
+      if (state !== 'late' && !failed && !isOften) return hour.isCovered ? false : 'unknown';
+      const delivered = last(lastDelivered, input.now);
+      const starts = hour.by > 0 ? `; ${plural(hour.by, 'start')} not delivered in time ${hour.text}` : '';
+      const what = failed ? 'its last messages failed' : state === 'ok' ? 'delivered again' : 'not delivered in time';
+      const text = `Schedule ${name}: ${what}, last delivery ${delivered === undefined ? 'not seen yet' : `at ${delivered}`}${starts}.`;
+      return { text };
+    }),
+  }),
+];
