@@ -305,7 +305,7 @@ describe('walls', () => {
   });
 
   it('PostgreSQL’s client is loaded only where the store is of that kind', () => {
-    const heavy = ['postgres', 'postgres-database', 'postgres-look', 'leases'].map(name => `store/${name}.ts`);
+    const heavy = ['postgres', 'postgres-database', 'postgres-inspect', 'leases'].map(name => `store/${name}.ts`);
     const loaders = files.filter(path =>
       [...textOf(path).matchAll(/^import (?!type\b)[^;]*?from '([^']+)'/gm)].some(
         ([, imported = '']) => imported === 'pg' || heavy.includes(normalize(join(dirname(path), imported))),

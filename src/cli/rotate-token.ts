@@ -12,7 +12,7 @@ import {
   rotateToken as reset,
   type TokenReport,
 } from '../rotation/index.ts';
-import { planFileOf } from '../store/account-file.ts';
+import { openAccountRecord } from '../store/account-file.ts';
 import { StoreError } from '../store/errors.ts';
 import { lockForProcess } from '../store/lock.ts';
 import { createDispatchers } from '../upstream/dispatcher.ts';
@@ -43,7 +43,7 @@ function checkedAccount(
       closing.add('connections', () => dispatchers.destroy());
       return { dispatcher: dispatchers.for(upstream), timeout: upstream.timeout };
     },
-    planFile: planFileOf(config.store, name, env),
+    planFile: openAccountRecord(config.store, name, env),
   };
 }
 

@@ -9,7 +9,7 @@ import { type CollectorState, createCollectorState, type Visible } from '../sche
 import { fromStored, type StoredRounds } from '../scheduler/freshness.ts';
 import type { StalenessOptions } from '../scheduler/options.ts';
 import { createRunner } from '../scheduler/runner.ts';
-import { accountRecordOf } from '../store/account-file.ts';
+import { accountRecordReader } from '../store/account-file.ts';
 import type { StoreOptions } from '../store/options.ts';
 import type { Store } from '../store/store.ts';
 import type { Priority, Reader } from '../upstream/api.ts';
@@ -196,7 +196,11 @@ export async function openCollectors({ name, collect, retention, objectives, lim
   const opened: OpenCollector[] = [];
   for (const collector of createCollectors(collect, services)) opened.push(await openCollector(name, collector, deps));
   const dlq = opened.find(isDlq);
-  const plan = await openCollector(name, createAccountPlan(accountRecordOf(config.store, name, deps), limits), deps);
+  const plan = await openCollector(
+    name,
+    createAccountPlan(accountRecordReader(config.store, name, deps), limits),
+    deps,
+  );
   const all = [...opened, plan];
   return {
     all,

@@ -4,7 +4,7 @@ import { formatDuration } from '../kit/duration.ts';
 import { HEARTBEAT } from '../notify/options.ts';
 import { alertFamilies, collectorsOf } from '../rules/families.ts';
 import { type AlertCondition, type AlertRule, isAbout, type Selector } from '../rules/options.ts';
-import { type Known, noSuchName, type Tell } from './faults.ts';
+import { type DeclaredNames, noSuchName, type Reporter } from './faults.ts';
 import { neverIs, neverShown } from './label-values.ts';
 import type { Config } from './schema.ts';
 
@@ -12,8 +12,8 @@ type Path = readonly PropertyKey[];
 
 interface Checking {
   readonly config: Config;
-  readonly known: Known;
-  readonly tell: Tell;
+  readonly declared: DeclaredNames;
+  readonly report: Reporter;
 }
 
 function roundsOf(name: string, accounts: Config['accounts']): readonly string[] {
@@ -21,7 +21,7 @@ function roundsOf(name: string, accounts: Config['accounts']): readonly string[]
   return [...new Set(rounds)];
 }
 
-/** The selectors of a condition with their paths and required kinds of family. */
+/** Returns the selectors of a condition with their paths and the required kind of metric. */
 function partsOf(condition: AlertCondition): [path: string[], selector: Selector, must: 'any' | 'counter' | 'time'][] {
   if (condition.kind === 'stale') return [];
   if (condition.kind !== 'ratio') return [[[], condition, condition.kind === 'age' ? 'time' : 'any']];
@@ -41,13 +41,13 @@ function histogramOf(metric: string): string | undefined {
     : undefined;
 }
 
-/** Why a metric can't be judged so; undefined when it can. */
-function faultOfMetric({ metric }: Selector, must: 'any' | 'counter' | 'time', config: Config): string | undefined {
+/** Returns why a condition cannot use the metric; undefined if it can. */
+function metricError({ metric }: Selector, must: 'any' | 'counter' | 'time', config: Config): string | undefined {
   const { accounts } = config;
   const found = alertFamilies.get(metric);
   const histogram = histogramOf(metric);
   if (!found && histogram !== undefined) {
-    return `must be a gauge or counter; ${histogram} is a histogram, which only Prometheus can judge`;
+    return `must be a gauge or counter; ${histogram} is a histogram, which only Prometheus can evaluate`;
   }
   if (!found) return `must be a gauge or counter of an account (docs/metrics.md); there is no ${metric}`;
   const { family, collector } = found;
@@ -56,7 +56,7 @@ function faultOfMetric({ metric }: Selector, must: 'any' | 'counter' | 'time', c
     return 'must be a metric that ends in _timestamp_seconds';
   }
   if (collector !== undefined && roundsOf(collector, accounts).length === 0) {
-    return `is of the collector ${collector}, which is not enabled for any account`;
+    return `belongs to the collector ${collector}, which is not enabled for any account`;
   }
   return neverShown(metric, config, accounts);
 }
@@ -65,51 +65,51 @@ function checkSelector(
   selector: Selector,
   must: 'any' | 'counter' | 'time',
   ruleLabels: readonly string[],
-  { config, known, tell }: Checking,
+  { config, declared, report }: Checking,
   path: readonly PropertyKey[],
 ): void {
   const { metric, labels } = selector;
   const { accounts } = config;
-  const wrong = faultOfMetric(selector, must, config);
-  if (wrong) tell.fault([...path, 'metric'], wrong);
+  const wrong = metricError(selector, must, config);
+  if (wrong) report.fault([...path, 'metric'], wrong);
   for (const name of labels.account ?? []) {
-    if (known.accounts.includes(name)) continue;
-    tell.fault([...path, 'labels', 'account'], noSuchName('account', name, known.accounts));
+    if (declared.accounts.includes(name)) continue;
+    report.fault([...path, 'labels', 'account'], noSuchName('account', name, declared.accounts));
   }
   const family = alertFamilies.get(metric)?.family;
   if (!family || wrong) return;
   const allowed = ['account', ...family.labels];
   for (const label of Object.keys(labels)) {
     if (allowed.includes(label)) continue;
-    tell.fault([...path, 'labels', label], `${metric} has no such label; it has ${allowed.join(', ')}`);
+    report.fault([...path, 'labels', label], `${metric} has no such label; it has ${allowed.join(', ')}`);
   }
   const taken = ruleLabels.find(label => family.labels.includes(label));
   if (taken !== undefined) {
-    tell.fault([...path, 'metric'], `has the label ${taken}, which the rule's own label would replace`);
+    report.fault([...path, 'metric'], `has the label ${taken}, which the rule's own label would replace`);
   }
   const named = accounts.filter(({ name }) => labels.account?.includes(name) ?? true);
   const about = named.length === 0 ? accounts : named;
   for (const [label, values] of Object.entries(labels)) {
-    // Without the label: that may be so of any series.
+    // The empty value matches series without the label, which any family may have.
     for (const value of values.filter(value => value !== '')) {
       const message = family.labels.includes(label) && neverIs(family.name, label, value, config, about);
-      if (message) tell.fault([...path, 'labels', label], message);
+      if (message) report.fault([...path, 'labels', label], message);
     }
   }
 }
 
-/** The whole window is read from the history at each start. */
-const LONGEST_WINDOW = 7 * 86_400_000;
+/** Limited because each start reads the complete window from the history. */
+const MAX_WINDOW = 7 * 86_400_000;
 
-function checkWindow(over: number, { alerts: { evaluateEvery }, store }: Config, path: Path, tell: Tell): void {
+function checkWindow(over: number, { alerts: { evaluateEvery }, store }: Config, path: Path, report: Reporter): void {
   const { keep } = store.history;
-  if (over > LONGEST_WINDOW) {
-    tell.fault(path, `must be at most ${formatDuration(LONGEST_WINDOW)}, regardless of store.history.keep`);
+  if (over > MAX_WINDOW) {
+    report.fault(path, `must be at most ${formatDuration(MAX_WINDOW)}, regardless of store.history.keep`);
   } else if (over < evaluateEvery) {
-    tell.fault(path, `must be at least alerts.evaluateEvery, ${formatDuration(evaluateEvery)}`);
+    report.fault(path, `must be at least alerts.evaluateEvery, ${formatDuration(evaluateEvery)}`);
   } else if (store.kind !== 'memory' && over > keep) {
     const [window, kept, missing] = [over, keep, over - keep].map(formatDuration);
-    tell.warn(
+    report.warn(
       path,
       `is ${window}, but store.history.keep is ${kept}: after each restart the condition is unknown for ${missing}`,
     );
@@ -117,75 +117,75 @@ function checkWindow(over: number, { alerts: { evaluateEvery }, store }: Config,
 }
 
 function checkCondition({ when, labels }: AlertRule, checking: Checking, path: readonly PropertyKey[]): void {
-  const { config, tell } = checking;
+  const { config, report } = checking;
   if (when.kind === 'stale') {
     const { collector, round } = when;
     const enabled = dataSources.map(({ name }) => name).filter(name => roundsOf(name, config.accounts).length > 0);
     const rounds = roundsOf(collector, config.accounts);
     if (!enabled.includes(collector)) {
-      tell.fault([...path, 'collector'], `must be a collector that is enabled: ${enabled.join(', ')}`);
+      report.fault([...path, 'collector'], `must be a collector that is enabled: ${enabled.join(', ')}`);
     } else if (round !== undefined && !rounds.includes(round)) {
-      tell.fault([...path, 'round'], `must be a round of ${collector}: ${rounds.join(', ')}`);
+      report.fault([...path, 'round'], `must be a round of ${collector}: ${rounds.join(', ')}`);
     }
   }
   if (when.kind === 'growth' || when.kind === 'ratio') {
-    checkWindow(when.over, config, [...path, 'over'], tell);
+    checkWindow(when.over, config, [...path, 'over'], report);
   }
   if (when.kind === 'ratio' && when.part.metric === when.whole.metric && when.above >= 1) {
-    tell.fault([...path, 'above'], 'must be below 1: part is a share of the same metric; 5 % is 0.05');
+    report.fault([...path, 'above'], 'must be below 1: part is a share of the same metric; 5 % is 0.05');
   }
   for (const [inside, selector, must] of partsOf(when)) {
-    // Sums have no labels that could be in the way.
+    // The sums of a ratio have no labels that could clash.
     checkSelector(selector, must, when.kind === 'ratio' ? [] : Object.keys(labels), checking, [...path, ...inside]);
   }
 }
 
-/** Warns of pausing alerts that can never fire for an account: they prevent no cancel there. */
-function checkPausing({ alerts, autoCancel, accounts }: Config, tell: Tell): void {
+/** Warns of pausing alerts that can never fire for an account, and so never prevent a cancel there. */
+function checkPausing({ alerts, autoCancel, accounts }: Config, report: Reporter): void {
   for (const [index, alert] of autoCancel.pauseWhileAlerts.entries()) {
     const when = alerts.rules.find(({ name }) => name === alert)?.when;
     if (!when) continue;
-    // Other accounts were left out on purpose.
+    // Accounts that the alert does not select are excluded on purpose.
     for (const account of accounts.filter(({ name }) => isAbout(when, name) && accountMayAct({ autoCancel }, name))) {
       const missing = collectorsOf(when).find(collector => roundsOf(collector, [account]).length === 0);
       if (missing === undefined) continue;
-      const why = `whose collector ${missing} is not enabled`;
+      const why = `because its collector ${missing} is not enabled`;
       const message = `${alert} never fires for the account ${account.name}, ${why}: it prevents no cancel there`;
-      tell.warn(['autoCancel', 'pauseWhileAlerts', index], message);
+      report.warn(['autoCancel', 'pauseWhileAlerts', index], message);
     }
   }
 }
 
-function checkSilences({ alerts }: Config, now: number, known: Known, tell: Tell): void {
+function checkSilences({ alerts }: Config, now: number, declared: DeclaredNames, report: Reporter): void {
   for (const [index, silence] of alerts.silences.entries()) {
     const { match, until } = silence;
     const path = ['alerts', 'silences', index];
     for (const [label, names, what] of [
-      ['alertname', known.alerts, 'alert'],
-      ['account', known.accounts, 'account'],
+      ['alertname', declared.alerts, 'alert'],
+      ['account', declared.accounts, 'account'],
     ] as const) {
       for (const name of match[label] ?? []) {
         if (names.includes(name) || name === '') continue;
-        tell.fault([...path, 'match', label], noSuchName(what, name, names));
+        report.fault([...path, 'match', label], noSuchName(what, name, names));
       }
     }
     if (until !== null && until <= now) {
-      tell.warn([...path, 'until'], `is in the past: it silences nothing since ${new Date(until).toISOString()}`);
+      report.warn([...path, 'until'], `is in the past: it silences nothing since ${new Date(until).toISOString()}`);
     }
   }
 }
 
-/** Checks names in the section `alerts` against the configuration and the metrics. */
-export function checkAlerts(config: Config, now: number, known: Known, tell: Tell): void {
+/** Checks the names used in the section `alerts` against the configuration and the metric families. */
+export function checkAlerts(config: Config, now: number, declared: DeclaredNames, report: Reporter): void {
   const { alerts, autoCancel } = config;
-  checkSilences(config, now, known, tell);
+  checkSilences(config, now, declared, report);
   const taken = config.heartbeat ? alerts.notifiers.findIndex(({ name }) => name === HEARTBEAT) : -1;
   if (taken >= 0)
-    tell.fault(['alerts', 'notifiers', taken, 'name'], `${HEARTBEAT} is the name of the section heartbeat`);
+    report.fault(['alerts', 'notifiers', taken, 'name'], `${HEARTBEAT} is the name of the section heartbeat`);
   for (const [index, rule] of alerts.rules.entries()) {
-    checkCondition(rule, { config, known, tell }, ['alerts', 'rules', index, 'when', rule.when.kind]);
+    checkCondition(rule, { config, declared, report }, ['alerts', 'rules', index, 'when', rule.when.kind]);
   }
   const isPausing = alerts.rules.some(({ name }) => autoCancel.pauseWhileAlerts.includes(name));
-  if (!alerts.enabled && isPausing) tell.fault(['autoCancel', 'pauseWhileAlerts'], 'needs alerts.enabled: true');
-  else checkPausing(config, tell);
+  if (!alerts.enabled && isPausing) report.fault(['autoCancel', 'pauseWhileAlerts'], 'needs alerts.enabled: true');
+  else checkPausing(config, report);
 }

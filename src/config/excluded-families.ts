@@ -1,7 +1,7 @@
 import { collectors, dataSources, enabledRounds } from '../collectors/index.ts';
 import { createGlob } from '../kit/glob.ts';
 import { accountFamilyNames } from '../metrics/account-families.ts';
-import type { Tell } from './faults.ts';
+import type { Reporter } from './faults.ts';
 import { neverShown } from './label-values.ts';
 import type { Config } from './schema.ts';
 
@@ -16,46 +16,46 @@ const NAMES: readonly string[] = [
   ...accountFamilyNames,
 ];
 
-/** A suggestion for a name that is not a family. */
+/** Returns a suggestion for a name that is not a family. */
 function hintOf(pattern: string): string {
   const whole = pattern.replace(/_(bucket|sum|count)$/, '');
   if (NAMES.includes(whole)) return `; a histogram is excluded as a whole: write ${whole}`;
   const beginning = NAMES.filter(name => name.startsWith(pattern));
-  if (beginning.length > 0) return `; write ${pattern}* for the ${beginning.length} that begin so`;
+  if (beginning.length > 0) return `; write ${pattern}* for the ${beginning.length} families with this prefix`;
   return '';
 }
 
-/** Whether none of these accounts has the family: its collector is off, or nothing asks for it. */
+/** Whether none of these accounts has the family, because its collector is disabled or its configuration is empty. */
 function isShownByNone(name: string, config: Config, accounts: Accounts): boolean {
   const owner = collectors.find(({ families }) => Object.values(families).some(family => family.name === name));
   const isOff = owner && accounts.every(({ collect }) => !enabledRounds(collect).has(owner.name));
   return isOff || neverShown(name, config, accounts) !== undefined;
 }
 
-function checkPattern(pattern: string, config: Config, accounts: Accounts, path: Path, tell: Tell): void {
+function checkPattern(pattern: string, config: Config, accounts: Accounts, path: Path, report: Reporter): void {
   const matches = createGlob(pattern);
   const names = NAMES.filter(matches);
   if (names.includes(NEEDED)) {
-    tell.fault(path, `matches ${NEEDED}, which cannot be excluded: without it nothing tells missing data from no data`);
+    report.fault(path, `matches ${NEEDED}, which cannot be excluded: without it missing data looks like no data`);
   } else if (names.length === 0) {
-    tell.fault(path, `matches no metric family of an account (docs/metrics.md)${hintOf(pattern)}`);
+    report.fault(path, `matches no metric family of an account (docs/metrics.md)${hintOf(pattern)}`);
   } else if (accounts.length > 0 && names.every(name => isShownByNone(name, config, accounts))) {
-    tell.warn(path, 'matches only families that are not collected: it has no effect');
+    report.warn(path, 'matches only families that are not collected: it has no effect');
   }
 }
 
 /** Reports patterns of `collect.families.exclude` that match nothing or too much. */
-export function checkExcludedFamilies(config: Config, tell: Tell): void {
+export function checkExcludedFamilies(config: Config, report: Reporter): void {
   const own = (index: number) => ['accounts', index, 'collect', 'families', 'exclude'];
-  const isOwn = config.accounts.map((_, index) => tell.isGiven(own(index)));
+  const isOwn = config.accounts.map((_, index) => report.isGiven(own(index)));
   const inheriting = config.accounts.filter((_, index) => !isOwn[index]);
   for (const [number, pattern] of config.collect.families.exclude.entries()) {
-    checkPattern(pattern, config, inheriting, ['collect', 'families', 'exclude', number], tell);
+    checkPattern(pattern, config, inheriting, ['collect', 'families', 'exclude', number], report);
   }
   for (const [index, account] of config.accounts.entries()) {
     if (!isOwn[index]) continue;
     for (const [number, pattern] of account.collect.families.exclude.entries()) {
-      checkPattern(pattern, config, [account], [...own(index), number], tell);
+      checkPattern(pattern, config, [account], [...own(index), number], report);
     }
   }
 }

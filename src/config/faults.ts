@@ -3,7 +3,7 @@ import { printable } from '../kit/text.ts';
 
 type Path = readonly PropertyKey[];
 
-/** A place in a file; both count from 1. */
+/** A place in a file; line and column start at 1. */
 export interface Place {
   readonly file: string;
   readonly line: number;
@@ -29,7 +29,7 @@ export function formatPath(path: readonly PropertyKey[]): string {
     .replace(/^\./, '');
 }
 
-/** An invalid configuration. The message has one line per fault: `FILE:line:column: path: what is allowed`. */
+/** An invalid configuration. The message has one line per error: `FILE:line:column: path: what is allowed`. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly faults: readonly Fault[];
@@ -42,31 +42,37 @@ export class ConfigError extends Error {
   }
 }
 
-/** Receives the findings of checks with their paths. */
-export interface Tell {
+/** Collects the errors and warnings of checks, by path. */
+export interface Reporter {
   fault(path: readonly PropertyKey[], message: string): void;
-  /** Works, and should be otherwise. */
+  /** Reports a setting that works but is probably a mistake. */
   warn(path: readonly PropertyKey[], message: string): void;
-  /** Whether the path has a value of its own, not an inherited one. */
+  /** Whether the path has a value in the file, rather than an inherited one or a default. */
   isGiven(path: readonly PropertyKey[]): boolean;
 }
 
-/** Names that may be used elsewhere. */
-export interface Known {
+/** Names declared in the configuration, which other settings refer to. */
+export interface DeclaredNames {
   readonly accounts: readonly string[];
   readonly alerts: readonly string[];
   readonly notifiers: readonly string[];
 }
 
-/** Returns the message for an unknown name. `existing`: the known names. */
+/** Returns the message for an unknown name. `existing` lists the declared names. */
 export function noSuchName(kind: string, name: string, existing: readonly string[]): string {
   return `there is no ${kind} called ${name}${existing.length === 0 ? '' : `; there are: ${existing.join(', ')}`}`;
 }
 
 /** Reports unknown names in a list at `path`. */
-export function checkNames(kind: string, used: readonly string[], existing: readonly string[], path: Path, tell: Tell) {
+export function checkNames(
+  kind: string,
+  used: readonly string[],
+  existing: readonly string[],
+  path: Path,
+  report: Reporter,
+) {
   for (const [number, name] of used.entries()) {
-    if (!existing.includes(name)) tell.fault([...path, number], noSuchName(kind, name, existing));
+    if (!existing.includes(name)) report.fault([...path, number], noSuchName(kind, name, existing));
   }
 }
 
@@ -80,7 +86,7 @@ const KINDS: Readonly<Record<string, string>> = {
   array: 'a list',
 };
 
-/** A suggestion for a value of the wrong type. */
+/** Returns a suggestion for a value of the wrong type. */
 function hintOf(expected: string, value: unknown): string {
   const isText = typeof value === 'string';
   if (expected === 'boolean' && isText && /^(true|false)$/.test(value)) return ', without quotes';
@@ -92,7 +98,7 @@ function hintOf(expected: string, value: unknown): string {
   return '';
 }
 
-/** A bound as people read it: `at most 10`, `above 0`. */
+/** Describes a bound, such as `must be at most 10` or `must be above 0`. */
 function boundWords(origin: string, inclusive: boolean | undefined, bound: unknown, side: 'most' | 'least'): string {
   const strictly = side === 'most' ? 'below' : 'above';
   if (origin === 'string')
@@ -101,8 +107,8 @@ function boundWords(origin: string, inclusive: boolean | undefined, bound: unkno
   return `must be ${inclusive === false ? strictly : `at ${side}`} ${bound}`;
 }
 
-/** Explains an issue. Messages of the schemas are kept; zod's own are replaced, because they name no allowed value. */
-function wordsOf(issue: z.core.$ZodIssue, value: unknown): string {
+/** Explains an issue. Messages of our schemas are kept; zod's are replaced, because they do not name the allowed values. */
+function messageOf(issue: z.core.$ZodIssue, value: unknown): string {
   const { code, message } = issue;
   const isOurs = !/^(Invalid|Too|Unrecognized)\b/.test(message);
   const must = () => {
@@ -118,7 +124,7 @@ function wordsOf(issue: z.core.$ZodIssue, value: unknown): string {
   return value === null && !isOurs ? `is empty: ${words}` : words;
 }
 
-/** Converts an issue of zod. `locate` finds the place of a path, `allowed` the keys at a path, `valueAt` the value there. */
+/** Converts an issue of zod. `locate` returns the place of a path, `allowed` the keys allowed there, `valueAt` the value there. */
 export function toFaults(
   issue: z.core.$ZodIssue,
   locate: (path: Path, key?: string) => Place,
@@ -130,7 +136,7 @@ export function toFaults(
     const message = `unknown key; allowed here: ${allowed(path).join(', ')}`;
     return issue.keys.map(key => ({ ...locate(path, key), message }));
   }
-  // The key of a record that its schema does not take: what is wrong with it stands one level below.
+  // The issues of an invalid record key are nested.
   if (issue.code === 'invalid_key') return issue.issues.flatMap(({ message }) => ({ ...locate(path), message }));
-  return [{ ...locate(path), message: wordsOf(issue, valueAt(path)) }];
+  return [{ ...locate(path), message: messageOf(issue, valueAt(path)) }];
 }

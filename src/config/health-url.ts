@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { valueAt } from './parse-all.ts';
 import { readYaml } from './yaml-file.ts';
 
-/** As in http/options.ts. Not imported: this command runs twice a minute and must load little. */
+/** Same value as in http/options.ts, which is not imported: this command runs twice a minute and must start fast. */
 const DEFAULT_LISTEN = '0.0.0.0:10922';
 
 const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '[::]': '[::1]' };
@@ -10,8 +10,8 @@ const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '[:
 const readContent = (file: string) => readYaml(readFileSync(file, 'utf8'), file).content;
 
 /**
- * Where the agent of a configuration file answers `/-/healthy` on this machine. Reads three keys; one that can't be read has its
- * default, since an agent goes on with the configuration that it has when the file is broken later.
+ * Returns the `/-/healthy` URL, on this machine, of the agent that uses this configuration file. Reads only three keys
+ * and uses defaults for unreadable ones, because an agent keeps running when its file becomes invalid.
  */
 export function healthUrl(file: string): string {
   const content = readContent(file);
@@ -24,7 +24,7 @@ export function healthUrl(file: string): string {
   const found = /^(\[[0-9A-Fa-f:.]+\]|[^\s:[\]/]+):(\d{1,5})$/.exec(listen);
   if (!found) throw new Error(`${file}: ${listen} is not host:port`);
   const [, host = '', port] = found;
-  // The port for probes has no TLS.
+  // The probe port has no TLS.
   const isTls =
     probes === undefined &&
     webConfig !== undefined &&

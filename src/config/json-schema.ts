@@ -14,7 +14,7 @@ export interface JsonSchema {
   readonly propertyNames?: JsonSchema;
 }
 
-/** A JSON Schema (draft 2020-12) of what users write: durations are text, defaults may be omitted. Creating one is slow. */
+/** Returns the JSON Schema (draft 2020-12) of the input: durations are text, defaults may be omitted. Creating it is slow. */
 const inputSchema = (schema: z.ZodType) => z.toJSONSchema(schema, { io: 'input' }) as JsonSchema;
 
 export const configJsonSchema = (): JsonSchema => inputSchema(ConfigInput);
@@ -25,7 +25,7 @@ export function withoutNull(schema: JsonSchema): JsonSchema {
   return first && second?.type === 'null' && more.length === 0 ? first : schema;
 }
 
-/** The part of a schema that describes the value at `path`; undefined where it has no such place. */
+/** Returns the subschema of the value at `path`; undefined for unknown paths. */
 function schemaAt(path: readonly PropertyKey[], schema: JsonSchema): JsonSchema | undefined {
   let at: JsonSchema | undefined = schema;
   for (const step of path) {
@@ -35,7 +35,7 @@ function schemaAt(path: readonly PropertyKey[], schema: JsonSchema): JsonSchema 
   return at;
 }
 
-/** Returns a function for the keys that are allowed at a path, in the order of the documentation. */
+/** Returns a function that lists the keys allowed at a path, in the order of the documentation. */
 export function createAllowedKeys(schema: z.ZodType = ConfigInput) {
   let created: JsonSchema | undefined;
   return (path: readonly PropertyKey[]): readonly string[] => {

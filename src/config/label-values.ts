@@ -73,7 +73,7 @@ export function neverShown(family: string, { schedules }: Config, accounts: read
     : undefined;
 }
 
-/** Returns why no series has this value, with the allowed ones; undefined if one may. */
+/** Returns why no series has this label value, with the allowed values; undefined if one may have it. */
 export function neverIs(
   family: string,
   label: string,

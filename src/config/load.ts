@@ -14,7 +14,7 @@ import {
   formatFault,
   formatPath,
   type Place,
-  type Tell,
+  type Reporter,
   toFaults,
 } from './faults.ts';
 import { createAllowedKeys } from './json-schema.ts';
@@ -31,17 +31,17 @@ export { ConfigError, type Fault, formatFault } from './faults.ts';
 export interface LoadedConfig {
   readonly file: string;
   readonly config: Config;
-  /** First 16 hexadecimal digits of the SHA-256 of all its files. */
+  /** First 16 hexadecimal digits of the SHA-256 of all configuration files. */
   readonly hash: string;
-  /** Things that work and should be otherwise. */
+  /** Settings that work but are probably mistakes. */
   readonly warnings: readonly Fault[];
-  /** Returns the place of a setting; absent for a configuration without a file. */
+  /** Returns the place of a setting. Undefined for a configuration that has no file. */
   readonly place?: (path: Path) => Place;
 }
 
 type Path = readonly PropertyKey[];
 
-/** Throws ConfigError when the file can't be read. */
+/** Throws ConfigError if the file cannot be read. */
 export function readText(file: string): string {
   try {
     return readFileSync(file, 'utf8');
@@ -52,14 +52,14 @@ export function readText(file: string): string {
 }
 
 /**
- * Reads and checks a configuration file. Throws ConfigError with every fault. `env` holds what `{ env: NAME }` names;
- * without it, nothing outside the configuration is looked at: no secret, no certificate.
+ * Reads and checks a configuration file. Throws ConfigError with all errors. `env` contains the variables that `{ env:
+ * NAME }` refers to; without it, secrets and certificates are not read.
  */
 export function loadConfig(file: string, env?: Env, now?: number): LoadedConfig {
   return parseConfig(readText(file), file, env, now);
 }
 
-/** Returns the names of list items, even if the items are invalid. */
+/** Returns the names of the list's items, even of invalid ones. */
 function namesAt(raw: unknown, path: Path): string[] {
   const list = valueAt(raw, path);
   const found = (Array.isArray(list) ? list : []).map(item => valueAt(item, ['name']));
@@ -72,7 +72,7 @@ const filesOf = (pattern: string, file: string) =>
     .sort()
     .map(name => (isAbsolute(name) ? name : join(dirname(file), name)));
 
-/** Reads a file and the files that it names: all as one value with the places of its parts. */
+/** Reads a file and its account files into one value, and keeps the places of its parts. */
 function gather(text: string, file: string) {
   const main = readYaml(text, file);
   const hash = createHash('sha256').update(text);
@@ -82,7 +82,7 @@ function gather(text: string, file: string) {
   const { content } = main;
   const isMapping = typeof content === 'object' && content !== null && !Array.isArray(content);
   const raw: Record<string, unknown> = isMapping ? { ...content } : {};
-  /** Which file each account is in, and its number there. */
+  /** The file of each account, and the account's index in that file. */
   const owners: { yaml: YamlFile; index: number }[] = [];
   if (Array.isArray(raw.accounts)) for (const index of raw.accounts.keys()) owners.push({ yaml: main, index });
 
@@ -111,13 +111,12 @@ function gather(text: string, file: string) {
   for (const [number, pattern] of patterns.entries()) {
     if (typeof pattern !== 'string') continue;
     const files = filesOf(pattern, file);
-    if (files.length === 0)
-      warnings.push({ ...main.place(['accountFiles', number]), message: 'there is no such file' });
+    if (files.length === 0) warnings.push({ ...main.place(['accountFiles', number]), message: 'matches no file' });
     for (const path of files) if (!found.has(resolve(path))) found.set(resolve(path), path);
   }
   for (const path of found.values()) addAccounts(path);
 
-  /** Returns the file of a path and its path in that file. */
+  /** Returns the file that contains a path, and the path in that file. */
   function own(path: Path): { yaml: YamlFile; own: Path } {
     const [section, number, ...rest] = path;
     const owner = section === 'accounts' && typeof number === 'number' ? owners[number] : undefined;
@@ -129,9 +128,9 @@ function gather(text: string, file: string) {
     faults,
     warnings,
     hash: hash.digest('hex').slice(0, 16),
-    isWhole: !isBroken,
-    /** Whether a missing value may stand in a part of the files that could not be read. */
-    mayBeThere: (path: Path): boolean => (path.length < 2 ? isBroken : own(path).yaml.isBroken),
+    isComplete: !isBroken,
+    /** Whether a missing value may be in a part of the files that could not be read. */
+    mayContain: (path: Path): boolean => (path.length < 2 ? isBroken : own(path).yaml.isBroken),
     place(path: Path, key?: string): Place {
       const at = own(path);
       return at.yaml.place(at.own, key);
@@ -151,7 +150,7 @@ function sorted(faults: readonly Fault[]): Fault[] {
   return [...unique.values()];
 }
 
-/** Parses the text of a configuration; files in it are relative to the folder of `file`. */
+/** Parses the text of a configuration. Paths in it are relative to the folder of `file`. */
 export function parseConfig(text: string, file: string, env?: Env, now = systemClock.now()): LoadedConfig {
   const gathered = gather(text, file);
   const { raw, faults, warnings, hash } = gathered;
@@ -164,7 +163,7 @@ export function parseConfig(text: string, file: string, env?: Env, now = systemC
   const allowed = createAllowedKeys();
   for (const issue of parsed.issues) {
     const isMissing = issue.code !== 'unrecognized_keys' && valueAt(raw, issue.path) === undefined;
-    if ((isMissing && gathered.mayBeThere(issue.path)) || isExpanded(issue.path)) continue;
+    if ((isMissing && gathered.mayContain(issue.path)) || isExpanded(issue.path)) continue;
     if (issue.code !== 'unrecognized_keys' && !gathered.isSure(issue.path)) continue;
     faults.push(...toFaults(issue, gathered.place, allowed, path => valueAt(raw, path)));
   }
@@ -172,18 +171,18 @@ export function parseConfig(text: string, file: string, env?: Env, now = systemC
   if (config) {
     const at = (path: Path): Path | undefined => {
       const there = parsed.original(path);
-      return parsed.isLeftOut(there) || isExpanded(there) || !gathered.isSure(there) ? undefined : there;
+      return parsed.isOmitted(there) || isExpanded(there) || !gathered.isSure(there) ? undefined : there;
     };
     const into = (list: Fault[]) => (path: Path, message: string) => {
       const there = at(path);
       if (there) list.push({ ...gathered.place(there), message });
     };
-    const tell: Tell = {
+    const report: Reporter = {
       fault: into(faults),
       warn: into(warnings),
       isGiven: path => valueAt(raw, parsed.original(path)) !== undefined,
     };
-    checkSecrets(config, env, tell);
+    checkSecrets(config, env, report);
     const { webConfigFile } = config.server;
     if (env && webConfigFile !== null) {
       try {
@@ -194,20 +193,20 @@ export function parseConfig(text: string, file: string, env?: Env, now = systemC
         warnings.push(...error.warnings);
       }
     }
-    checkTwins(config, env, tell);
-    checkSettings(config, now, tell);
-    checkExcludedFamilies(config, tell);
-    checkPlainHttp(config, tell);
-    // What is named elsewhere may stand where nothing could be read.
-    if (gathered.isWhole) {
-      const known = {
+    checkTwins(config, env, report);
+    checkSettings(config, now, report);
+    checkExcludedFamilies(config, report);
+    checkPlainHttp(config, report);
+    // Unreadable parts may declare further names.
+    if (gathered.isComplete) {
+      const declared = {
         accounts: namesAt(raw, ['accounts']),
         alerts: namesAt(raw, ['alerts', 'rules']),
         notifiers: namesAt(raw, ['alerts', 'notifiers']),
       };
-      checkAlerts(config, now, known, tell);
-      checkAutoCancel(config, known, tell);
-      checkSchedules(config, known, tell);
+      checkAlerts(config, now, declared, report);
+      checkAutoCancel(config, declared, report);
+      checkSchedules(config, declared, report);
     }
   }
   if (faults.length > 0 || !config) throw new ConfigError(sorted(faults), sorted(warnings));
@@ -222,15 +221,15 @@ export interface StoreSettings {
 }
 
 /**
- * Reads only the section `store` and the names of accounts, because a pause must work even if the rest of the file is
- * invalid. Throws ConfigError if that section is unreadable; with `needsAccounts`, also if names may be in text that is not
- * YAML.
+ * Reads only the section `store` and the names of the accounts, because a pause must work even if the rest of the file
+ * is invalid. Throws ConfigError if that section is unreadable. With `needsAccounts` also throws if invalid YAML may
+ * contain further names.
  */
 export function loadStoreSettings(file: string, needsAccounts = false): StoreSettings {
-  const { raw, faults, mayBeThere, isSure, place } = gather(readText(file), file);
-  // What breaks the file below the section says nothing of it.
+  const { raw, faults, mayContain, isSure, place } = gather(readText(file), file);
+  // An error elsewhere in the file does not make the section unreadable.
   const isThere = valueAt(raw, ['store']) !== undefined && isSure(['store']);
-  const isBroken = mayBeThere(['store', 'path']);
+  const isBroken = mayContain(['store', 'path']);
   if (isBroken && (needsAccounts || !isThere)) throw new ConfigError(faults);
   const parsed = parseAll(storeOptions.prefault({}), valueAt(raw, ['store']));
   if (parsed.issues.length > 0 || !parsed.data) {

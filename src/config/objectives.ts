@@ -9,11 +9,11 @@ const ratio = z
 export const objectivesOptions = z.strictObject({
   delivered: ratio
     .default(0.99)
-    .describe('Share of ended messages that are to be delivered; the rest is the error budget.'),
-  onTime: ratio.default(0.99).describe('Share of messages that are to end within `onTimeWithin`.'),
+    .describe('Target share of finished messages that are delivered; the rest is the error budget.'),
+  onTime: ratio.default(0.99).describe('Target share of messages that finish within `onTimeWithin`.'),
   onTimeWithin: Duration.prefault('5m').describe(
-    'Time within which a message is to end, from when it was due. `delivery_messages_overdue_total` counts those that do not; a change counts from then on.',
+    'Maximum time from a message’s due time to its end. `delivery_messages_overdue_total` counts later ones; a change is not retroactive.',
   ),
-  window: Duration.prefault('30d').describe('Time over which `delivered` and `onTime` are meant.'),
-  dlqMaxAge: Duration.prefault('1d').describe('Age from which an entry of the dead-letter queue is too old.'),
+  window: Duration.prefault('30d').describe('Period to which `delivered` and `onTime` apply.'),
+  dlqMaxAge: Duration.prefault('1d').describe('Age at which a dead-letter queue entry counts as too old.'),
 });

@@ -5,11 +5,11 @@ type Path = readonly PropertyKey[];
 const nameless = (kind: string) => (number: PropertyKey) => `${kind}-${String(number)}-without-a-name`;
 const NAMELESS = /^(account|rule|notifier|schedule)-\d+-without-a-name$/;
 
-/** Whether a name is a placeholder for a missing or invalid one. */
+/** Whether a name is a placeholder for a missing or invalid name. */
 export const isNameless = (name: string) => NAMELESS.test(name);
 
-/** By path, `*` for the number of an item. */
-const STAND_INS: Readonly<Record<string, (number: PropertyKey) => unknown>> = {
+/** Placeholders by path; `*` is an item's index. */
+const PLACEHOLDERS: Readonly<Record<string, (number: PropertyKey) => unknown>> = {
   'accounts.*.name': nameless('account'),
   'accounts.*.baseUrl': number => `https://stand-in-${String(number)}.invalid`,
   'accounts.*.region': () => 'stand-in',
@@ -38,13 +38,13 @@ const STAND_INS: Readonly<Record<string, (number: PropertyKey) => unknown>> = {
 };
 
 /** Returns a placeholder for an invalid required value, so that the rest of its item can be checked. */
-function standIn(path: Path): unknown {
+function placeholderFor(path: Path): unknown {
   const id = path.map(step => (typeof step === 'number' ? '*' : String(step))).join('.');
   const number = path.find(step => typeof step === 'number') ?? 0;
-  return Object.hasOwn(STAND_INS, id) ? STAND_INS[id]?.(number) : undefined;
+  return Object.hasOwn(PLACEHOLDERS, id) ? PLACEHOLDERS[id]?.(number) : undefined;
 }
 
-/** Keys whose checks do not depend on other keys that may have been omitted. */
+/** Keys with checks that do not depend on other, possibly omitted keys. */
 const INDEPENDENT: readonly string[] = ['name', 'expires'];
 
 /** Keys that checks of other keys depend on: if one is invalid, errors of the others may be consequences. */
@@ -65,24 +65,24 @@ const DECIDING: readonly string[] = [
 const idOf = (path: Path) => JSON.stringify(path);
 const isWithin = (path: Path, outer: Path) => outer.every((step, index) => path[index] === step);
 
-/** The item of a list, or the section, that a path is in. */
+/** Returns the path of the list item or section that contains a path. */
 function itemOf(path: Path): Path {
   const number = path.findLastIndex(step => typeof step === 'number');
   return path.slice(0, 1 + Math.max(0, number));
 }
 
 /**
- * Reads a value of which anything may be wrong, and finds everything that is. Most checks of a schema run only where the
- * types below are right; so what is wrong is left out, and the rest read again, until nothing is.
+ * Parses a value and returns all its errors. Most schema checks run only if the types below them are valid. Invalid
+ * parts are therefore omitted and the rest is parsed again, until no errors remain.
  */
 export function parseAll<T>(schema: z.ZodType<T>, value: unknown) {
-  /** By the identifier of its path: what stands there instead. */
-  const leftOut = new Map<string, { readonly path: Path; readonly instead: unknown }>();
-  /** Of lists that are shorter now: which items are left. */
+  /** Omitted parts and their replacements, by path. */
+  const omitted = new Map<string, { readonly path: Path; readonly instead: unknown }>();
+  /** Original indexes of the remaining items, for lists from which items were omitted. */
   let kept = new Map<string, readonly number[]>();
 
   function rest(part: unknown, path: Path): unknown {
-    const out = leftOut.get(idOf(path));
+    const out = omitted.get(idOf(path));
     if (out) return out.instead;
     if (Array.isArray(part)) {
       const items = part.map((item, index) => ({ index, left: rest(item, [...path, index]) }));
@@ -105,9 +105,9 @@ export function parseAll<T>(schema: z.ZodType<T>, value: unknown) {
     );
   }
 
-  /** Keys that were missing, and have a stand-in now. */
+  /** Returns missing keys that have a placeholder. */
   function insertedAt(path: Path): string[] {
-    return [...leftOut.values()]
+    return [...omitted.values()]
       .filter(out => out.instead !== undefined && out.path.length === path.length + 1 && isWithin(out.path, path))
       .map(out => String(out.path.at(-1)));
   }
@@ -121,9 +121,9 @@ export function parseAll<T>(schema: z.ZodType<T>, value: unknown) {
     return found;
   }
 
-  /** Whether an issue may only be a consequence of omitted values. */
+  /** Whether an issue may be a consequence of omitted values. */
   function isConsequence(issue: z.core.$ZodIssue, path: Path): boolean {
-    const outs = [...leftOut.values()];
+    const outs = [...omitted.values()];
     if (outs.some(out => isWithin(out.path, path))) return true;
     const decides = (out: Path) => DECIDING.includes(String(out.at(-1) ?? '')) && isWithin(out, itemOf(path));
     return (
@@ -131,46 +131,46 @@ export function parseAll<T>(schema: z.ZodType<T>, value: unknown) {
     );
   }
 
-  /** Leaves a place out, or what it is in, where that would not do. */
-  function leaveOut(path: Path): void {
+  /** Omits the value at a path, or its parent if the value cannot be omitted. */
+  function omit(path: Path): void {
     for (let at = path; at.length > 0; at = at.slice(0, -1)) {
-      const known = leftOut.get(idOf(at));
-      const instead = known ? undefined : standIn(at);
+      const known = omitted.get(idOf(at));
+      const instead = known ? undefined : placeholderFor(at);
       const isThere = valueAt(value, at) !== undefined;
       if ((known && known.instead === undefined) || (!isThere && instead === undefined && !known)) continue;
-      leftOut.set(idOf(at), { path: at, instead });
+      omitted.set(idOf(at), { path: at, instead });
       if (instead !== undefined || isThere) return;
     }
-    leftOut.set(idOf([]), { path: [], instead: undefined });
+    omitted.set(idOf([]), { path: [], instead: undefined });
   }
 
   const issues: z.core.$ZodIssue[] = [];
   for (;;) {
     kept = new Map();
-    // `jitless`: to write code for each of a hundred schemas takes longer than to read a configuration by them.
-    const parsed = schema.safeParse(leftOut.size === 0 ? value : rest(value, []), { jitless: true });
-    if (parsed.success || leftOut.has(idOf([]))) {
+    // `jitless`: compiling a hundred schemas takes longer than parsing one configuration.
+    const parsed = schema.safeParse(omitted.size === 0 ? value : rest(value, []), { jitless: true });
+    if (parsed.success || omitted.has(idOf([]))) {
       return {
-        /** With paths in the given value. */
+        /** Issues with paths in the given value. */
         issues,
-        /** The value without its invalid parts; undefined if nothing is left. */
+        /** The value without its invalid parts; undefined if nothing remains. */
         data: parsed.data,
-        /** Returns the path in the given value of a path in `data`. */
+        /** Converts a path in `data` to a path in the given value. */
         original,
         /** Whether a part of the given value was omitted or replaced in `data`. */
-        isLeftOut: (path: Path): boolean => [...leftOut.values()].some(out => isWithin(path, out.path)),
+        isOmitted: (path: Path): boolean => [...omitted.values()].some(out => isWithin(path, out.path)),
       };
     }
     const found = parsed.error.issues.map(issue => ({ ...issue, path: [...original(issue.path)] }));
     issues.push(...found.filter(issue => !isConsequence(issue, issue.path)));
     for (const issue of found) {
-      if (issue.code === 'unrecognized_keys') for (const key of issue.keys) leaveOut([...issue.path, key]);
-      else leaveOut(issue.path);
+      if (issue.code === 'unrecognized_keys') for (const key of issue.keys) omit([...issue.path, key]);
+      else omit(issue.path);
     }
   }
 }
 
-/** What stands at a path; undefined when nothing does. */
+/** Returns the value at a path; undefined if missing. */
 export function valueAt(value: unknown, path: Path): unknown {
   return path.reduce<unknown>(
     (part, step) =>

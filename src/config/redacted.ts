@@ -6,14 +6,14 @@ import { configJsonSchema, type JsonSchema } from './json-schema.ts';
 import type { Config } from './schema.ts';
 import { writeYaml } from './yaml-file.ts';
 
-/** Items of a list that are printed, and characters of the whole: an answer has its bounds. */
-const MOST_ITEMS = 100;
-const MOST_CHARACTERS = 2 ** 19;
+/** Maximum items printed per list and characters in total. */
+const MAX_ITEMS = 100;
+const MAX_CHARACTERS = 2 ** 19;
 
-/** Keys of addresses that may be credentials; only their host is shown. */
+/** Keys of URLs that may contain credentials; only the origin is shown. */
 const ADDRESSES: ReadonlySet<string | undefined> = new Set(['url', 'urls', 'proxy']);
 
-/** Sections of an account that inherit values; only differences are shown. */
+/** Sections of an account that inherit values; only overrides are shown. */
 const INHERITED = ['upstream', 'collect', 'objectives'] as const;
 
 type Section = Readonly<Record<string, unknown>>;
@@ -26,23 +26,23 @@ function hidden(secret: Secret, key: string | undefined): string {
   return url && /^https?:$/.test(url.protocol) ? `${url.origin}/${secret}` : String(secret);
 }
 
-/** Removes parts of an address that may be secret; returns other text unchanged. */
+/** Removes possibly secret parts of a URL; returns other text unchanged. */
 function withoutQuery(text: string): string {
   const url = /^\s*https?:/i.test(text) ? URL.parse(text) : null;
   return url && (url.username || url.password || url.search || url.hash) ? bareAddress(text) : text;
 }
 
-/** Every way to write a value. */
-const waysOf = (schema: JsonSchema | undefined): readonly JsonSchema[] =>
-  schema?.anyOf?.flatMap(waysOf) ?? (schema ? [schema] : []);
+/** Returns all alternatives of a schema. */
+const alternativesOf = (schema: JsonSchema | undefined): readonly JsonSchema[] =>
+  schema?.anyOf?.flatMap(alternativesOf) ?? (schema ? [schema] : []);
 
-/** A number as it is written: a length of time, or a time, where the schema has only text there. */
+/** Converts a number to a duration or time if the schema allows only text there. */
 function asWritten(value: number, schema: JsonSchema | undefined): number | string {
-  const ways = waysOf(schema);
+  const ways = alternativesOf(schema);
   const types = new Set(ways.flatMap(({ type = 'any' }) => type));
   types.delete('null');
   if (types.size !== 1 || !types.has('string')) return value;
-  // Only durations have a pattern that ends so.
+  // Only the pattern of durations ends like this.
   const isDuration = ways.some(({ pattern }) => pattern?.endsWith('(ms|s|m|h|d)$'));
   return isDuration ? formatDuration(value) : new Date(value).toISOString();
 }
@@ -50,32 +50,32 @@ function asWritten(value: number, schema: JsonSchema | undefined): number | stri
 const camelCase = (key: string) => key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 
 function sectionOf(section: Section, schema: JsonSchema | undefined): Section {
-  const way = waysOf(schema).find(({ properties, propertyNames }) => properties ?? propertyNames);
+  const way = alternativesOf(schema).find(({ properties, propertyNames }) => properties ?? propertyNames);
   const entries = Object.entries(section).filter(([, value]) => value !== undefined);
   return Object.fromEntries(
     entries.map(([key, value]) => [
-      // Of a limit the configuration has another spelling than the metrics.
+      // Limits are spelled differently in the configuration than in metrics.
       way?.propertyNames?.enum ? camelCase(key) : key,
       plain(value, way?.properties?.[key], key),
     ]),
   );
 }
 
-/** A value as it may be shown, spelt as the configuration is. `key`: that of the section it is in. */
+/** Returns a value in the notation of the configuration file, without secrets. `key` is the key of the enclosing section. */
 function plain(value: unknown, schema: JsonSchema | undefined, key?: string): unknown {
   if (value instanceof Secret) return hidden(value, key);
   if (typeof value === 'number') return asWritten(value, schema);
   if (typeof value === 'string') return withoutQuery(value);
   if (Array.isArray(value)) {
-    const items = waysOf(schema).find(way => way.items)?.items;
-    const shown = value.slice(0, MOST_ITEMS).map(item => plain(item, items, key));
-    return value.length > MOST_ITEMS ? [...shown, `(${value.length - MOST_ITEMS} more)`] : shown;
+    const items = alternativesOf(schema).find(way => way.items)?.items;
+    const shown = value.slice(0, MAX_ITEMS).map(item => plain(item, items, key));
+    return value.length > MAX_ITEMS ? [...shown, `(${value.length - MAX_ITEMS} more)`] : shown;
   }
   if (!isSection(value)) return value === null || typeof value !== 'object' ? value : String(value);
   if (value.literal instanceof Secret) return hidden(value.literal, key);
   const { kind, ...rest } = value;
-  const choice = waysOf(schema).find(({ properties }) => typeof kind === 'string' && properties?.[kind]);
-  // What is one of several is written as the only key of its section.
+  const choice = alternativesOf(schema).find(({ properties }) => typeof kind === 'string' && properties?.[kind]);
+  // A choice of one kind is written as a section with that kind as its only key.
   return typeof kind === 'string' && choice ? sectionOf({ [kind]: rest }, choice) : sectionOf(value, schema);
 }
 
@@ -83,7 +83,7 @@ function overrides(own: Section, base: Section): Section {
   return Object.fromEntries(
     Object.entries(own).flatMap(([key, value]) => {
       const inherited = base[key];
-      // What was not overridden is the same object.
+      // Inherited values are the same object.
       if (value === inherited) return [];
       if (!isSection(value) || !isSection(inherited)) return [[key, value]];
       const inner = overrides(value, inherited);
@@ -100,8 +100,8 @@ function asGiven(account: Config['accounts'][number], config: Config): Section {
 }
 
 /**
- * Returns the configuration with all defaults as YAML, accounts without inherited values, secrets as `<secret>`. Yields to
- * the event loop.
+ * Returns the configuration as YAML with all defaults, without values that accounts inherit, and with `<secret>` for
+ * secrets. Yields to the event loop.
  */
 export async function redactedYaml(config: Config): Promise<string> {
   const turns = createTurns();
@@ -115,14 +115,12 @@ export async function redactedYaml(config: Config): Promise<string> {
     }
     text += 'accounts:\n';
     const items = schema.properties?.accounts?.items;
-    for (const account of config.accounts.slice(0, MOST_ITEMS)) {
+    for (const account of config.accounts.slice(0, MAX_ITEMS)) {
       await turns.pass();
       text += writeYaml([plain(asGiven(account, config), items)]).replace(/^(?=.)/gm, '  ');
     }
-    const more = config.accounts.length - MOST_ITEMS;
+    const more = config.accounts.length - MAX_ITEMS;
     if (more > 0) text += `  - (${more} more)\n`;
   }
-  return text.length > MOST_CHARACTERS
-    ? `${text.slice(0, MOST_CHARACTERS).toWellFormed()}\n# the rest is left out\n`
-    : text;
+  return text.length > MAX_CHARACTERS ? `${text.slice(0, MAX_CHARACTERS).toWellFormed()}\n# truncated\n` : text;
 }

@@ -8,13 +8,13 @@ const ANY_HOST: readonly string[] = ['0.0.0.0', '::'];
 
 type ServerOptions = Config['server'];
 
-/** A configured URL without trailing slashes. */
+/** Returns a configured URL without trailing slashes. */
 function configured(setting: ServerOptions['replicaUrl'], env: Env): string | undefined {
   const url = typeof setting === 'string' ? setting : setting && env[setting.env]?.trim();
   return url ? url.replace(/\/+$/, '') : undefined;
 }
 
-/** Where other replicas and Prometheus reach this one, without a slash at its end. `hostname`: of the machine. */
+/** Returns the URL at which other replicas and Prometheus reach this one, without a trailing slash. `hostname` is the name of this machine. */
 export function replicaUrlOf({ replicaUrl, listen, webConfigFile }: ServerOptions, env: Env, hostname: string): string {
   const given = configured(replicaUrl, env);
   if (given !== undefined) return given;
@@ -24,6 +24,6 @@ export function replicaUrlOf({ replicaUrl, listen, webConfigFile }: ServerOption
   return `http${isTls ? 's' : ''}://${isIPv6(reached) ? `[${reached}]` : reached}:${port}`;
 }
 
-/** Where browsers reach this replica, without a slash at its end; null if that is not configured. */
+/** Returns the URL at which browsers reach this replica, without a trailing slash; null if none is configured. */
 export const publicReplicaUrlOf = ({ publicReplicaUrl }: ServerOptions, env: Env): string | null =>
   configured(publicReplicaUrl, env) ?? null;

@@ -8,7 +8,7 @@ import { readText } from './load.ts';
 import { valueAt } from './parse-all.ts';
 import { readYaml } from './yaml-file.ts';
 
-/** Milliseconds after the case's start, or since the Unix epoch. */
+/** Time relative to the start of the case (ms), or absolute (ms since the Unix epoch). */
 const when = z.string({ error: "must be text such as '+49h'" }).transform((text, context) => {
   const after = text.startsWith('+') ? parseDuration(text.slice(1)) : undefined;
   if (after !== undefined) return { after };
@@ -21,23 +21,23 @@ const when = z.string({ error: "must be text such as '+49h'" }).transform((text,
   return z.NEVER;
 });
 
-/** Verdicts of a rule, and what is said of an entry that the last complete walk did not list. */
+/** Results of a rule, and `not_listed` for entries missing from the last complete walk. */
 const VERDICTS = ['stuck', 'not_stuck', 'unknown', 'no_match', 'not_listed'] as const;
 
 const caseFile = z.strictObject({
   autoCancel: z
     .strictObject({ idFrom: autoCancelOptions.shape.idFrom, rules: autoCancelRules })
     .optional()
-    .describe('Rules to test, instead of those of --config.'),
-  account: z.string().optional().describe('Account of the queue: rules for other accounts are ignored.'),
+    .describe('Rules to test, replacing those of --config.'),
+  account: z.string().optional().describe('Account of the queue; rules of other accounts are ignored.'),
   start: moment.prefault('2027-01-01T00:00:00Z').describe('Base of relative times such as +49h.'),
-  rescanEvery: Duration.optional().describe('As collect.dlq.rescanEvery. Default: the account’s value, else 10m.'),
+  rescanEvery: Duration.optional().describe('Same as collect.dlq.rescanEvery; defaults to the account’s value or 10m.'),
   snapshots: z
     .array(
       z
         .strictObject({
           at: when,
-          every: Duration.optional().describe('Interval at which the walk repeats, until before `until`.'),
+          every: Duration.optional().describe('Interval of repeated walks; the last one is before `until`.'),
           until: when.optional(),
           complete: z
             .boolean()
@@ -55,10 +55,10 @@ const caseFile = z.strictObject({
     .array(
       z.strictObject({
         at: when,
-        dlqId: z.string().describe('The messageId where a row has no dlqId.'),
+        dlqId: z.string().describe('The messageId if the row has no dlqId.'),
         rule: z.string(),
         verdict: z.enum(VERDICTS, { error: `must be one of ${VERDICTS.join(', ')}` }),
-        reason: z.string().optional().describe('Default: any.'),
+        reason: z.string().optional().describe('Any reason if omitted.'),
       }),
     )
     .min(1, { error: 'must not be empty' }),
@@ -67,21 +67,21 @@ const caseFile = z.strictObject({
 type CaseFile = z.output<typeof caseFile>;
 type When = z.output<typeof when>;
 
-/** A case for rules. Times: milliseconds since the Unix epoch. */
+/** A test case of rules. Times are in ms since the Unix epoch. */
 export interface RuleCase extends Omit<CaseFile, 'start' | 'snapshots' | 'events' | 'expect'> {
-  /** In the order in which they are taken, each at its own time. */
+  /** Ordered by time; no two walks have the same time. */
   readonly walks: readonly { readonly at: number; readonly snapshot: number }[];
   readonly snapshots: readonly { readonly complete: boolean; readonly dlq: readonly object[] }[];
-  /** Undefined: the event log is not read. */
+  /** Undefined if the event log is not read. */
   readonly events: readonly { readonly messageId: string; readonly at: number }[] | undefined;
   readonly expect: readonly (Omit<CaseFile['expect'][number], 'at'> & { readonly at: number })[];
   fault(path: readonly PropertyKey[], message: string): Fault;
 }
 
-/** Walks of one case: half a year of one every three minutes. */
-const MOST_WALKS = 100_000;
+/** Maximum number of walks per case: half a year with one every three minutes. */
+const MAX_WALKS = 100_000;
 
-/** Reads a case for rules. Throws ConfigError with every fault. */
+/** Reads a test case of rules. Throws ConfigError with all errors. */
 export function readRuleCase(file: string): RuleCase {
   const yaml = readYaml(readText(file), file);
   if (yaml.faults.length > 0) throw new ConfigError(yaml.faults);
@@ -100,15 +100,15 @@ export function readRuleCase(file: string): RuleCase {
     const end = until === undefined ? first + 1 : resolve(until);
     const step = every ?? 1;
     if (end <= first) throw new ConfigError([fault(['snapshots', snapshot, 'until'], 'must be after at')]);
-    if (walks.length + (end - first) / step > MOST_WALKS) {
-      throw new ConfigError([fault(['snapshots', snapshot], `is more than ${MOST_WALKS} walks`)]);
+    if (walks.length + (end - first) / step > MAX_WALKS) {
+      throw new ConfigError([fault(['snapshots', snapshot], `is more than ${MAX_WALKS} walks`)]);
     }
     for (let at = first; at < end; at += step) walks.push({ at, snapshot });
   }
   walks.sort((a, b) => a.at - b.at);
   const twice = walks.find(({ at }, index) => at === walks[index + 1]?.at);
   if (twice) {
-    const message = `there are two walks at ${new Date(twice.at).toISOString()}; until is right before its time`;
+    const message = `two walks are at ${new Date(twice.at).toISOString()}; the time of until is excluded`;
     throw new ConfigError([fault(['snapshots', twice.snapshot], message)]);
   }
   return {

@@ -15,13 +15,13 @@ import { objectivesOptions } from './objectives.ts';
 const accountWithOverrides = accountOptions.safeExtend({
   collect: overridesOf(collectOptions)
     .optional()
-    .describe('Overrides of `collect` for this account, same shape; keys left out are inherited.'),
+    .describe('Overrides of `collect` for this account; omitted keys are inherited.'),
   upstream: overridesOf(upstreamOptions)
     .optional()
-    .describe('Overrides of `upstream` for this account, same shape; keys left out are inherited.'),
+    .describe('Overrides of `upstream` for this account; omitted keys are inherited.'),
   objectives: overridesOf(objectivesOptions)
     .optional()
-    .describe('Overrides of `objectives` for this account, same shape; keys left out are inherited.'),
+    .describe('Overrides of `objectives` for this account; omitted keys are inherited.'),
 });
 
 const NONE_ENABLED = 'must have at least one collector enabled';
@@ -31,45 +31,47 @@ export const ConfigInput = z.strictObject({
   server: serverOptions.prefault({}).describe('The HTTP server for metrics, status and probes.'),
   upstream: upstreamOptions.prefault({}).describe('Connections to the service, for all accounts.'),
   log: logOptions.prefault({}).describe('Log of the process.'),
-  store: storeOptions.prefault({}).describe('Where state is kept across restarts.'),
+  store: storeOptions.prefault({}).describe('Storage of state across restarts.'),
   accountFiles: z
     .array(z.string().min(1))
     .default([])
     .describe(
-      'Glob patterns of files that each hold a list of further accounts, relative to this file: `[accounts.d/*.yaml]`.',
+      'Glob patterns of files with further accounts (each file is a list), relative to this file: `[accounts.d/*.yaml]`.',
     ),
   accounts: z
     .array(accountWithOverrides, { error: 'must be a list of accounts' })
     .min(1, { error: 'must have at least one account' })
     .superRefine(uniqueNames)
-    .describe('Accounts to watch. One entry per region: each has its own token, dead-letter queue and event log.'),
+    .describe(
+      'Accounts to watch. Each region is a separate entry with its own token, dead-letter queue and event log.',
+    ),
   collect: collectOptions
     .refine(isAnyEnabled, { error: NONE_ENABLED })
     .prefault({})
-    .describe('What to collect, and how often.'),
+    .describe('Data to collect, and intervals.'),
   objectives: objectivesOptions
     .prefault({})
-    .describe('What is expected of an account’s messages, for its metrics, the alert rules and the dashboards.'),
+    .describe('Objectives for an account’s messages, used in metrics, alert rules and dashboards.'),
   schedules: schedulesOptions
     .superRefine(uniqueNames)
     .default([])
-    .describe('Deliveries that are expected again and again. What the event log shows of each is a metric.'),
+    .describe('Recurring deliveries. Metrics show whether the event log contains each expected start.'),
   staleness: stalenessOptions
     .prefault({})
-    .describe('When data that cannot be refreshed is marked stale, and when it is withdrawn.'),
+    .describe('When data that could not be refreshed is marked stale and when it is withdrawn.'),
   tracing: tracingOptions.prefault({}).describe('OpenTelemetry traces of the agent itself and of messages.'),
   push: pushOptions.prefault({}).describe('Metrics sent to an OpenTelemetry receiver (OTLP over HTTP, protobuf).'),
-  alerts: alertsOptions.prefault({}).describe('Alerts evaluated by the agent itself, for setups without Prometheus.'),
+  alerts: alertsOptions.prefault({}).describe('Alerts evaluated and sent by the agent itself.'),
   heartbeat: heartbeatOptions
     .nullable()
     .default(null)
     .describe(
-      'A dead man’s switch such as healthchecks.io: asked while all is well, with `/fail` appended to its path while data is stale or a token is rejected, and not at all while the agent is unwell.',
+      'A dead man’s switch such as healthchecks.io: requested while the agent is healthy, with `/fail` appended while data is stale or a token is rejected, and not at all if the agent is unhealthy.',
     ),
   autoCancel: autoCancelOptions.prefault({}).describe('Rules that find stuck failure callbacks and may cancel them.'),
 });
 
-/** The whole configuration; each account has its own `collect`, `upstream` and `objectives`, complete. */
+/** The complete configuration. `collect`, `upstream` and `objectives` of each account include inherited values. */
 export const Config = ConfigInput.transform((config, context) => {
   const accounts = config.accounts.map((account, index) => {
     const collect = merge(collectOptions, config.collect, account.collect ?? {});
@@ -89,7 +91,7 @@ function bare(field: z.core.$ZodType): z.core.$ZodType {
   return field instanceof z.ZodDefault || field instanceof z.ZodPrefault ? bare(field.unwrap()) : field;
 }
 
-/** Returns the shape with all keys optional and without defaults, at every depth. */
+/** Returns the schema with all keys optional and without defaults, at every depth. */
 function overridesOf(section: z.ZodObject): z.ZodObject {
   const fields = Object.entries(section.shape).map(([key, field]) => {
     const inner = bare(field);
@@ -100,7 +102,7 @@ function overridesOf(section: z.ZodObject): z.ZodObject {
   return z.strictObject(Object.fromEntries(fields));
 }
 
-/** A section's value `base` with what `overrides` says instead, key by key where the section has sections. */
+/** Merges `overrides` into the value `base` of a section, key by key in nested sections. */
 function merge<T extends object>(section: z.ZodObject, base: T, overrides: object): T {
   const merged = { ...base } as Record<string, unknown>;
   for (const [key, value] of Object.entries(overrides)) {

@@ -5,16 +5,16 @@ import { faultOfReplicaUrl } from '../http/options.ts';
 import { faultOfHeader, otlpAddress } from '../kit/otlp-receiver.ts';
 import { type Env, faultOfSecret, Secret, type SecretSetting, secret } from '../kit/secret.ts';
 import { FORMATS, faultOfAddress } from '../notify/options.ts';
-import { faultOfUrl, warningOfUrl } from '../store/options.ts';
+import { urlError, urlWarning } from '../store/options.ts';
 import { addressesOf, faultOfProxy } from '../upstream/options.ts';
-import type { Tell } from './faults.ts';
+import type { Reporter } from './faults.ts';
 import type { Config } from './schema.ts';
 
 type Path = readonly PropertyKey[];
 type Account = Config['accounts'][number];
 
-/** Maximum size of a file with a secret (bytes); guards against devices without an end. */
-const LONGEST_FILE = 65_536;
+/** Maximum size of a file with a secret (bytes). Guards against endless devices such as /dev/zero. */
+const MAX_FILE_BYTES = 65_536;
 
 function isReadable(file: string): boolean {
   try {
@@ -25,10 +25,10 @@ function isReadable(file: string): boolean {
   }
 }
 
-/** The secret in a file; undefined if the file has no valid one. */
+/** Returns the secret in a file; undefined if the file contains no valid one. */
 function inFile(file: string): Secret | undefined {
   try {
-    const isSmall = statSync(file).size <= LONGEST_FILE;
+    const isSmall = statSync(file).size <= MAX_FILE_BYTES;
     const parsed = isSmall ? secret.safeParse(readFileSync(file, 'utf8')).data : undefined;
     return parsed && 'literal' in parsed ? parsed.literal : undefined;
   } catch {
@@ -48,9 +48,9 @@ export interface SecretUse {
   readonly path: Path;
   readonly setting: SecretSetting;
   readonly what: string;
-  /** Whether its text is the URL of a receiver. */
+  /** Whether the text is the URL of a receiver. */
   readonly isAddress?: boolean;
-  /** Whether only `rotate-token` reads it, so an agent runs without it. */
+  /** Whether only `rotate-token` reads it, so that the agent runs without it. */
   readonly isOptional?: boolean;
 }
 
@@ -69,8 +69,8 @@ function secretsOfAccount(config: Config, account: Account, index: number): Secr
 }
 
 /**
- * Every secret that is configured as text, `{ env }` or `{ file }`. The URL of a webhook is a secret if it is configured as
- * `{ env }` or `{ file }`, or if its format says so (`hasSecretUrl`).
+ * Returns every secret configured as text, `{ env }` or `{ file }`. The URL of a webhook is a secret if it is
+ * configured as `{ env }` or `{ file }`, or if its format has secret URLs (`hasSecretUrl`).
  */
 export function secretsOf(config: Config): SecretUse[] {
   const { accounts, alerts, heartbeat, store } = config;
@@ -87,7 +87,7 @@ export function secretsOf(config: Config): SecretUse[] {
   return uses;
 }
 
-/** Proxies and where they are configured; inherited ones appear once. */
+/** Returns the proxies with their paths; inherited ones appear once. */
 function proxiesOf({ upstream, accounts }: Config) {
   return [
     { path: ['upstream'], ...upstream },
@@ -99,7 +99,7 @@ function proxiesOf({ upstream, accounts }: Config) {
   ];
 }
 
-/** Secrets in the text of the configuration. `instead`: how to keep one out of it. */
+/** Returns the secrets written in the configuration itself. `instead` explains how to avoid that. */
 export function writtenSecrets(config: Config): { path: Path; what: string; instead: string }[] {
   const byEnv = '{ env: NAME } keeps it out';
   return [
@@ -119,7 +119,7 @@ export function writtenSecrets(config: Config): { path: Path; what: string; inst
   ];
 }
 
-/** Why a secret can't be read now; undefined if it can, or is written in the configuration. */
+/** Returns why a secret cannot be read; undefined if it can, or if it is written in the configuration. */
 function unreadable({ setting, what, isAddress }: SecretUse, env: Env): string | undefined {
   if ('file' in setting) {
     if (!isReadable(setting.file)) return `${setting.file} can't be read`;
@@ -133,90 +133,90 @@ function unreadable({ setting, what, isAddress }: SecretUse, env: Env): string |
   return notAddress && `the environment variable ${setting.env} ${notAddress}`;
 }
 
-function checkProxies(config: Config, env: Env, tell: Tell): void {
+function checkProxies(config: Config, env: Env, report: Reporter): void {
   for (const { path, proxy, caFile } of proxiesOf(config)) {
     const wrong = proxy && faultOfProxy(proxy, env);
-    if (wrong) tell.fault([...path, 'proxy'], wrong);
-    if (caFile !== null && !isReadable(caFile)) tell.fault([...path, 'caFile'], `${caFile} can't be read`);
+    if (wrong) report.fault([...path, 'proxy'], wrong);
+    if (caFile !== null && !isReadable(caFile)) report.fault([...path, 'caFile'], `${caFile} can't be read`);
   }
 }
 
-function checkStoreUrl({ store: { kind, url } }: Config, env: Env, tell: Tell): void {
+function checkStoreUrl({ store: { kind, url } }: Config, env: Env, report: Reporter): void {
   if (kind !== 'postgres' || url === null) return;
   const path = ['store', 'url'];
   const text = 'env' in url ? env[url.env]?.trim() : 'file' in url ? inFile(url.file)?.reveal() : url.literal.reveal();
   if (!text) return;
-  const wrong = faultOfUrl(text);
+  const wrong = urlError(text);
   if (wrong && !('literal' in url)) {
-    tell.fault(path, `${'env' in url ? `the environment variable ${url.env}` : url.file} ${wrong}`);
+    report.fault(path, `${'env' in url ? `the environment variable ${url.env}` : url.file} ${wrong}`);
   }
-  const warning = wrong ? undefined : warningOfUrl(text);
-  if (warning) tell.warn(path, warning);
+  const warning = wrong ? undefined : urlWarning(text);
+  if (warning) report.warn(path, warning);
 }
 
-function checkReplicaUrls({ server }: Config, env: Env, tell: Tell): void {
+function checkReplicaUrls({ server }: Config, env: Env, report: Reporter): void {
   for (const key of ['replicaUrl', 'publicReplicaUrl'] as const) {
     const setting = server[key];
     if (setting === null || typeof setting === 'string') continue;
     const text = env[setting.env]?.trim();
     const wrong = text ? faultOfReplicaUrl(text) : 'is not set';
-    if (wrong) tell.fault(['server', key], `the environment variable ${setting.env} ${wrong}`);
+    if (wrong) report.fault(['server', key], `the environment variable ${setting.env} ${wrong}`);
   }
 }
 
-/** Names of headers whose value is a credential. */
+/** Names of headers that contain credentials. */
 const KEY_HEADER = /authorization|cookie|key|token|secret|password/i;
 
-/** Everything that is sent to an OTLP receiver, and where it is configured. */
+/** Returns the OTLP receivers and the paths of their settings. */
 const otlpReceivers = ({ tracing, push }: Config) => [
   { ...tracing, signal: 'traces' as const, path: ['tracing'] },
   { ...push.metrics, signal: 'metrics' as const, path: ['push', 'metrics'] },
 ];
 
-/** Configured headers are not sent to an address from the environment. */
-function checkOtlpEndpoints(config: Config, env: Env, tell: Tell): void {
+/** Warns that configured headers are not sent to an address from the environment. */
+function checkOtlpEndpoints(config: Config, env: Env, report: Reporter): void {
   for (const { enabled, headers, path, signal, endpoint } of otlpReceivers(config)) {
     const { variable } = otlpAddress(signal, endpoint, env);
     if (!enabled || variable === undefined || Object.keys(headers).length === 0) continue;
     const own = variable.replace('ENDPOINT', 'HEADERS');
-    tell.warn([...path, 'headers'], `are not sent: ${variable} names another address; set ${own} for it`);
+    report.warn([...path, 'headers'], `are not sent: ${variable} names another address; set ${own} for it`);
   }
 }
 
 /** Checks the sources of secrets. Without `env`, neither variables nor files outside the configuration are read. */
-export function checkSecrets(config: Config, env: Env | undefined, tell: Tell): void {
+export function checkSecrets(config: Config, env: Env | undefined, report: Reporter): void {
   for (const { path, what, instead } of writtenSecrets(config)) {
-    tell.warn(path, `the ${what} is written in this file; ${instead}`);
+    report.warn(path, `the ${what} is written in this file; ${instead}`);
   }
   for (const [index, { name, actionToken }] of config.accounts.entries()) {
     if (actionToken || !accountMayAct(config, name)) continue;
-    tell.warn(['accounts', index, 'actionToken'], 'is not set: auto-cancel uses `token` to cancel');
+    report.warn(['accounts', index, 'actionToken'], 'is not set: auto-cancel uses `token` to cancel');
   }
   if (!env) return;
   for (const use of secretsOf(config)) {
     const wrong = unreadable(use, env);
-    if (wrong && use.isOptional) tell.warn(use.path, `${wrong}: rotate-token will need it`);
-    else if (wrong) tell.fault(use.path, wrong);
+    if (wrong && use.isOptional) report.warn(use.path, `${wrong}: rotate-token will need it`);
+    else if (wrong) report.fault(use.path, wrong);
   }
-  checkProxies(config, env, tell);
-  checkStoreUrl(config, env, tell);
-  checkReplicaUrls(config, env, tell);
-  checkOtlpEndpoints(config, env, tell);
+  checkProxies(config, env, report);
+  checkStoreUrl(config, env, report);
+  checkReplicaUrls(config, env, report);
+  checkOtlpEndpoints(config, env, report);
   for (const { enabled, headers, path } of otlpReceivers(config)) {
     for (const [name, value] of Object.entries(headers)) {
       const wrong = enabled ? faultOfHeader(value, env) : undefined;
-      if (wrong) tell.fault([...path, 'headers', name], wrong);
+      if (wrong) report.fault([...path, 'headers', name], wrong);
     }
   }
 }
 
-/** An address as the service sees it: two of the same are one. */
+/** Normalizes an address, so that equivalent addresses are equal. */
 function normal(address: string): string {
   const url = new URL(address);
   return `${url.protocol}//${url.host.replace(/\.(?=:|$)/, '')}${url.pathname.replace(/\/+$/, '')}`;
 }
 
-/** Texts that are equal for settings of the same secret. Never print them. */
+/** Returns texts that are equal for settings of the same secret. Never print them. */
 function identities(setting: SecretSetting, env: Env | undefined): string[] {
   const value = (found: Secret | string | undefined) => {
     const text = (found instanceof Secret ? found.reveal() : found)?.trim();
@@ -227,8 +227,8 @@ function identities(setting: SecretSetting, env: Env | undefined): string[] {
   return [`file ${realPath(setting.file)}`, ...(env ? value(inFile(setting.file)) : [])];
 }
 
-/** Reports accounts that are the same under two names: everything is counted twice, and rules would act twice. */
-export function checkTwins(config: Config, env: Env | undefined, tell: Tell): void {
+/** Reports accounts configured twice: everything would be counted twice, and rules would act twice. */
+export function checkTwins(config: Config, env: Env | undefined, report: Reporter): void {
   const first = new Map<string, Account>();
   for (const [index, account] of config.accounts.entries()) {
     const addresses = [...new Set(Object.values(addressesOf(account)).map(normal))];
@@ -241,21 +241,21 @@ export function checkTwins(config: Config, env: Env | undefined, tell: Tell): vo
     const same = `is the token of the account ${twin.name}, at the same address`;
     const acting = [twin, account].find(({ name }) => accountMayAct(config, name));
     if (acting) {
-      tell.fault(
+      report.fault(
         path,
         `${same}: auto-cancel may cancel in ${acting.name}, so it would run twice, with twice the limits`,
       );
-    } else tell.warn(path, `${same}: everything is read and counted twice`);
+    } else report.warn(path, `${same}: everything is read and counted twice`);
   }
 }
 
-/** Traffic to a loopback address never leaves the machine. */
+/** Whether traffic to the host stays on this machine. */
 function isLoopback(hostname: string): boolean {
   if (/^(.+\.)?localhost\.?$/.test(hostname) || hostname === '[::1]') return true;
   return /^127(\.\d+){3}$/.test(hostname);
 }
 
-/** Whether what is sent to an address can be read on its way. */
+/** Whether requests to an address can be intercepted. */
 function isPlain(address: string): boolean {
   const url = URL.parse(address);
   return url?.protocol === 'http:' && !isLoopback(url.hostname);
@@ -263,8 +263,8 @@ function isPlain(address: string): boolean {
 
 const literalOf = (setting: SecretSetting) => ('literal' in setting ? setting.literal.reveal() : undefined);
 
-/** Warns of addresses to which secrets go in clear. */
-export function checkPlainHttp(config: Config, tell: Tell): void {
+/** Warns of addresses to which secrets are sent unencrypted. */
+export function checkPlainHttp(config: Config, report: Reporter): void {
   const { accounts, alerts, heartbeat } = config;
   const sent: [path: PropertyKey[], address: string | null | undefined, what: string][] = [
     ...accounts.flatMap(({ baseUrl, regionalBaseUrl, region, management }, index): typeof sent => {
@@ -294,13 +294,22 @@ export function checkPlainHttp(config: Config, tell: Tell): void {
     ]),
   ];
   for (const [path, address, what] of sent) {
-    if (isPlain(address ?? '')) tell.warn(path, `is http to another host: it sends ${what} unencrypted; use https`);
+    if (isPlain(address ?? '')) report.warn(path, `is http to another host: it sends ${what} unencrypted; use https`);
   }
 }
 
-/** Text of any kind may stand here. */
-const FREE: readonly string[] = ['match', 'except', 'annotations', 'labels', 'include', 'exclude', 'watch', 'reason'];
-const SECRET: readonly PropertyKey[] = [
+/** Keys of arbitrary text. */
+const FREE_TEXT_KEYS: readonly string[] = [
+  'match',
+  'except',
+  'annotations',
+  'labels',
+  'include',
+  'exclude',
+  'watch',
+  'reason',
+];
+const SECRET_KEYS: readonly PropertyKey[] = [
   'token',
   'actionToken',
   'password',
@@ -311,7 +320,7 @@ const SECRET: readonly PropertyKey[] = [
   'heartbeat',
   'url',
 ];
-/** `${NAME}`, also with a default, and `$NAME` alone. */
+/** Matches `${NAME}`, with or without a default, and a lone `$NAME`. */
 const VARIABLE = /\$\{([A-Za-z_]\w*)[^}]*\}|^\$([A-Z_][A-Z0-9_]*)$/;
 
 /** Reports text that looks like a reference to an environment variable, which is never expanded. */
@@ -320,19 +329,19 @@ export function expansions(value: unknown, path: Path = []): { readonly path: Pa
     const [, braced, bare] = VARIABLE.exec(value) ?? [];
     const name = braced ?? bare;
     if (name === undefined) return [];
-    const instead = path.some(key => SECRET.includes(key)) ? `write { env: ${name} }` : 'write the value itself';
+    const instead = path.some(key => SECRET_KEYS.includes(key)) ? `write { env: ${name} }` : 'write the value itself';
     return [{ path, message: `variables are not expanded here; ${instead}` }];
   }
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([key, inner]) =>
-    FREE.includes(key) ? [] : expansions(inner, [...path, Array.isArray(value) ? Number(key) : key]),
+    FREE_TEXT_KEYS.includes(key) ? [] : expansions(inner, [...path, Array.isArray(value) ? Number(key) : key]),
   );
 }
 
-/** Values of all secrets that one account is configured with, and of the agent's own. */
+/** Returns the values of one account's secrets and of the agent-wide ones. */
 export type SecretValues = ReturnType<typeof createSecretValues>;
 
-/** Settings in a part of the configuration that refer to secrets or contain them. */
+/** Yields the secrets and references to secrets in a part of the configuration. */
 function* settingsIn(part: unknown): Generator<SecretSetting> {
   if (part instanceof Secret) yield { literal: part };
   else if (typeof part === 'object' && part !== null) {
@@ -352,13 +361,13 @@ function currentValue(setting: SecretSetting, env: Env): string {
 export function createSecretValues(first: Config, env: Env) {
   let config = first;
   return {
-    /** Reads files again each time, so that a replaced secret is included. */
+    /** Reads files each time, so that a replaced secret is included. */
     of(name: string): readonly string[] {
       const { accounts, ...agent } = config;
       const account = accounts.find(each => each.name === name);
       return [...settingsIn(agent), ...settingsIn(account)].map(setting => currentValue(setting, env));
     },
-    /** From now on they are those of another configuration. */
+    /** Switches to the secrets of another configuration. */
     use(next: Config): void {
       config = next;
     },

@@ -3,7 +3,7 @@ import { enabledRounds } from '../collectors/index.ts';
 import { isSamePort, parseListen } from '../http/options.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { mostForReading } from '../upstream/options.ts';
-import type { Tell } from './faults.ts';
+import type { Reporter } from './faults.ts';
 import type { Config } from './schema.ts';
 
 type Path = readonly PropertyKey[];
@@ -11,37 +11,37 @@ type Account = Config['accounts'][number];
 type Objectives = Config['objectives'];
 type Rule = Config['autoCancel']['rules'][number];
 
-/** Data does not change faster, and no service accepts more requests. */
-const SHORTEST_INTERVAL = 10;
-/** What asks more often is likely a mistake. */
-const USUAL_INTERVAL = 1000;
+/** Shorter intervals are errors: data does not change faster, and no service accepts more requests (ms). */
+const MIN_INTERVAL = 10;
+/** Shorter intervals are probably mistakes (ms). */
+const MIN_USUAL_INTERVAL = 1000;
 
-function checkInterval(ms: number, path: Path, tell: Tell): void {
-  if (ms < SHORTEST_INTERVAL) tell.fault(path, `must be at least ${formatDuration(SHORTEST_INTERVAL)}`);
-  else if (ms < USUAL_INTERVAL) tell.warn(path, `is ${formatDuration(ms)}: more than once a second`);
+function checkInterval(ms: number, path: Path, report: Reporter): void {
+  if (ms < MIN_INTERVAL) report.fault(path, `must be at least ${formatDuration(MIN_INTERVAL)}`);
+  else if (ms < MIN_USUAL_INTERVAL) report.warn(path, `is ${formatDuration(ms)}: more than once a second`);
 }
 
-function checkTimeouts({ connectTimeout, timeout }: Config['upstream'], path: Path, tell: Tell): void {
+function checkTimeouts({ connectTimeout, timeout }: Config['upstream'], path: Path, report: Reporter): void {
   if (connectTimeout > timeout)
-    tell.warn([...path, 'connectTimeout'], `is longer than timeout, ${formatDuration(timeout)}`);
+    report.warn([...path, 'connectTimeout'], `is longer than timeout, ${formatDuration(timeout)}`);
 }
 
-function checkCollect(collect: Config['collect'], at: (...keys: PropertyKey[]) => Path, tell: Tell): void {
+function checkCollect(collect: Config['collect'], at: (...keys: PropertyKey[]) => Path, report: Reporter): void {
   const { dlq, events } = collect;
   // Keys that end in `every` are intervals, in any section.
   for (const [section, options] of Object.entries(collect)) {
     for (const [key, value] of Object.entries(options)) {
-      if (/^every$|Every$/.test(key) && typeof value === 'number') checkInterval(value, at(section, key), tell);
+      if (/^every$|Every$/.test(key) && typeof value === 'number') checkInterval(value, at(section, key), report);
     }
   }
   if (events.overlap > events.lateSweep) {
     const [overlap, lateSweep] = [formatDuration(events.overlap), formatDuration(events.lateSweep)];
-    tell.fault(at('events', 'overlap'), `is ${overlap} but must be at most lateSweep, ${lateSweep}`);
+    report.fault(at('events', 'overlap'), `is ${overlap} but must be at most lateSweep, ${lateSweep}`);
   }
   if (collect.routes.length === 0) {
-    const why = 'route, but there are no collect.routes: every route is __unmatched__';
-    if (events.destination === 'route') tell.warn(at('events', 'destination'), `is ${why}`);
-    if (dlq.breakdowns.includes('route')) tell.warn(at('dlq', 'breakdowns'), `names ${why}`);
+    const why = 'route, but collect.routes is empty: every route is __unmatched__';
+    if (events.destination === 'route') report.warn(at('events', 'destination'), `is ${why}`);
+    if (dlq.breakdowns.includes('route')) report.warn(at('dlq', 'breakdowns'), `names ${why}`);
   }
   const asked = new Map<string, string>();
   for (const [index, { name, match }] of dlq.filters.entries()) {
@@ -52,15 +52,15 @@ function checkCollect(collect: Config['collect'], at: (...keys: PropertyKey[]) =
     );
     const same = asked.get(query);
     if (same !== undefined) {
-      tell.warn(
+      report.warn(
         at('dlq', 'filters', index, 'match'),
-        `equals that of the filter ${same}: the same entries are read and counted twice`,
+        `is the same as in the filter ${same}: its entries are read and counted twice`,
       );
     } else asked.set(query, name);
   }
 }
 
-/** Whether all that a rule matches by this key is excepted by it. */
+/** Whether `except` excludes everything that the rule matches by this key. */
 function isExcepted({ match, except }: Rule, key: keyof Rule['match']): boolean {
   const [wanted, left] = [match[key], except[key]];
   if (!wanted?.in || !left || wanted.prefix || wanted.matches) return false;
@@ -70,16 +70,16 @@ function isExcepted({ match, except }: Rule, key: keyof Rule['match']): boolean 
   );
 }
 
-/** A URL that ends inside the host or port. */
+/** Matches a URL prefix that ends inside the host or port. */
 const OPEN_HOST = /^https?:\/\/[^/?#]+$/;
 
 /** Warns of URL prefixes that also match other hosts. */
-function checkPrefixes({ match }: Rule, path: Path, tell: Tell): void {
+function checkPrefixes({ match }: Rule, path: Path, report: Reporter): void {
   for (const [key, way] of Object.entries(match)) {
     for (const [index, prefix] of (way?.prefix ?? []).entries()) {
       if (!OPEN_HOST.test(prefix)) continue;
       const other = /:\d+$/.test(prefix) ? `${prefix}0/` : `${prefix}.evil.example/`;
-      tell.warn(
+      report.warn(
         [...path, 'match', key, 'prefix', index],
         `also matches ${other}; end the host with a slash: ${prefix}/`,
       );
@@ -87,23 +87,23 @@ function checkPrefixes({ match }: Rule, path: Path, tell: Tell): void {
   }
 }
 
-function checkRule(rule: Rule, { accounts }: Config, now: number, path: Path, tell: Tell): void {
+function checkRule(rule: Rule, { accounts }: Config, now: number, path: Path, report: Reporter): void {
   if (rule.expires !== null && rule.expires <= now) {
-    tell.warn(
+    report.warn(
       [...path, 'expires'],
       `is in the past: the rule only plans since ${new Date(rule.expires).toISOString()}`,
     );
   }
-  checkPrefixes(rule, path, tell);
+  checkPrefixes(rule, path, report);
   for (const key of Object.keys(rule.match) as (keyof Rule['match'])[]) {
     if (isExcepted(rule, key))
-      tell.fault(
+      report.fault(
         [...path, 'except', key],
         `excludes everything that match.${key} matches: the rule applies to nothing`,
       );
   }
   if (rule.limits.perRun === 0 || rule.limits.perHour === 0) {
-    tell.warn([...path, 'limits'], 'contains a 0: the rule never cancels');
+    report.warn([...path, 'limits'], 'contains a 0: the rule never cancels');
   }
   const own = accounts.filter(({ name }) => rule.accounts?.includes(name) ?? true);
   const { key, ms } = askedSpan(rule);
@@ -111,7 +111,7 @@ function checkRule(rule: Rule, { accounts }: Config, now: number, path: Path, te
   for (const { name, retention } of own) {
     if (retention.dlq !== null && span.ms >= retention.dlq) {
       const kept = formatDuration(retention.dlq);
-      tell.warn(
+      report.warn(
         span.path,
         `is ${formatDuration(span.ms)}, but the account ${name} keeps dead letters only for ${kept}: they expire first`,
       );
@@ -119,16 +119,16 @@ function checkRule(rule: Rule, { accounts }: Config, now: number, path: Path, te
     const { idleFor } = rule.stuckWhen;
     if (idleFor !== undefined && retention.events !== null && idleFor >= retention.events) {
       const kept = formatDuration(retention.events);
-      tell.warn(
+      report.warn(
         [...path, 'stuckWhen', 'idleFor'],
-        `is ${formatDuration(idleFor)}, but the account ${name} keeps events only for ${kept}: such a long silence is never known`,
+        `is ${formatDuration(idleFor)}, but the account ${name} keeps events only for ${kept}: idle times this long cannot be verified`,
       );
     }
   }
 }
 
-/** Warns of base URLs that end in the prefix that every path of their API starts with. */
-function checkBaseUrls({ baseUrl, regionalBaseUrl, management }: Account, path: Path, tell: Tell): void {
+/** Warns of base URLs that end in the common prefix of the API's paths. */
+function checkBaseUrls({ baseUrl, regionalBaseUrl, management }: Account, path: Path, report: Reporter): void {
   const urls = [
     [['baseUrl'], baseUrl, '/v2'],
     [['regionalBaseUrl'], regionalBaseUrl, '/v2'],
@@ -136,75 +136,79 @@ function checkBaseUrls({ baseUrl, regionalBaseUrl, management }: Account, path: 
   ] as const;
   for (const [keys, url, prefix] of urls) {
     if (!url?.replace(/\/+$/, '').endsWith(prefix)) continue;
-    tell.warn(
+    report.warn(
       [...path, ...keys],
-      `ends in ${prefix}, which is added to it: requests go to ${prefix}${prefix}/…; leave it out here`,
+      `ends in ${prefix}, which is added to it: requests go to ${prefix}${prefix}/…; remove it here`,
     );
   }
 }
 
 const DAY = 86_400_000;
 
-/** Time after its due time at which a message without an end is no longer tracked. */
+/** Time after its due time at which an unfinished message is no longer tracked. */
 const TRACKED = 14 * DAY;
 
-function checkTarget({ onTimeWithin, window }: Objectives, at: (key: keyof Objectives) => Path, tell: Tell): void {
+function checkTarget(
+  { onTimeWithin, window }: Objectives,
+  at: (key: keyof Objectives) => Path,
+  report: Reporter,
+): void {
   if (onTimeWithin > window) {
-    tell.fault(
+    report.fault(
       at('onTimeWithin'),
       `is ${formatDuration(onTimeWithin)} but must be at most window, ${formatDuration(window)}`,
     );
   } else if (onTimeWithin >= TRACKED) {
-    tell.fault(
+    report.fault(
       at('onTimeWithin'),
-      `is ${formatDuration(onTimeWithin)} but must be below ${formatDuration(TRACKED)}, after which a message without an end is no longer tracked`,
+      `is ${formatDuration(onTimeWithin)} but must be below ${formatDuration(TRACKED)}, after which an unfinished message is no longer tracked`,
     );
   }
 }
 
-function checkObjectives({ objectives, accounts }: Config, tell: Tell): void {
-  checkTarget(objectives, key => ['objectives', key], tell);
+function checkObjectives({ objectives, accounts }: Config, report: Reporter): void {
+  checkTarget(objectives, key => ['objectives', key], report);
   for (const [index, account] of accounts.entries()) {
     const own = ['accounts', index, 'objectives'];
-    // What an account does not override is said where it stands.
-    const at = (key: keyof Objectives) => (tell.isGiven([...own, key]) ? [...own, key] : ['objectives', key]);
-    if (tell.isGiven(own)) checkTarget(account.objectives, at, tell);
+    // Inherited values are reported at their own place.
+    const at = (key: keyof Objectives) => (report.isGiven([...own, key]) ? [...own, key] : ['objectives', key]);
+    if (report.isGiven(own)) checkTarget(account.objectives, at, report);
     const { dlqMaxAge } = account.objectives;
     const { dlq } = account.retention;
     if (dlq === null || dlqMaxAge < dlq) continue;
-    tell.warn(
-      tell.isGiven(at('dlqMaxAge')) ? at('dlqMaxAge') : ['accounts', index, 'retention', 'dlq'],
+    report.warn(
+      report.isGiven(at('dlqMaxAge')) ? at('dlqMaxAge') : ['accounts', index, 'retention', 'dlq'],
       `objectives.dlqMaxAge is ${formatDuration(dlqMaxAge)}, but the account ${account.name} keeps dead letters only for ${formatDuration(dlq)}: they expire first`,
     );
   }
 }
 
 /**
- * Requests a day that watching an account costs at least: those of rounds that find nothing new in lists of one page. That
- * includes the complete walks of the dead-letter queue and of each filter. What it really costs, only the service can tell.
+ * Returns the minimum number of requests per day for an account: rounds that find nothing new in lists of one page,
+ * including complete walks of the dead-letter queue and of each filter. The actual number depends on the data.
  */
-function leastRequestsPerDay({ collect }: Pick<Account, 'collect'>): number {
+function minRequestsPerDay({ collect }: Pick<Account, 'collect'>): number {
   return [...enabledRounds(collect).values()]
     .flatMap(rounds => Object.values(rounds))
     .reduce((sum, { every, requests }) => sum + (DAY / every) * requests, 0);
 }
 
-/** Returns the warning for a budget below the minimum cost; undefined if it is enough. */
+/** Returns the warning for a budget below the minimum number of requests; undefined if it suffices. */
 function overBudget(account: Account): string | undefined {
   const { budget } = account;
   const most = Math.floor(Math.min(mostForReading(budget), (budget.requestsPerSecond * DAY) / 1000));
-  const least = Math.ceil(leastRequestsPerDay(account));
+  const least = Math.ceil(minRequestsPerDay(account));
   if (least <= most) return undefined;
   return `reading takes at least ${least} requests a day, even with no new data and one page per list, but the budget allows ${most} for reading: rounds will wait, and data will be older than configured`;
 }
 
-/** The budget, and what watching costs at least, against what the account's plan allows. */
-function checkPlan({ name, budget, limits, ...account }: Account, path: Path, tell: Tell): void {
+/** Compares the budget and the minimum number of requests with the limits of the account's plan. */
+function checkPlan({ name, budget, limits, ...account }: Account, path: Path, report: Reporter): void {
   const { requests_per_day: perDay, requests_per_second: perSecond } = limits;
-  const least = Math.ceil(leastRequestsPerDay(account));
+  const least = Math.ceil(minRequestsPerDay(account));
   if (perDay !== undefined && least > perDay) {
     const message = `is ${perDay}, but reading the account ${name} takes at least ${least} requests a day`;
-    tell.warn([...path, 'limits', 'requestsPerDay'], message);
+    report.warn([...path, 'limits', 'requestsPerDay'], message);
   }
   const compared = [
     ['requestsPerDay', perDay],
@@ -212,68 +216,69 @@ function checkPlan({ name, budget, limits, ...account }: Account, path: Path, te
   ] as const;
   for (const [key, most] of compared) {
     if (most === undefined || budget[key] <= most) continue;
-    const isGiven = tell.isGiven([...path, 'budget', key]);
+    const isGiven = report.isGiven([...path, 'budget', key]);
     const message = `budget.${key} is ${budget[key]}${isGiven ? '' : ' by default'}, more than limits.${key}, ${most}`;
-    tell.warn(
+    report.warn(
       [...path, isGiven ? 'budget' : 'limits', key],
-      `${message}: reading alone may use up what the plan allows`,
+      `${message}: reading alone may exhaust the limits of the plan`,
     );
   }
 }
 
-/** Prometheus and what follows it show a sample for so long, milliseconds. */
+/** How long Prometheus and compatible databases show a sample (ms). */
 const SHOWN_FOR = 300_000;
 
-function checkPush({ push }: Config, tell: Tell): void {
+function checkPush({ push }: Config, report: Reporter): void {
   const { every } = push.metrics;
-  checkInterval(every, ['push', 'metrics', 'every'], tell);
+  checkInterval(every, ['push', 'metrics', 'every'], report);
   if (every >= SHOWN_FOR) {
     const message = `is ${formatDuration(every)}: databases show a sample for ${formatDuration(SHOWN_FOR)}, and gaps after that`;
-    tell.warn(['push', 'metrics', 'every'], message);
+    report.warn(['push', 'metrics', 'every'], message);
   }
   if (push.metrics.endpoint.replace(/\/+$/, '').endsWith('/v1/metrics')) {
-    tell.warn(['push', 'metrics', 'endpoint'], 'ends in /v1/metrics, which is added to it: leave it out here');
+    report.warn(['push', 'metrics', 'endpoint'], 'ends in /v1/metrics, which is added to it: remove it here');
   }
 }
 
-/** Checks valid values whose combination is probably a mistake. */
-export function checkSettings(config: Config, now: number, tell: Tell): void {
+/** Warns of valid values in a combination that is probably a mistake. */
+export function checkSettings(config: Config, now: number, report: Reporter): void {
   const { listen, probesListen, replicaUrl } = config.server;
   if (config.store.kind === 'postgres' && replicaUrl === null && parseListen(listen).port === 0) {
-    tell.warn(
+    report.warn(
       ['server', 'listen'],
       'has port 0: other replicas and Prometheus need server.replicaUrl to reach this one',
     );
   }
   if (probesListen !== null && isSamePort(listen, probesListen)) {
-    tell.fault(['server', 'probesListen'], `must be another port than server.listen, ${listen}`);
+    report.fault(['server', 'probesListen'], `must be another port than server.listen, ${listen}`);
   }
-  checkCollect(config.collect, (...keys) => ['collect', ...keys], tell);
+  checkCollect(config.collect, (...keys) => ['collect', ...keys], report);
   for (const [index, account] of config.accounts.entries()) {
     const own = ['accounts', index, 'collect'];
-    // What an account does not override is said where it stands.
-    const at = (...keys: PropertyKey[]) => (tell.isGiven([...own, ...keys]) ? [...own, ...keys] : ['collect', ...keys]);
-    if (tell.isGiven(own)) checkCollect(account.collect, at, tell);
+    // Inherited values are reported at their own place.
+    const at = (...keys: PropertyKey[]) =>
+      report.isGiven([...own, ...keys]) ? [...own, ...keys] : ['collect', ...keys];
+    if (report.isGiven(own)) checkCollect(account.collect, at, report);
     const warning = overBudget(account);
-    if (warning) tell.warn(['accounts', index, 'budget', 'requestsPerDay'], warning);
-    checkPlan(account, ['accounts', index], tell);
-    checkBaseUrls(account, ['accounts', index], tell);
+    if (warning) report.warn(['accounts', index, 'budget', 'requestsPerDay'], warning);
+    checkPlan(account, ['accounts', index], report);
+    checkBaseUrls(account, ['accounts', index], report);
     const upstream = ['accounts', index, 'upstream'];
-    if (tell.isGiven(upstream)) checkTimeouts(account.upstream, upstream, tell);
+    if (report.isGiven(upstream)) checkTimeouts(account.upstream, upstream, report);
   }
-  checkObjectives(config, tell);
+  checkObjectives(config, report);
   const { upstream, staleness, alerts, autoCancel } = config;
-  checkTimeouts(upstream, ['upstream'], tell);
+  checkTimeouts(upstream, ['upstream'], report);
   if (staleness.withdrawAfter < staleness.markAfter) {
-    tell.warn(
+    report.warn(
       ['staleness', 'withdrawAfter'],
       `is less than markAfter, ${staleness.markAfter}, before which nothing is withdrawn`,
     );
   }
-  checkPush(config, tell);
-  checkInterval(alerts.evaluateEvery, ['alerts', 'evaluateEvery'], tell);
-  if (config.heartbeat) checkInterval(config.heartbeat.every, ['heartbeat', 'every'], tell);
+  checkPush(config, report);
+  checkInterval(alerts.evaluateEvery, ['alerts', 'evaluateEvery'], report);
+  if (config.heartbeat) checkInterval(config.heartbeat.every, ['heartbeat', 'every'], report);
   for (const [index, rule] of autoCancel.rules.entries()) {
-    checkRule(rule, config, now, ['autoCancel', 'rules', index], tell);
+    checkRule(rule, config, now, ['autoCancel', 'rules', index], report);
   }
 }

@@ -35,11 +35,11 @@ const tlsServerConfig = z.strictObject({
 
 const headerText = z.string().regex(/^[\t\x20-\x7e]*$/, { error: 'must be visible ASCII characters and blanks' });
 const oneOf = (...values: string[]) =>
-  z.enum(['', ...values], { error: `must be ${values.join(' or ')}, or blank for no such header` });
+  z.enum(['', ...values], { error: `must be ${values.join(' or ')}, or empty to omit the header` });
 
 const httpServerConfig = z.strictObject({
   http2: z
-    .literal(false, { error: 'must be false or left out: the server speaks HTTP/1.1 and does not support HTTP/2' })
+    .literal(false, { error: 'must be false or omitted: the server speaks HTTP/1.1 and does not support HTTP/2' })
     .default(false),
   headers: z
     .strictObject({
@@ -63,7 +63,7 @@ const GO_UNITS: Readonly<Record<string, number>> = {
 };
 const NO_DURATION = 'must be a duration such as 100ms, 1s or 1m30s, or 0 for no limit';
 
-/** A duration as Go writes it, in milliseconds. */
+/** A duration in Go's notation, converted to ms. */
 const goDuration = z.union([z.literal(0), z.string()], { error: NO_DURATION }).transform((value, context) => {
   if (value === 0 || value === '0') return 0;
   if (/^(\d+(\.\d+)?(ns|us|µs|ms|s|m|h))+$/.test(value)) {
@@ -76,23 +76,23 @@ const goDuration = z.union([z.literal(0), z.string()], { error: NO_DURATION }).t
   return z.NEVER;
 });
 
-/** A check takes some seconds with it, and twice as long with each one more. */
-const MOST_COST = 15;
-/** What a stolen hash should cost at least to guess, and what a check should cost at most. */
+/** Maximum bcrypt cost. Checking a password takes seconds at this cost, and twice as long with each increment. */
+const MAX_COST = 15;
+/** Recommended bcrypt costs: lower ones make stolen hashes easy to crack, higher ones make each check slow. */
 const [LOW_COST, HIGH_COST] = [10, 12];
 
 const costOf = (hash: string) => Number(hash.slice(4, 6));
 
 const bcryptHash = z.string().superRefine((hash, context) => {
-  const tell = (message: string) => context.addIssue({ code: 'custom', message });
+  const fail = (message: string) => context.addIssue({ code: 'custom', message });
   if (!/^\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}$/.test(hash)) {
-    tell('must be a bcrypt hash of 60 characters such as $2y$10$…: `htpasswd -nBC 10 USER` prints one');
-  } else if (costOf(hash) < 4 || costOf(hash) > MOST_COST) {
-    tell(`must have a cost of 4 to ${MOST_COST}, and better of ${LOW_COST} to ${HIGH_COST}; this is ${costOf(hash)}`);
+    fail('must be a bcrypt hash of 60 characters such as $2y$10$…: `htpasswd -nBC 10 USER` prints one');
+  } else if (costOf(hash) < 4 || costOf(hash) > MAX_COST) {
+    fail(`must have a cost of 4 to ${MAX_COST}, preferably ${LOW_COST} to ${HIGH_COST}; this is ${costOf(hash)}`);
   }
 });
 
-/** The format of Prometheus' exporter-toolkit, as far as it can be kept. */
+/** The supported subset of the web-config file of Prometheus' exporter-toolkit. */
 const webConfigFile = z.strictObject({
   tls_server_config: tlsServerConfig.optional(),
   http_server_config: httpServerConfig.prefault({}),
@@ -103,27 +103,27 @@ const webConfigFile = z.strictObject({
     .strictObject({ interval: goDuration.default(0), burst: z.int().min(0).default(0) })
     .refine(({ interval, burst }) => interval === 0 || burst > 0, {
       path: ['burst'],
-      error: 'must be at least 1 where interval is not 0',
+      error: 'must be at least 1 if interval is not 0',
     })
     .optional(),
 });
 
-/** Maximum size (bytes); guards against devices without an end. */
-const LONGEST_FILE = 1024 * 1024;
+/** Maximum file size (bytes). Guards against endless devices such as /dev/zero. */
+const MAX_FILE_BYTES = 1024 * 1024;
 
 function createFiles() {
   const stamps = new Map<string, string>();
   return {
     stamps,
     read(path: string): string {
-      // Before it is read: a change in between must not be missed.
+      // Recorded before the file is read, so that a later change is detected.
       stamps.set(path, fileStamp(path));
       try {
-        if (statSync(path).size <= LONGEST_FILE) return readFileSync(path, 'utf8');
+        if (statSync(path).size <= MAX_FILE_BYTES) return readFileSync(path, 'utf8');
       } catch (error) {
         throw new Error(`can't be read: ${(error as NodeJS.ErrnoException).code ?? 'error'}`);
       }
-      throw new Error(`can't be read: it has more than ${LONGEST_FILE} bytes`);
+      throw new Error(`can't be read: it has more than ${MAX_FILE_BYTES} bytes`);
     },
   };
 }
@@ -145,7 +145,7 @@ function checkUsers(
   }
 }
 
-/** Reads and checks a web-config file and the files that it names. Throws ConfigError with every fault; no secret is in one. */
+/** Reads and checks a web-config file and the files it refers to. Throws ConfigError with all errors; they contain no secrets. */
 export function readWebConfig(
   file: string,
   now = systemClock.now(),
@@ -162,7 +162,7 @@ export function readWebConfig(
   const yaml = readYaml(content, file);
   const [faults, warnings] = [[...yaml.faults], [] as Fault[]];
   const into = (list: Fault[]) => (path: Path, message: string) => {
-    if (!parsed.isLeftOut(path)) list.push({ ...yaml.place(path), message });
+    if (!parsed.isOmitted(path)) list.push({ ...yaml.place(path), message });
   };
   const parsed = parseAll(webConfigFile, yaml.content ?? {});
   const allowed = createAllowedKeys(webConfigFile);
@@ -170,18 +170,18 @@ export function readWebConfig(
     if (issue.code !== 'unrecognized_keys' && !yaml.isSure(issue.path)) continue;
     faults.push(...toFaults(issue, yaml.place, allowed, path => valueAt(yaml.content, path)));
   }
-  // What was cut off at its beginning must not open the port.
+  // A truncated file must not open the port without authentication.
   if ((yaml.content ?? null) === null && faults.length === 0) {
     faults.push({ ...yaml.place([]), message: 'is empty: must have tls_server_config, basic_auth_users, or both' });
   }
   const { data } = parsed;
-  // Of what is broken, the rest may say otherwise.
+  // After a syntax error the remaining values are unreliable.
   const { tls_server_config: tlsSection, basic_auth_users: users = {} } = (!yaml.isBroken && data) || {};
-  const beside = (name: string) => (isAbsolute(name) ? name : join(dirname(file), name));
+  const resolveName = (name: string) => (isAbsolute(name) ? name : join(dirname(file), name));
   const tls =
     tlsSection &&
     readTls(tlsSection, {
-      read: name => files.read(beside(name)),
+      read: name => files.read(resolveName(name)),
       now,
       fault: into(faults),
       warn: into(warnings),

@@ -5,7 +5,7 @@ import { Secret } from '../kit/secret.ts';
 
 type Path = readonly PropertyKey[];
 
-/** Go's names of cipher suites, as the file has them, by OpenSSL's. */
+/** OpenSSL's names of cipher suites, by the Go names that the file uses. */
 export const CIPHERS: Readonly<Record<string, string>> = {
   TLS_AES_128_GCM_SHA256: 'TLS_AES_128_GCM_SHA256',
   TLS_AES_256_GCM_SHA384: 'TLS_AES_256_GCM_SHA384',
@@ -55,10 +55,10 @@ interface TlsDeps {
 
 const at = (...keys: string[]) => ['tls_server_config', ...keys];
 
-/** Text in PEM that stands in the file, or in one that it names; and the key by which. */
+/** Returns the PEM text from the section or from the file it names, with the key it came from. */
 function pemOf(section: TlsSection, name: Named, { read, fault }: TlsDeps): { key: string; pem: string } | undefined {
   const { [name]: inline, [`${name}_file` as const]: path } = section;
-  if (inline !== undefined && path !== undefined) fault(at(name), `must not stand beside ${name}_file`);
+  if (inline !== undefined && path !== undefined) fault(at(name), `must not be set together with ${name}_file`);
   else if (inline !== undefined) return { key: name, pem: inline };
   else if (path !== undefined) {
     try {
@@ -66,13 +66,13 @@ function pemOf(section: TlsSection, name: Named, { read, fault }: TlsDeps): { ke
     } catch (error) {
       fault(at(`${name}_file`), error instanceof Error ? error.message : '');
     }
-  } else if (name !== 'client_ca') fault(at(), `must have ${name}_file, or ${name}`);
+  } else if (name !== 'client_ca') fault(at(), `must have ${name}_file or ${name}`);
   return undefined;
 }
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
-/** All certificates of a text in PEM; undefined where it has none, or one that is damaged. */
+/** Returns all certificates of a PEM text; undefined if none is found or one is damaged. */
 function certificatesIn(pem: string): X509Certificate[] | undefined {
   try {
     const found = [...pem.matchAll(CERTIFICATE)].map(([each]) => new X509Certificate(each));
@@ -82,7 +82,7 @@ function certificatesIn(pem: string): X509Certificate[] | undefined {
   }
 }
 
-/** A private key in PEM, or why it can't be used. What the library says may quote it. */
+/** Returns the private key of a PEM text, or why it cannot be used. OpenSSL's message is dropped, because it may quote the key. */
 function keyIn(pem: string): KeyObject | string {
   try {
     return createPrivateKey(pem);
@@ -104,11 +104,11 @@ const REQUIRES: readonly WebTls['clientAuth'][] = [
   'RequireAndVerifyClientCert',
 ];
 
-/** Checks settings whose combination is invalid or does not protect. */
+/** Checks for invalid or insecure combinations of settings. */
 function checkClientAuth(section: TlsSection, hasCa: boolean, { fault, warn }: TlsDeps): void {
   const { client_auth_type: type, client_allowed_sans: sans } = section;
   if (VERIFIES.includes(type) && !hasCa) {
-    fault(at('client_auth_type'), `${type} needs client_ca_file, or client_ca: whose certificates are good`);
+    fault(at('client_auth_type'), `${type} needs client_ca_file or client_ca, the trusted authorities`);
   }
   if (type === 'NoClientCert' && hasCa) {
     fault(
@@ -120,7 +120,7 @@ function checkClientAuth(section: TlsSection, hasCa: boolean, { fault, warn }: T
     fault(at('client_allowed_sans'), 'needs client_auth_type RequireAndVerifyClientCert or RequireAnyClientCert');
   }
   if (type !== 'NoClientCert' && !VERIFIES.includes(type)) {
-    warn(at('client_auth_type'), `${type} takes any certificate, also one that a client made itself`);
+    warn(at('client_auth_type'), `${type} accepts any certificate, even a self-signed one`);
   }
 }
 
@@ -131,7 +131,7 @@ function protocolsOf({ min_version: min, max_version: max }: TlsSection, { fault
   return { minVersion: PROTOCOLS[min], maxVersion: PROTOCOLS[max] };
 }
 
-/** Reads certificate, key and authorities. Tells all faults; undefined where one keeps it from being used. */
+/** Reads certificate, key and authorities. Reports all errors; returns undefined if one of them prevents use. */
 export function readTls(section: TlsSection, deps: TlsDeps): WebTls | undefined {
   const [cert, key, ca] = [
     pemOf(section, 'cert', deps),

@@ -15,25 +15,25 @@ import {
 import { type Fault, formatPath, type Place } from './faults.ts';
 
 export interface YamlFile {
-  /** As far as it could be read. */
+  /** The content that could be read. */
   readonly content: unknown;
-  /** Why it is no YAML that is taken here. */
+  /** Errors in the YAML syntax, and syntax that is not allowed here. */
   readonly faults: readonly Fault[];
-  /** Whether the rest of the file is unreliable after a fault. */
+  /** Whether an error makes the rest of the file unreliable. */
   readonly isBroken: boolean;
-  /** The deepest node on the way to `path`; with `key`, the place of that key in it. */
+  /** Returns the place of the deepest existing node of `path` or, with `key`, of that key in it. */
   place(path: readonly PropertyKey[], key?: string): Place;
-  /** Whether what `place` finds was surely read as it was meant: it is no fault of YAML, and ends before what breaks the file. */
+  /** Whether the node returned by `place` was read reliably: it has no YAML error and ends before the first error that breaks the file. */
   isSure(path: readonly PropertyKey[], key?: string): boolean;
 }
 
-/** A value as YAML text, long lines left whole. */
+/** Converts a value to YAML without folding long lines. */
 export function writeYaml(value: object): string {
   return stringify(value, { lineWidth: 0 });
 }
 
-/** Where a fault of YAML really is, and what to write instead. `at`: offset in the text. */
-interface Told {
+/** Actual place of a YAML error (offset in the text), and the message. */
+interface YamlError {
   readonly at: number;
   readonly message: string;
 }
@@ -41,7 +41,7 @@ interface Told {
 const QUOTES = 'text that begins with { [ ] } , # & * ! | > \' " % @ or ` goes in quotes';
 const COLUMN = 'starts in the wrong column: all keys of a section, and all items of a list, start in the same column';
 
-/** The line at an offset: where it begins, its indentation, and the first line after it that is not blank. */
+/** Returns start and indentation of the line at an offset, and of the next line that is not blank. */
 function lineAt(text: string, offset: number) {
   const start = text.lastIndexOf('\n', offset - 1) + 1;
   const indent = /^ */.exec(text.slice(start))?.[0].length ?? 0;
@@ -56,7 +56,7 @@ function lineAt(text: string, offset: number) {
 }
 
 /** Explains a key that continues in the next line: wrong indentation or a missing colon. */
-function ofManyLines(text: string, at: number): Told {
+function explainMultilineKey(text: string, at: number): YamlError {
   const { indent, next } = lineAt(text, at);
   if (next && next.indent > indent) {
     return {
@@ -67,12 +67,17 @@ function ofManyLines(text: string, at: number): Told {
   return { at, message: 'must be a key: a name, a colon and a space' };
 }
 
-/** Explains an error of the parser. Its own message may quote a secret of the file, so only its kind is used. */
-function yamlWords(code: string, said: string, text: string, range: readonly [number, number]): Told {
+/** Explains an error of the parser. The parser's message may quote a secret, so only its kind is used. */
+function explainYamlError(
+  code: string,
+  parserMessage: string,
+  text: string,
+  range: readonly [number, number],
+): YamlError {
   const [at] = range;
-  const tell = (message: string): Told => ({ at, message });
-  const isOfLines = text.slice(...range).includes('\n');
-  // In braces and brackets those of a variable are taken for more of them.
+  const explain = (message: string): YamlError => ({ at, message });
+  const isMultiline = text.slice(...range).includes('\n');
+  // In flow collections, the braces of `${NAME}` are parsed as another collection.
   const [, variable] = /^\$\{([A-Za-z_]\w*)/.exec(text.slice(at - 1)) ?? [];
   if (variable !== undefined) {
     return {
@@ -84,46 +89,46 @@ function yamlWords(code: string, said: string, text: string, range: readonly [nu
     case 'BLOCK_AS_IMPLICIT_KEY': {
       const { indent, start, next } = lineAt(text, at);
       const isAlone = !/:\s.*:(\s|$)/.test(text.slice(start, text.indexOf('\n', at) >>> 0));
-      if (isAlone && next && next.indent > indent) return ofManyLines(text, at);
-      return tell('must be one value: put text that contains a colon and a space in quotes');
+      if (isAlone && next && next.indent > indent) return explainMultilineKey(text, at);
+      return explain('must be one value: put text that contains a colon and a space in quotes');
     }
     case 'MULTILINE_IMPLICIT_KEY':
-      return isOfLines || !text.slice(at).startsWith('-') ? ofManyLines(text, at) : tell(COLUMN);
+      return isMultiline || !text.slice(at).startsWith('-') ? explainMultilineKey(text, at) : explain(COLUMN);
     case 'MISSING_CHAR':
-      if (said.includes('quote')) return tell('must end with the same quote that it starts with');
-      if (said.includes('Sequence item')) {
+      if (parserMessage.includes('quote')) return explain('must end with the same quote that it starts with');
+      if (parserMessage.includes('Sequence item')) {
         const { indent } = lineAt(text, at);
-        return tell(
+        return explain(
           `is indented by ${indent}, which matches no line above: a list item starts with "- ", and its keys start in the same column`,
         );
       }
-      if (said.includes('map values')) return tell('must be a key: a name, a colon and a space');
-      return tell('must have a comma between items in { } or [ ], and a colon and a space after a key');
+      if (parserMessage.includes('map values')) return explain('must be a key: a name, a colon and a space');
+      return explain('must have a comma between items in { } or [ ], and a colon and a space after a key');
     case 'BAD_INDENT':
-      return tell(said.startsWith('Flow') ? 'a { or [ opened above is not closed' : COLUMN);
+      return explain(parserMessage.startsWith('Flow') ? 'a { or [ opened above is not closed' : COLUMN);
     case 'BLOCK_IN_FLOW':
-      return tell(
+      return explain(
         'must have a comma between items in { } or [ ]; put text that contains a colon and a space in quotes',
       );
     case 'DUPLICATE_KEY':
-      return tell('duplicate key');
+      return explain('duplicate key');
     case 'BAD_SCALAR_START':
     case 'UNEXPECTED_TOKEN':
-      return tell(`is not expected here: ${QUOTES}`);
+      return explain(`is not expected here: ${QUOTES}`);
     case 'TAG_RESOLVE_FAILED':
-      return tell('tags are not allowed; put text that begins with ! in quotes');
+      return explain('tags are not allowed; put text that begins with ! in quotes');
     case 'MULTIPLE_DOCS':
-      return tell('must be one document: --- starts another');
+      return explain('must be one document: --- starts another');
     case 'BAD_DQ_ESCAPE':
-      return tell('must be an escape such as \\n: in double quotes \\ starts one, in single quotes it does not');
+      return explain('must be an escape such as \\n: in double quotes \\ starts one, in single quotes it does not');
     case 'NON_STRING_KEY':
-      return tell('must be text as a key');
+      return explain('must be text as a key');
     default:
-      return tell(`not valid YAML here: ${code.toLowerCase().replaceAll('_', ' ')}`);
+      return explain(`not valid YAML here: ${code.toLowerCase().replaceAll('_', ' ')}`);
   }
 }
 
-/** Codes after which the rest of the file is read as it was meant. */
+/** Error codes after which the rest of the file is reliable. */
 const HARMLESS: readonly string[] = [
   'DUPLICATE_KEY',
   'TAG_RESOLVE_FAILED',
@@ -133,7 +138,7 @@ const HARMLESS: readonly string[] = [
   'BAD_SCALAR_START',
 ];
 
-/** Where the text in quotes begins that goes on to `end`. */
+/** Returns the start of the quoted text that extends to `end`. */
 function openQuote(document: Document, end: number): number {
   let start = end;
   visit(document, {
@@ -144,7 +149,7 @@ function openQuote(document: Document, end: number): number {
   return start;
 }
 
-/** Reads a file up to the top-level key of the section with the tab: the parser misreads the rest. */
+/** Reads a file up to the section that contains the tab, because the parser misreads the rest. */
 function readBeforeTab(text: string, tab: number, file: string, fault: Fault): YamlFile {
   const keys = [...text.slice(0, tab).matchAll(/^[^\s#-]/gm)];
   const before = readYaml(text.slice(0, keys.at(-1)?.index ?? 0), file);
@@ -153,7 +158,7 @@ function readBeforeTab(text: string, tab: number, file: string, fault: Fault): Y
 
 export function readYaml(text: string, file: string): YamlFile {
   const lines = new LineCounter();
-  // Pretty errors would quote the faulty line, which may hold a secret.
+  // Pretty errors would quote the invalid line, which may contain a secret.
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
   const at = (offset: number, path: readonly PropertyKey[] = []): Place => {
     const { line, col } = lines.linePos(offset);
@@ -166,22 +171,22 @@ export function readYaml(text: string, file: string): YamlFile {
   }
   const found = new Map<number, string>();
   let brokenAt = Number.POSITIVE_INFINITY;
-  const tell = (offset: number, message: string) => {
+  const addFault = (offset: number, message: string) => {
     if (!found.has(offset)) found.set(offset, message);
   };
   for (const { code, message, pos } of [...document.errors, ...document.warnings]) {
     // Later errors are consequences of the first.
     if (pos[0] >= brokenAt) continue;
-    // The parser misses a quote at the end of the file: what the operator forgot is in the line where it begins.
+    // A missing quote is reported at the end of the file; the mistake is where the quoted text starts.
     const start = message.includes('closing') ? openQuote(document, pos[0]) : pos[0];
-    const told = yamlWords(code, message, text, [start, pos[1]]);
-    tell(told.at, told.message);
+    const explained = explainYamlError(code, message, text, [start, pos[1]]);
+    addFault(explained.at, explained.message);
     if (!HARMLESS.includes(code)) brokenAt = Math.min(brokenAt, start);
   }
   visit(document, {
     Alias(_key, alias) {
       const offset = alias.range?.[0] ?? 0;
-      tell(offset, 'aliases are not allowed; put text that begins with * in quotes');
+      addFault(offset, 'aliases are not allowed; put text that begins with * in quotes');
       const nothing = new Scalar(null);
       nothing.range = alias.range ?? null;
       return nothing;
@@ -189,7 +194,7 @@ export function readYaml(text: string, file: string): YamlFile {
     Pair(_key, pair) {
       if (isScalar(pair.key) || !isNode(pair.key)) return undefined;
       if (!Number.isFinite(brokenAt)) {
-        tell(pair.key.range?.[0] ?? 0, 'must be text as a key; text that begins with { or [ goes in quotes');
+        addFault(pair.key.range?.[0] ?? 0, 'must be text as a key; text that begins with { or [ goes in quotes');
       }
       return visit.REMOVE;
     },

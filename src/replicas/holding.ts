@@ -2,7 +2,7 @@ import { type Clock, unlessAborted } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import { createLoops } from '../scheduler/loop.ts';
 import { StoreError } from '../store/errors.ts';
-import { isNotHeld, NO_ACCOUNT, type Replicas, type Sharing, type Store, type Turn } from '../store/store.ts';
+import { isNotHeld, NO_ACCOUNT, type RenewalResult, type Replicas, type Sharing, type Store } from '../store/store.ts';
 
 /** Leases of this replica. Undefined wherever it is optional: then the agent is alone and holds all accounts. */
 export type Leases = ReturnType<typeof createHolding>;
@@ -62,7 +62,7 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
     return [NO_ACCOUNT, ...configured.filter(account => !refused.has(account))];
   }
 
-  function take({ gained, lost, excess }: Turn): void {
+  function take({ gained, lost, excess }: RenewalResult): void {
     for (const account of gained) held.add(account);
     for (const account of excess) {
       if (isDraining || !held.delete(account)) continue;

@@ -8,15 +8,15 @@ import { attachStore } from './open.ts';
 import type { StoreOptions } from './options.ts';
 import { NO_ACCOUNT, type Store } from './store.ts';
 
-/** Milliseconds between two looks at the row of an account: each costs the database a statement. */
+/** Time between two reads of an account's row (ms): each read is a statement in the database. */
 const ROW_EVERY = 300_000;
 
-/** The row of an account, of no account: the command that resets a token holds none. */
+/** Key of the account's row, which is agent-wide because `rotate-token` holds no lease. */
 const rowKey = (account: string) => `account-record/${account}`;
 
 /**
- * Where a token reset leaves what it learnt of an account's plan: beside an SQLite store, which belongs to the agent alone
- * while that runs. The agent takes it from there into the store. Nothing in it is secret.
+ * File in which `rotate-token` records an account's plan limits. It lies next to the SQLite store, which is locked
+ * while the agent runs; the agent copies it into the store. It contains no secret.
  */
 function accountFile({ path }: Pick<StoreOptions, 'path'>, account: string): string {
   return `${resolve(path)}.account-${account}.json`;
@@ -55,8 +55,8 @@ interface AccountRecord {
   write(record: RecordedAccount): Promise<void>;
 }
 
-/** As `rotate-token` reads and writes it: with PostgreSQL in a row, which every replica finds. */
-export function planFileOf(options: StoreOptions, account: string, env: Env): AccountRecord {
+/** Opens the record for `rotate-token`: a file or, with PostgreSQL, a row that all replicas read. */
+export function openAccountRecord(options: StoreOptions, account: string, env: Env): AccountRecord {
   if (options.kind !== 'postgres') {
     const path = accountFile(options, account);
     return { path, read: () => readAccountFile(path), write: async record => writeAccountFile(path, record) };
@@ -77,8 +77,8 @@ export function planFileOf(options: StoreOptions, account: string, env: Env): Ac
   };
 }
 
-/** As the agent reads it, unchecked. A row is looked at seldom, and is in between what it was. */
-export function accountRecordOf(
+/** Returns a function that reads the record for the agent, unvalidated. A PostgreSQL row is cached for `ROW_EVERY`. */
+export function accountRecordReader(
   options: Pick<StoreOptions, 'kind' | 'path'>,
   account: string,
   { store, clock }: { readonly store: Pick<Store, 'scan'>; readonly clock: { monotonic(): number } },

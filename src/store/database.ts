@@ -22,25 +22,25 @@ import { checkSchema, createSchema, proveWritable, requireSchema } from './schem
 export interface Database {
   readonly file: string;
   readonly db: DatabaseSync;
-  /** Throws StoreError `replaced` when what is written now would not be found at the file's path any more. */
+  /** Throws StoreError `replaced` if another file is now at the path, so that writes would be lost. */
   assertInPlace(): void;
-  /** Frees everything. The last to close copies what the WAL holds into the file. */
+  /** Frees all resources. The last connection to close copies the WAL into the file. */
   close(): void;
 }
 
-/** To wait, blocking, for another program's lock. Readers never hold one that counts, other writers should not exist. */
+/** How long to block for another program's lock (ms). Readers hold no conflicting lock, and there should be no other writer. */
 const BUSY_TIMEOUT_MS = 500;
 
 /**
- * Bytes up to which a file is checked whole at the start: 70 ms of a core when it is in memory. Every collector reads its
- * rows at the start anyway, and meets damaged pages there; a larger file has to do with that.
+ * Largest file that is fully checked at the start (bytes); this takes 70 ms of CPU if it is cached. In larger files,
+ * damaged pages are found when the collectors read their rows.
  */
-const LARGEST_CHECKED = 64 * 2 ** 20;
+const MAX_CHECKED_BYTES = 64 * 2 ** 20;
 
-/** Bytes of SQLite's smallest page (sqlite.org/fileformat2.html). */
-const SMALLEST_PAGE = 512;
+/** SQLite's minimum page size in bytes (sqlite.org/fileformat2.html). */
+const MIN_PAGE_BYTES = 512;
 
-/** A journal left by a death before the file was in WAL mode: only a connection that may write can read on. */
+/** Code of an error for a rollback journal left by a crash before WAL mode was set: only a writable connection can recover it. */
 const READONLY_ROLLBACK = 776;
 
 const SETTINGS = `
@@ -54,7 +54,7 @@ function sizeOf(path: string): number | undefined {
   return statSync(path, { throwIfNoEntry: false })?.size;
 }
 
-/** The same text for every path of a file, because lock and WAL are named after it. The file need not exist. */
+/** Resolves links, so that lock and WAL have the same name for every path of a file. The file need not exist. */
 function followLinks(path: string): string {
   const folder = resolve(dirname(path));
   createPrivateFolder(folder);
@@ -67,32 +67,32 @@ function identityOf(path: string): string {
   return `${stat?.dev}:${stat?.ino}`;
 }
 
-/** Refuses, before anything is written, what SQLite would take for an empty database, and what needs clearer words than it has. */
+/** Refuses, before anything is written, files that SQLite would take for an empty database or report unclearly. */
 function assertUsable(file: string): void {
   const stat = statSync(file, { throwIfNoEntry: false });
   if (!stat?.size && sizeOf(`${file}-wal`)) {
-    // SQLite would make a new database, and delete the WAL as one that does not belong to it.
+    // SQLite would create a new database and delete the WAL as unrelated.
     throw new StoreError('corrupt', file, `it is empty or missing, but ${basename(file)}-wal holds rows`);
   }
   if (!stat) {
     const link = lstatSync(file, { throwIfNoEntry: false });
-    if (link) throw new StoreError('path', file, 'a link to nothing');
+    if (link) throw new StoreError('path', file, 'a broken link');
     return;
   }
   if (!stat.isFile()) throw new StoreError('path', file, 'not a regular file');
   accessSync(file, constants.R_OK | constants.W_OK);
-  // SQLite would take it for empty and write over it.
-  if (stat.size > 0 && stat.size < SMALLEST_PAGE) throw new StoreError('corrupt', file, `only ${stat.size} bytes`);
+  // SQLite would treat it as empty and overwrite it.
+  if (stat.size > 0 && stat.size < MIN_PAGE_BYTES) throw new StoreError('corrupt', file, `only ${stat.size} bytes`);
 }
 
-/** Throws StoreError when the file is not one to write in. Looks through a connection that can't write, so that a bad file stays as it is. */
+/** Throws StoreError if the file is unusable. Reads through a read-only connection, which leaves a bad file unchanged. */
 function inspect(file: string): void {
   const size = sizeOf(file);
   if (!size) return;
   const db = new DatabaseSync(file, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
   try {
     checkSchema(db, file);
-    if (size > LARGEST_CHECKED) return;
+    if (size > MAX_CHECKED_BYTES) return;
     const found = String(db.prepare('PRAGMA quick_check(1)').get()?.quick_check);
     if (found !== 'ok') throw new StoreError('corrupt', file, found.replaceAll('\n', ' '));
   } catch (error) {
@@ -107,7 +107,8 @@ function connect(file: string): DatabaseSync {
   try {
     checkSchema(db, file);
     const mode = db.prepare('PRAGMA journal_mode = WAL').get()?.journal_mode;
-    if (mode !== 'wal') throw new StoreError('path', file, 'its file system has no shared memory for a WAL');
+    if (mode !== 'wal')
+      throw new StoreError('path', file, 'its file system does not support the shared memory that a WAL needs');
     db.exec(SETTINGS);
     createSchema(db);
     proveWritable(db);
@@ -118,12 +119,12 @@ function connect(file: string): DatabaseSync {
   }
 }
 
-/** Gives a function that throws once one of these paths leads to another file than now. */
+/** Returns a function that throws if any of these paths now refers to another file. */
 function watch(paths: readonly string[]): () => void {
   const identities = paths.map(identityOf);
   return () => {
-    const gone = paths.find((path, index) => identityOf(path) !== identities[index]);
-    if (gone !== undefined) throw new StoreError('replaced', gone);
+    const replaced = paths.find((path, index) => identityOf(path) !== identities[index]);
+    if (replaced !== undefined) throw new StoreError('replaced', replaced);
   };
 }
 
@@ -148,10 +149,13 @@ export function openDatabase(path: string): Database {
   }
 }
 
-/** To wait, blocking, for the agent's transaction: longer than one takes on a slow disk. */
+/** How long to block for the agent's transaction (ms): longer than a transaction takes on a slow disk. */
 const ATTACHED_BUSY_TIMEOUT_MS = 5000;
 
-/** Opens an existing database while its agent may use it: no lock, no schema change, no checkpoint while another process uses it. Throws StoreError. */
+/**
+ * Opens an existing database that an agent may be using. Takes no lock and changes no schema. Runs no checkpoint while
+ * another process uses the database. Throws StoreError.
+ */
 export function attachDatabase(path: string): Database {
   try {
     if (!existsSync(path)) throw new StoreError('missing', resolve(path));
@@ -160,9 +164,9 @@ export function attachDatabase(path: string): Database {
     const db = new DatabaseSync(file, { timeout: ATTACHED_BUSY_TIMEOUT_MS });
     try {
       requireSchema(db, file);
-      // A checkpoint is the agent's work: it would be waited for here, and there by others.
+      // Checkpoints are left to the agent: one here would block this process and the agent's commits.
       db.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA wal_autocheckpoint = 0');
-      // From its first read to its end, a connection holds a lock that keeps every other from removing the WAL.
+      // From its first read until it closes, a connection holds a lock that prevents others from removing the WAL.
       return { file, db, assertInPlace: watch([file, `${file}-wal`]), close: () => db.close() };
     } catch (error) {
       db.close();
@@ -174,19 +178,19 @@ export function attachDatabase(path: string): Database {
 }
 
 /**
- * Writes a consistent copy of the database at `path` to the new file `target` (mode 0600, synced), also while an agent uses
- * it. Returns its size in bytes. Throws an Error if `target` exists or cannot be written. A killed process leaves
- * `….unfinished`.
+ * Writes a consistent copy of the database at `path` to the new file `target` (mode 0600, synced), even while an agent
+ * uses it. Returns its size in bytes. Throws an Error if `target` exists or cannot be written. If the process is
+ * killed, `….unfinished` remains.
  */
 export function backupDatabase(path: string, target: string): number {
-  if (lstatSync(target, { throwIfNoEntry: false })) throw new Error(`${target} exists already: name a new file`);
+  if (lstatSync(target, { throwIfNoEntry: false })) throw new Error(`${target} already exists: name a new file`);
   const source = attachDatabase(path);
   // Absolute: SQLite reads a name such as `file:backup.db` as a URI.
   const unfinished = `${resolve(target)}.${process.pid}.unfinished`;
   try {
     const handle = openSync(unfinished, 'wx', 0o600);
     try {
-      // SQLite's online backup restarts with every commit of another process. This is one read transaction, which delays no commit.
+      // SQLite's online backup restarts with every commit of another process. VACUUM is a single read transaction and delays no commit.
       source.db.prepare('VACUUM INTO ?').run(unfinished);
       fsyncSync(handle);
     } finally {
@@ -206,10 +210,10 @@ export function backupDatabase(path: string, target: string): number {
 
 function close(db: DatabaseSync, unlock: () => void): void {
   try {
-    // The last connection does this by itself; with a reader there, the file alone would else lack the latest rows.
+    // SQLite checkpoints only when the last connection closes; while readers remain, the file alone would lack the latest rows.
     db.exec('PRAGMA wal_checkpoint(PASSIVE)');
   } catch {
-    // They stay in the WAL, durable, and are copied when the file is opened next.
+    // The rows stay in the WAL and are copied when the file is next opened.
   }
   try {
     db.close();

@@ -3,8 +3,8 @@ import { type Clock, systemClock } from '../kit/clock.ts';
 
 export interface GroupCommitOptions {
   readonly limit: number;
-  /** Whether an error would be the same for every item: all items that wait fail with it. */
-  isOfAll(error: unknown): boolean;
+  /** Whether an error affects every item: all queued items then fail with it. */
+  affectsAll(error: unknown): boolean;
   /** Minimum time from the end of a group to the start of the next, in which more items may join it (ms). */
   readonly spacing?: () => number;
   readonly clock?: Pick<Clock, 'monotonic' | 'sleep'>;
@@ -16,10 +16,10 @@ interface Waiting<T, R> {
   readonly done: PromiseWithResolvers<R>;
 }
 
-/** Items that wait at the same time share one `write`, so one fsync or round trip. Items of a failed group are written alone. */
+/** Items queued at the same time share one `write`, and so one fsync or round trip. If a group fails, its items are written individually. */
 export function createGroupCommit<T, R>(
   write: (items: readonly T[]) => Promise<readonly R[]>,
-  { limit, isOfAll, spacing = () => 0, clock = systemClock }: GroupCommitOptions,
+  { limit, affectsAll, spacing = () => 0, clock = systemClock }: GroupCommitOptions,
 ) {
   let waiting: Waiting<T, R>[] = [];
   let alone = 0;
@@ -27,7 +27,7 @@ export function createGroupCommit<T, R>(
   let running: Promise<void> | undefined;
   let writing: Promise<void> | undefined;
 
-  function take(): Waiting<T, R>[] {
+  function nextGroup(): Waiting<T, R>[] {
     let [count, weight] = [0, 0];
     for (const next of waiting) {
       if (count > 0 && (alone > 0 || weight + next.weight > limit)) break;
@@ -39,18 +39,18 @@ export function createGroupCommit<T, R>(
   }
 
   function fail(group: readonly Waiting<T, R>[], error: unknown): void {
-    if (group.length > 1 && !isOfAll(error)) {
+    if (group.length > 1 && !affectsAll(error)) {
       waiting = [...group, ...waiting];
       alone = group.length;
       return;
     }
-    for (const { done } of [...group, ...(isOfAll(error) ? waiting.splice(0) : [])]) done.reject(error);
+    for (const { done } of [...group, ...(affectsAll(error) ? waiting.splice(0) : [])]) done.reject(error);
     if (waiting.length === 0) alone = 0;
   }
 
   async function writeGroup(group: readonly Waiting<T, R>[]): Promise<void> {
     const written = write(group.map(({ item }) => item)).finally(() => {
-      // Before any caller continues, which may add its next item. Items beyond the limit are not delayed.
+      // Set before any caller continues and adds its next item. Items beyond the limit are not delayed.
       endedAt = waiting.length > 0 ? Number.NEGATIVE_INFINITY : clock.monotonic();
     });
     try {
@@ -65,7 +65,7 @@ export function createGroupCommit<T, R>(
     while (waiting.length > 0) {
       const wait = alone > 0 ? 0 : endedAt + spacing() - clock.monotonic();
       await (wait > 0 ? clock.sleep(wait) : nextTurn());
-      writing = writeGroup(take());
+      writing = writeGroup(nextGroup());
       await writing;
       writing = undefined;
     }
@@ -74,8 +74,8 @@ export function createGroupCommit<T, R>(
 
   return {
     /**
-     * Resolves with the result that `write` returned for this item; rejects with the error of its write. `weight` counts towards
-     * the limit; an infinite weight makes a group of one.
+     * Resolves with the result of `write` for this item; rejects with the error of its write. `weight` counts towards
+     * the limit; an item of infinite weight forms a group by itself.
      */
     add(item: T, weight: number): Promise<R> {
       const done = Promise.withResolvers<R>();
@@ -86,7 +86,7 @@ export function createGroupCommit<T, R>(
     async settled(): Promise<void> {
       while (writing) await writing;
     },
-    /** Resolves when no item waits or is being written. */
+    /** Resolves when no item is queued or being written. */
     async ended(): Promise<void> {
       while (running) await running;
     },

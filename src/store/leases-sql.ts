@@ -1,7 +1,7 @@
 /**
- * The tables of leases. A lease lasts as long as its holder is a live replica, so that a renewal writes one row for all
- * accounts. `expires` is by the database's clock. `accounts` are the configured ones, `digest` their hash. Text compares by
- * bytes. `S` is the schema.
+ * Tables of the leases; `S` is the schema. A lease lasts while its holder is a live replica, so a renewal
+ * writes one row for all accounts. `expires` is by the database's clock. `accounts` lists the configured accounts,
+ * `digest` is their hash. Text compares by bytes.
  */
 export const LEASE_TABLES = `
   CREATE TABLE S.replicas (
@@ -19,8 +19,8 @@ export const LEASE_TABLES = `
   ) WITH (fillfactor = 50)`;
 
 /**
- * Of the relation `given (account, epoch)` the rows that replica `id` holds. The lock makes a takeover pass an account by until
- * the transaction ends; renewals and releases do not wait for it, nor it for them.
+ * Selects the rows of the relation `given (account, epoch)` that replica `id` holds. Until the transaction
+ * ends, the lock makes takeovers skip these accounts; renewals and releases are not blocked.
  */
 export const heldSql = (schema: string, id: string): string =>
   `SELECT leases.account, leases.epoch FROM ${schema}.leases JOIN given USING (account, epoch)
@@ -31,43 +31,43 @@ const MILLISECONDS = (time: string) => `floor(extract(epoch FROM ${time}) * 1000
 const RETURNING = `RETURNING ${MILLISECONDS('now()')} AS at, ${MILLISECONDS('since')} AS since`;
 
 /**
- * The statements, each a transaction of its own, so that a replica that stops during a renewal holds no lock. Deadlocks are
- * impossible: rows are locked in the order of their names, and `take`, for whose locks commits and releases wait, waits for
- * none.
+ * SQL of the leases. Each statement is a separate transaction, so a replica that dies during a renewal holds no lock.
+ * Deadlocks are impossible: rows are locked in name order, and `take`, which commits and releases wait for, waits for
+ * no lock.
  */
 export const leaseStatements = (schema: string) => ({
   /**
-   * Of $1, for $2 milliseconds, url $3, digest $4, accounts $5. No row: its leases have ended. Not `now()`: one that had to
-   * wait must not shorten what a later one wrote.
+   * Renews the leases of replica $1 for $2 ms, with URL $3, digest $4 and accounts $5. No row is returned if they have
+   * ended. `expires` is not based on `now()`: a delayed statement must not shorten a newer one's lease.
    */
   renew: `UPDATE ${schema}.replicas
     SET expires = ${ENDS}, url = $3, digest = $4,
       accounts = CASE WHEN digest = $4 THEN accounts ELSE $5::text[] END
     WHERE id = $1 ${RETURNING}`,
-  /** The same for one that is not there, which runs since $6; null: since now. */
+  /** Inserts a replica with the same parameters, running since $6 (null: now). */
   join: `INSERT INTO ${schema}.replicas (id, url, since, expires, digest, accounts)
     VALUES ($1, $3, coalesce(to_timestamp($6::float8 / 1000), now()), ${ENDS}, $4, $5::text[])
     ${RETURNING}`,
   leave: `DELETE FROM ${schema}.replicas WHERE id = $1`,
-  /** Accounts are left out where the digest is one of $1. */
+  /** Lists the replicas. `accounts` is null if the digest is in $1. */
   replicas: `SELECT id, url, ${MILLISECONDS('since')} AS since, expires <= now() AS ended, digest,
     CASE WHEN digest = ANY($1::text[]) THEN NULL ELSE accounts END AS accounts FROM ${schema}.replicas ORDER BY id`,
   agents: `SELECT url FROM ${schema}.replicas WHERE expires > now() ORDER BY since`,
-  /** Ends all leases of replicas that did not renew in time. From then on these can't renew any more. */
+  /** Removes replicas that did not renew in time, which ends their leases. They must join again. */
   end: `DELETE FROM ${schema}.replicas WHERE id IN
     (SELECT id FROM ${schema}.replicas WHERE expires <= now() ORDER BY id FOR UPDATE)`,
   /**
-   * Values of the row with key $1: of every account that was ever held, and the agent-wide one. OFFSET 0 makes it a look at the
-   * primary key for each account: the planner would rather read all rows.
+   * Selects the value of key $1 for every account that ever had a lease, and the agent-wide value. OFFSET 0 forces a
+   * primary-key lookup per account; the planner would otherwise read all rows.
    */
   valuesOf: `SELECT account, value FROM (SELECT account FROM ${schema}.leases UNION SELECT '') AS known CROSS JOIN LATERAL
     (SELECT value FROM ${schema}.rows WHERE rows.account = known.account AND key = $1 OFFSET 0) AS found`,
   leases: `SELECT account, holder, epoch FROM ${schema}.leases`,
-  /** Makes accounts $1, sorted, known. */
+  /** Inserts rows for the sorted accounts $1. */
   add: `INSERT INTO ${schema}.leases (account, epoch) SELECT account, 0 FROM unnest($1::text[]) AS account ON CONFLICT DO NOTHING`,
   /**
-   * Gives accounts $2 to $1 where they are free and still of the epochs $3. Passes by what another takes now, or what a
-   * commit of the holder before still writes.
+   * Assigns accounts $2 to replica $1 if they are free and still at epochs $3. Skips accounts locked by another
+   * takeover or by a commit of the previous holder.
    */
   take: `WITH free AS (
       SELECT account FROM ${schema}.leases JOIN unnest($2::text[], $3::bigint[]) AS seen(account, epoch) USING (account, epoch)
@@ -75,7 +75,7 @@ export const leaseStatements = (schema: string) => ({
       ORDER BY account FOR UPDATE OF leases SKIP LOCKED)
     UPDATE ${schema}.leases SET holder = $1, epoch = epoch + 1 FROM free WHERE leases.account = free.account
     RETURNING leases.account, leases.epoch`,
-  /** Of $1: accounts $2 of the epochs $3. */
+  /** Releases accounts $2 at epochs $3, held by replica $1. */
   release: `WITH own AS (
       SELECT account FROM ${schema}.leases JOIN unnest($2::text[], $3::bigint[]) AS held(account, epoch) USING (account, epoch)
       WHERE holder = $1 ORDER BY account FOR NO KEY UPDATE OF leases)

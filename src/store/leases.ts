@@ -6,20 +6,20 @@ import { heldSql, leaseStatements } from './leases-sql.ts';
 import type { Leases } from './postgres.ts';
 import type { PostgresDatabase, Row } from './postgres-database.ts';
 import type { Fence } from './postgres-lane.ts';
-import { type Member, shareOut } from './shares.ts';
-import type { Replica, Replicas, Sharing, Turn } from './store.ts';
+import { assignAccounts, type Member } from './shares.ts';
+import type { RenewalResult, Replica, Replicas, Sharing } from './store.ts';
 
 export interface LeasesDeps {
   readonly database: Pick<PostgresDatabase, 'query' | 'schema'>;
   readonly url: string;
-  /** Milliseconds. Longer than two renewals are apart, and than a statement may take. */
+  /** Lease time (ms). Longer than the interval between renewals and than a statement may take. */
   readonly leaseTime: number;
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly log: Log;
 }
 
 interface Listed extends Member, Replica {
-  /** It did not renew in time: its leases last until another replica ends them. */
+  /** Whether the replica failed to renew in time. Its leases last until another replica ends them. */
   readonly ended: boolean;
 }
 
@@ -29,19 +29,19 @@ interface Lease {
 }
 
 interface Renewal {
-  readonly asked: number;
+  readonly requestedAt: number;
   readonly at: number;
 }
 
-interface Own {
+interface OwnLease {
   readonly epoch: string;
   lost: boolean;
 }
 
 const ENDED = 'the leases ended before they were renewed: all accounts are closed, another replica may hold them';
 
-/** Of the lease time: a statement that took longer makes a renewal do without all others, of which there are up to six. */
-const SLOW = 1 / 6;
+/** Fraction of the lease time. If renewing takes longer, the renewal skips its other statements, up to six. */
+const SLOW_FRACTION = 1 / 6;
 
 const digestOf = (accounts: readonly string[]) =>
   createHash('sha256').update(JSON.stringify(accounts)).digest('base64url');
@@ -50,7 +50,7 @@ const pairs = (some: readonly (readonly [string, { readonly epoch: string }])[])
   some.map(([, { epoch }]) => epoch),
 ];
 
-/** Leases in PostgreSQL; see docs/adr/0015-leases.md. */
+/** Creates leases in PostgreSQL; see docs/adr/0015-leases.md. */
 export function createLeases({ database, url, leaseTime, clock, log }: LeasesDeps): Required<Leases> {
   const sql = leaseStatements(database.schema);
   const query = (text: string, ...values: unknown[]) => database.query('lease', text, values);
@@ -62,14 +62,14 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
       return since;
     },
   };
-  const own = new Map<string, Own>();
+  const own = new Map<string, OwnLease>();
   let last: Renewal | undefined;
-  /** Since when, by our clock, renewals followed each other without a gap in which others may have missed theirs. */
+  /** Monotonic time since which renewals have had no gap in which other replicas may have missed theirs. */
   let steadySince = 0;
   let configured: ReadonlyMap<string, ReadonlySet<string>> = new Map();
-  let isLossUntold = false;
+  let hasUnreportedLoss = false;
   let sharing: Sharing | undefined;
-  const inTurn = createSerially();
+  const serially = createSerially();
 
   const held = () => [...own].filter(([, { lost }]) => !lost);
 
@@ -79,26 +79,26 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
     const accounts = held();
     if (accounts.length === 0) return;
     for (const [, lease] of accounts) lease.lost = true;
-    isLossUntold = true;
+    hasUnreportedLoss = true;
     log.warn({ accounts: accounts.length }, ENDED);
   }
 
-  /** Writes that this replica runs. If its row was removed, its leases have ended: it loses all accounts and joins again. */
+  /** Renews this replica's row. If the row was removed, the leases have ended: all accounts are lost, and the replica joins again. */
   async function proveAlive(accounts: readonly string[]): Promise<Renewal> {
     const digest = digestOf(accounts);
-    let asked = clock.monotonic();
+    let requestedAt = clock.monotonic();
     let [row] = await query(sql.renew, self.id, leaseTime, url, digest, accounts);
     if (!row) {
       if (last) loseAll();
       last = undefined;
-      asked = clock.monotonic();
+      requestedAt = clock.monotonic();
       [row] = await query(sql.join, self.id, leaseTime, url, digest, accounts, since || null);
     }
     since = Number(row?.since);
     const at = Number(row?.at);
-    // The database was away, or its clock stepped: others need time to renew, too, before they can be called gone.
-    if (!last || Math.max(asked - last.asked, at - last.at) > leaseTime / 2) steadySince = asked;
-    last = { asked, at };
+    // The database was unavailable or its clock stepped: other replicas need time to renew before they count as expired.
+    if (!last || Math.max(requestedAt - last.requestedAt, at - last.at) > leaseTime / 2) steadySince = requestedAt;
+    last = { requestedAt, at };
     return last;
   }
 
@@ -118,10 +118,10 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
     return listed;
   }
 
-  /** Those that may hold accounts. Where that can be told, leases of those that are gone end here. */
-  async function endOthers(asked: number): Promise<Listed[]> {
+  /** Returns the replicas that may hold leases. Ends the leases of expired replicas once renewals are steady. */
+  async function endOthers(requestedAt: number): Promise<Listed[]> {
     const listed = await readReplicas();
-    if (asked - steadySince < leaseTime / 2 || !listed.some(({ ended }) => ended)) return listed;
+    if (requestedAt - steadySince < leaseTime / 2 || !listed.some(({ ended }) => ended)) return listed;
     await query(sql.end);
     return readReplicas();
   }
@@ -136,16 +136,16 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
     );
   }
 
-  /** Compares what this process holds with what the database says, which is right. */
+  /** Marks accounts as lost and releases stray leases, according to the leases in the database. */
   async function settle(leases: Map<string, Lease>): Promise<void> {
     const isOurs = (account: string, { holder, epoch }: Lease) => holder === self.id && epochOf(account) === epoch;
     for (const [account, lease] of held()) {
       const found = leases.get(account);
       if (found && isOurs(account, found)) continue;
       lease.lost = true;
-      isLossUntold = true;
+      hasUnreportedLoss = true;
     }
-    // Lost with all others, taken by a statement whose response never came, or in a backup that was restored.
+    // Stray leases come from a lost row, a takeover without a response, or a restored backup.
     const stray = [...leases].filter(([account, lease]) => lease.holder === self.id && !isOurs(account, lease));
     if (stray.length === 0) return;
     await query(sql.release, self.id, ...pairs(stray));
@@ -172,15 +172,15 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
     });
   }
 
-  async function renew(accounts: readonly string[]): Promise<Turn> {
+  async function renew(accounts: readonly string[]): Promise<RenewalResult> {
     const sorted = [...new Set(accounts)].sort();
-    const { asked, at } = await proveAlive(sorted);
-    // Slow rather than away: what is held must not end while it is read who else holds what. The next renewal may do that.
-    if (held().length > 0 && clock.monotonic() - asked > leaseTime * SLOW) {
+    const { requestedAt, at } = await proveAlive(sorted);
+    // The database is slow: return before the leases expire. The next renewal completes the exchange of accounts.
+    if (held().length > 0 && clock.monotonic() - requestedAt > leaseTime * SLOW_FRACTION) {
       if (sharing) sharing = { ...sharing, at };
       return { gained: [], lost: lostNow(), excess: [] };
     }
-    const listed = await endOthers(asked);
+    const listed = await endOthers(requestedAt);
     const leases = await readLeases();
     await settle(leases);
     await add(sorted, leases);
@@ -190,7 +190,7 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
     for (const [account, { holder }] of leases)
       if (holder !== null && mayHold.has(holder)) holders.set(account, holder);
     const replicas = listed.filter(({ ended }) => !ended);
-    const plan = shareOut(replicas, holders);
+    const plan = assignAccounts(replicas, holders);
     const excess = held().flatMap(([account]) => (plan.get(account) === self.id ? [] : [account]));
     const gained = await take(
       [...plan].flatMap(([account, id]) => (id === self.id ? [account] : [])),
@@ -206,22 +206,22 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
     return { gained, lost: lostNow(), excess };
   }
 
-  /** What is lost is told though the database answers no more than that. */
-  async function renewAndTell(accounts: readonly string[]): Promise<Turn> {
+  /** Returns lost accounts even if a later statement of the renewal fails. */
+  async function renewAndReport(accounts: readonly string[]): Promise<RenewalResult> {
     try {
       return await renew(accounts);
     } catch (error) {
-      if (!isLossUntold) throw error;
+      if (!hasUnreportedLoss) throw error;
       return { gained: [], lost: lostNow(), excess: [] };
     } finally {
-      isLossUntold = false;
+      hasUnreportedLoss = false;
     }
   }
 
   async function release(accounts: readonly string[]): Promise<void> {
     const given = new Set(accounts);
     const known = held().filter(([account]) => given.has(account));
-    // Before it is sent: where the answer does not come, it may be done at any time.
+    // Marked first: if the response is lost, the statement may take effect at any time.
     for (const [, lease] of known) lease.lost = true;
     if (known.length > 0) await query(sql.release, self.id, ...pairs(known));
     for (const account of given) own.delete(account);
@@ -241,11 +241,11 @@ export function createLeases({ database, url, leaseTime, clock, log }: LeasesDep
   const replicas: Replicas = {
     self,
     leaseTime,
-    renew: accounts => inTurn(() => renewAndTell(accounts)),
-    release: accounts => inTurn(() => release(accounts)),
-    leave: () => inTurn(leave),
+    renew: accounts => serially(() => renewAndReport(accounts)),
+    release: accounts => serially(() => release(accounts)),
+    leave: () => serially(leave),
     remaining: account =>
-      last && epochOf(account) !== undefined ? Math.max(0, last.asked + leaseTime - clock.monotonic()) : 0,
+      last && epochOf(account) !== undefined ? Math.max(0, last.requestedAt + leaseTime - clock.monotonic()) : 0,
     sharing: () => sharing,
   };
   const fence: Fence = { epochOf, heldSql: heldSql(database.schema, self.id) };

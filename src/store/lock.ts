@@ -6,21 +6,20 @@ import { StoreError, sqliteCode } from './errors.ts';
 const BUSY = 5;
 
 /**
- * Keeps other processes, and other stores of this one, from locking `path` until the returned function is called or this
- * process ends, however it ends. Throws StoreError `locked` when another has it.
- *
- * Node has no flock, so SQLite is asked for its file lock: an exclusive transaction that stays open on the empty file
- * `<path>-lock`. The system frees it with the process, children do not inherit it, and it holds across containers that
- * share the disk. The database itself stays unlocked, so others may read it. The lock file is never deleted: a process
- * that waits on the deleted file and one that makes a new file would both have the lock. Nothing but SQLite may open it: a
- * process that closes any handle of a file loses its locks on it.
+ * Prevents other processes, and other stores of this process, from locking `path`. The lock lasts until the returned
+ * function is called or the process ends. Throws StoreError `locked` if another process holds it.
+ * Node.js has no flock, so SQLite provides the file lock: an exclusive transaction that stays open on the empty file
+ * `<path>-lock`. The system frees it with the process, child processes do not inherit it, and it works across
+ * containers that share the disk. The database itself stays unlocked, so others may read it. The lock file is never
+ * deleted: otherwise a process waiting for the deleted file and one creating a new file could both hold the lock. Only
+ * SQLite may open the lock file, because closing any handle of a file releases the process's locks on it.
  */
 export function lockForProcess(path: string): () => void {
   const file = `${path}-lock`;
   createPrivateFile(file);
   const db = new DatabaseSync(file);
   try {
-    // In memory, because the transaction's journal would be one more file.
+    // Keeps the journal in memory, to avoid another file.
     db.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
   } catch (cause) {
     db.close();

@@ -10,10 +10,10 @@ import type { Store } from './store.ts';
 
 type Which = Pick<StoreOptions, 'kind' | 'path'> & Partial<Pick<StoreOptions, 'url' | 'schema' | 'lease'>>;
 
-/** What a store needs that is no setting. Needed for kind postgres alone. */
+/** Dependencies of a store. Only kind `postgres` uses them. */
 export interface StoreDeps {
   readonly env?: Env;
-  /** This process as a replica, which holds accounts; without it only what is of no account can be written. */
+  /** This process as a replica that can hold leases. Without it, only agent-wide rows can be written. */
   readonly replica?: ReplicaDeps;
 }
 
@@ -28,7 +28,7 @@ function settingsOf({ url, schema = 'delivery_watch' }: Which) {
   return { url, schema };
 }
 
-/** The store that the configuration asks for. Rejects with StoreError when it can't be had; its message says what to do. */
+/** Opens the configured store. Rejects with StoreError; the message contains a remedy. */
 export async function openStore(options: Which, { env = {}, replica }: StoreDeps = {}): Promise<Store> {
   const { kind, path } = options;
   if (kind === 'memory') return createMemoryStore();
@@ -41,7 +41,7 @@ export async function openStore(options: Which, { env = {}, replica }: StoreDeps
   return openPostgresStore(settingsOf(options), { env, leasesOf, leaseTimeout: leaseTime / 3 });
 }
 
-/** Opens the store of an agent for another process. Rejects with StoreError, also for a store in memory. */
+/** Opens an agent's store from another process. Rejects with StoreError, also for a store in memory. */
 export async function attachStore(options: Which, { env = {} }: StoreDeps = {}): Promise<Store> {
   const { kind, path } = options;
   if (kind === 'memory') throw new StoreError('unshared', 'the store of kind memory');

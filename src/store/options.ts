@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { Duration, DurationOrZero } from '../kit/duration.ts';
 import { secret } from '../kit/secret.ts';
-import { faultOfUrl } from './postgres-url.ts';
+import { urlError } from './postgres-url.ts';
 
-export { faultOfUrl, warningOfUrl } from './postgres-url.ts';
+export { urlError, urlWarning } from './postgres-url.ts';
 
 const historyOptions = z.strictObject({
   keep: DurationOrZero.prefault('48h').describe(
-    'How long samples are kept, one a minute, for charts and for the windows of `growth` and `ratio` conditions. `0s`: none in the store.',
+    'How long the samples (one a minute) of charts and of `growth` and `ratio` conditions are kept. `0s`: not stored.',
   ),
   maxMB: z
     .int({ error: 'must be a whole number from 1 to 100000' })
@@ -15,15 +15,15 @@ const historyOptions = z.strictObject({
     .max(100_000, { error: 'must be a whole number from 1 to 100000' })
     .default(100)
     .describe(
-      'Megabytes (10^6 bytes) that the history of all accounts may take, each the same share. Where a sample a minute does not fit, older ones are thinned: to one in 2, 5, 10, 15, 30 minutes.',
+      'Megabytes (10^6 bytes) for the history, shared equally by all accounts. If samples do not fit, older ones are thinned to one in 2, 5, 10, 15 or 30 minutes.',
     ),
 });
 
-const LEASE = { least: 5000, most: 300_000, error: 'must be from 5s to 5m' };
+const LEASE = { min: 5000, max: 300_000, error: 'must be from 5s to 5m' };
 
 const url = secret.superRefine((setting, context) => {
-  // Nothing of what is there is said: it holds a password.
-  const message = 'literal' in setting && faultOfUrl(setting.literal.reveal());
+  // The message shows no part of the URL, because it contains a password.
+  const message = 'literal' in setting && urlError(setting.literal.reveal());
   if (message) context.addIssue({ code: 'custom', message });
 });
 
@@ -33,14 +33,14 @@ export const storeOptions = z
       .enum(['sqlite', 'memory', 'postgres'], { error: 'must be sqlite, memory or postgres' })
       .default('sqlite')
       .describe(
-        '`sqlite`: state in a file, survives restarts. `postgres`: state in a PostgreSQL database, which several replicas share. `memory`: state is lost when the process ends.',
+        '`sqlite`: a file that survives restarts. `postgres`: a PostgreSQL database that replicas share. `memory`: state is lost when the process ends.',
       ),
     path: z
       .string({ error: 'must be the path of a file' })
       .refine(text => text !== '' && !text.includes('\0'), { error: 'must be the path of a file' })
       .default('./data/delivery-watch.db')
       .describe(
-        'File for `sqlite`, on a local disk; its folder is created. Only one agent may use it at a time. Relative to the working directory.',
+        'File for `sqlite`, on a local disk and used by one agent only. Relative to the working directory; its folder is created.',
       ),
     url: url
       .nullable()
@@ -53,13 +53,13 @@ export const storeOptions = z
       .regex(/^[a-z_][a-z0-9_]{0,62}$/, { error: 'must be up to 63 of a-z, 0-9 and _, and begin with no digit' })
       .refine(name => !name.startsWith('pg_'), { error: 'must not begin with pg_' })
       .default('delivery_watch')
-      .describe('Schema of that database that all tables are in, for `postgres`; it is created where it is missing.'),
-    lease: Duration.refine(ms => ms >= LEASE.least && ms <= LEASE.most, { error: LEASE.error })
+      .describe('Schema of that database that contains all tables, for `postgres`; created if missing.'),
+    lease: Duration.refine(ms => ms >= LEASE.min && ms <= LEASE.max, { error: LEASE.error })
       .prefault('15s')
       .describe(
-        'How long a replica holds its accounts without renewing, for `postgres`. Other replicas take over the accounts of a killed one within this time and a fifth of it. From 5s to 5m.',
+        'How long a replica holds its accounts without renewing, for `postgres`; from 5s to 5m. The accounts of a killed replica are taken over within 1.2 times this value.',
       ),
-    history: historyOptions.prefault({}).describe('Samples of each account, for the page and for alert conditions.'),
+    history: historyOptions.prefault({}).describe('Recorded samples of each account, for charts and alert conditions.'),
   })
   .refine(({ kind, url }) => kind !== 'postgres' || url !== null, {
     path: ['url'],
@@ -67,7 +67,7 @@ export const storeOptions = z
   })
   .refine(({ kind, url }) => kind === 'postgres' || url === null, {
     path: ['kind'],
-    error: 'must be postgres where store.url is set',
+    error: 'must be postgres if store.url is set',
   });
 
 export type StoreOptions = z.output<typeof storeOptions>;

@@ -6,36 +6,36 @@ import { escapeText, textArray } from './postgres-text.ts';
 import type { Guard } from './store.ts';
 
 export interface Fence {
-  /** The epoch under which this process holds an account, a number of 64 bits; undefined where it does not hold it. */
+  /** Returns the 64-bit epoch under which this process holds an account; undefined if it does not hold it. */
   epochOf(account: string): string | undefined;
   /**
-   * A query without parameters for account and epoch: the rows of `given (account text, epoch bigint)` that this process
-   * still holds. It locks them until the transaction ends, so that no replica takes an account over meanwhile.
+   * A parameterless query for the rows of `given (account text, epoch bigint)` that this process still holds. It locks
+   * them until the transaction ends, so that no replica takes them over before.
    */
   readonly heldSql: string;
 }
 
-/** Changes of one account, under the epoch that it had when they were asked for. */
-export interface Commit {
+/** Changes of one account, and its epoch when the commit was requested. */
+interface Commit {
   readonly account: string;
   readonly epoch: string | undefined;
   readonly changes: readonly Change[];
-  /** A commit with a guard is the only one of its statement. */
+  /** A commit with a guard is written by a separate statement. */
   readonly guard?: Guard | undefined;
 }
 
-export type Written = 'written' | 'not_held' | 'guard_failed';
+type CommitResult = 'written' | 'not_held' | 'guard_failed';
 
 const NOTHING_HELD = 'SELECT account, epoch FROM given WHERE false';
 
 /**
- * Locks the row of a guard if it has the required value. A statement that waited for a change of the row compares its new
- * value (READ COMMITTED); a change that comes later waits until the guarded rows are committed.
+ * Locks the guard's row if it has the required value. A statement that waited for a change of the row compares the new
+ * value (READ COMMITTED); later changes wait until the guarded rows are committed.
  */
 const guardSql = (schema: string) =>
   `SELECT key FROM ${schema}.rows WHERE account = $8 AND key = $9 AND value = $10 FOR SHARE`;
 
-/** One statement, so one round trip: nothing of it is written unless the lane's sequence is as it was left. */
+/** One statement, so one round trip. It writes nothing if the lane's sequence differs from the expected one. */
 const writeSql = (schema: string, heldSql: string, guard: string) => `
   WITH lane AS (
     UPDATE ${schema}.lanes SET sequence = sequence + 1, at = now() WHERE id = $1 AND sequence = $2 RETURNING id
@@ -63,12 +63,12 @@ const writeSql = (schema: string, heldSql: string, guard: string) => `
   SELECT EXISTS (SELECT FROM lane) AS counted, EXISTS (SELECT FROM guard) AS unchanged, ARRAY(SELECT number::int FROM allowed) AS numbers`;
 
 const claimSql = (schema: string) => `
-  WITH gone AS (
+  WITH removed AS (
     DELETE FROM ${schema}.lanes WHERE id = ANY ($1::text[]) OR at < now() - interval '30 days'
   )
   INSERT INTO ${schema}.lanes (id, sequence) VALUES ($2, 0)`;
 
-/** Statement parameters: each holding once, and of the changes of one row the last. */
+/** Builds the parameters: each account and epoch once, and only the last change of each row. */
 function gather(commits: readonly Commit[]) {
   const holdings = new Map<
     string,
@@ -100,9 +100,9 @@ function gather(commits: readonly Commit[]) {
 }
 
 /**
- * A broken connection may leave a statement that is executed much later, after newer commits. So each statement increments
- * the lane's sequence, and a late one finds another value. After an unknown outcome the lane continues under a new id, and
- * the old one is removed.
+ * A broken connection may leave a statement that is executed much later, after newer commits. Each statement therefore
+ * increments the lane's sequence, and a delayed one finds a different value. After an unknown outcome the lane
+ * continues under a new id, and the old one is removed.
  */
 export function createLane(database: PostgresDatabase, fence: Fence | undefined) {
   const { schema } = database;
@@ -112,10 +112,10 @@ export function createLane(database: PostgresDatabase, fence: Fence | undefined)
     guarded: writeSql(schema, held, guardSql(schema)),
     claim: claimSql(schema),
   };
-  /** Ids that may be in the database; undefined: the lane can't be written before it is claimed. */
+  /** Ids that may be in the database. `id` is undefined if the lane must be claimed before the next write. */
   let tried: string[] = [];
   let id: string | undefined;
-  /** Number of statements that were certainly written under this id. */
+  /** Number of statements known to be written under this id. */
   let sequence = 0;
 
   async function claim(): Promise<void> {
@@ -126,10 +126,10 @@ export function createLane(database: PostgresDatabase, fence: Fence | undefined)
     [tried, id, sequence] = [[next], next, 0];
   }
 
-  /** Whether this process lost the account after the commit was requested, though the database may not know yet. */
+  /** Whether this process lost the account after the commit was requested. The database may not reflect the loss yet. */
   const isLost = ({ account, epoch }: Commit) => epoch !== undefined && fence?.epochOf(account) !== epoch;
 
-  async function write(all: readonly Commit[]): Promise<readonly Written[]> {
+  async function write(all: readonly Commit[]): Promise<readonly CommitResult[]> {
     if (id === undefined) await claim();
     const commits = all.filter(commit => !isLost(commit));
     const { numbers, values } = gather(commits);
@@ -144,7 +144,7 @@ export function createLane(database: PostgresDatabase, fence: Fence | undefined)
     }
     const [answer] = rows;
     if (answer?.counted !== true) {
-      // The lane was removed: nothing is written. Another may have taken it for one of an agent that ended long ago.
+      // The lane's row is missing, so the statement wrote no changes. Another agent may have deleted it as abandoned.
       id = undefined;
       return write(all);
     }
@@ -156,11 +156,11 @@ export function createLane(database: PostgresDatabase, fence: Fence | undefined)
   }
 
   return {
-    /** Opens it; rejects with StoreError where the database can't be written. */
+    /** Registers the lane. Rejects with StoreError if the database cannot be written. */
     claim,
-    /** Writes all of them in one transaction, except those of accounts that are not held. Rejects with StoreError. */
+    /** Writes all commits in one transaction, except those of accounts that are not held. Rejects with StoreError. */
     write,
-    /** Whether a write failed with an unknown outcome, and may be done until the next write returns. */
+    /** Whether a write failed with an unknown outcome and may take effect until the next write returns. */
     isUnsettled: (): boolean => id === undefined && tried.length > 0,
     async close(): Promise<void> {
       if (tried.length === 0) return;

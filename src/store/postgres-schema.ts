@@ -2,10 +2,13 @@ import { StoreError } from './errors.ts';
 import { LEASE_TABLES } from './leases-sql.ts';
 import type { PostgresDatabase, Row } from './postgres-database.ts';
 
-/** Version of the tables and of the rows in them. A schema with another version is refused. */
+/** Version of the tables and their rows. A schema with another version is refused. */
 const VERSION = 2;
 
-/** `S` is the schema. Collation C: text compares by bytes, case included, and an index serves prefixes. Space in each page keeps updates out of the index. */
+/**
+ * `S` is the schema. With collation C text compares by bytes, and an index serves prefixes. Free space in each
+ * page keeps updates out of the index.
+ */
 const TABLES = `CREATE TABLE S.rows (
      account text COLLATE "C" NOT NULL,
      key text COLLATE "C" NOT NULL,
@@ -21,7 +24,7 @@ const TABLES = `CREATE TABLE S.rows (
 
 type Query = (sql: string, values?: readonly unknown[]) => Promise<readonly Row[]>;
 
-/** What the schema holds. Version 0: nothing of ours, and nothing of others. */
+/** Returns the version of the schema's contents; 0 if the schema is missing or empty. */
 async function versionOf(
   query: Query,
   { schema, subject }: PostgresDatabase,
@@ -53,7 +56,7 @@ function checkVersion(version: number, subject: string): void {
   throw new StoreError(reason, subject, `schema ${version}, this version has ${VERSION}`);
 }
 
-/** Rejects with StoreError when the database is not of this very version. Changes nothing. Gives the version. */
+/** Returns the version. Rejects with StoreError if the schema is missing or of another version. Changes nothing. */
 export async function requireSchema(database: PostgresDatabase): Promise<number> {
   const { subject, schema } = database;
   const { version } = await versionOf((sql, values) => database.query('read', sql, values), database);
@@ -62,7 +65,7 @@ export async function requireSchema(database: PostgresDatabase): Promise<number>
   return version;
 }
 
-/** Creates the tables in one transaction, unless they exist. The lock makes replicas that start together wait. Rejects with StoreError. */
+/** Creates the tables in one transaction, unless they exist. A lock makes replicas that start together wait. Rejects with StoreError. */
 export async function createSchema(database: PostgresDatabase): Promise<void> {
   const { schema, subject } = database;
   const found = await versionOf((sql, values) => database.query('read', sql, values), database);
@@ -73,7 +76,7 @@ export async function createSchema(database: PostgresDatabase): Promise<void> {
     const { version, exists } = await versionOf(query, database);
     checkVersion(version, subject);
     if (version === VERSION) return;
-    // Only if it is missing: creating it needs a privilege that a role with a schema of its own does without.
+    // Only if missing: a role that owns its schema may lack the privilege to create one.
     if (!exists) await query(`CREATE SCHEMA ${schema}`);
     await query(
       `CREATE TABLE ${schema}.schema_version (program text NOT NULL, version int PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())`,

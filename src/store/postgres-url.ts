@@ -14,15 +14,15 @@ export interface Address {
 
 const DEFAULT_PORT = 5432;
 
-/** Those of libpq that mean something here (postgresql.org/docs/current/libpq-connect.html). */
+/** Supported libpq parameters (postgresql.org/docs/current/libpq-connect.html). */
 const PARAMETERS = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'host'];
 const MODES = ['disable', 'require', 'verify-ca', 'verify-full'];
 
 const FORM =
   'must be postgres://USER:PASSWORD@HOST:PORT/DATABASE; write / ? # @ % in USER and PASSWORD as %2F %3F %23 %40 %25';
 
-/** What is wrong with a URL, without showing any of it; undefined where nothing is. */
-export function faultOfUrl(text: string): string | undefined {
+/** Returns the problem of a URL without showing any part of it; undefined if it is valid. */
+export function urlError(text: string): string | undefined {
   const url = URL.parse(text);
   if (!url || !['postgres:', 'postgresql:'].includes(url.protocol)) return FORM;
   if (url.hostname === '' && !url.searchParams.get('host')) return 'must name a host';
@@ -35,22 +35,22 @@ export function faultOfUrl(text: string): string | undefined {
   if (mode === 'verify-ca' && !url.searchParams.has('sslrootcert')) return 'needs sslrootcert for sslmode=verify-ca';
   try {
     const parts = [url.username, url.password, url.pathname].map(part => decodeURIComponent(part));
-    // PostgreSQL's protocol ends a text there. Without a use of the result, the bundler leaves the calls out, which may throw.
+    // PostgreSQL's protocol ends a string at NUL. This use of the result also keeps the bundler from dropping the calls, which may throw.
     if (parts.some(part => part.includes('\0'))) return 'must have no %00';
   } catch {
-    return 'has a % that begins no escaped character';
+    return 'has a % that does not begin an escape sequence';
   }
   return undefined;
 }
 
-/** Warning of a connection to another host that is not encrypted, or to any server; undefined if there is none. */
-export function warningOfUrl(text: string): string | undefined {
+/** Returns a warning if the connection to another host is unencrypted or unauthenticated; undefined otherwise. */
+export function urlWarning(text: string): string | undefined {
   const { hostname, searchParams } = new URL(text);
   const host = searchParams.get('host') ?? hostname;
   const mode = searchParams.get('sslmode') ?? 'disable';
   if (host.startsWith('/') || /^(localhost|127(\.\d+){3}|\[?::1\]?)$/.test(host)) return undefined;
-  const others = 'others on the way may read what is stored; use sslmode=verify-full';
-  if (mode === 'disable') return `leads to another host without TLS: ${others}`;
+  const others = 'the stored data can be intercepted; use sslmode=verify-full';
+  if (mode === 'disable') return `connects to another host without TLS: ${others}`;
   const isUnproven = mode === 'require' && !searchParams.has('sslrootcert');
   return isUnproven ? `accepts any certificate of another host: ${others}, or name sslrootcert` : undefined;
 }
@@ -67,7 +67,7 @@ function tlsOf(parameters: URLSearchParams): false | ConnectionOptions {
     ...(ca === undefined ? {} : { ca }),
     ...(cert === undefined ? {} : { cert }),
     ...(key === undefined ? {} : { key }),
-    // As libpq has it: `require` looks at the certificate only where there is something to hold it against.
+    // Like libpq: `require` checks the certificate only if a root certificate is set.
     ...(mode === 'require' && ca === undefined ? { rejectUnauthorized: false } : {}),
     ...(mode === 'verify-full' ? {} : { checkServerIdentity: () => undefined }),
   };
@@ -88,9 +88,9 @@ export function readUrl(setting: SecretSetting, env: Env): string {
   }
 }
 
-/** Throws StoreError where it is no URL of a PostgreSQL, or names files that can't be read. */
+/** Throws StoreError if the text is not a PostgreSQL URL or names unreadable files. */
 export function parseAddress(text: string): Address {
-  const fault = faultOfUrl(text);
+  const fault = urlError(text);
   if (fault !== undefined) throw new StoreError('refused', 'PostgreSQL', `store.url ${fault}`);
   const { hostname, port, username, password, pathname, searchParams } = new URL(text);
   const decoded = (part: string) => (part === '' ? undefined : decodeURIComponent(part));
@@ -106,6 +106,10 @@ export function parseAddress(text: string): Address {
   } catch (error) {
     const { code, syscall } = error as NodeJS.ErrnoException;
     if (syscall === undefined) throw error;
-    throw new StoreError('untrusted', 'PostgreSQL', `a file of sslrootcert, sslcert or sslkey can't be read: ${code}`);
+    throw new StoreError(
+      'untrusted',
+      'PostgreSQL',
+      `the file of sslrootcert, sslcert or sslkey can't be read: ${code}`,
+    );
   }
 }

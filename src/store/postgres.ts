@@ -9,14 +9,14 @@ import {
   type PostgresDeps,
   type PostgresSettings,
 } from './postgres-database.ts';
-import { isOfAll } from './postgres-errors.ts';
-import { type Commit, createLane, type Fence, type Written } from './postgres-lane.ts';
+import { affectsAll } from './postgres-errors.ts';
+import { createLane, type Fence } from './postgres-lane.ts';
 import { createSchema, requireSchema } from './postgres-schema.ts';
 import { escapeText, unescapeText } from './postgres-text.ts';
 import { NO_ACCOUNT, type Replicas, type Store } from './store.ts';
 
-const LARGEST_GROUP = 2 ** 20;
-/** Commits that are under way at a time. An account has one of them, so that its commits keep their order. */
+const GROUP_LIMIT = 2 ** 20;
+/** Commits written concurrently. Each account always uses the same lane, which keeps its commits in order. */
 const LANES = 2;
 
 function laneOf(account: string): number {
@@ -40,13 +40,13 @@ function createPostgresStore(
   let closed = false;
 
   const lanes = Array.from({ length: LANES }, () => createLane(database, fence));
-  const queues = lanes.map(lane => createGroupCommit<Commit, Written>(lane.write, { limit: LARGEST_GROUP, isOfAll }));
+  const queues = lanes.map(lane => createGroupCommit(lane.write, { limit: GROUP_LIMIT, affectsAll }));
 
   function assertOpen(): void {
     if (closed) throw new StoreError('closed', subject);
   }
 
-  /** Commits nothing if an earlier commit of the lane may still be written, so that it is not written after the rows are read. */
+  /** Writes an empty commit if an earlier one has an unknown outcome: it must not take effect after the read. */
   async function settle(lane: number): Promise<void> {
     if (!lanes[lane]?.isUnsettled()) return;
     try {
@@ -68,7 +68,7 @@ function createPostgresStore(
     return database.query('read', sql, range);
   }
 
-  /** The epoch under which changes may be written. Throws StoreError. */
+  /** Returns the epoch for the account's changes. Throws StoreError if the account is not held. */
   function epochOf(account: string): string | undefined {
     if (account === NO_ACCOUNT) return undefined;
     const epoch = fence?.epochOf(account);
@@ -103,7 +103,7 @@ function createPostgresStore(
       assertOpen();
       checkChanges(account, changes, guard);
       const epoch = epochOf(account);
-      // Copies, because they are written later.
+      // Copied, because they are written later.
       const own = changes.map((change): Change => ({ ...change }));
       const commit = { account, epoch, changes: own, guard: guard && { ...guard } };
       const written = await queues[laneOf(account)]?.add(commit, guard ? Number.POSITIVE_INFINITY : weightOf(changes));
@@ -131,16 +131,16 @@ function createPostgresStore(
   };
 }
 
-export interface ReplicaDeps extends PostgresDeps {
+export interface PostgresStoreDeps extends PostgresDeps {
   leasesOf?(database: PostgresDatabase): Leases;
 }
 
 /**
- * A store in a schema of a PostgreSQL database, which replicas share. Concurrent commits share one statement. After `away`,
- * `slow` and `io` a commit may still be written as a whole until the account's next commit or scan returns, but not later.
- * Rejects with StoreError.
+ * Opens a store in a schema of a PostgreSQL database, which replicas share. Concurrent commits share one statement.
+ * After `away`, `slow` and `io` a commit may still be written as a whole until the account's next commit or scan
+ * returns, but not later. Rejects with StoreError.
  */
-export async function openPostgresStore(settings: PostgresSettings, deps: ReplicaDeps): Promise<Store> {
+export async function openPostgresStore(settings: PostgresSettings, deps: PostgresStoreDeps): Promise<Store> {
   return opened(settings, deps, async database => {
     await createSchema(database);
     const store = createPostgresStore(database, deps.leasesOf?.(database) ?? {});
@@ -150,8 +150,8 @@ export async function openPostgresStore(settings: PostgresSettings, deps: Replic
 }
 
 /**
- * The same store for another process, while agents have it open or not: it reads all and writes what is of no account. Makes
- * nothing but these rows. Rejects with StoreError when there is no schema of this version.
+ * Opens the same store for another process, whether or not agents use it. It reads all rows, writes only agent-wide
+ * rows and creates no tables. Rejects with StoreError if there is no schema of this version.
  */
 export async function attachPostgresStore(settings: PostgresSettings, deps: PostgresDeps): Promise<Store> {
   return opened(settings, deps, async database => {

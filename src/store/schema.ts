@@ -1,10 +1,10 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { StoreError } from './errors.ts';
 
-/** Version of the table and of the rows in it. A file with another version is refused. */
+/** Version of the table and its rows. A file with another version is refused. */
 const VERSION = 2;
 
-// WITHOUT ROWID: a prefix of keys lies side by side in the one tree. Text compares by bytes, case included.
+// WITHOUT ROWID keeps keys with the same prefix adjacent. Text compares by bytes.
 const TABLE = `CREATE TABLE rows (
      account TEXT NOT NULL,
      key TEXT NOT NULL,
@@ -12,14 +12,14 @@ const TABLE = `CREATE TABLE rows (
      PRIMARY KEY (account, key)
    ) STRICT, WITHOUT ROWID`;
 
-/** `dWch` in the file's header: shows that a file is ours before anything in it is touched. */
+/** `dWch` in the file's header: identifies our files before anything in them is changed. */
 const APPLICATION_ID = 0x64576368;
 
 function pragma(db: DatabaseSync, name: string): number {
   return Number(db.prepare(`PRAGMA ${name}`).get()?.[name]);
 }
 
-/** Throws if the file is another program's, of another version or without its table. Accepts an empty file. Changes nothing. */
+/** Throws if the file belongs to another program, has another version or lacks its table. Accepts an empty file. Changes nothing. */
 export function checkSchema(db: DatabaseSync, path: string): void {
   const version = pragma(db, 'user_version');
   if (pragma(db, 'application_id') !== APPLICATION_ID) {
@@ -49,12 +49,12 @@ export function createSchema(db: DatabaseSync): void {
   });
 }
 
-/** Writes the version that the file has, durably: shows at the start that writing works. */
+/** Rewrites the file's version durably, which proves at the start that writing works. */
 export function proveWritable(db: DatabaseSync): void {
   transaction(db, () => db.exec(`PRAGMA user_version = ${VERSION}`));
 }
 
-/** Runs `work` in one transaction: when it returns, all is committed; when it throws, nothing was written. */
+/** Runs `work` in one transaction. All changes are committed when it returns; none are written if it throws. */
 function transaction(db: DatabaseSync, work: () => void): void {
   db.exec('BEGIN IMMEDIATE');
   try {

@@ -1,18 +1,18 @@
 export interface Member {
   readonly id: string;
-  /** What it has configured: it can hold nothing else. */
+  /** Configured accounts: it cannot hold others. */
   readonly accounts: ReadonlySet<string>;
 }
 
-/** Loads that differ by less are fair: a move would only swap them. */
+/** Smaller differences in load are fair: a move would only swap them. */
 const UNFAIR = 2;
 
 /**
- * Which member should hold each account; every replica computes the same. Loads differ by at most one if all have the same
- * configuration, and as few accounts as possible move. Accounts whose holder is not a member are omitted, because it may be
- * alive. Accounts missing in `holders` are free.
+ * Returns the member that should hold each account; every replica computes the same result. Loads differ by at most one
+ * if all have the same configuration, and as few accounts as possible move. Accounts of holders that are not members
+ * are omitted, because the holder may be alive. Accounts missing in `holders` are free.
  */
-export function shareOut(
+export function assignAccounts(
   members: readonly Member[],
   holders: ReadonlyMap<string, string>,
 ): ReadonlyMap<string, string> {
@@ -21,7 +21,7 @@ export function shareOut(
     .map(({ id, accounts }) => ({ id, accounts, share: [] as string[] }));
   const memberOf = new Map(shares.map(member => [member.id, member]));
   const free: string[] = [];
-  // Mostly one set, which all have.
+  // Usually all members share one set.
   const sets = [...new Set(members.map(({ accounts }) => accounts))];
   for (const account of [...new Set(sets.flatMap(accounts => [...accounts]))].sort()) {
     const holder = holders.get(account);
@@ -37,7 +37,7 @@ export function shareOut(
   return new Map(shares.flatMap(({ id, share }) => share.map(account => [account, id] as const)));
 }
 
-/** Moves an account from where most are to where fewest are; false when no move makes it fairer. What was free is moved first: it stands last. */
+/** Moves an account from the most to the least loaded member, newly assigned ones first. Returns false if no move improves the balance. */
 function moveOne(shares: readonly (Member & { readonly share: string[] })[]): boolean {
   const ranked = shares.toSorted((a, b) => a.share.length - b.share.length);
   for (const from of ranked.toReversed()) {

@@ -6,16 +6,16 @@ import { StoreError, toStoreError } from './errors.ts';
 import { createGroupCommit } from './group-commit.ts';
 import { type Guard, NO_ACCOUNT, type Store } from './store.ts';
 
-/** Comparisons, not LIKE: they go by code points, know no wildcards and walk the primary key. */
+/** Uses comparisons instead of LIKE: they compare code points, have no wildcards and use the primary key. */
 export const SCAN = 'SELECT key, value FROM rows WHERE account = ? AND key >= ? AND key < ?';
-/** The length of a text stands before it: what is long is not read. */
+/** SQLite stores the length before the text, so large values are not read. */
 const SIZES = SCAN.replace('value', 'octet_length(value) AS value');
-/** SQLite sorts blobs after every text. */
+/** SQLite sorts blobs after all text. */
 const ABOVE_TEXT = new Uint8Array();
 const PUT = 'INSERT INTO rows (account, key, value) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value';
 const CREATE = PUT.replace(/DO UPDATE.*/, 'DO NOTHING');
 const GET = 'SELECT value FROM rows WHERE account = ? AND key = ?';
-/** One step per account: a walk over all rows would read gigabytes. */
+/** One step per account: a scan of all rows would read gigabytes. */
 const BY_KEY = `
   WITH RECURSIVE known (account) AS (
     SELECT min(account) FROM rows
@@ -24,11 +24,11 @@ const BY_KEY = `
   SELECT account, value FROM known JOIN rows USING (account) WHERE key = ?`;
 const REMOVE = 'DELETE FROM rows WHERE account = ? AND key = ?';
 
-/** Characters that one transaction may gather, and that are written of a larger commit in one turn: some 20 ms. */
-const LARGEST_GROUP = 2 ** 19;
-/** Time between transactions per committing account, and its maximum (ms): hundreds of commits a second would block on the disk. */
-const [SPACING_OF_ONE, LONGEST_SPACING] = [0.1, 50];
-/** Of fewer accounts no commit waits for another. */
+/** Maximum size of a group or of a slice of a larger commit (characters): about 20 ms of writing. */
+const GROUP_LIMIT = 2 ** 19;
+/** Time between transactions per committing account, and its maximum (ms). Hundreds of transactions a second would block on the disk. */
+const [SPACING_PER_ACCOUNT, MAX_SPACING] = [0.1, 50];
+/** With fewer accounts, no commit is delayed. */
 const MANY_ACCOUNTS = 20;
 
 interface Commit {
@@ -53,7 +53,7 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
     if (closed) throw new StoreError('closed', `the store ${file}`);
   }
 
-  /** Writes one transaction in slices between which other work runs. Returns whether each commit's guard held. */
+  /** Writes one transaction in slices, yielding to the event loop between them. Returns whether each commit's guard held. */
   async function write(commits: readonly Commit[]): Promise<readonly boolean[]> {
     let weight = 0;
     const written: boolean[] = [];
@@ -67,7 +67,7 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
           if (value === null) remove.run(account, key);
           else (isCreation ? create : put).run(account, key, value);
           weight += weightOf([change]);
-          if (weight < LARGEST_GROUP) continue;
+          if (weight < GROUP_LIMIT) continue;
           weight = 0;
           await nextTurn();
         }
@@ -76,25 +76,26 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
       db.exec('COMMIT');
       return written;
     } catch (error) {
-      // A full disk or a failed read makes SQLite roll back by itself.
+      // SQLite itself rolls back after a full disk or a failed read.
       if (db.isTransaction) db.exec('ROLLBACK');
       throw error;
     }
   }
 
-  // Each of many accounts would wait as long, one after the other, and block the process.
+  // Otherwise each of many accounts would wait for the lock sequentially, blocking the process.
   const isLocked = (error: unknown) => {
-    const known = toStoreError(error, file);
-    return known instanceof StoreError && known.reason === 'locked';
+    const converted = toStoreError(error, file);
+    return converted instanceof StoreError && converted.reason === 'locked';
   };
-  const spacing = () => (accounts.size < MANY_ACCOUNTS ? 0 : Math.min(accounts.size * SPACING_OF_ONE, LONGEST_SPACING));
-  const groups = createGroupCommit(write, { limit: LARGEST_GROUP, isOfAll: isLocked, spacing });
+  const spacing = () =>
+    accounts.size < MANY_ACCOUNTS ? 0 : Math.min(accounts.size * SPACING_PER_ACCOUNT, MAX_SPACING);
+  const groups = createGroupCommit(write, { limit: GROUP_LIMIT, affectsAll: isLocked, spacing });
 
   async function rowsOf(which: typeof scan, account: string, prefix: string) {
     checkText(account, 'an account');
     checkText(prefix, 'a prefix');
     assertOpen();
-    // This connection would see what is not committed yet.
+    // This connection would see uncommitted rows.
     await groups.settled();
     try {
       return which.all(account, prefix, endOfPrefix(prefix) ?? ABOVE_TEXT);
@@ -114,7 +115,7 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
     if (!isWritten) throw new StoreError('guard_failed', 'the row of the guard');
   }
 
-  // Copies, because they are written later.
+  // Copied, because they are written later.
   const commit = (account: string, changes: readonly Change[], guard?: Guard) =>
     add({ account, changes: changes.map(change => ({ ...change })), guard: guard && { ...guard } });
 
@@ -153,17 +154,17 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
 }
 
 /**
- * A store in an SQLite file, for one process at a time; others may read it. A commit is synced when it returns. Concurrent
- * commits share a transaction and its fsync, which blocks. A commit that failed with `io` may still appear if the process
- * dies right after. Rejects with StoreError.
+ * Opens a store in an SQLite file for one process; others may read it. A commit is synced when it returns. Concurrent
+ * commits share a transaction and its fsync, which blocks. A commit that failed with `io` may still appear if the
+ * process dies right after. Rejects with StoreError.
  */
 export async function openSqliteStore({ path }: { path: string }): Promise<Store> {
   return open(openDatabase(path));
 }
 
 /**
- * The same store for another process, also while the agent has it open: for a few rows. Waits up to 5 s, blocking, while the
- * other one writes. Rejects with StoreError if there is no file of this version.
+ * Opens the same store for another process, also while the agent uses it. Meant for a few rows: it blocks for up to 5 s
+ * while the agent writes. Rejects with StoreError if there is no file of this version.
  */
 export async function attachSqliteStore({ path }: { path: string }): Promise<Store> {
   return open(attachDatabase(path));

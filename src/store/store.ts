@@ -2,93 +2,88 @@ import type { Change } from '../model/change.ts';
 
 export { isGuardFailed, isNotHeld, isUndone } from './errors.ts';
 
-/** Rows of text, by account and key. Every method rejects with StoreError; its `reason` is from a closed list. */
+/** Rows of text, by account and key. Every method rejects with StoreError and a `reason` from a closed list. */
 export interface Store {
-  /** Every row of the account whose key starts with `prefix`, by key, in no set order. Sees every commit that has returned. */
+  /** Returns the account's rows with this key prefix, in no particular order. Includes every commit that has returned. */
   scan(account: string, prefix: string): Promise<ReadonlyMap<string, string>>;
-  /** Bytes of the values of these rows, by key: costs little, however large they are. Sees what `scan` sees. */
+  /** Returns the sizes of these rows' values in bytes, without reading the values. As current as `scan`. */
   sizes(account: string, prefix: string): Promise<ReadonlyMap<string, number>>;
-  /** The value of one key of every account that has it, by account. */
+  /** Returns the value of a key in every account with such a row. */
   valuesOf(key: string): Promise<ReadonlyMap<string, string>>;
   /**
-   * Writes all changes or none, durably; of two changes of one key the last counts. Commits of an account are applied in
-   * order. A failed one leaves the store usable. Rejects with `not_held` if another replica holds the account, as the
-   * transaction itself checks, and with `guard_failed` unless the guard's row has its value in that transaction; other
-   * commits are not affected.
+   * Writes all changes or none, durably; the last change of a key wins. Commits of an account are applied in order. A
+   * failed commit leaves the store usable and does not affect others. The transaction itself checks the lease and the
+   * guard: rejects with `not_held` if another replica holds the account, and with `guard_failed` if the guard's row has
+   * another value.
    */
   commit(account: string, changes: readonly Change[], guard?: Guard): Promise<void>;
-  /** Writes an agent-wide row unless there is one with this key: an existing row stays unchanged. */
+  /** Writes an agent-wide row if the key does not exist; an existing row stays unchanged. */
   create(key: string, value: string): Promise<void>;
-  /** URLs of the replicas that renewed in time; undefined if the store belongs to one agent. */
+  /** Returns the URLs of the replicas that renewed in time. Undefined if the store belongs to one agent. */
   agents?(): Promise<readonly string[]>;
-  /** Ends what was accepted, then refuses everything else. Closing again does nothing. */
+  /** Completes accepted commits and refuses new ones. Closing again does nothing. */
   close(): Promise<void>;
-  /** How replicas share it; undefined where the store belongs to this process alone, and every account is its own. */
+  /** Leases of the replicas. Undefined if the store belongs to this process alone, which then holds every account. */
   readonly replicas?: Replicas;
 }
 
-/** A row of any account, and the value that it must have when a commit is written. */
+/** A row of any account, and the value it must have when a commit is written. */
 export interface Guard {
   readonly account: string;
   readonly key: string;
   readonly value: string;
 }
 
-/** The account of rows that are of none. It is never held: every process may write them. */
+/** The account of agent-wide rows. It has no lease: every process may write them. */
 export const NO_ACCOUNT = '';
 
 export interface Replica {
-  /** Of this run of the process: another one has another. */
+  /** Identifies this run of the process. */
   readonly id: string;
-  /** Where it answers, as other replicas and Prometheus reach it. */
+  /** URL at which other replicas and Prometheus reach it. */
   readonly url: string;
-  /** Since when it runs, milliseconds since the Unix epoch by the database's clock. Of `self` before the first renewal: 0. */
+  /** Start of the replica by the database's clock (ms since the Unix epoch); 0 for `self` before the first renewal. */
   readonly since: number;
 }
 
-/** How accounts are shared out, as of the last renewal. Times: milliseconds since the Unix epoch by the database's clock. */
+/** Replicas and holders as of the last renewal. Times are in ms since the Unix epoch by the database's clock. */
 export interface Sharing {
   readonly at: number;
-  /** Those that renewed within the lease time, this one included, in a set order. */
+  /** Replicas that renewed within the lease time, including this one, ordered by id. */
   readonly replicas: readonly Replica[];
-  /** The replica that holds an account, by account: those of replicas that are gone are left out. */
+  /** Holder of each account, except expired replicas. */
   readonly holders: ReadonlyMap<string, string>;
 }
 
-/**
- * What a renewal found. An account that is in none of these stays as it is. One that is lost or excess is named at each
- * renewal until it was released.
- */
-export interface Turn {
-  /** This replica holds them from now on, and may open them. */
+/** Result of a renewal. Unlisted accounts are unchanged. Lost and excess accounts are listed at each renewal until released. */
+export interface RenewalResult {
+  /** Accounts that this replica now holds and may open. */
   readonly gained: readonly string[];
-  /** Another may hold them already: nothing of theirs can be committed any more, so they are to be closed at once. */
+  /** Accounts that another replica may hold already: commits fail, so close them immediately. */
   readonly lost: readonly string[];
-  /** To be closed and given back with `release`: it has more than its share, or they are no longer configured. */
+  /** Accounts to close and `release`: above the fair share or no longer configured. */
   readonly excess: readonly string[];
 }
 
 /**
- * Leases on accounts. One replica at a time holds an account, for the lease time after its last renewal by the database's
- * clock; by its own clock it counts from the request for the renewal. Each holding has an epoch, which `Store.commit` checks.
+ * Leases on accounts. At most one replica holds an account, for the lease time after its last renewal. The database
+ * counts from the renewal; the replica itself counts from its request. Each lease has an epoch, which `Store.commit`
+ * checks.
  */
 export interface Replicas {
   readonly self: Replica;
   readonly leaseTime: number;
   /**
-   * Renews leases, takes free accounts up to a fair share of `accounts`, and returns those above it. One call at a time.
-   * Never gains an account that was not released since it was gained last. Rejects with StoreError while the database is
-   * unavailable; nothing has changed then, but lost accounts are still named.
+   * Renews leases, acquires free accounts up to a fair share of `accounts`, and returns excess ones. Calls are
+   * serialized. An account is gained again only after it was released. Rejects with StoreError while the database is
+   * unavailable, unless it has newly lost accounts to return.
    */
-  renew(accounts: readonly string[]): Promise<Turn>;
-  /**
-   * Gives accounts back, which were closed; of those that were lost it only forgets them. Rejects with StoreError; then they
-   * are lost.
-   */
+  renew(accounts: readonly string[]): Promise<RenewalResult>;
+  /** Releases closed accounts; lost accounts are only dropped from memory. Rejects with StoreError; the accounts then count as lost. */
   release(accounts: readonly string[]): Promise<void>;
-  /** Takes this replica from the list of those that run; to be called at its end, when all is released. Rejects with StoreError. */
+  /** Removes this replica from the list of running replicas, at shutdown after all accounts were released. Rejects with StoreError. */
   leave(): Promise<void>;
-  /** Milliseconds for which the account is surely held, by this process's own clock; 0 where it may be another's. */
+  /** Remaining lease time by this process's clock (ms); 0 if it may have expired. */
   remaining(account: string): number;
   sharing(): Sharing | undefined;
 }

@@ -165,7 +165,7 @@ describe('a case', () => {
         'snapshots:',
         'snapshots:\n  - { at: +10h, dlq: [] }',
       ),
-      'case.yaml:5:5: snapshots[0]: there are two walks at 2027-01-01T10:00:00.000Z; until is right before its time',
+      'case.yaml:5:5: snapshots[0]: two walks are at 2027-01-01T10:00:00.000Z; the time of until is excluded',
     ],
     [
       'snapshots: [{ at: +0h, dlq: [] }]\nexpect: [{ at: +1h, dlqId: a, rule: r, verdict: stuck }]',

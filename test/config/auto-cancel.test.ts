@@ -139,7 +139,7 @@ it('warns about an alert that can never pause a rule that may act', () => {
   };
   const acts = (name: string) => acting('enforce').replace('[a]', `[${name}]`);
   expect(warnings(acts('a'))).toEqual([
-    'x.yaml:6:22: autoCancel.pauseWhileAlerts[0]: Busy never fires for the account a, whose collector flow_control is not enabled: it prevents no cancel there',
+    'x.yaml:6:22: autoCancel.pauseWhileAlerts[0]: Busy never fires for the account a, because its collector flow_control is not enabled: it prevents no cancel there',
   ]);
   expect(warnings(acts('b'))).toEqual([]);
   expect(warnings(acts('a'), ', labels: { account: b }')).toEqual([]);

@@ -121,7 +121,7 @@ rate_limit: { interval: 1m0.5s, burst: 20 }
   cheap: ${HASH.replace('$10$', '$08$')}
   dear: ${HASH.replace('$10$', '$14$')}`).warned,
     ).toMatchInlineSnapshot(`
-      "web.yaml:1:93: tls_server_config.client_auth_type: RequireAnyClientCert takes any certificate, also one that a client made itself
+      "web.yaml:1:93: tls_server_config.client_auth_type: RequireAnyClientCert accepts any certificate, even a self-signed one
       web.yaml:3:10: basic_auth_users.cheap: has a cost of 8: below 10, a stolen hash is fast to guess
       web.yaml:4:9: basic_auth_users.dear: has a cost of 14: above 12, the first request of a client takes seconds"
     `);

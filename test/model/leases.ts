@@ -1,6 +1,6 @@
 /** The leases of a simulated PostgreSQL: holders by account, with the database's clock and an epoch per acquisition. */
 import { StoreError } from '../../src/store/errors.ts';
-import { shareOut } from '../../src/store/shares.ts';
+import { assignAccounts } from '../../src/store/shares.ts';
 import type { Replicas } from '../../src/store/store.ts';
 import type { Time } from './time.ts';
 
@@ -85,7 +85,7 @@ export function createLeaseTable(time: Time): LeaseTable {
         for (const [account, lease] of own) if (!isOurs(account)) lease.isLost = true;
         for (const [account, lease] of leases) if (lease.holder === id && !isOurs(account)) lease.holder = undefined;
         const list = [...members].map(([id, { accounts }]) => ({ id, accounts }));
-        const plan = shareOut(list, holders());
+        const plan = assignAccounts(list, holders());
         const excess = [...own.keys()].filter(account => isOurs(account) && plan.get(account) !== id);
         const gained: string[] = [];
         for (const [account, to] of plan) {

@@ -4,13 +4,13 @@ import { createLeaseMeter } from '../../src/metrics/replicas.ts';
 import { withLeaseMetrics } from '../../src/replicas/lease-metrics.ts';
 import { StoreError } from '../../src/store/errors.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
-import type { Replica, Replicas, Turn } from '../../src/store/store.ts';
+import type { RenewalResult, Replica, Replicas } from '../../src/store/store.ts';
 
-const NOTHING: Turn = { gained: [], lost: [], excess: [] };
+const NOTHING: RenewalResult = { gained: [], lost: [], excess: [] };
 const [self, other] = ['one', 'two'].map((id): Replica => ({ id, url: `http://${id}:10922`, since: 0 }));
 
 /** Replicas whose renewals, of so many milliseconds each, find one turn after the other; undefined: the database is away. */
-function scripted(turns: (Turn | undefined)[]) {
+function scripted(turns: (RenewalResult | undefined)[]) {
   let [now, renewals] = [0, 0];
   const replicas: Replicas = {
     self: self as Replica,
@@ -33,7 +33,7 @@ function scripted(turns: (Turn | undefined)[]) {
   return { replicas, clock: { now: () => 0, monotonic: () => now } };
 }
 
-function scene(turns: (Turn | undefined)[]) {
+function scene(turns: (RenewalResult | undefined)[]) {
   const { replicas, clock } = scripted(turns);
   const { store, leases } = withLeaseMetrics({ ...createMemoryStore(), replicas }, clock);
   if (!leases || !store.replicas) throw new Error('the store is shared');

@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest';
-import { accountRecordOf } from '../../src/store/account-file.ts';
+import { accountRecordReader } from '../../src/store/account-file.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { NO_ACCOUNT } from '../../src/store/store.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 
 it('account record in PostgreSQL: is an agent-wide row, re-read every five minutes', async () => {
   const [store, clock] = [createMemoryStore(), createManualClock()];
-  const read = accountRecordOf({ kind: 'postgres', path: '' }, 'a', { store, clock });
+  const read = accountRecordReader({ kind: 'postgres', path: '' }, 'a', { store, clock });
   const write = (plan: string) =>
     store.commit(NO_ACCOUNT, [
       { key: 'account-record/a', value: JSON.stringify({ plan }) },

@@ -190,7 +190,7 @@ describe('attaching refuses and leaves unchanged:', () => {
     await expect(attachStore({ kind: 'memory', path })).rejects.toMatchObject({
       reason: 'unshared',
       message:
-        'the store of kind memory is in the memory of the agent, where no other process can reach it: set store.kind to sqlite or postgres',
+        'the store of kind memory is in the memory of the agent, which other processes cannot access: set store.kind to sqlite or postgres',
     });
   });
 

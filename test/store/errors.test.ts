@@ -2,7 +2,7 @@ import { renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { StoreError, type StoreReason, toStoreError, WORDS } from '../../src/store/errors.ts';
+import { PROBLEMS, StoreError, type StoreReason, toStoreError } from '../../src/store/errors.ts';
 import { openSqliteStore } from '../../src/store/sqlite.ts';
 import { newFolder } from '../support/folder.ts';
 import { makeStore, spoilPage } from './damage.ts';
@@ -55,7 +55,7 @@ describe('an open sqlite store', () => {
 });
 
 describe('StoreError', () => {
-  it.each(Object.keys(WORDS) as StoreReason[])('names the problem and the remedy for %s', reason => {
+  it.each(Object.keys(PROBLEMS) as StoreReason[])('names the problem and the remedy for %s', reason => {
     expect(new StoreError(reason, '/x/rows.db', 'why').message).toMatch(/^\/x\/rows\.db [^:]+.* \(why\): .{10,}$/);
   });
 

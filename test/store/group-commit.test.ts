@@ -5,7 +5,7 @@ import { createGroupCommit } from '../../src/store/group-commit.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 
 /** Creates a group commit that records its writes. A write that contains one of the `bad` items fails. */
-function setUp(limit = 100, bad: readonly string[] = [], isOfAll = () => false) {
+function setUp(limit = 100, bad: readonly string[] = [], affectsAll = () => false) {
   const writes: string[][] = [];
   const failed: string[][] = [];
   const groupCommit = createGroupCommit<string, string>(
@@ -17,7 +17,7 @@ function setUp(limit = 100, bad: readonly string[] = [], isOfAll = () => false) 
       writes.push([...items]);
       return items.map(item => `wrote ${item}`);
     },
-    { limit, isOfAll },
+    { limit, affectsAll },
   );
   return { groupCommit, writes, failed };
 }
@@ -39,7 +39,7 @@ describe('group commit', () => {
     };
     const groupCommit = createGroupCommit<string, string>(write, {
       limit: 100,
-      isOfAll: () => false,
+      affectsAll: () => false,
       spacing: () => 50,
       clock,
     });
@@ -128,7 +128,7 @@ describe('group commit', () => {
         events.push(`end ${items}`);
         return items;
       },
-      { limit: 1, isOfAll: () => false },
+      { limit: 1, affectsAll: () => false },
     );
     void groupCommit.add('a', 1);
     void groupCommit.add('b', 1);

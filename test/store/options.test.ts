@@ -36,7 +36,7 @@ describe('store options', () => {
     [{ kind: 'postgres', url: 'postgres:///canary' }, 'must name a host'],
     [{ kind: 'postgres', url: 'postgres://u:canary@a,b/d' }, 'must name one host'],
     [{ kind: 'postgres', url: 'postgres://u:canary@h' }, 'must name a database'],
-    [{ kind: 'postgres', url: 'postgres://u:can%ary@h/d' }, 'has a % that begins no escaped character'],
+    [{ kind: 'postgres', url: 'postgres://u:can%ary@h/d' }, 'has a % that does not begin an escape sequence'],
     [{ kind: 'postgres', url: 'postgres://u:can#ary@h/d' }, FORM],
     [{ kind: 'postgres', url: 'postgres://u:canary%00@h/d' }, 'must have no %00'],
     [
@@ -48,7 +48,7 @@ describe('store options', () => {
       'must have an sslmode of disable, require, verify-ca, verify-full',
     ],
     [{ kind: 'postgres', url: 'postgres://u:canary@h/d?sslmode=verify-ca' }, 'needs sslrootcert for sslmode=verify-ca'],
-    [{ url: 'postgres://u:canary@h/d' }, 'must be postgres where store.url is set'],
+    [{ url: 'postgres://u:canary@h/d' }, 'must be postgres if store.url is set'],
     [{ schema: 'Mine' }, 'must be up to 63 of a-z, 0-9 and _, and begin with no digit'],
     [{ schema: 'pg_mine' }, 'must not begin with pg_'],
     [{ lease: '4s' }, 'must be from 5s to 5m'],
@@ -68,9 +68,9 @@ describe('store options', () => {
   });
 });
 
-const PLAIN = 'leads to another host without TLS: others on the way may read what is stored; use sslmode=verify-full';
+const PLAIN = 'connects to another host without TLS: the stored data can be intercepted; use sslmode=verify-full';
 const UNPROVEN =
-  'accepts any certificate of another host: others on the way may read what is stored; use sslmode=verify-full, or name sslrootcert';
+  'accepts any certificate of another host: the stored data can be intercepted; use sslmode=verify-full, or name sslrootcert';
 
 it.each([
   ['postgres://db.example/d', PLAIN],

@@ -51,11 +51,11 @@ describe.skipIf(!postgresIsThere())('an unavailable or unsuitable PostgreSQL', (
     );
     expect(await refusal(url.replace(`:${CANARY}`, ''))).toMatch(/refuses this role \(.*password/);
     expect(await refusal(server.url('nothing'))).toBe(
-      `PostgreSQL 127.0.0.1:PORT/nothing refuses this role (PostgreSQL 3D000, there is no such database): ${role}`,
+      `PostgreSQL 127.0.0.1:PORT/nothing refuses this role (PostgreSQL 3D000, the database does not exist): ${role}`,
     );
     const free = String(await freePort());
     expect((await refusal(url.replace(String(server.port), free))).replace(free, 'FREE')).toBe(
-      `PostgreSQL 127.0.0.1:FREE/${name} can't be reached (ECONNREFUSED): check that it runs, its address and the network; an agent that runs then recovers by itself`,
+      `PostgreSQL 127.0.0.1:FREE/${name} can't be reached (ECONNREFUSED): check that it is running, its address and the network; a running agent then recovers automatically`,
     );
     expect(await refusal(url.replace('127.0.0.1', 'nowhere.invalid'))).toMatch(
       /can't be reached \((ENOTFOUND|EAI_AGAIN)\)/,
@@ -76,7 +76,7 @@ describe.skipIf(!postgresIsThere())('an unavailable or unsuitable PostgreSQL', (
       `sslmode=require&${authority('other-authority.pem')}`,
     ]) {
       expect(await refusal(`${named}?${rest}`)).toMatch(
-        /could not be proven to be the right server \([A-Z_]+\): check sslmode and sslrootcert of store.url/,
+        /could not be verified as the right server \([A-Z_]+\): check sslmode and sslrootcert of store.url/,
       );
     }
     expect(await refusal(`${url}?sslmode=verify-full&sslrootcert=/nowhere.pem`)).toMatch(/can't be read: ENOENT/);
@@ -126,7 +126,7 @@ describe.skipIf(!postgresIsThere())('an unavailable or unsuitable PostgreSQL', (
     expect(await refusal(url, { open: attachStore })).toMatch(/was written by an older version/);
 
     await server.query("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0");
-    expect(await refusal(server.url('latin'))).toMatch(/can't hold every text \(LATIN1\): create the database with/);
+    expect(await refusal(server.url('latin'))).toMatch(/can't store all text \(LATIN1\): create the database with/);
   });
 
   it('needs few privileges: a dedicated schema, or the right to create one', async () => {
@@ -175,5 +175,5 @@ it('the bundle rejects a URL with an unescaped password, as the sources do', asy
   writeFileSync(file, JSON.stringify({ accounts, store: { kind: 'postgres', url: { env: 'URL' } } }));
   const { code, stderr } = await runCli(['check-config', file], { TOKEN: 'x', URL: 'postgres://u:can%ary@h/d' });
   expect(code).toBe(2);
-  expect(stderr).toContain('store.url: the environment variable URL has a % that begins no escaped character');
+  expect(stderr).toContain('store.url: the environment variable URL has a % that does not begin an escape sequence');
 });

@@ -156,7 +156,7 @@ describe('opening refuses and leaves unchanged:', () => {
     }
   });
 
-  it('a name that is too long, and a link to nothing', async () => {
+  it('a name that is too long, and a broken link', async () => {
     await expect(openSqliteStore({ path: join(folder, 'x'.repeat(300)) })).rejects.toMatchObject({ reason: 'path' });
     symlinkSync(join(folder, 'nothing'), path);
     await expect(openSqliteStore({ path })).rejects.toMatchObject({ reason: 'path' });

@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Member, shareOut } from '../../src/store/shares.ts';
+import { assignAccounts, type Member } from '../../src/store/shares.ts';
 
 const names = (count: number, prefix = 'a') => Array.from({ length: count }, (_, n) => `${prefix}${n}`);
 const member = (id: string, accounts: Iterable<string>): Member => ({ id, accounts: new Set(accounts) });
 
 describe('fair shares', () => {
   it('assigns everything to a single replica', () => {
-    expect(shareOut([member('x', ['b', 'a', ''])], new Map())).toEqual(
+    expect(assignAccounts([member('x', ['b', 'a', ''])], new Map())).toEqual(
       new Map([
         ['', 'x'],
         ['a', 'x'],
@@ -19,7 +19,7 @@ describe('fair shares', () => {
   it('moves only the accounts that a joining replica receives', () => {
     const all = ['1', '2', '3', '4', '5'];
     const holders = new Map([...all.slice(0, 3).map(a => [a, 'x'] as const), ['4', 'y'], ['5', 'y']]);
-    const plan = shareOut(
+    const plan = assignAccounts(
       ['x', 'y', 'z'].map(id => member(id, all)),
       holders,
     );
@@ -27,19 +27,19 @@ describe('fair shares', () => {
   });
 
   it('does not assign accounts of a holder that is not a member', () => {
-    const plan = shareOut([member('x', ['1', '2'])], new Map([['1', 'gone']]));
+    const plan = assignAccounts([member('x', ['1', '2'])], new Map([['1', 'gone']]));
     expect(Object.fromEntries(plan)).toEqual({ 2: 'x' });
   });
 
   it('assigns an account only to replicas that have it configured', () => {
     const [old, next] = [member('old', ['1', '2']), member('next', ['1', '2', '3', '4', '5', '6'])];
-    const plan = shareOut([old, next], new Map());
+    const plan = assignAccounts([old, next], new Map());
     expect([...plan].filter(([, id]) => id === 'old')).toHaveLength(2);
     expect(plan.size).toBe(6);
   });
 
   it('assigns nothing to a replica that requests no accounts', () => {
-    const plan = shareOut([member('ends', []), member('stays', ['1', '2'])], new Map([['1', 'ends']]));
+    const plan = assignAccounts([member('ends', []), member('stays', ['1', '2'])], new Map([['1', 'ends']]));
     expect(Object.fromEntries(plan)).toEqual({ 1: 'stays', 2: 'stays' });
   });
 });
@@ -68,7 +68,7 @@ class Cluster {
    */
   renew(id: string, closes: (account: string) => boolean): boolean {
     const members = [...this.configs].map(([each, accounts]) => ({ id: each, accounts }));
-    const plan = shareOut(members, this.holders);
+    const plan = assignAccounts(members, this.holders);
     let changed = false;
     for (const [account, holder] of this.holders) {
       if (holder !== id || plan.get(account) === id) continue;

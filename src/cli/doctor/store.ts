@@ -2,7 +2,7 @@ import { accessSync, constants, existsSync, readFileSync, realpathSync, statfsSy
 import { dirname, resolve } from 'node:path';
 import type { Env } from '../../kit/secret.ts';
 import { attachDatabase } from '../../store/database.ts';
-import { StoreError, WORDS } from '../../store/errors.ts';
+import { PROBLEMS, StoreError } from '../../store/errors.ts';
 import type { StoreOptions } from '../../store/options.ts';
 import { type Finding, fail, ok, skip, warn } from './checklist.ts';
 
@@ -38,7 +38,7 @@ export function holderOf({ kind, path }: StoreOptions): number | undefined {
 }
 
 function toFinding({ message, reason }: StoreError): Finding {
-  const [, todo] = WORDS[reason];
+  const [, todo] = PROBLEMS[reason];
   const detail = message.replace(`: ${todo}`, '');
   return fail(detail, todo);
 }
@@ -47,9 +47,9 @@ const MOST_REPLICAS = 5;
 
 async function checkPostgres({ url, schema }: StoreOptions, env: Env): Promise<Finding> {
   if (url === null) return skip('needs store.url');
-  const { lookAtPostgres } = await import('../../store/postgres-look.ts');
+  const { inspectPostgres } = await import('../../store/postgres-inspect.ts');
   try {
-    const { subject, version, replicas } = await lookAtPostgres({ url, schema }, { env });
+    const { subject, version, replicas } = await inspectPostgres({ url, schema }, { env });
     if (version === undefined)
       return ok(`${subject} has nothing in schema ${schema} yet; the agent fills it at its start`);
     const named = replicas
@@ -72,7 +72,7 @@ export function checkStore(options: StoreOptions, env: Env): Finding | Promise<F
     if (!existsSync(path) || statSync(path).size === 0) {
       const folder = folderOf(path);
       accessSync(folder, constants.W_OK | constants.X_OK);
-      if (!statSync(folder).isDirectory()) return fail(`${folder} is no folder`, WORDS.path[1]);
+      if (!statSync(folder).isDirectory()) return fail(`${folder} is no folder`, PROBLEMS.path[1]);
       return ok(`${resolve(path)} is not there yet; it can be made`);
     }
     const { db, file, close } = attachDatabase(path);
@@ -90,7 +90,7 @@ export function checkStore(options: StoreOptions, env: Env): Finding | Promise<F
   } catch (error) {
     if (error instanceof StoreError) return toFinding(error);
     const { code = 'error' } = error as NodeJS.ErrnoException;
-    return fail(`the folder of ${resolve(path)} can't be written (${code})`, WORDS.readonly[1]);
+    return fail(`the folder of ${resolve(path)} can't be written (${code})`, PROBLEMS.readonly[1]);
   }
 }
 

@@ -94,7 +94,9 @@ it('tells of a store that can not be used, what to do', async () => {
   const file = configFile(service);
   writeFileSync(join(file, '..', 'store.db'), 'no database'.repeat(100), { mode: 0o600 });
   const [line] = (await diagnose(file)).of('store');
-  expect(line).toMatch(/^fail store: .*store\.db is damaged or not a database .* → it was left as it is; put a copy/);
+  expect(line).toMatch(
+    /^fail store: .*store\.db is damaged or not a database .* → it was left unchanged; restore a backup/,
+  );
 });
 
 it('tells of a port that another program has', async () => {

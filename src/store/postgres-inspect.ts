@@ -2,16 +2,16 @@ import { StoreError } from './errors.ts';
 import { createPostgresDatabase, type PostgresDeps, type PostgresSettings } from './postgres-database.ts';
 import { requireSchema } from './postgres-schema.ts';
 
-export interface PostgresLook {
+export interface PostgresState {
   readonly subject: string;
-  /** Undefined where there is none yet, and this role may create it. */
+  /** Undefined if there is no schema yet and this role may create it. */
   readonly version: number | undefined;
-  /** Those that renew, by URL, with how many accounts each holds. */
+  /** Replicas that renew their leases, with the number of accounts each holds. */
   readonly replicas: readonly { readonly url: string; readonly accounts: number }[];
 }
 
-/** Looks, beside agents that run, and writes nothing. Rejects with StoreError where an agent could not start with it. */
-export async function lookAtPostgres(settings: PostgresSettings, deps: PostgresDeps): Promise<PostgresLook> {
+/** Inspects the database without writing, also while agents run. Rejects with StoreError if an agent could not start with it. */
+export async function inspectPostgres(settings: PostgresSettings, deps: PostgresDeps): Promise<PostgresState> {
   const database = createPostgresDatabase(settings, deps);
   const { subject, schema } = database;
   try {
@@ -19,7 +19,7 @@ export async function lookAtPostgres(settings: PostgresSettings, deps: PostgresD
       'read',
       `SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean AS standby,
          has_database_privilege(current_database(), 'CREATE') AS may_create,
-         to_regnamespace($1) IS NOT NULL AS is_there`,
+         to_regnamespace($1) IS NOT NULL AS schema_exists`,
       [schema],
     );
     if (state?.standby === true) throw new StoreError('standby', subject);
@@ -28,8 +28,8 @@ export async function lookAtPostgres(settings: PostgresSettings, deps: PostgresD
       version = await requireSchema(database);
     } catch (error) {
       if (!(error instanceof StoreError && error.reason === 'missing')) throw error;
-      if (state?.may_create !== true && state?.is_there !== true) {
-        throw new StoreError('refused', subject, 'there is no schema yet, and it may not create one');
+      if (state?.may_create !== true && state?.schema_exists !== true) {
+        throw new StoreError('refused', subject, 'the schema is missing, and this role may not create it');
       }
       return { subject, version: undefined, replicas: [] };
     }
