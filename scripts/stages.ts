@@ -1,26 +1,26 @@
 import { STAGES } from '../src/auto-cancel/stages.ts';
 
-const [BEGIN, END] = ['<!-- stages: generated from src/auto-cancel/stages.ts -->\n', '\n<!-- end of stages -->'];
+const [START, END] = ['<!-- stages: generated from src/auto-cancel/stages.ts -->\n', '\n<!-- end of stages -->'];
 
-const ASKED = { decide: 'intent', send: 'request' } as const;
+const PHASES = { decide: 'intent', send: 'request' } as const;
 
 const code = (words: readonly string[]) => words.map(word => `\`${word}\``).join(', ');
 
-function textOf(because: (typeof STAGES)[number]['because']): string {
-  const texts = Map.groupBy(Object.keys(because), reason => because[reason]);
-  return [...texts].map(([text, reasons]) => `${code(reasons)}: ${text}`).join('; ');
+function textOf(reasons: (typeof STAGES)[number]['reasons']): string {
+  const texts = Map.groupBy(Object.keys(reasons), reason => reasons[reason]);
+  return [...texts].map(([text, words]) => `${code(words)}: ${text}`).join('; ');
 }
 
-/** Returns the text of docs/auto-cancel-operate.md with the current table of stages. Throws if its marks are missing. */
+/** Returns the text of docs/auto-cancel-operate.md with the current table of stages. Throws an Error if its markers are missing. */
 export function withStages(text: string): string {
-  const rows = STAGES.map(({ name, because, note, asked }) => {
-    const why = [textOf(because), note].filter(each => each !== undefined).join('. ');
-    return `| ${name} | ${why} | ${asked.map(when => ASKED[when]).join(', ')} |`;
+  const rows = STAGES.map(({ name, reasons, note, phases }) => {
+    const why = [textOf(reasons), note].filter(each => each !== undefined).join('. ');
+    return `| ${name} | ${why} | ${phases.map(when => PHASES[when]).join(', ')} |`;
   });
   const table = ['| stage | nothing is cancelled because | checked |', '|---|---|---|', ...rows].join('\n');
-  const [before, rest] = text.split(BEGIN);
+  const [before, rest] = text.split(START);
   const after = rest?.slice(rest.indexOf(END));
   if (after === undefined || !after.startsWith(END))
-    throw new Error('docs/auto-cancel-operate.md has no marks for its stages');
-  return `${before}${BEGIN}${table}${after}`;
+    throw new Error('docs/auto-cancel-operate.md has no markers for its stages');
+  return `${before}${START}${table}${after}`;
 }

@@ -59,7 +59,7 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
 };
 /** Files that decide, and so must not be able to do anything: they import kit, model and each other alone, and nothing of Node. */
 const PURE: ReadonlySet<string> = new Set(
-  ['judge', 'stages', 'brakes', 'conditions', 'journal-state', 'options', 'pattern', 'stuck-when', 'waits']
+  ['evaluate', 'stages', 'limits', 'conditions', 'journal-state', 'options', 'pattern', 'stuck-when', 'waits']
     .map(name => `auto-cancel/${name}.ts`)
     .concat(['judge', 'options', 'promql', 'state'].map(name => `rules/${name}.ts`)),
 );
@@ -266,11 +266,11 @@ describe('walls', () => {
       'a pure file may not import auto-cancel/journal.ts',
     ],
     [
-      'auto-cancel/judge.ts',
+      'auto-cancel/evaluate.ts',
       `import type { Reader } from '../upstream/api.ts';`,
       'a pure file may not import upstream/api.ts',
     ],
-    ['auto-cancel/judge.ts', `import { readFileSync } from 'node:fs';`, 'a pure file may not import node:fs'],
+    ['auto-cancel/evaluate.ts', `import { readFileSync } from 'node:fs';`, 'a pure file may not import node:fs'],
     ['cli/x.ts', `import { page } from '../status/overview.ts';`, 'cli may not import status'],
   ])('catches a planted breach in %s: %s', (path, text, breach) => {
     expect(breaches(path, text)).toEqual([`${path}: ${breach}`]);

@@ -1,4 +1,4 @@
-import { type AutoCancel, MOST_LINES } from '../auto-cancel/accounts.ts';
+import { type AutoCancel, MAX_LINES } from '../auto-cancel/accounts.ts';
 import { publicReplicaUrlOf } from '../config/replica-url.ts';
 import { version } from '../kit/version.ts';
 import { CONTENT_TYPES, createExposition } from '../metrics/exposition.ts';
@@ -161,7 +161,7 @@ function createStateViews(state: AgentState, { base, supervisor, shared, kept }:
     explain: async (id, account) => autoCancel?.explain(id, account) ?? [],
     command: (command, signal) =>
       autoCancel?.command(command, signal) ?? Promise.resolve({ ok: false, why: 'auto-cancel is off' }),
-    journal: since => journal(since, MOST_LINES),
+    journal: since => journal(since, MAX_LINES),
     alerts: () => alerting.alerts(),
   };
   return { served: elsewhere ? elsewhere.serve(own) : own, agent, rows: views.rows, elsewhere };

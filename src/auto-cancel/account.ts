@@ -6,21 +6,21 @@ import { type AutoCancelNumbers, BREAKERS, FINAL_OUTCOMES, type JournalTarget } 
 import type { Outbox } from '../notify/outbox.ts';
 import type { Store } from '../store/store.ts';
 import { isSaneId, type Reader, type Writer } from '../upstream/api.ts';
-import { actionsLeft, ruleActionsLeft } from './brakes.ts';
+import { type Contexts, type ContextsDeps, createContexts, type LastRun } from './context.ts';
 import { createDecider } from './decide.ts';
 import { createDecisionLog, type DecisionLog } from './decision-log.ts';
+import { type EvaluatedCallback, evaluate, modeOf } from './evaluate.ts';
 import { type Explanation, explain } from './explain.ts';
 import { type Journal, openJournal } from './journal.ts';
 import type { JournalState } from './journal-state.ts';
-import { type Judged, judge, modeOf } from './judge.ts';
-import { createEventLookUps } from './look.ts';
-import { createMoments, type LastRun, type Moments, type MomentsDeps } from './moments.ts';
+import { actionsLeft, ruleActionsLeft } from './limits.ts';
+import { createEventLookUps } from './look-up.ts';
 import { createNotices } from './notices.ts';
 import { type AutoCancelOptions, MODES, rulesFor } from './options.ts';
 import { createSettling } from './settle.ts';
 import { staleReason } from './stages.ts';
 
-/** Id of an action: equal in every process for one episode of a callback, so that an action is taken once. */
+/** Returns the id of an action, which is the same in every process: an episode of a callback has one action. */
 const actionOf = ({ account, id, episode }: JournalTarget) => hashedId([account, id, episode], 32);
 
 function targetOf(account: string, id: string | undefined, { entry, episode }: CallbackSighting): JournalTarget {
@@ -39,20 +39,20 @@ function targetOf(account: string, id: string | undefined, { entry, episode }: C
 }
 
 /**
- * Evaluates all rules. The matching rule with the most cautious mode counts, then the first one. Undefined if none matches.
- * `latest`: time for expiry; `now`: wall clock (ms since the Unix epoch). `silence`: result of an event look-up, if any.
+ * Evaluates all rules. Among matching rules, the most cautious mode wins, then the first in the list. Returns undefined if no rule
+ * matches. `latest`: time for expiry; `now`: wall clock (ms since the Unix epoch). `silence`: result of an event look-up, if any.
  */
-function judgeSighting(
+function evaluateSighting(
   sighting: CallbackSighting,
   { account, options, latest, now }: Pick<AutoCancelDeps, 'account' | 'options'> & { latest: number; now: number },
   silence: Silence | undefined,
-): Judged | undefined {
+): EvaluatedCallback | undefined {
   const reported = sighting.entry[options.idFrom];
   // An id that cannot be sent counts as missing.
   const id = reported !== undefined && isSaneId(reported) ? reported : undefined;
   const seen = { sighting, id, lastEventAt: undefined, askedAt: now, ...silence };
   const matching = options.rules
-    .map(rule => ({ rule, mode: modeOf(rule, options.mode, latest), finding: judge(rule, seen) }))
+    .map(rule => ({ rule, mode: modeOf(rule, options.mode, latest), finding: evaluate(rule, seen) }))
     .filter(({ finding }) => finding.verdict !== 'no_match')
     .sort((a, b) => MODES.indexOf(a.mode) - MODES.indexOf(b.mode));
   const [owner, ...others] = matching;
@@ -65,7 +65,7 @@ function judgeSighting(
 function journalNumbers(
   options: AutoCancelOptions,
   state: JournalState,
-  time: Moments['time'],
+  time: Contexts['time'],
 ): Omit<AutoCancelNumbers, 'candidates' | 'skips' | 'isPaused'> {
   const { rules } = options;
   const actions = new Map<string, { rule: string; mode: string; outcome: string; count: number; since?: number }>();
@@ -93,64 +93,64 @@ function journalNumbers(
   };
 }
 
-export interface AutoCancelDeps extends Omit<MomentsDeps, 'journal'> {
+export interface AutoCancelDeps extends Omit<ContextsDeps, 'journal'> {
   readonly store: Store;
   /** Stores notices for the notifiers of rules, in the journal's transactions. */
   readonly outbox: Pick<Outbox, 'post'>;
-  /** For look-ups and reading back. */
+  /** Reader for look-ups and read-backs. */
   readonly reader: Reader;
-  /** For the final check right before a cancel. */
+  /** Reader for the final check right before a cancel. */
   readonly lastReader: Reader;
-  /** Undefined if no rule may act: nothing can be sent then. */
+  /** Undefined if no rule may act. */
   readonly writer: Writer | undefined;
   readonly replica?: string | undefined;
   readonly tracer: Tracer;
 }
 
-/** Milliseconds to wait after a run that failed. */
+/** Delay after a failed run (ms). */
 const RETRY_DELAY_MS = 30_000;
 
-/** Evaluates the failure callbacks of one account, and acts on stuck ones as far as it may. */
+/** Evaluates the failure callbacks of one account and cancels stuck ones if rules permit it. */
 export type AccountAutoCancel = Awaited<ReturnType<typeof createAutoCancel>>;
 
-/** Opens the account's journal, or continues with the journal of `before` after the end of its loop. Rejects with StoreError or for a damaged line. */
+/** Opens the account's journal, or continues with that of the stopped `before`. Rejects with StoreError, and with an Error for a damaged line. */
 export async function createAutoCancel(
   deps: AutoCancelDeps,
   before?: { readonly journal: Journal; readonly decisions: DecisionLog; readonly lastRun: LastRun },
 ) {
   const { account, store, brake, outbox, clock, tracer } = deps;
   const options = { ...deps.options, rules: rulesFor(deps.options, account) };
-  // Of all rules: an open action may be of a rule that no longer applies to the account.
+  // Use all rules: an open action may belong to a rule that no longer applies to the account.
   const notices = createNotices(account, deps.options.rules, outbox);
-  // Never two of one account: each would number its lines by itself.
+  // Keep one journal per account: two would assign the same line numbers.
   const journal = before?.journal ?? (await openJournal(store, account, notices));
   const { state } = journal;
-  const moments = createMoments({ ...deps, options, journal });
-  const { stamp, latest } = moments.time;
+  const contexts = createContexts({ ...deps, options, journal });
+  const { stamp, latest } = contexts.time;
   const decisions = before?.decisions ?? createDecisionLog(deps);
   const lastRun = before?.lastRun ?? { walkAt: Number.NaN, usesBefore: 0 };
   const settling = createSettling({ ...deps, journal, decisions, stamp });
   const lookUps = createEventLookUps(deps);
-  function judgeAsOfNow() {
+  function evaluateAsOfNow() {
     const asOf = { account, options, latest: latest(), now: clock.now() };
-    return (sighting: CallbackSighting) => judgeSighting(sighting, asOf, lookUps.of(sighting.entry.id));
+    return (sighting: CallbackSighting) => evaluateSighting(sighting, asOf, lookUps.of(sighting.entry.id));
   }
-  const own = { ...deps, options, journal, moments, judgeAsOfNow, lookUps, settling, decisions, lastRun };
+  const own = { ...deps, options, journal, contexts, evaluateAsOfNow, lookUps, settling, decisions, lastRun };
   const decider = createDecider(own);
   /** Start of the walk of the last decision. */
   let decidedAt: number | undefined;
 
   async function runDue(signal: AbortSignal): Promise<void> {
     const { facts: before } = deps.walk();
-    const isWalked = before !== undefined && before.at !== decidedAt && staleReason(moments.account()) === undefined;
+    const isWalked = before !== undefined && before.at !== decidedAt && staleReason(contexts.account()) === undefined;
     await settling.readBack(isWalked, signal);
     const { facts } = deps.walk();
     if (facts === undefined || facts.at === decidedAt) return;
     await tracer.span('evaluate auto-cancel rules', { account }, () => decider.decide(facts, signal));
-    // Not before: an interrupted decision is made again.
+    // Set this last: an interrupted decision is repeated.
     decidedAt = facts.at;
   }
-  /** On the monotonic clock. */
+  /** Monotonic time before which no run starts. */
   let notBefore = 0;
 
   return {
@@ -159,20 +159,20 @@ export async function createAutoCancel(
     brake,
     decisions,
     lastRun,
-    /** Sends journal lines to the notifiers of the current rules. To be called before the first run if there was one `before`. */
-    begin: () => journal.notify(notices),
-    /** Whether there is anything to run: a rule for the account, or an action in its journal. */
+    /** Sends later journal lines to the notifiers of the current rules. Must be called before the first run. */
+    activateNotices: () => journal.notify(notices),
+    /** Whether there is work: a rule applies to the account, or its journal has an action. */
     get isUsed(): boolean {
       return options.rules.length > 0 || state.actions.size > 0;
     },
-    /** Reads sent cancels back, and decides after each complete walk. Throws StoreError and UpstreamError. */
+    /** Reads sent cancels back and makes a decision after each complete walk. Rejects with StoreError and UpstreamError. */
     async run(signal: AbortSignal): Promise<void> {
-      const stale = staleReason(moments.account());
-      // Right after the start walks are coming.
+      const stale = staleReason(contexts.account());
+      // Right after the start, walks are expected soon.
       decisions.stale(stale === 'too_early' ? undefined : stale);
       if (clock.monotonic() < notBefore) return;
       try {
-        // No decision is made on a state that may lack lines.
+        // Decisions need a state that includes all stored lines.
         await journal.confirm();
         await runDue(signal);
       } catch (error) {
@@ -184,19 +184,19 @@ export async function createAutoCancel(
     explain(id: string): Explanation | undefined {
       const { facts } = deps.walk();
       const sighting = facts?.sightings.find(({ entry }) => entry.dlqId === id || entry.messageId === id);
-      return facts && sighting && explain(sighting, judgeAsOfNow()(sighting), facts.at, own);
+      return facts && sighting && explain(sighting, evaluateAsOfNow()(sighting), facts.at, own);
     },
-    /** Every tracked callback, evaluated when the iterator reaches it. */
+    /** Yields every tracked callback and evaluates it lazily. */
     *tracked() {
       const { facts } = deps.walk();
       for (const sighting of facts?.sightings ?? []) {
-        const judged = judgeAsOfNow()(sighting);
-        const isStuck = judged?.finding.verdict === 'stuck';
-        yield { isStuck, explain: () => explain(sighting, judged, facts?.at ?? 0, own) };
+        const evaluated = evaluateAsOfNow()(sighting);
+        const isStuck = evaluated?.finding.verdict === 'stuck';
+        yield { isStuck, explain: () => explain(sighting, evaluated, facts?.at ?? 0, own) };
       }
     },
     numbers: (): AutoCancelNumbers => ({
-      ...journalNumbers(options, state, moments.time),
+      ...journalNumbers(options, state, contexts.time),
       candidates: decider.stuck(),
       skips: decisions.skips(),
       isPaused: brake.pause !== undefined,

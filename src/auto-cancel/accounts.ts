@@ -5,7 +5,7 @@ import type { Tracer } from '../kit/tracer.ts';
 import { autoCancelFamilies, autoCancelSamples } from '../metrics/auto-cancel.ts';
 import type { Source } from '../metrics/family.ts';
 import type { JournalEntry } from '../model/journal.ts';
-import type { CommandAnswer, OperatorCommand } from '../model/operator-command.ts';
+import type { CommandResult, OperatorCommand } from '../model/operator-command.ts';
 import type { Outbox } from '../notify/outbox.ts';
 import { createLoopSlot, type LoopSlot } from '../scheduler/loop-slot.ts';
 import { StoreError } from '../store/errors.ts';
@@ -13,12 +13,12 @@ import { isGuardFailed, type Store } from '../store/store.ts';
 import type { Priority, Reader, Writer } from '../upstream/api.ts';
 import { type AccountAutoCancel, createAutoCancel } from './account.ts';
 import { LEASE_MARGIN } from './attempt.ts';
-import { type Brake, createBrake, linesOfStops, pauseAutoCancel, resumeAutoCancel } from './brake.ts';
-import { type Walked, walkViewOf } from './callbacks.ts';
+import { type Brake, createBrake, pauseAutoCancel, resumeAutoCancel, stopLines } from './brake.ts';
+import { type CallbackSource, walkViewOf } from './callbacks.ts';
+import { mayExist } from './context.ts';
+import { modeOf } from './evaluate.ts';
 import type { Explanation } from './explain.ts';
 import { newestLines, readJournal } from './journal.ts';
-import { modeOf } from './judge.ts';
-import { mayBeThere } from './moments.ts';
 import { type AutoCancelOptions, accountMayAct } from './options.ts';
 import { createOrders, orderApproval, resultOf } from './orders.ts';
 
@@ -26,22 +26,22 @@ export type AutoCancel = NonNullable<ReturnType<AutoCancelAccounts['view']>>;
 
 type Body = (signal: AbortSignal) => Promise<void>;
 
-/** Auto-cancel of one account under one policy. */
+/** Auto-cancel of one account with one policy. */
 export interface OpenAutoCancel {
   readonly own: AccountAutoCancel;
   readonly source: Source;
-  /** Identity of its configuration: it is opened again when that changes. */
+  /** Identity of its settings. It is opened again when they change. */
   readonly policy: string;
   readonly run: Body;
-  /** Runs it in a loop from now on, if there is anything to do. */
+  /** Starts its loop if there is work. */
   start(): void;
-  /** Ends the loop, aborting look-ups. A request that is being sent is recorded first. */
+  /** Stops the loop and aborts look-ups. Waits until the result of a request in flight is recorded. */
   stop(): Promise<void>;
 }
 
 export type JournalLine = JournalEntry & { readonly account: string };
 
-/** The sections of the configuration that auto-cancel depends on. `timeout`: ms. */
+/** Settings that auto-cancel depends on. `timeout` is in milliseconds. */
 export interface AutoCancelSettings {
   readonly autoCancel: AutoCancelOptions;
   readonly accounts: readonly { readonly name: string; readonly upstream: { readonly timeout: number } }[];
@@ -59,19 +59,19 @@ export interface AutoCancelAccountsDeps {
   readonly alertStates: (account: string) => ReadonlyMap<string, 'firing' | 'unknown'>;
   /** Remaining lease time of an account (ms); undefined without replicas. */
   readonly leaseLeft?: (account: string) => number | undefined;
-  /** Milliseconds between two checks for due work of an account, and between two reads of orders and the brake. */
+  /** Intervals (ms): `act` between checks for due work of an account, `orders` between reads of orders and the brake. */
   readonly intervals: { readonly act: number; readonly orders: number };
 }
 
-/** Milliseconds for which a command waits for its order to be executed: orders are read once a second. */
+/** Time that a command waits for the execution of its order (ms). Agents read orders once a second. */
 export const ORDER_WAIT = 10_000;
 
 /** Maximum number of journal lines in one response: about 10 MB of JSON. */
-export const MOST_LINES = 10_000;
+export const MAX_LINES = 10_000;
 
 /**
- * All lines of some accounts' journals from a time on, the oldest first, with pauses and resumes that no agent has copied into
- * them yet. Blocks the process while it reads.
+ * Returns all journal lines of these accounts since a time, oldest first, including pauses and resumes that no agent has copied into
+ * the journals yet. Blocks the process while it parses them.
  */
 export async function readJournals(
   store: Pick<Store, 'scan'>,
@@ -79,7 +79,7 @@ export async function readJournals(
   since: number,
 ): Promise<JournalLine[]> {
   const lines: JournalLine[] = [];
-  const stops = await linesOfStops(store, Number.POSITIVE_INFINITY);
+  const stops = await stopLines(store, Number.POSITIVE_INFINITY);
   for (const account of accounts) {
     const own = await readJournal(store, account);
     const known = new Set(own.map(entry => 'order' in entry && entry.order));
@@ -90,7 +90,7 @@ export async function readJournals(
   return lines.sort((a, b) => a.at - b.at);
 }
 
-/** The families of one account, as its numbers are. */
+/** Creates the metrics source of one account. */
 function createSource({ account, numbers }: AccountAutoCancel): Source {
   let last = { text: '', samples: autoCancelSamples(numbers()) };
   return {
@@ -115,11 +115,8 @@ export function policyFor(config: AutoCancelSettings, account: string): string |
   return mode === 'off' || rules.length === 0 ? undefined : `${policyOf(config)} ${accountMayAct(config, account)}`;
 }
 
-/**
- * Opens auto-cancel of one account. `before`: of the account's last session or policy, stopped. Rejects with StoreError, and with an
- * Error if a journal line is damaged.
- */
-function openOwn(
+/** Opens auto-cancel of one account. `before`: its stopped predecessor. Rejects with StoreError, and with an Error for a damaged journal line. */
+function openAccount(
   config: AutoCancelSettings,
   account: ActingAccount,
   deps: AutoCancelAccountsDeps,
@@ -130,7 +127,7 @@ function openOwn(
   const { name } = account;
   const timeout = config.accounts.find(each => each.name === name)?.upstream.timeout ?? 0;
   const leaseTime = store.replicas?.leaseTime ?? 0;
-  // A cancel may take longer if more lease time is left. Successful renewals always leave this much.
+  // Require no more lease time than every successful renewal leaves.
   const needed = Math.min(timeout, leaseTime / 3) + LEASE_MARGIN;
   const own = {
     ...deps,
@@ -142,7 +139,7 @@ function openOwn(
     reader: account.at('look'),
     lastReader: account.at('action'),
     writer: accountMayAct(config, name) ? account.createWriter() : undefined,
-    isStopped: () => mayBeThere(config.autoCancel.stopFile),
+    isStopped: () => mayExist(config.autoCancel.stopFile),
     clockSkew: account.clockSkew,
     alertStates: () => alertStates(name),
     lease() {
@@ -154,8 +151,8 @@ function openOwn(
   return createAutoCancel(own, before);
 }
 
-/** Logs errors of a loop's body. An error that repeats is logged once until it ends: a store may be unavailable for hours. */
-function quietly(log: Log, what: string, work: Body): Body {
+/** Logs errors of a loop's body. Repetitions are logged at level debug: a store may be unavailable for hours. */
+function withErrorLog(log: Log, what: string, work: Body): Body {
   let last: string | undefined;
   return async signal => {
     try {
@@ -179,12 +176,12 @@ function commandOf({
   readonly brake: Brake;
 }) {
   const { store, accounts, clock } = deps;
-  const stopped = async (before: { at: number; by: string; reason: string } | undefined): Promise<CommandAnswer> => {
-    // Views include the change from now on.
+  const stopped = async (before: { at: number; by: string; reason: string } | undefined): Promise<CommandResult> => {
+    // Update the views.
     await brake.read();
     return { ok: true, result: { accounts, ...(before && { before }) } };
   };
-  return async (command: OperatorCommand, signal: AbortSignal): Promise<CommandAnswer> => {
+  return async (command: OperatorCommand, signal: AbortSignal): Promise<CommandResult> => {
     switch (command.kind) {
       case 'pause':
         return stopped(await pauseAutoCancel(store, command, { clock, signal, waiting: () => undefined }));
@@ -208,10 +205,10 @@ function commandOf({
   };
 }
 
-export const RESUME_RACED = 'auto-cancel was paused or resumed at the same moment: check who did, then try again';
+export const RESUME_RACED =
+  'another operator paused or resumed auto-cancel at the same time: check the journal, then try again';
 
-/** What auto-cancel uses of an account. */
-interface ActingAccount extends Walked {
+interface ActingAccount extends CallbackSource {
   readonly name: string;
   at(priority: Priority): Reader;
   createWriter(): Writer;
@@ -219,13 +216,13 @@ interface ActingAccount extends Walked {
   readonly clockSkew: () => number | undefined;
 }
 
-/** Opens auto-cancel of accounts, and follows the brake and operators' orders for open accounts. */
+/** Opens auto-cancel of accounts. Reads the brake and executes operators' orders for open accounts. */
 export class AutoCancelAccounts {
   readonly #deps: AutoCancelAccountsDeps;
   readonly #brake: Brake;
   readonly #open = new Map<string, OpenAutoCancel>();
   readonly #orders: LoopSlot;
-  /** Body of the loop that reads the brake and executes orders, for the accounts that are open. It never rejects. */
+  /** Body of the loop that reads the brake and executes orders for open accounts. Never rejects. */
   readonly follow: Body;
   #config: AutoCancelSettings;
   #policy: string | undefined;
@@ -238,12 +235,12 @@ export class AutoCancelAccounts {
     this.follow = this.#createFollower();
   }
 
-  /** Switches to a configuration. Accounts with a changed policy must be stopped before and opened afterwards. */
+  /** Switches to a configuration. Accounts with a changed policy must be stopped before and reopened afterwards. */
   use(config: AutoCancelSettings): void {
     this.#config = config;
   }
 
-  /** Executes orders that were placed while no agent ran, then follows brake and orders in a loop. */
+  /** Executes orders that were placed while no agent ran, then starts the loop for brake and orders. */
   async start(): Promise<void> {
     this.#logRules();
     await this.follow(new AbortController().signal);
@@ -251,22 +248,22 @@ export class AutoCancelAccounts {
     await this.#orders.run('orders', { every: orders, firstDelay: orders, body: this.follow });
   }
 
-  /** Opens an account; undefined if auto-cancel is off. `before`: its last session or policy, stopped. Rejects as `openOwn`. */
+  /** Opens an account. Resolves to undefined if auto-cancel is off. Parameters and errors as in `openAccount`. */
   async open(account: ActingAccount, before: OpenAutoCancel | undefined): Promise<OpenAutoCancel | undefined> {
     const config = this.#config;
     const policy = policyFor(config, account.name);
     if (policy === undefined) return undefined;
-    const own = await openOwn(config, account, this.#deps, this.#brake, before?.own);
+    const own = await openAccount(config, account, this.#deps, this.#brake, before?.own);
     const loop = createLoopSlot(this.#deps);
     const { act } = this.#deps.intervals;
-    const body = quietly(this.#deps.log, 'auto-cancel failed; it retries', signal => own.run(signal));
+    const body = withErrorLog(this.#deps.log, 'auto-cancel failed; retrying', signal => own.run(signal));
     const opened: OpenAutoCancel = {
       own,
       source: createSource(own),
       policy,
       run: body,
       start: () => {
-        own.begin();
+        own.activateNotices();
         if (own.isUsed) void loop.run(own, { every: act, firstDelay: act, body });
       },
       stop: async () => {
@@ -279,23 +276,20 @@ export class AutoCancelAccounts {
     return opened;
   }
 
-  /** Auto-cancel of the accounts that are open; undefined if it is off. */
+  /** Returns data and commands of the open accounts; undefined if auto-cancel is off. */
   view() {
     if (!this.#isOn()) return undefined;
     const accounts = [...this.#open.values()].map(({ own }) => own);
     const { store, clock } = this.#deps;
     return {
       accounts,
-      /** Explains the callback with this dlqId or messageId in each account that tracks it. `account`: only this one. */
+      /** Explains the callback with this dlqId or messageId in each account, or only in `account`. */
       explain: (id: string, account: string | undefined): readonly Explanation[] =>
         accounts
           .filter(each => account === undefined || each.account === account)
           .flatMap(each => each.explain(id) ?? []),
-      /**
-       * Returns the newest `most` journal lines from a time on (ms since the Unix epoch), the oldest first. `only`: of this account.
-       * Rejects with StoreError.
-       */
-      async journal(since: number, most = MOST_LINES, only?: string): Promise<readonly JournalLine[]> {
+      /** Returns the newest journal lines since a time (ms since the Unix epoch), oldest first. Rejects with StoreError. */
+      async journal(since: number, most = MAX_LINES, only?: string): Promise<readonly JournalLine[]> {
         const wanted = accounts.filter(({ account }) => (only ?? account) === account);
         return newestLines(
           wanted.map(({ journal }) => journal.lines),
@@ -303,7 +297,7 @@ export class AutoCancelAccounts {
           most,
         );
       },
-      /** Executes an operator's command like the command line. Rejects with StoreError, and with the reason of `signal`. */
+      /** Executes an operator's command, like the command line. Rejects with StoreError, and with the reason of `signal`. */
       command: commandOf({
         store,
         accounts: this.#config.accounts.map(({ name }) => name),
@@ -314,7 +308,7 @@ export class AutoCancelAccounts {
     };
   }
 
-  /** Ends the loop of orders. Accounts are stopped one by one. */
+  /** Stops the loop for brake and orders. Accounts must be stopped separately. */
   close(): Promise<void> {
     return this.#orders.close();
   }
@@ -335,10 +329,10 @@ export class AutoCancelAccounts {
       log,
     });
     const parts = [
-      quietly(log, 'the brake of auto-cancel could not be followed', () =>
-        this.#brake.follow([...this.#open.values()].map(({ own }) => own.journal)),
+      withErrorLog(log, 'the pause state of auto-cancel could not be synchronized', () =>
+        this.#brake.synchronize([...this.#open.values()].map(({ own }) => own.journal)),
       ),
-      quietly(log, 'operator commands could not be processed', () => orders.serve()),
+      withErrorLog(log, 'operator commands could not be processed', () => orders.serve()),
     ];
     return async signal => {
       if (this.#isOn()) for (const part of parts) await part(signal);

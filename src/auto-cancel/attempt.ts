@@ -1,19 +1,19 @@
 import { type Clock, withDeadline } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
-import type { CancelAnswer, FinalOutcome, JournalEntry } from '../model/journal.ts';
+import type { CancelResponse, FinalOutcome, JournalEntry } from '../model/journal.ts';
 import { isGuardFailed } from '../store/store.ts';
 import type { Reader, Writer } from '../upstream/api.ts';
 import { type Brake, SEND_WITHIN, SENDING_ENDED, sendingUntil } from './brake.ts';
+import type { Contexts, Progress } from './context.ts';
+import type { EvaluatedCallback } from './evaluate.ts';
 import type { Journal } from './journal.ts';
 import { endLine } from './journal-state.ts';
-import type { Judged } from './judge.ts';
-import { lookAgain, lookForEvents, stateOf } from './look.ts';
-import type { Moments, Progress } from './moments.ts';
-import { abortReason, changeSince, type LastLook, skipReason } from './stages.ts';
+import { lookUpEvents, rereadEntry, stateOf } from './look-up.ts';
+import { abortReason, changeSince, type FinalCheck, skipReason } from './stages.ts';
 
 export interface AttemptDeps {
   readonly journal: Journal;
-  readonly moments: Moments;
+  readonly contexts: Contexts;
   readonly brake: Pick<Brake, 'guard' | 'read'>;
   readonly lastReader: Reader;
   readonly writer: Writer;
@@ -23,37 +23,37 @@ export interface AttemptDeps {
   readonly replica?: string | undefined;
 }
 
-/** How an attempt went: not made, and why; or sent, with what ended it, if anything did. */
-export type Attempted =
+/** Result of an attempt: not made, with the reason; or made, with the response and the final outcome, if any. */
+export type AttemptResult =
   | { readonly made: false; readonly reason: string }
-  | { readonly made: true; readonly answer: CancelAnswer; readonly outcome: FinalOutcome | undefined };
+  | { readonly made: true; readonly answer: CancelResponse; readonly outcome: FinalOutcome | undefined };
 
-/** Milliseconds before the end of a lease in which nothing is under way any more: clocks run at different rates, and bytes take time. */
+/** Time before the end of a lease when a request must have ended (ms): clocks run at different rates, and bytes take time. */
 export const LEASE_MARGIN = 1000;
 
-/** Milliseconds after the final check began in which the cancel may be sent: older data may be outdated. */
-const LOOK_HOLDS = 120_000;
+/** Maximum age of the final check when the cancel is sent (ms). */
+const FINAL_CHECK_VALID = 120_000;
 
-/** Reads the entry once more, and where that is as it was judged and events count, its newest event. Throws only when the signal is aborted. */
-async function lookOnce(
-  judged: Judged,
+/** Rereads the entry and, if it is unchanged and the rule needs events, its newest event. Throws only when the signal is aborted. */
+async function checkFinally(
+  evaluated: EvaluatedCallback,
   { lastReader, clock, log }: Pick<AttemptDeps, 'lastReader' | 'clock' | 'log'>,
   signal: AbortSignal,
-): Promise<LastLook | 'failed'> {
+): Promise<FinalCheck | 'failed'> {
   try {
-    const found = await lookAgain(lastReader, judged.target, signal);
+    const found = await rereadEntry(lastReader, evaluated.target, signal);
     const look = { state: stateOf(found), callbackMessageId: found?.callbackMessageId, silence: undefined };
-    if (!judged.silence || changeSince(judged, look)) return look;
-    const { entry } = judged.sighting;
-    return { ...look, silence: await lookForEvents(lastReader, entry, { now: clock.now, log }, signal) };
+    if (!evaluated.silence || changeSince(evaluated, look)) return look;
+    const { entry } = evaluated.sighting;
+    return { ...look, silence: await lookUpEvents(lastReader, entry, { now: clock.now, log }, signal) };
   } catch (error) {
     if (signal.aborted) throw error;
     return 'failed';
   }
 }
 
-/** What an answer alone settles. What it does not is read back. */
-function outcomeOf({ kind }: CancelAnswer, isBlind: boolean): FinalOutcome | undefined {
+/** Returns the outcome that a response proves; undefined if the callback must be read back. */
+function outcomeOf({ kind }: CancelResponse, isBlind: boolean): FinalOutcome | undefined {
   if (kind === 'missing') return 'gone';
   if (kind === 'denied') return 'rejected';
   if (kind === 'limited' || kind === 'not_sent') return 'expired';
@@ -63,32 +63,31 @@ function outcomeOf({ kind }: CancelAnswer, isBlind: boolean): FinalOutcome | und
 }
 
 /**
- * One attempt to cancel: a final check, the committed intent, at most one request, the committed answer. Stages are checked
- * again after each wait. An intent without an outcome, whatever killed the process, is read back and never sent again. Throws
- * StoreError.
+ * Makes one attempt to cancel: a final check, the committed intent, at most one request, the committed response. Rechecks the stages
+ * after each wait. If the process dies after the intent, the callback is read back; the request is never repeated. Throws StoreError.
  */
 export async function attempt(
-  judged: Judged,
+  evaluated: EvaluatedCallback,
   decision: Pick<Progress, 'walkAt' | 'usesBefore'>,
-  { journal, moments, brake, writer, clock, policy, replica, ...deps }: AttemptDeps,
+  { journal, contexts, brake, writer, clock, policy, replica, ...deps }: AttemptDeps,
   signal: AbortSignal,
-): Promise<Attempted> {
-  const { action, target, rule, mode, finding } = judged;
+): Promise<AttemptResult> {
+  const { action, target, rule, mode, finding } = evaluated;
   if (mode === 'plan') return { made: false, reason: 'plan' };
-  const { stamp } = moments.time;
+  const { stamp } = contexts.time;
   const lookedAt = clock.monotonic();
-  const look = await lookOnce(judged, { clock, ...deps }, signal);
-  const momentNow = () =>
-    moments.callback(judged, { ...decision, look, isLate: clock.monotonic() - lookedAt > LOOK_HOLDS });
-  const changed = look === 'failed' ? 'look_failed' : changeSince(judged, look);
-  const skipped = changed ?? skipReason(momentNow());
+  const look = await checkFinally(evaluated, { clock, ...deps }, signal);
+  const contextNow = () =>
+    contexts.callback(evaluated, { ...decision, look, isLate: clock.monotonic() - lookedAt > FINAL_CHECK_VALID });
+  const changed = look === 'failed' ? 'look_failed' : changeSince(evaluated, look);
+  const skipped = changed ?? skipReason(contextNow());
   if (skipped) return { made: false, reason: skipped };
   const known = journal.state.actions.get(action);
   const number = (known?.attempts.length ?? 0) + 1;
   const at = stamp();
   const sendUntil = clock.monotonic() + SEND_WITHIN;
   const blind = rule.evidence === 'blind';
-  const { approvedBy } = momentNow().own ?? {};
+  const { approvedBy } = contextNow().own ?? {};
   const ref = { action, rule: rule.name, mode, target };
   const evidence = finding.predicates;
   const sendBy = at + SEND_WITHIN;
@@ -104,17 +103,17 @@ export async function attempt(
   }
   await brake.read();
   const left = sendUntil - clock.monotonic();
-  // It ends before another replica can hold the account and read back what became of it.
-  const held = (moments.account().lease?.left ?? Number.POSITIVE_INFINITY) - LEASE_MARGIN;
+  // The request must end before another replica can acquire the lease and read the result back.
+  const held = (contexts.account().lease?.left ?? Number.POSITIVE_INFINITY) - LEASE_MARGIN;
   // A stopped process runs no timer: after it continues, the request may be written before its deadline is noticed.
-  const abort = () => (clock.monotonic() >= sendUntil ? 'too_late' : abortReason(momentNow()));
+  const abort = () => (clock.monotonic() >= sendUntil ? 'too_late' : abortReason(contextNow()));
   const why = abort();
-  const answer: CancelAnswer = why
+  const answer: CancelResponse = why
     ? { kind: 'not_sent', why }
     : await withDeadline(Math.min(left, held), signal, deadline => writer.cancel(target.id, deadline, abort));
-  const alone = outcomeOf(answer, blind);
-  // What an earlier attempt did is still to be read.
-  const outcome = alone === 'expired' && known?.isOpen ? undefined : alone;
+  const proven = outcomeOf(answer, blind);
+  // An earlier attempt must still be read back.
+  const outcome = proven === 'expired' && known?.isOpen ? undefined : proven;
   const lines: JournalEntry[] = [{ at: stamp(), action, step: 'answered', attempt: number, answer }];
   if (outcome) lines.push(endLine(ref, outcome, `answer_${answer.kind}`, stamp()));
   if (answer.kind === 'denied') {

@@ -7,14 +7,14 @@ import type { JournalEntry } from '../model/journal.ts';
 import { type Guard, NO_ACCOUNT, type Store } from '../store/store.ts';
 import type { Journal } from './journal.ts';
 
-/** The agent-wide row with the state of auto-cancel. The transaction of every intent compares it. */
+/** Key of the agent-wide row with the state of auto-cancel. The transaction of every intent compares its value. */
 export const BRAKE = 'auto-cancel/brake';
-/** Prefix of the audit record: one row for each pause and resume, written with the brake and never deleted. */
+/** Prefix of the audit rows, one for each pause and resume. They are written with the brake and never deleted. */
 const STOPS = 'auto-cancel-stops/';
-/** Milliseconds after its intent in which a cancel may be sent: it goes at once or not at all. */
+/** Time after the intent in which the cancel may be sent (ms). */
 export const SEND_WITHIN = 30_000;
 
-/** Row of an account while a request to cancel may be in flight. */
+/** Key of an account's row while a request to cancel may be in flight. */
 const SENDING = 'auto-cancel/sending';
 
 const text = z.string().regex(/\S/, { error: 'must not be blank' });
@@ -30,10 +30,10 @@ type BrakeRow = Readonly<z.infer<typeof brakeRow>>;
 
 const sendingRow = z.object({ sendBy: z.number() });
 
-/** Who paused auto-cancel, when (milliseconds since the Unix epoch) and why. */
+/** Time (ms since the Unix epoch), operator and reason of a pause. */
 export type Pause = Pick<BrakeRow, 'at' | 'by' | 'reason'>;
 
-/** The row's value in its shape; undefined if it is anything else: another version wrote it, or it is damaged. */
+/** Parses a row. Returns undefined if it is damaged or was written by an incompatible version. */
 export function parseRow<T>(shape: z.ZodType<T>, value: string | undefined): T | undefined {
   try {
     return shape.safeParse(JSON.parse(value ?? 'null')).data;
@@ -44,7 +44,7 @@ export function parseRow<T>(shape: z.ZodType<T>, value: string | undefined): T |
 
 const readBrake = async (store: Pick<Store, 'scan'>) => (await store.scan(NO_ACCOUNT, BRAKE)).get(BRAKE);
 
-/** A brake that is missing or unreadable counts as a pause. */
+/** Returns the pause that a row means. A missing or unreadable row counts as a pause. */
 function pauseOf(value: string | undefined, now: number): Pause | undefined {
   const row = parseRow(brakeRow, value);
   if (row?.state === 'running') return undefined;
@@ -53,8 +53,8 @@ function pauseOf(value: string | undefined, now: number): Pause | undefined {
   return { at: now, by: 'unknown', reason: `the row ${BRAKE} in the store is ${wrong}` };
 }
 
-/** Journal lines of all pauses and resumes, the oldest first. `now`: milliseconds since the Unix epoch. Rejects with StoreError. */
-export async function linesOfStops(
+/** Returns journal lines of all pauses and resumes, oldest first. `now`: milliseconds since the Unix epoch. Rejects with StoreError. */
+export async function stopLines(
   store: Pick<Store, 'scan'>,
   now: number,
 ): Promise<(JournalEntry & { readonly order: string })[]> {
@@ -63,7 +63,7 @@ export async function linesOfStops(
     const row = parseRow(brakeRow, text);
     if (!row) return [];
     const { state, id, at, by, reason } = row;
-    // The limits of an account count from the latest time in its journal: an operator's clock must not move it ahead.
+    // Limits count from the latest time in the journal, so an operator's fast clock must not advance it.
     return [{ at: Math.min(at, now), step: state === 'paused' ? state : 'resumed', by, reason, order: id }];
   });
 }
@@ -76,11 +76,12 @@ export function createBrake(store: Store, clock: Pick<Clock, 'now'>, log: Log) {
   let value: string | undefined;
   let pause: Pause | undefined;
   let last: string | undefined;
-  /** Reads that have begun, and the number of the one that `isKnown`, `value` and `pause` are from: overlapping reads end in any order. */
+  /** Number of started reads. */
   let reads = 0;
+  /** Number of the read that `isKnown`, `value` and `pause` come from: overlapping reads may end in any order. */
   let newest = 0;
-  /** The brake's value at which the journal got all earlier pauses and resumes. */
-  const followed = new WeakMap<Journal, string | undefined>();
+  /** Value of the brake up to which each journal contains all pauses and resumes. */
+  const synchronized = new WeakMap<Journal, string | undefined>();
 
   async function load(): Promise<void> {
     reads += 1;
@@ -113,37 +114,37 @@ export function createBrake(store: Store, clock: Pick<Clock, 'now'>, log: Log) {
   }
 
   return {
-    /** The pause that the last read found; undefined while auto-cancel runs, and before the first read. */
+    /** Pause found by the last read; undefined while auto-cancel runs and before the first read. */
     get pause(): Pause | undefined {
       return pause;
     },
-    /** Whether the last read that ended succeeded. An older read that ends after a newer one changes nothing. */
+    /** Whether the newest completed read succeeded. */
     get isKnown(): boolean {
       return isKnown;
     },
-    // No row has an empty value, so every intent is refused during a pause.
-    /** Guard of an intent: the row of the last read, if auto-cancel runs. */
+    // No row has an empty value, so the guard rejects every intent during a pause.
+    /** Returns the guard for an intent: the row must still have the value of the last read, which must not be a pause. */
     guard: (): Guard => ({ account: NO_ACCOUNT, key: BRAKE, value: pause || value === undefined ? '' : value }),
-    /** Reads the row. Never rejects: `isKnown` is false if the store cannot be read. */
+    /** Reads the row. Never rejects: `isKnown` becomes false if the store cannot be read. */
     read: (): Promise<void> => load().catch(() => undefined),
     /**
-     * Creates the row if this process has not done so: running, or paused if a journal from before there was a brake ends with a
-     * pause. Then reads it, and appends the pauses and resumes to these journals that they lack. Rejects with StoreError.
+     * Creates the row if it is missing: running, or paused if the latest line of an older journal is a pause. Then reads the row and
+     * appends missing pauses and resumes to the journals. Rejects with StoreError.
      */
-    async follow(journals: readonly Journal[]): Promise<void> {
+    async synchronize(journals: readonly Journal[]): Promise<void> {
       if (!isCreated) await create(journals);
       await load();
       const now = value;
-      const behind = journals.filter(journal => !followed.has(journal) || followed.get(journal) !== now);
+      const behind = journals.filter(journal => !synchronized.has(journal) || synchronized.get(journal) !== now);
       if (behind.length === 0) return;
-      const lines = await linesOfStops(store, clock.now());
+      const lines = await stopLines(store, clock.now());
       const appended = await Promise.allSettled(
         behind.map(async journal => {
-          // Lines of a rejected commit may be in the store.
+          // A rejected commit may have stored its lines.
           await journal.confirm();
           const missing = lines.filter(({ order }) => !journal.state.orders.has(order));
           if (missing.length > 0) await journal.append(missing);
-          followed.set(journal, now);
+          synchronized.set(journal, now);
         }),
       );
       for (const result of appended) if (result.status === 'rejected') throw result.reason;
@@ -151,21 +152,21 @@ export function createBrake(store: Store, clock: Pick<Clock, 'now'>, log: Log) {
   };
 }
 
-/** Row that the transaction of an intent writes, and its deletion by the transaction of the response or of the action's end. */
+/** Row written with the intent. The transaction of the response, or of the action's end, deletes it. */
 export const sendingUntil = (sendBy: number): Change => ({ key: SENDING, value: JSON.stringify({ sendBy }) });
 export const SENDING_ENDED: Change = { key: SENDING, value: null };
 
-/** Milliseconds between two checks for requests in flight. */
+/** Interval between checks for requests in flight (ms). */
 const CHECK_EVERY = 100;
-/** Age (ms) at which a row is left over from a process that died. Longer than clocks differ or are set forward. */
-const LEFT_BEHIND = 86_400_000;
+/** Age at which a row counts as left behind by a dead process (ms). Longer than any expected clock difference or change. */
+const ABANDONED_AFTER = 86_400_000;
 
 export interface StopOrder {
   readonly by: string;
   readonly reason: string;
 }
 
-/** The brake and its audit record. Throws a RangeError for a blank operator or reason. */
+/** Returns the changes of the brake and its audit row. Throws a RangeError for a blank operator or reason. */
 function changesOf(state: BrakeRow['state'], { by, reason }: StopOrder, at: number): Change[] {
   const row: BrakeRow = { state, id: randomUUID(), at, by, reason };
   const issue = brakeRow.safeParse(row).error?.issues[0];
@@ -181,14 +182,14 @@ function changesOf(state: BrakeRow['state'], { by, reason }: StopOrder, at: numb
 export interface PauseDeps {
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** Called once if the command has to wait for requests in flight. */
+  /** Called once if the command must wait for requests in flight. */
   waiting(requests: number): void;
 }
 
 /**
- * Pauses auto-cancel and returns the earlier pause. Afterwards no intent without an outcome can be sent: it waits for a
- * request in flight, at most 30 s. Aborting `signal` ends the wait, not the pause, and throws its reason. Rejects with
- * StoreError, or with a RangeError for a blank operator or reason.
+ * Pauses auto-cancel and returns the previous pause, if any. Waits up to 30 s for requests in flight; afterwards no cancel can be sent.
+ * Aborting `signal` ends the wait, not the pause, and rejects with its reason. Also rejects with StoreError, and with a RangeError for a
+ * blank operator or reason.
  */
 export async function pauseAutoCancel(
   store: Pick<Store, 'scan' | 'commit' | 'valuesOf'>,
@@ -201,12 +202,12 @@ export async function pauseAutoCancel(
   await store.commit(NO_ACCOUNT, changes);
   const end = clock.monotonic() + SEND_WITHIN;
 
-  /** Undefined if the store cannot be read: then all of the time has to pass. */
+  /** Returns the number of requests in flight; undefined if the store cannot be read. */
   async function inFlight(): Promise<number | undefined> {
     try {
       const rows = [...(await store.valuesOf(SENDING)).values()];
       const sendBy = rows.map(row => parseRow(sendingRow, row)?.sendBy ?? Number.POSITIVE_INFINITY);
-      return sendBy.filter(time => time + LEFT_BEHIND > clock.now()).length;
+      return sendBy.filter(time => time + ABANDONED_AFTER > clock.now()).length;
     } catch {
       return undefined;
     }
@@ -222,8 +223,8 @@ export async function pauseAutoCancel(
 }
 
 /**
- * Ends the pause and returns it. Writes nothing and returns undefined if auto-cancel is not paused. Rejects with StoreError, `guard_failed` if
- * another operator paused or resumed at the same time, and with a RangeError for a blank operator or reason.
+ * Ends the pause and returns it. Returns undefined and writes nothing if auto-cancel is not paused. Rejects with StoreError
+ * (`guard_failed` if another operator paused or resumed concurrently), and with a RangeError for a blank operator or reason.
  */
 export async function resumeAutoCancel(
   store: Pick<Store, 'scan' | 'commit' | 'create'>,
@@ -235,13 +236,12 @@ export async function resumeAutoCancel(
   let value = await readBrake(store);
   const missing = value === undefined && pauseOf(value, now);
   if (missing) {
-    // A guard needs a row.
+    // The guard needs an existing row.
     await store.create(BRAKE, JSON.stringify({ state: 'paused', id: randomUUID(), ...missing } satisfies BrakeRow));
     value = await readBrake(store);
   }
   const before = pauseOf(value, now);
   if (!before) return undefined;
-  // No row has an empty value.
   await store.commit(NO_ACCOUNT, changes, { account: NO_ACCOUNT, key: BRAKE, value: value ?? '' });
   return before;
 }

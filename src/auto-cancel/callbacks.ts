@@ -2,66 +2,63 @@ import type { CallbackOptions, DlqFacts } from '../collectors/index.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { CallbackFacts, CallbackSighting } from '../model/callback.ts';
 import type { CollectorState } from '../scheduler/board.ts';
-import { allowedGap, judge, walkEvery, wantsUnreported } from './judge.ts';
-import { type AutoCancelOptions, defaultRule, type JudgingRule, rulesFor } from './options.ts';
+import { allowedGap, evaluate, tracksUnreported, walkEvery } from './evaluate.ts';
+import { type AutoCancelOptions, type DetectionRule, defaultRule, rulesFor } from './options.ts';
 import type { WalkView } from './stages.ts';
 
-/** Rules that are judged for an account: none while auto-cancel is off. */
+/** Returns the rules to evaluate for an account; none while auto-cancel is off. */
 export function rulesOf(
   { autoCancel }: { readonly autoCancel: AutoCancelOptions },
   account: string,
-): readonly JudgingRule[] {
+): readonly DetectionRule[] {
   return autoCancel.mode === 'off' ? [] : rulesFor(autoCancel, account);
 }
 
-/** What the rules require of the walks that track failure callbacks. */
+/** Returns the options that the rules require of walks. */
 export function callbackOptions(
-  rules: readonly JudgingRule[],
+  rules: readonly DetectionRule[],
   rescanEvery: number,
   clock: Pick<Clock, 'now' | 'monotonic'>,
 ): CallbackOptions {
   const every = walkEvery(rules, rescanEvery);
   return {
-    track: entry => rules.some(rule => wantsUnreported(rule, entry)),
+    track: entry => rules.some(rule => tracksUnreported(rule, entry)),
     maxGap: allowedGap(rules, rescanEvery),
     clockOffset: () => clock.now() - clock.monotonic(),
     walkEvery: every,
   };
 }
 
-/** Tracked callbacks may be thousands, and views count them often. */
+/** Cached counts: views count thousands of tracked callbacks often. */
 const counted = new WeakMap<CallbackFacts, number>();
 
-/**
- * Counts the failure callbacks that seem stuck by the default evidence at the time of the walk. Returns undefined before the first
- * complete walk and if the service reports no callback states.
- */
+/** Counts callbacks that the default rule finds stuck; undefined before the first complete walk or if the service reports no states. */
 export function suspectedCallbacks(tracked: CallbackFacts | undefined): number | undefined {
   if (!tracked?.reportsStates) return undefined;
   const isStuck = (sighting: CallbackSighting) =>
-    judge(defaultRule, { sighting, id: sighting.entry.id, lastEventAt: undefined, askedAt: tracked.at }).verdict ===
+    evaluate(defaultRule, { sighting, id: sighting.entry.id, lastEventAt: undefined, askedAt: tracked.at }).verdict ===
     'stuck';
   const count = counted.get(tracked) ?? tracked.sightings.filter(isStuck).length;
   counted.set(tracked, count);
   return count;
 }
 
-/** Whether the last attempt of a round came to its end, and in time. */
+/** Whether the last attempt of a round succeeded and its data is not stale. */
 function isFresh(state: CollectorState | undefined, round: string): boolean {
   const status = state?.status();
   const last = status?.rounds.find(each => each.round === round);
   return status !== undefined && !status.withdrawn && last?.success === true && !last.stale;
 }
 
-/** Facts of an account about failure callbacks. */
-export interface Walked {
+/** Source of an account's facts about failure callbacks. */
+export interface CallbackSource {
   state(collector: string): CollectorState | undefined;
   /** Undefined before the first complete walk, and while the facts are withdrawn. */
   dlqFacts(): DlqFacts | undefined;
 }
 
-/** What the board shows of failure callbacks now. */
-export function walkViewOf({ state, dlqFacts }: Walked): WalkView {
+/** Returns the current facts about failure callbacks. */
+export function walkViewOf({ state, dlqFacts }: CallbackSource): WalkView {
   return {
     facts: dlqFacts()?.tracked,
     isFresh: isFresh(state('dlq'), 'full'),

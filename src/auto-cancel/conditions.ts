@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { bareAddress, printable } from '../kit/text.ts';
-import type { Holds, Predicate } from '../model/finding.ts';
+import type { Predicate, Tristate } from '../model/finding.ts';
 import type { DlqEntry } from '../model/message.ts';
-import { createPattern, faultOfPattern } from './pattern.ts';
+import { createPattern, patternError } from './pattern.ts';
 
 const ALTERNATIVES = 'must name at least one of in, prefix, matches';
 
-/** Ways in which one text may match: any of them is enough. */
+/** Schema of alternative ways to match a text. One match is enough. */
 function alternatives<T extends z.ZodType<string>>(text: T) {
   const list = z.array(text).min(1, { error: 'must not be empty' });
   return z
@@ -17,7 +17,7 @@ function alternatives<T extends z.ZodType<string>>(text: T) {
         .string()
         .min(1)
         .transform((pattern, context) => {
-          const message = faultOfPattern(pattern);
+          const message = patternError(pattern);
           if (message === undefined) return createPattern(pattern);
           context.addIssue({ code: 'custom', message });
           return z.NEVER;
@@ -32,7 +32,7 @@ type Alternatives = z.output<ReturnType<typeof alternatives<z.ZodString>>>;
 
 const text = alternatives(z.string().min(1));
 const WHOLE = 'must be a whole number';
-/** Numbers are compared as they are written. */
+/** Digits as text: numbers are compared by their decimal notation. */
 const digits = z
   .union([z.int().min(0), z.string().regex(/^\d+$/, { error: WHOLE })], { error: WHOLE })
   .transform(String);
@@ -59,25 +59,25 @@ export const NO_MATCH = `must name at least one of ${CONDITION_KEYS.join(', ')}:
 const valuesOf = (key: keyof Conditions, entry: DlqEntry) =>
   (key === 'label' ? entry.labels : [entry[key]]).flatMap(value => (value === undefined ? [] : [String(value)]));
 
-const LONGEST_SHOWN = 200;
+const MAX_SHOWN = 200;
 
-/** Keys with URLs. Other values that look like URLs are handled likewise. */
+/** Keys with URLs. Other values that look like URLs are treated the same. */
 const ADDRESSES: ReadonlySet<keyof Conditions> = new Set(['url', 'workflowUrl', 'failureCallbackUrl']);
 
-/** Text of the service for output: one short line, no control characters, no query, which may hold a secret. */
+/** Formats text of the service as one short line without control characters and without URL queries, which may contain secrets. */
 function shown(key: keyof Conditions, values: readonly string[]): string {
   const bare = values.map(text => (ADDRESSES.has(key) || /^\s*https?:/i.test(text) ? bareAddress(text) : text));
   const line = printable(bare.join(', '));
-  return line.length > LONGEST_SHOWN ? `${line.slice(0, LONGEST_SHOWN).toWellFormed()}…` : line;
+  return line.length > MAX_SHOWN ? `${line.slice(0, MAX_SHOWN).toWellFormed()}…` : line;
 }
 
-function matchesOne({ in: list, prefix, matches }: Alternatives, value: string): Holds {
+function matchesOne({ in: list, prefix, matches }: Alternatives, value: string): Tristate {
   if (list?.includes(value) || prefix?.some(start => value.startsWith(start))) return true;
   return matches === undefined ? false : (matches.matches(value) ?? 'unknown');
 }
 
-/** Whether any value matches; unknown without values, or if none matches and one was too long. */
-function matchesAny(ways: Alternatives, values: readonly string[]): Holds {
+/** Whether any value matches. `unknown` without values, or if no value matches and one is too long to test. */
+function matchesAny(ways: Alternatives, values: readonly string[]): Tristate {
   if (values.length === 0) return 'unknown';
   const each = values.map(value => matchesOne(ways, value));
   return each.includes(true) || (each.includes('unknown') ? 'unknown' : false);
@@ -93,10 +93,10 @@ function wordsOf({ in: list, prefix, matches }: Alternatives): string {
     .join(', or ');
 }
 
-const not = (holds: Holds): Holds => (holds === 'unknown' ? holds : !holds);
+const not = (holds: Tristate): Tristate => (holds === 'unknown' ? holds : !holds);
 
-/** Predicates of the configured keys of `match` or `except`. Those of `except` hold if the entry is not excepted. */
-export function judgeConditions(section: 'match' | 'except', conditions: Conditions, entry: DlqEntry): Predicate[] {
+/** Returns a predicate for each configured key of `match` or `except`. A predicate of `except` holds if the key does not match. */
+export function evaluateConditions(section: 'match' | 'except', conditions: Conditions, entry: DlqEntry): Predicate[] {
   return CONDITION_KEYS.flatMap((key): Predicate[] => {
     const ways = conditions[key];
     if (!ways) return [];

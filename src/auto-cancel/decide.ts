@@ -3,20 +3,20 @@ import type { CallbackFacts, CallbackSighting } from '../model/callback.ts';
 import type { Breaker } from '../model/journal.ts';
 import type { Reader, Writer } from '../upstream/api.ts';
 import { attempt } from './attempt.ts';
-import { leftAlone, tooMany, tripped } from './brakes.ts';
+import type { Contexts, ContextsDeps, LastRun } from './context.ts';
 import type { DecisionLog } from './decision-log.ts';
+import { type EvaluatedCallback, lacksEvents } from './evaluate.ts';
 import { endLine, endOf, isPlanned, prune } from './journal-state.ts';
-import { type Judged, lacksEvents } from './judge.ts';
-import type { createEventLookUps } from './look.ts';
-import type { LastRun, Moments, MomentsDeps } from './moments.ts';
+import { blindSkipReason, breakerToOpen, candidateExcess } from './limits.ts';
+import type { createEventLookUps } from './look-up.ts';
 import type { Settling } from './settle.ts';
 import { NEWER_WALK, skipReason, staleReason } from './stages.ts';
 import { clearedWaits, isApproved, waitLine } from './waits.ts';
 
-export interface DecideDeps extends MomentsDeps {
-  readonly moments: Moments;
-  /** Judges sightings as of now, however long that takes, with the event look-ups made so far. */
-  judgeAsOfNow(): (sighting: CallbackSighting) => Judged | undefined;
+export interface DecideDeps extends ContextsDeps {
+  readonly contexts: Contexts;
+  /** Returns an evaluator with the current time and the event look-ups made so far. */
+  evaluateAsOfNow(): (sighting: CallbackSighting) => EvaluatedCallback | undefined;
   readonly lookUps: ReturnType<typeof createEventLookUps>;
   readonly settling: Settling;
   readonly decisions: DecisionLog;
@@ -26,18 +26,18 @@ export interface DecideDeps extends MomentsDeps {
   readonly replica?: string | undefined;
 }
 
-/** Decides upon complete walks: what begins or ends to wait, which breakers open, what is planned and what is cancelled. */
+/** Creates the decider. After each complete walk it starts and ends waits, opens breakers, and plans or cancels. */
 export function createDecider(deps: DecideDeps) {
-  const { account, options, policy, journal, moments, lookUps, settling, decisions, lastRun, writer, clock, log } =
+  const { account, options, policy, journal, contexts, lookUps, settling, decisions, lastRun, writer, clock, log } =
     deps;
   const { state } = journal;
-  const { stamp, elapsed, latest } = moments.time;
+  const { stamp, elapsed, latest } = contexts.time;
   const turns = createTurns();
   let stuck: ReadonlyMap<string, number> = new Map(options.rules.map(({ name }) => [name, 0]));
-  /** When an attempt of each that is due last came to nothing, on the monotonic clock. */
+  /** Monotonic time of the last attempt of each due action that was not made. */
   let tried = new Map<string, number>();
 
-  /** Other work runs between slices. Throws the signal's reason. */
+  /** Runs `work` for all items and yields to the event loop in between. Throws the signal's reason. */
   async function inSlices<T>(all: readonly T[], signal: AbortSignal, work: (each: T) => void): Promise<void> {
     for (const each of all) {
       work(each);
@@ -46,53 +46,56 @@ export function createDecider(deps: DecideDeps) {
     }
   }
 
-  /** Whether there is anything left to decide about it upon the walk that began at `walkAt` (ms since the Unix epoch). */
-  function isDecided({ action, mode }: Judged, walkAt: number): boolean {
+  /** Whether a callback needs no further decision after the walk that started at `walkAt` (ms since the Unix epoch). */
+  function isDecided({ action, mode }: EvaluatedCallback, walkAt: number): boolean {
     if (endOf(state, action) !== undefined) return true;
     const known = state.actions.get(action);
     if (known?.isOpen) {
-      // A decision that was cut off is made again upon the same walk, which proves nothing about a later cancel.
+      // An interrupted decision is repeated for the same walk, which proves nothing about a later cancel.
       const isWalked = (known.attempts.at(-1)?.at ?? 0) < walkAt;
       return !isWalked || !settling.mayRetry(action);
     }
     return mode === 'plan' && isPlanned(state, action);
   }
 
-  /** Judges all that a walk has seen. `unread`: how many may be stuck like the others, and there was no time to ask the event log. */
-  async function judgeAll({ at, sightings }: CallbackFacts, mayAsk: boolean, signal: AbortSignal) {
-    const judge = deps.judgeAsOfNow();
-    const first: Judged[] = [];
-    // In slices: ten rules for 8,000 callbacks take most of a second.
+  /** Evaluates all sightings of a walk. `unread`: number of possibly stuck callbacks without an event look-up. */
+  async function evaluateAll({ at, sightings }: CallbackFacts, mayLookUp: boolean, signal: AbortSignal) {
+    const evaluate = deps.evaluateAsOfNow();
+    const first: EvaluatedCallback[] = [];
+    // Ten rules for 8,000 callbacks take most of a second.
     await inSlices(sightings, signal, sighting => {
-      const judged = judge(sighting);
-      if (judged) first.push(judged);
+      const evaluated = evaluate(sighting);
+      if (evaluated) first.push(evaluated);
     });
     const lacking = first.filter(({ finding }) => lacksEvents(finding));
-    const isOvertaken = () => staleReason(moments.account(at)) === NEWER_WALK;
-    const unread = mayAsk ? await lookUps.ask(lacking, each => isDecided(each, at), isOvertaken, signal) : 0;
-    const isAsked = ({ sighting }: Judged) => lookUps.of(sighting.entry.id) !== undefined;
-    const judgeAgain = deps.judgeAsOfNow();
-    return { judged: first.flatMap(each => (isAsked(each) ? (judgeAgain(each.sighting) ?? []) : each)), unread };
+    const isOvertaken = () => staleReason(contexts.account(at)) === NEWER_WALK;
+    const unread = mayLookUp ? await lookUps.lookUp(lacking, each => isDecided(each, at), isOvertaken, signal) : 0;
+    const hasResult = ({ sighting }: EvaluatedCallback) => lookUps.of(sighting.entry.id) !== undefined;
+    const evaluateAgain = deps.evaluateAsOfNow();
+    return {
+      evaluated: first.flatMap(each => (hasResult(each) ? (evaluateAgain(each.sighting) ?? []) : each)),
+      unread,
+    };
   }
 
-  async function clearWaits(judged: readonly Judged[]): Promise<void> {
-    const cleared = clearedWaits(judged, state, policy, latest());
+  async function clearWaits(evaluated: readonly EvaluatedCallback[]): Promise<void> {
+    const cleared = clearedWaits(evaluated, state, policy, latest());
     if (cleared.length === 0) return;
     await journal.append(cleared.map(each => ({ at: stamp(), step: 'cleared', ...each })));
   }
 
-  /** Those that are left to decide about. One whose final check outlasts each walk must not keep the others from their turn. */
-  function inTurn(found: readonly Judged[], walkAt: number): readonly Judged[] {
+  /** Returns undecided callbacks, least recently tried first: a callback with a slow final check must not starve the others. */
+  function byLastTry(found: readonly EvaluatedCallback[], walkAt: number): readonly EvaluatedCallback[] {
     const due = found.filter(each => !isDecided(each, walkAt));
     tried = new Map(due.map(({ action }) => [action, tried.get(action) ?? -1]));
-    const triedAt = ({ action }: Judged) => tried.get(action) ?? -1;
+    const triedAt = ({ action }: EvaluatedCallback) => tried.get(action) ?? -1;
     return due.sort((a, b) => triedAt(a) - triedAt(b));
   }
 
   function logOpened(breaker: Breaker, reason: string | undefined): void {
     log.error(
       { account, breaker, reason },
-      'auto-cancel breaker opened: nothing is cancelled until an operator runs reset-breaker',
+      'auto-cancel breaker opened: cancels are suspended until an operator runs reset-breaker',
     );
   }
 
@@ -101,20 +104,20 @@ export function createDecider(deps: DecideDeps) {
     logOpened(breaker, reason);
   }
 
-  async function checkCancels(): Promise<void> {
-    const found = tripped(options.breaker, state, elapsed());
+  async function checkCancelBreakers(): Promise<void> {
+    const found = breakerToOpen(options.breaker, state, elapsed());
     if (found) await openBreaker(found.breaker, found.reason);
   }
 
-  /** Opens the breaker of candidates where too many are due. `unread`: how many more may be stuck, and were not asked about. */
-  async function checkCandidates(due: readonly Judged[], unread: number, population: number): Promise<void> {
-    const crowded = due.filter(each => !leftAlone(each, state, elapsed())).length;
-    const reason = tooMany(options.breaker.candidates, crowded > 0 ? crowded + unread : 0, population);
+  /** Opens the breaker `candidates` if too many callbacks are due. `unread`: see `evaluateAll`. */
+  async function checkCandidates(due: readonly EvaluatedCallback[], unread: number, population: number): Promise<void> {
+    const crowded = due.filter(each => !blindSkipReason(each, state, elapsed())).length;
+    const reason = candidateExcess(options.breaker.candidates, crowded > 0 ? crowded + unread : 0, population);
     if (reason && !state.breakers.has('candidates')) await openBreaker('candidates', reason);
   }
 
-  /** Waits until the last cancel is long enough ago. Gives whether that took time. */
-  async function space(signal: AbortSignal): Promise<boolean> {
+  /** Waits for the minimum time between cancels. Returns whether it had to wait. */
+  async function waitForSpacing(signal: AbortSignal): Promise<boolean> {
     const { spacing } = options.limits;
     const last = state.uses.findLast(({ isPlan }) => !isPlan)?.at ?? Number.NEGATIVE_INFINITY;
     const left = Math.min(spacing, last + spacing - elapsed());
@@ -123,26 +126,28 @@ export function createDecider(deps: DecideDeps) {
     return true;
   }
 
-  /** Skips a callback. If it starts to wait for grace or approval, the journal records that. */
-  async function skip(judged: Judged, reason: string): Promise<void> {
+  /** Skips a callback. Records the start of a wait for grace or approval in the journal. */
+  async function skip(evaluated: EvaluatedCallback, reason: string): Promise<void> {
     if (reason === 'grace' || reason === 'awaiting_approval') {
-      const { own } = moments.callback(judged, lastRun);
-      const line = waitLine(reason, judged, own, { policy, wall: clock.now(), stamp: stamp() });
+      const { own } = contexts.callback(evaluated, lastRun);
+      const line = waitLine(reason, evaluated, own, { policy, wall: clock.now(), stamp: stamp() });
       if (line) await journal.append([line]);
     }
-    decisions.skipped(judged, reason);
+    decisions.skipped(evaluated, reason);
   }
 
-  /** Whether what was sent may be sent once more: its rule, mode and policy are the same, and an approval still holds. */
-  function maySendAgain(judged: Judged): boolean {
-    const { own } = moments.callback(judged, lastRun);
-    return own !== undefined && judged.mode !== 'plan' && (judged.mode !== 'approve' || isApproved(own, latest()));
+  /** Whether a cancel may be repeated: rule, mode and policy are unchanged, and any required approval is still valid. */
+  function maySendAgain(evaluated: EvaluatedCallback): boolean {
+    const { own } = contexts.callback(evaluated, lastRun);
+    return (
+      own !== undefined && evaluated.mode !== 'plan' && (evaluated.mode !== 'approve' || isApproved(own, latest()))
+    );
   }
 
-  async function act(judged: Judged, signal: AbortSignal): Promise<void> {
-    const { action, mode, rule, target, finding } = judged;
+  async function act(evaluated: EvaluatedCallback, signal: AbortSignal): Promise<void> {
+    const { action, mode, rule, target, finding } = evaluated;
     const open = state.actions.get(action);
-    if (open?.isOpen && !maySendAgain(judged)) {
+    if (open?.isOpen && !maySendAgain(evaluated)) {
       await settling.end({ ...open, rule: rule.name, mode, target }, 'gave_up', 'may_no_longer_act');
       return;
     }
@@ -153,27 +158,31 @@ export function createDecider(deps: DecideDeps) {
       decisions.ended(ref, 'planned');
       return;
     }
-    const done = await attempt(judged, lastRun, { ...deps, writer }, signal);
+    const done = await attempt(evaluated, lastRun, { ...deps, writer }, signal);
     if (!done.made) {
       tried.set(action, clock.monotonic());
-      if (done.reason !== NEWER_WALK) decisions.skipped(judged, done.reason);
+      if (done.reason !== NEWER_WALK) decisions.skipped(evaluated, done.reason);
       return;
     }
-    log.info({ account, action, rule: rule.name, answer: done.answer.kind }, 'the service answered a cancel');
+    log.info({ account, action, rule: rule.name, answer: done.answer.kind }, 'the service responded to a cancel');
     if (done.outcome) decisions.ended(ref, done.outcome);
     if (done.outcome === 'rejected') logOpened('errors', state.breakers.get('errors')?.reason);
-    await checkCancels();
+    await checkCancelBreakers();
   }
 
-  /** What was found stuck, one after the other. `stale`: why nothing is done about any. */
-  async function actOn(due: readonly Judged[], stale: string | undefined, signal: AbortSignal): Promise<void> {
+  /** Acts on due callbacks sequentially. `stale`: reason to skip all of them, if any. */
+  async function actOn(
+    due: readonly EvaluatedCallback[],
+    stale: string | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
     for (const each of due) {
       await turns.pass();
       signal.throwIfAborted();
-      const reasonNow = () => stale ?? skipReason(moments.callback(each, lastRun));
+      const reasonNow = () => stale ?? skipReason(contexts.callback(each, lastRun));
       let reason = reasonNow();
-      if (!reason && each.mode !== 'plan' && (await space(signal))) reason = reasonNow();
-      // The next decision is upon the walk that came meanwhile.
+      if (!reason && each.mode !== 'plan' && (await waitForSpacing(signal))) reason = reasonNow();
+      // The next decision uses the newer walk.
       if (reason === NEWER_WALK) return;
       if (reason) await skip(each, reason);
       else await act(each, signal);
@@ -181,40 +190,40 @@ export function createDecider(deps: DecideDeps) {
   }
 
   return {
-    /** Stuck callbacks at the last decision, by rule. */
+    /** Returns the number of stuck callbacks at the last decision, by rule. */
     stuck: (): ReadonlyMap<string, number> => stuck,
-    /** Rejects with StoreError, and when the signal is aborted; what was cut off may be done again. */
+    /** Decides after a complete walk. Rejects with StoreError, and when the signal is aborted; it may be repeated then. */
     async decide(facts: CallbackFacts, signal: AbortSignal): Promise<void> {
       const { at } = facts;
-      const staleBefore = staleReason(moments.account(at));
-      if (!staleBefore) lookUps.begin();
-      const mayAsk = !staleBefore && deps.walk().eventsAreFresh;
-      const { judged, unread } = await judgeAll(facts, mayAsk, signal);
-      // Asking takes time.
-      const stale = staleBefore ?? staleReason(moments.account(at));
+      const staleBefore = staleReason(contexts.account(at));
+      if (!staleBefore) lookUps.startWalk();
+      const mayLookUp = !staleBefore && deps.walk().eventsAreFresh;
+      const { evaluated, unread } = await evaluateAll(facts, mayLookUp, signal);
+      // The walk may have become stale during the look-ups.
+      const stale = staleBefore ?? staleReason(contexts.account(at));
       if (stale === NEWER_WALK) {
         lookUps.carryOver();
         return;
       }
-      const actions = new Set(judged.map(({ action }) => action));
-      decisions.forgetAllBut(actions);
-      const found = judged.filter(({ finding }) => finding.verdict === 'stuck');
+      const actions = new Set(evaluated.map(({ action }) => action));
+      decisions.retainOnly(actions);
+      const found = evaluated.filter(({ finding }) => finding.verdict === 'stuck');
       stuck = new Map(
         options.rules.map(({ name }) => [name, found.filter(({ rule }) => rule.name === name).length] as const),
       );
       if (!stale) {
-        await clearWaits(judged);
+        await clearWaits(evaluated);
         await settling.giveUpLost(actions);
       }
-      const due = inTurn(found, at);
-      if (!stale) await checkCandidates(due, unread, judged.length);
-      await checkCancels();
+      const due = byLastTry(found, at);
+      if (!stale) await checkCandidates(due, unread, evaluated.length);
+      await checkCancelBreakers();
       if (lastRun.walkAt !== at) {
-        // Only here: `usesBefore` counts the uses that are kept.
+        // Prune only here: `usesBefore` is an index into the retained uses.
         prune(state, elapsed());
         Object.assign(lastRun, { walkAt: at, usesBefore: state.uses.length });
       }
-      await inSlices(judged, signal, each => {
+      await inSlices(evaluated, signal, each => {
         if (each.finding.verdict !== 'stuck') decisions.skipped(each, each.finding.reason);
       });
       await actOn(due, stale, signal);

@@ -3,14 +3,14 @@ import { zeroBefore } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
 import type { Tracer } from '../kit/tracer.ts';
 import type { AutoCancelNumbers, FinalOutcome } from '../model/journal.ts';
+import type { EvaluatedCallback } from './evaluate.ts';
 import type { ActionRef } from './journal-state.ts';
 import { urlOf } from './journal-state.ts';
-import type { Judged } from './judge.ts';
 
-/** Reports what was decided about each failure callback, once for each change, as a log line, a span and a count. */
+/** Reports each changed decision about a failure callback as a log line, a span and a count. */
 export type DecisionLog = ReturnType<typeof createDecisionLog>;
 
-/** Milliseconds for which walks may be stale before that is logged: a start, or one bad walk, is no news. */
+/** Time after which stale walks are logged (ms): a start or one failed walk is normal. */
 const LOG_STALE_AFTER = 10 * 60_000;
 
 export function createDecisionLog(deps: {
@@ -25,13 +25,13 @@ export function createDecisionLog(deps: {
   let staleSince: number | undefined;
   let loggedReason: string | undefined;
 
-  /** A span has no length: it marks the moment. */
+  /** Creates a span without duration. */
   function mark(fields: Readonly<Record<string, string>>): void {
     void tracer.span('auto-cancel decision', fields, async () => {});
   }
 
   return {
-    skipped({ action, rule, mode, target, finding }: Judged, reason: string): void {
+    skipped({ action, rule, mode, target, finding }: EvaluatedCallback, reason: string): void {
       if (last.get(action) === reason) return;
       last.set(action, reason);
       const key = `${rule.name}\0${reason}`;
@@ -40,7 +40,6 @@ export function createDecisionLog(deps: {
       const fields = { account, action, rule: rule.name, mode, verdict: finding.verdict, reason };
       mark(fields);
       const line = { ...fields, dlqId: target.dlqId };
-      // Most callbacks are healthy.
       if (finding.verdict === 'stuck') log.info(line, 'stuck failure callback skipped');
       else log.debug(line, 'failure callback skipped');
     },
@@ -54,7 +53,7 @@ export function createDecisionLog(deps: {
       else if (outcome === 'gave_up' || outcome === 'rejected') log.error(line, 'failure callback was not cancelled');
       else log.info(line, 'auto-cancel action ended');
     },
-    /** Reports why walks cannot be acted upon (undefined if they can). Logged if it lasts. To be called often. */
+    /** Logs why walks are unusable once the reason has lasted. `reason`: undefined if they are usable. Must be called regularly. */
     stale(reason: string | undefined): void {
       if (reason === undefined) {
         if (loggedReason !== undefined) log.info({ account }, 'auto-cancel data is complete and fresh again');
@@ -66,10 +65,10 @@ export function createDecisionLog(deps: {
       if (lasted < LOG_STALE_AFTER || loggedReason === reason) return;
       loggedReason = reason;
       const fields = { account, reason, seconds: Math.floor(lasted / 1000) };
-      log.warn(fields, 'auto-cancel data is stale or incomplete: nothing is cancelled until a complete walk');
+      log.warn(fields, 'auto-cancel data is stale or incomplete: cancels are suspended until a complete walk');
     },
-    /** Callbacks that are no longer tracked are reported again should they come back. */
-    forgetAllBut(actions: ReadonlySet<string>): void {
+    /** Drops the last decision of other actions, which are reported again if their callbacks return. */
+    retainOnly(actions: ReadonlySet<string>): void {
       for (const action of last.keys()) if (!actions.has(action)) last.delete(action);
     },
     skips: (): AutoCancelNumbers['skips'] => [...counts.values()],

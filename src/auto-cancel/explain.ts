@@ -1,31 +1,31 @@
 import { bareAddress } from '../kit/text.ts';
 import type { CallbackSighting } from '../model/callback.ts';
+import type { Contexts, ContextsDeps } from './context.ts';
+import type { EvaluatedCallback } from './evaluate.ts';
 import { endOf, isPlanned } from './journal-state.ts';
-import type { Judged } from './judge.ts';
-import type { Moments, MomentsDeps } from './moments.ts';
 import { skipReason } from './stages.ts';
 import { waitsForApproval } from './waits.ts';
 
-type ExplainDeps = Pick<MomentsDeps, 'account' | 'policy' | 'journal' | 'brake' | 'clock'> & {
-  readonly moments: Moments;
+type ExplainDeps = Pick<ContextsDeps, 'account' | 'policy' | 'journal' | 'brake' | 'clock'> & {
+  readonly contexts: Contexts;
 };
 
-/** Why one failure callback is or is not cancelled. Times: ms since the Unix epoch. */
+/** Explanation why one failure callback is cancelled or skipped. Times: ms since the Unix epoch. */
 export type Explanation = Readonly<ReturnType<typeof explain>>;
 
-/** Explains a callback. `judged`: what its rules find. `walkAt`: start of the last complete walk. */
+/** Explains a callback. `evaluated`: its evaluation, if a rule matches. `walkAt`: start of the last complete walk. */
 export function explain(
   { entry, firstSeenAt, lastSeenAt, snapshots }: CallbackSighting,
-  judged: Judged | undefined,
+  evaluated: EvaluatedCallback | undefined,
   walkAt: number,
-  { account, policy, journal: { state }, moments, brake, clock }: ExplainDeps,
+  { account, policy, journal: { state }, contexts, brake, clock }: ExplainDeps,
 ) {
-  const known = judged && state.actions.get(judged.action);
-  const closed = judged && state.closed.get(judged.action);
-  const ended = judged && endOf(state, judged.action);
-  const isStuck = judged?.finding.verdict === 'stuck';
-  const held = () =>
-    judged && (ended ?? skipReason(moments.callback(judged, { walkAt, usesBefore: state.uses.length })));
+  const known = evaluated && state.actions.get(evaluated.action);
+  const closed = evaluated && state.closed.get(evaluated.action);
+  const ended = evaluated && endOf(state, evaluated.action);
+  const isStuck = evaluated?.finding.verdict === 'stuck';
+  const skipped = () =>
+    evaluated && (ended ?? skipReason(contexts.callback(evaluated, { walkAt, usesBefore: state.uses.length })));
   return {
     account,
     dlqId: entry.dlqId,
@@ -33,26 +33,26 @@ export function explain(
     /** URLs of the message and its workflow, without user, query and fragment. */
     url: entry.url && bareAddress(entry.url),
     workflowUrl: entry.workflowUrl && bareAddress(entry.workflowUrl),
-    action: judged?.action,
+    action: evaluated?.action,
     firstSeenAt,
     lastSeenAt,
     snapshots,
     /** The deciding rule with its current mode; undefined if no rule matches. */
-    owner: judged && { rule: judged.rule.name, mode: judged.mode },
+    owner: evaluated && { rule: evaluated.rule.name, mode: evaluated.mode },
     /** Findings of all matching rules, the owner's first. */
-    findings: judged ? [judged.finding, ...judged.shadowed] : [],
-    /** Reason for doing nothing although it is stuck; undefined if it would be cancelled. */
-    held: isStuck ? held() : undefined,
+    findings: evaluated ? [evaluated.finding, ...evaluated.shadowed] : [],
+    /** Reason for skipping it although it is stuck; undefined if it would be cancelled. */
+    held: isStuck ? skipped() : undefined,
     paused: brake.pause,
     attempts: (known?.attempts.length ?? 0) + (closed?.attempts ?? 0),
     outcome: known?.isOpen
       ? ('open' as const)
-      : (ended ?? (judged && isPlanned(state, judged.action) ? ('planned' as const) : undefined)),
-    /** Whether it waits for approval, and an approval would count. */
+      : (ended ?? (evaluated && isPlanned(state, evaluated.action) ? ('planned' as const) : undefined)),
+    /** Whether it waits for approval under the current policy. */
     mayApprove:
       known !== undefined &&
       known.approvedBy === undefined &&
-      known.asker?.policy === policy &&
+      known.requester?.policy === policy &&
       waitsForApproval(known, clock.now()),
   };
 }

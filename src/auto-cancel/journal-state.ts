@@ -1,34 +1,41 @@
 import { zeroBefore } from '../kit/counter.ts';
 import { hashedId } from '../kit/hash.ts';
-import type { Asker, Breaker, CancelAnswer, FinalOutcome, JournalEntry, JournalTarget } from '../model/journal.ts';
+import type {
+  Breaker,
+  CancelResponse,
+  FinalOutcome,
+  JournalEntry,
+  JournalTarget,
+  Requester,
+} from '../model/journal.ts';
 
-/** One attempt to cancel: an intent, and what came of it. Times: milliseconds since the Unix epoch. */
+/** One attempt to cancel: an intent and its response, if any. Times: milliseconds since the Unix epoch. */
 export interface Attempt {
   readonly number: number;
   readonly at: number;
-  readonly answer: CancelAnswer | undefined;
+  readonly answer: CancelResponse | undefined;
   readonly answeredAt: number | undefined;
 }
 
-/** Where one action stands: everything that was written of it. */
+/** State of one action according to the journal. Times: milliseconds since the Unix epoch. */
 export interface Action {
   readonly id: string;
   readonly target: JournalTarget;
   readonly rule: string;
   readonly mode: 'plan' | 'approve' | 'enforce';
   readonly blind: boolean;
-  /** Whose the grace, the approval or the attempts are; undefined when there are none, or as an old line does not tell. */
-  readonly asker: Asker | undefined;
-  /** Until when its grace runs; undefined when it is not marked. */
+  /** Rule, mode and policy that the grace, approval and attempts belong to; undefined without any. */
+  readonly requester: Requester | undefined;
+  /** End of its grace; undefined if it is not marked. */
   readonly graceUntil: number | undefined;
-  /** Until when it may be approved; undefined when it waits for no approval. */
+  /** Deadline for its approval; undefined if no approval was requested. */
   readonly approvalUntil: number | undefined;
   readonly approvedBy: string | undefined;
   readonly isPlanned: boolean;
   readonly attempts: readonly Attempt[];
-  /** An intent without an end: nothing more is sent before that is settled. */
+  /** Whether it has an intent without an outcome, which must be settled before the next attempt. */
   readonly isOpen: boolean;
-  /** How it ended for good; undefined when it may still be acted upon. */
+  /** Final outcome; undefined if another attempt is permitted. */
   readonly ended: FinalOutcome | undefined;
 }
 
@@ -36,7 +43,7 @@ export type ActionRef = Pick<Extract<JournalEntry, { step: 'ended' }>, 'action' 
 
 export const refOf = ({ id, rule, mode, target }: Action): ActionRef => ({ action: id, rule, mode, target });
 
-/** The line that ends an action. `at`: milliseconds since the Unix epoch. */
+/** Returns the line that ends an action. `at`: milliseconds since the Unix epoch. */
 export function endLine(
   { action, rule, mode, target }: ActionRef,
   outcome: FinalOutcome,
@@ -46,7 +53,7 @@ export function endLine(
   return { at, action, step: 'ended', outcome, rule, mode, reason, target };
 }
 
-/** Something that counts against the limits: an intent, or in plan mode what would have been one. */
+/** An intent, or a plan, that counts against the limits. */
 export interface Use {
   readonly at: number;
   readonly rule: string;
@@ -54,42 +61,43 @@ export interface Use {
   readonly isPlan: boolean;
 }
 
-/** What is kept of an action that needs no further step. */
+/** Remainder of a pruned action. */
 export interface ClosedAction {
-  /** Its final outcome, or `planned` if it may still be acted upon. */
+  /** Final outcome, or `planned` if it may still be cancelled. */
   readonly outcome: FinalOutcome;
   readonly attempts: number;
 }
 
-/** The journal, folded: what decisions need. `prune` drops everything else. */
+/** State that decisions need, folded from the journal. `prune` drops everything else. */
 export interface JournalState {
-  /** The latest time that a line has, milliseconds since the Unix epoch: a command’s has the wall clock’s, which may have been set back. */
+  /** Latest time of any line (ms since the Unix epoch). The last line may have an earlier time if the wall clock was set back. */
   lastAt: number;
-  /** Actions that wait or are open, that had an attempt within a year and no end, or that were not pruned yet. */
+  /** Actions that wait or are open, that had an attempt within a year without an end, or that are not pruned yet. */
   readonly actions: Map<string, Action>;
-  /** All other actions that were planned or ended, by id. Never dropped: an action is taken once. */
+  /** All other planned or ended actions, by id. Never dropped: an action must not be repeated. */
   readonly closed: Map<string, ClosedAction>;
-  /** The pruned action that sent a cancel, by episode; '' if there were several. Never dropped. */
+  /** Pruned action that sent a cancel, by episode; '' for several. Never dropped. */
   readonly senders: Map<string, string>;
-  /** In the order in which they were written: those of the last day, and of each URL the latest. */
+  /** Uses of the last day and the latest use of each URL, in the order of their lines. */
   readonly uses: Use[];
   readonly outcomes: Map<string, { rule: string; mode: string; outcome: FinalOutcome; count: number; since: number }>;
-  /** How the last blind cancel of an id ended, of those that may have reached the service. */
+  /** Outcome of the last blind cancel of each id that may have reached the service. */
   readonly blindEnds: Map<string, { readonly at: number; readonly outcome: FinalOutcome }>;
   readonly breakers: Map<Breaker, { readonly at: number; readonly reason: string }>;
-  /** Since a breaker's last reset: when the service did not do as asked, and how the latest races ended. */
+  /** Times of failed cancels since the breaker's last reset. */
   readonly errors: number[];
+  /** Whether each of the latest cancels came too late, since the breaker's last reset. */
   readonly races: boolean[];
-  /** A pause by the lines alone. Decisions read the brake: see brake.ts. */
+  /** Pause according to the journal, for audit only. Decisions use the brake: see brake.ts. */
   paused: { readonly at: number; readonly by: string; readonly reason: string } | undefined;
-  /** UUIDs of operators' orders that have a line. */
+  /** UUIDs of executed operators' orders. */
   readonly orders: Set<string>;
 }
 
-/** After these the action is open to another attempt, judged again. */
+/** Outcomes after which another attempt is permitted. */
 const REOPENS: readonly FinalOutcome[] = ['planned', 'expired', 'not_in_progress'];
-/** Races that are remembered: more than any configuration asks for. */
-const MOST_RACES = 1000;
+/** Maximum number of races to keep: the largest configurable `ofLast`. */
+const MAX_RACES = 1000;
 
 export function emptyJournal(): JournalState {
   return {
@@ -108,13 +116,13 @@ export function emptyJournal(): JournalState {
   };
 }
 
-/** The same run of the same entry's callback, under either of its ids: 64 bits as text. */
+/** Returns the key of an entry's episode, regardless of the id used to cancel: 64 bits as text. */
 export const episodeKey = ({ dlqId, messageId, episode }: JournalTarget): string =>
   hashedId([dlqId ?? '', messageId ?? '', episode], 16);
 
 const finalOutcome = ({ outcome }: ClosedAction) => (outcome === 'planned' ? undefined : outcome);
 
-/** How an action ended for good; undefined if it may still be acted upon. */
+/** Returns the final outcome of an action; undefined if another attempt is permitted. */
 export function endOf({ actions, closed }: JournalState, id: string): FinalOutcome | undefined {
   const action = actions.get(id);
   if (action) return action.ended;
@@ -125,12 +133,12 @@ export function endOf({ actions, closed }: JournalState, id: string): FinalOutco
 export const isPlanned = ({ actions, closed }: JournalState, id: string): boolean =>
   actions.get(id)?.isPlanned ?? closed.get(id)?.outcome === 'planned';
 
-/** The longest window of a limit (ms). */
+/** Longest window of a limit (ms). */
 const DAY = 24 * 3_600_000;
-/** The longest `cooldown` and `recheckAfter` that a configuration can have (ms). */
+/** Upper bound of the configurable `cooldown` and `recheckAfter` (ms). */
 const LONGEST_SPAN = 366 * DAY;
 
-/** One object for each kind of end, which thousands of actions share. */
+/** Shared objects, one for each kind of end: there may be thousands of actions. */
 const ends = new Map<string, ClosedAction>();
 function closedAs(outcome: FinalOutcome, attempts: number): ClosedAction {
   const key = `${outcome} ${attempts}`;
@@ -151,7 +159,7 @@ function close(state: JournalState, action: Action): void {
   state.actions.delete(id);
 }
 
-/** Drops what no decision needs any more. `now`: the time by which limits count (ms since the Unix epoch); it never goes back. */
+/** Drops state that decisions no longer need. `now`: monotonic time for limits (ms since the Unix epoch). */
 export function prune(state: JournalState, now: number): void {
   for (const action of state.actions.values()) {
     const { isOpen, ended, graceUntil, approvalUntil, attempts } = action;
@@ -168,11 +176,10 @@ export function prune(state: JournalState, now: number): void {
   if (kept.length < state.uses.length) state.uses.splice(0, state.uses.length, ...kept);
 }
 
-/** The address by which limits count. */
+/** Returns the URL that limits count by. */
 export const urlOf = ({ workflowUrl, url }: JournalTarget) => workflowUrl ?? url;
 
-/** Nothing is waited for, and no rule asks. */
-const NO_WAIT = { asker: undefined, graceUntil: undefined, approvalUntil: undefined, approvedBy: undefined };
+const NO_WAIT = { requester: undefined, graceUntil: undefined, approvalUntil: undefined, approvedBy: undefined };
 
 function begin(id: string, target: JournalTarget, rule: string, closed: ClosedAction | undefined): Action {
   return {
@@ -189,21 +196,21 @@ function begin(id: string, target: JournalTarget, rule: string, closed: ClosedAc
   };
 }
 
-/** Attempts of an action of which a request may have reached the service. */
+/** Returns the number of attempts that may have reached the service. */
 export function attemptsThatCount({ attempts }: Action): number {
   return attempts.filter(({ answer }) => answer?.kind !== 'limited' && answer?.kind !== 'not_sent').length;
 }
 
-/** Whether what was marked, approved or sent of an action was for this very rule, mode and policy. */
-export function isAskedBy(
-  { asker }: Action,
-  { rule, mode }: { readonly rule: { readonly name: string }; readonly mode: Asker['mode'] },
+/** Whether the grace, approval and attempts of an action belong to this rule, mode and policy. */
+export function isRequestedBy(
+  { requester }: Action,
+  { rule, mode }: { readonly rule: { readonly name: string }; readonly mode: Requester['mode'] },
   policy: string,
 ): boolean {
-  return asker?.rule === rule.name && asker.mode === mode && asker.policy === policy;
+  return requester?.rule === rule.name && requester.mode === mode && requester.policy === policy;
 }
 
-function isError(answer: CancelAnswer): boolean {
+function isError(answer: CancelResponse): boolean {
   return answer.kind === 'unknown' || answer.kind === 'denied';
 }
 
@@ -214,7 +221,7 @@ function foldStop(state: JournalState, entry: JournalEntry): void {
   else if (entry.step === 'breaker_opened') state.breakers.set(entry.breaker, { at, reason: entry.reason });
   else if (entry.step === 'breaker_reset') {
     state.breakers.delete(entry.breaker);
-    // What opened it does not open it again.
+    // The same events must not open it again.
     if (entry.breaker === 'errors') state.errors.length = 0;
     if (entry.breaker === 'lost_races') state.races.length = 0;
   }
@@ -229,7 +236,7 @@ function foldEnd(state: JournalState, action: Action, entry: Extract<JournalEntr
   if (outcome === 'planned') state.uses.push({ at, rule, url: urlOf(target), isPlan: true });
   if (!action.blind && (outcome === 'confirmed' || outcome === 'superseded')) {
     state.races.push(outcome === 'superseded');
-    if (state.races.length > MOST_RACES) state.races.shift();
+    if (state.races.length > MAX_RACES) state.races.shift();
   }
   return {
     ...action,
@@ -243,7 +250,7 @@ function foldEnd(state: JournalState, action: Action, entry: Extract<JournalEntr
   };
 }
 
-/** Takes one line of the journal into the state. Lines come in the order in which they were written. */
+/** Folds one journal line into the state. Lines must be folded in the order of their numbers. */
 export function foldEntry(state: JournalState, entry: JournalEntry): void {
   state.lastAt = Math.max(state.lastAt, entry.at);
   if ('order' in entry && entry.order !== undefined) state.orders.add(entry.order);
@@ -254,18 +261,18 @@ export function foldEntry(state: JournalState, entry: JournalEntry): void {
   const { at, action: id } = entry;
   const known = state.actions.get(id);
   const action = known ?? ('target' in entry ? begin(id, entry.target, entry.rule, state.closed.get(id)) : undefined);
-  // A line about nothing says nothing.
+  // Ignore a line of an unknown action.
   if (!action) return;
   const set = (changes: Partial<Action>) => state.actions.set(id, { ...action, ...changes });
   switch (entry.step) {
     case 'marked': {
       const { rule, mode, policy, target, until } = entry;
-      set({ ...NO_WAIT, rule, target, asker: { rule, mode, policy }, graceUntil: until });
+      set({ ...NO_WAIT, rule, target, requester: { rule, mode, policy }, graceUntil: until });
       break;
     }
     case 'awaiting_approval': {
       const { rule, mode, policy, target, until } = entry;
-      set({ rule, target, asker: { rule, mode, policy }, approvalUntil: until, approvedBy: undefined });
+      set({ rule, target, requester: { rule, mode, policy }, approvalUntil: until, approvedBy: undefined });
       break;
     }
     case 'cleared':
@@ -277,7 +284,7 @@ export function foldEntry(state: JournalState, entry: JournalEntry): void {
     case 'intent': {
       const { rule, mode, policy, blind, target, attempt, approvedBy } = entry;
       const attempts = [...action.attempts, { number: attempt, at, answer: undefined, answeredAt: undefined }];
-      set({ rule, mode, blind, target, asker: { rule, mode, policy }, approvedBy, attempts, isOpen: true });
+      set({ rule, mode, blind, target, requester: { rule, mode, policy }, approvedBy, attempts, isOpen: true });
       state.uses.push({ at, rule, url: urlOf(target), isPlan: false });
       break;
     }

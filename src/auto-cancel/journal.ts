@@ -11,15 +11,15 @@ interface Conditions {
   readonly guard?: Guard;
 }
 
-/** The journal of one account: lines are appended, never changed or removed. */
+/** The append-only journal of one account. */
 export type Journal = Awaited<ReturnType<typeof openJournal>>;
 
-/** Stored lines of a journal, read from the end. */
+/** Stored lines of a journal, read backwards. */
 export interface StoredLines {
   readonly account: string;
-  /** No line is later (ms since the Unix epoch). */
+  /** Upper bound of the lines' times (ms since the Unix epoch). */
   readonly lastAt: number;
-  /** Blocks of lines, the newest block first, each oldest first. The iterator rejects with StoreError. */
+  /** Returns blocks of lines, newest block first; lines within a block are oldest first. The iterator rejects with StoreError. */
   blocks(): AsyncIterator<readonly JournalEntry[]>;
 }
 
@@ -27,13 +27,13 @@ type NoticesOf = (entries: readonly JournalEntry[]) => readonly Posting[];
 
 const PREFIX = 'auto-cancel/journal/';
 
-/** Keys sort as they were written, whatever the clock did meanwhile. */
+/** Returns the key of a line. Keys sort in the order of writing, independent of the clock. */
 const keyOf = (number: number) => `${PREFIX}${String(number).padStart(12, '0')}`;
 
-/** Digits of a number that its block does not have: there are a hundred lines in a block. */
+/** Number of trailing digits to cut from a line number to get its block: a hundred lines per block. */
 const BLOCK_DIGITS = 2;
 
-/** The lines of an account whose keys begin so, by number, the oldest first. Throws an Error that names the one that is none. */
+/** Returns an account's lines with this key prefix and their numbers, oldest first. Throws an Error that names an invalid row. */
 async function scanLines(
   store: Pick<Store, 'scan'>,
   account: string,
@@ -49,19 +49,19 @@ async function scanLines(
         if (/^\d{12}$/.test(number) && typeof entry.step === 'string' && Number.isFinite(entry.at))
           return [Number(number), entry];
       } catch {}
-      throw new Error(`the journal of the account ${account} is damaged: ${key} is no line of it`);
+      throw new Error(`the journal of the account ${account} is damaged: ${key} is not a valid line`);
     });
 }
 
-/** All lines of an account, the oldest first. */
+/** Returns all lines of an account, oldest first. */
 export async function readJournal(store: Pick<Store, 'scan'>, account: string): Promise<JournalEntry[]> {
   return (await scanLines(store, account)).map(([, entry]) => entry);
 }
 
-/** Digits of a number that the blocks of a whole read do not have: a thousand lines, some 2 MB. */
+/** As `BLOCK_DIGITS`, for reading the complete journal: blocks of a thousand lines, about 2 MB. */
 const LARGE_BLOCK_DIGITS = 3;
 
-/** Folds all lines of an account, block by block: they need not fit into memory. Returns the state and the last number. */
+/** Folds all lines of an account block by block, so they need not fit into memory. Returns the state and the last number. */
 async function foldAll(store: Pick<Store, 'scan' | 'sizes'>, account: string) {
   const state = emptyJournal();
   const keys = [...(await store.sizes(account, PREFIX)).keys()].sort();
@@ -71,19 +71,19 @@ async function foldAll(store: Pick<Store, 'scan' | 'sizes'>, account: string) {
       foldEntry(state, entry);
       last = number;
     }
-    // Limits count from the last line on, or later.
+    // Limits never count from an earlier time than `lastAt`.
     prune(state, state.lastAt);
     await setImmediate();
   }
   return { state, last };
 }
 
-/** State of an account's journal in a store that another process may write. Rejects as `openJournal`. */
+/** Reads the state of an account's journal, which another process may write. Rejects as `openJournal`. */
 export async function readJournalState(store: Pick<Store, 'scan' | 'sizes'>, account: string): Promise<JournalState> {
   return (await foldAll(store, account)).state;
 }
 
-/** Blocks of a hundred lines from the line with this number backwards. */
+/** Yields blocks of a hundred lines backwards, starting with the block of line `from`. */
 async function* blocksBack(store: Pick<Store, 'scan'>, account: string, from: number) {
   for (let last = from; last > 0; last -= (last % 10 ** BLOCK_DIGITS) + 1) {
     const lines = await scanLines(store, account, keyOf(last).slice(0, -BLOCK_DIGITS));
@@ -91,7 +91,7 @@ async function* blocksBack(store: Pick<Store, 'scan'>, account: string, from: nu
   }
 }
 
-/** Lines of a journal that another process writes. `lastAt`: no line is later. */
+/** Returns the lines of a journal that another process may write. `lastAt`: upper bound of their times. */
 export function storedLines(store: Pick<Store, 'scan' | 'sizes'>, account: string, lastAt: number): StoredLines {
   return {
     account,
@@ -108,8 +108,8 @@ export function storedLines(store: Pick<Store, 'scan' | 'sizes'>, account: strin
 }
 
 /**
- * The newest `most` lines of some journals since a time (ms since the Unix epoch), oldest first. Yields to the event loop.
- * May omit a line that a clock change placed among a hundred older ones. Rejects with StoreError.
+ * Returns the newest lines of these journals since a time (ms since the Unix epoch), oldest first, at most `most`. Yields to the event
+ * loop. May omit a line that a clock change placed among a hundred older ones. Rejects with StoreError.
  */
 export async function newestLines(
   journals: readonly StoredLines[],
@@ -140,7 +140,7 @@ export async function newestLines(
   return found.reverse().sort((a, b) => a.at - b.at);
 }
 
-/** Lines on their way to the store, and the notices that they make. */
+/** Lines of one append with their notices. */
 interface Append {
   readonly entries: readonly JournalEntry[];
   readonly rows: readonly { readonly key: string; readonly value: string }[];
@@ -150,7 +150,7 @@ interface Append {
 const numbers = (from: number, below: number) =>
   Array.from({ length: Math.max(0, below - from) }, (_, index) => from + index);
 
-/** The stored rows of lines with these numbers, by key. */
+/** Returns the stored rows with numbers in [from, below), by key. */
 async function readRange(store: Pick<Store, 'scan'>, account: string, from: number, below: number) {
   const keys = new Set(numbers(from, below).map(keyOf));
   const blocks = new Set([...keys].map(key => key.slice(0, -BLOCK_DIGITS)));
@@ -161,14 +161,14 @@ async function readRange(store: Pick<Store, 'scan'>, account: string, from: numb
   return found;
 }
 
-/** Rejects with StoreError, and with an Error for a damaged line. */
+/** Opens the journal of an account. Rejects with StoreError, and with an Error for a damaged line. */
 export async function openJournal(store: Store, account: string, notices: NoticesOf = () => []) {
   let noticesOf = notices;
   const { state, last } = await foldAll(store, account);
   let next = last + 1;
-  /** The rejected append, until its range has been read back. */
+  /** Rejected append that has not been read back yet. */
   let failed: Append | undefined;
-  /** All lines of rejected commits have a lower number: a broken connection may deliver them even after the range was read. */
+  /** All lines of rejected commits have lower numbers. A broken connection may deliver such lines even after the read-back. */
   let end = next;
 
   function add({ entries, postings }: Append): void {
@@ -208,15 +208,15 @@ export async function openJournal(store: Store, account: string, notices: Notice
   const serially = createSerially();
 
   return {
-    /** State of all lines; read-only for callers. */
+    /** State folded from all lines. Callers must not change it. */
     state,
     /**
-     * Appends lines and their notices in one transaction. Resolves when `state` has them and they are durable. Rejected with
-     * `guard_failed`, nothing was written; after any other error the lines may still be in the store: see `confirm`.
+     * Appends lines and their notices in one transaction. Resolves when they are durable and included in `state`. If it rejects with
+     * `guard_failed`, the store is unchanged. After any other error the lines may be in the store: see `confirm`.
      */
     append: (entries: readonly JournalEntry[], more?: Conditions): Promise<void> =>
       serially(() => write(entries, more)),
-    /** After a rejected append, adds its lines to `state` if the store has them. `append` does this first. Rejects with StoreError. */
+    /** After a rejected append, adds its lines to `state` if the store has them. `append` calls this first. Rejects with StoreError. */
     confirm: (): Promise<void> => serially(confirm),
     lines: {
       account,
@@ -225,7 +225,7 @@ export async function openJournal(store: Store, account: string, notices: Notice
       },
       blocks: () => blocksBack(store, account, next - 1),
     } satisfies StoredLines,
-    /** Creates the notices of later lines with this function. */
+    /** Replaces the function that creates notices. */
     notify(next: NoticesOf): void {
       noticesOf = next;
     },

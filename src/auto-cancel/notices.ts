@@ -4,7 +4,7 @@ import type { Outbox, Posting } from '../notify/outbox.ts';
 import { urlOf } from './journal-state.ts';
 import type { Rule } from './options.ts';
 
-/** Time for which Alertmanager keeps a notice firing (ms): longer than its usual group interval. */
+/** Time that Alertmanager keeps a notice firing (ms): longer than its usual group interval. */
 const LASTS = 15 * 60_000;
 
 type Notified = Extract<JournalEntry, { step: 'marked' | 'awaiting_approval' | 'ended' }>;
@@ -18,7 +18,7 @@ function wordsOf(entry: Notified): readonly [name: string, summary: string] {
   if (entry.step !== 'ended') {
     const until = new Date(entry.until).toISOString();
     return entry.step === 'marked'
-      ? ['Marked', `A failure callback of ${account} seems stuck; a walk after ${until} judges it again.`]
+      ? ['Marked', `A failure callback of ${account} seems stuck; a walk after ${until} evaluates it again.`]
       : [
           'AwaitingApproval',
           `A stuck failure callback of ${account} waits for approval by an operator until ${until}.`,
@@ -43,7 +43,7 @@ function annotationsOf(target: JournalTarget) {
   );
 }
 
-/** The notice of a journal line, and its rule; undefined if the line has none. */
+/** Returns the notice of a journal line with its rule; undefined if the line has no notice. */
 function noticeOf(entry: JournalEntry): { readonly rule: string; readonly notice: Notice } | undefined {
   if (!isNotified(entry)) return undefined;
   const { rule, action, at, target } = entry;
@@ -68,7 +68,7 @@ function noticeOf(entry: JournalEntry): { readonly rule: string; readonly notice
   };
 }
 
-/** Creates the notifications for journal lines of an account: each is sent to the notifiers of the line's rule. */
+/** Returns a function that creates the notices of journal lines for the notifiers of each line's rule. */
 export function createNotices(
   account: string,
   rules: readonly Pick<Rule, 'name' | 'notify'>[],

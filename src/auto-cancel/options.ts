@@ -5,12 +5,12 @@ import { uniqueNames } from '../kit/unique-names.ts';
 import { conditions, NO_MATCH } from './conditions.ts';
 import { stuckWhen } from './stuck-when.ts';
 
-export { askedSpan, stuckAfter } from './stuck-when.ts';
+export { minimumSpan, stuckAfter } from './stuck-when.ts';
 
 const count = z.int().min(0).max(1_000_000);
 const percent = z.number().min(0).max(100);
 
-/** The midnight (UTC) that ends a day, or a moment, in milliseconds since the Unix epoch. */
+/** End of a day (midnight UTC), or a time (ms since the Unix epoch). */
 const end = z.union(
   [
     z.iso.date().transform(day => Date.parse(day) + 86_400_000),
@@ -30,7 +30,7 @@ const denied = z
   })
   .refine(({ from, to }) => from < to, { error: 'must be after from', path: ['to'] });
 
-/** From the most cautious to the least. */
+/** Most cautious first. */
 export const MODES = ['plan', 'approve', 'enforce'] as const;
 
 const actingRule = z.strictObject({
@@ -55,7 +55,7 @@ const actingRule = z.strictObject({
     .default(null)
     .describe('Accounts that the rule applies to. Default: all.'),
   grace: DurationOrZero.prefault('30m').describe(
-    'Wait between marking a callback as stuck and cancelling it. Afterwards a new walk judges it again.',
+    'Wait between marking a callback as stuck and cancelling it. A walk after the wait evaluates it again.',
   ),
   limits: z
     .strictObject({
@@ -87,11 +87,11 @@ const actingRule = z.strictObject({
     .describe('When the rule may cancel.'),
   notify: z.array(z.string()).default([]).describe('Notifiers that get notifications of this rule.'),
   recheckAfter: Duration.prefault('24h').describe(
-    'With `blind`: how long an entry is skipped after the service answered that no callback was in progress.',
+    'With `blind`: how long an entry is skipped after the service reported that no callback was in progress.',
   ),
 });
 
-const judgingShape = z.strictObject({
+const detectionShape = z.strictObject({
   match: conditions
     .refine(match => Object.values(match).some(way => way !== undefined), { error: NO_MATCH })
     .describe('Entries that the rule applies to: every key must match. An entry without the field does not match.'),
@@ -113,9 +113,9 @@ const judgingShape = z.strictObject({
   stuckWhen: stuckWhen.prefault({}).describe('Conditions for stuck: all must hold.'),
 });
 
-/** Each evidence has a time of its own. */
+/** Checks that `stuckWhen` has the minimum time of its evidence, and not that of the other. */
 function checkEvidence(
-  { evidence, stuckWhen }: Pick<z.output<typeof judgingShape>, 'evidence' | 'stuckWhen'>,
+  { evidence, stuckWhen }: Pick<z.output<typeof detectionShape>, 'evidence' | 'stuckWhen'>,
   context: z.RefinementCtx,
 ): void {
   const [needed, other] =
@@ -124,20 +124,20 @@ function checkEvidence(
     context.addIssue({
       code: 'custom',
       path: ['stuckWhen', other],
-      message: `is not for evidence: ${evidence}, which takes ${needed}`,
+      message: `cannot be used with evidence: ${evidence}; use ${needed}`,
     });
   } else if (evidence === 'blind' && stuckWhen.seenFor === undefined) {
     context.addIssue({ code: 'custom', path: ['stuckWhen', 'seenFor'], message: 'is required with evidence: blind' });
   }
 }
 
-export const judgingRule = judgingShape.superRefine(checkEvidence);
+export const detectionRule = detectionShape.superRefine(checkEvidence);
 
-/** A rule as far as judging goes. Times: milliseconds. */
-export type JudgingRule = z.output<typeof judgingRule> & { readonly name: string };
+/** The part of a rule that detects stuck callbacks. Times: milliseconds. */
+export type DetectionRule = z.output<typeof detectionRule> & { readonly name: string };
 
-/** The evidence for the gauges of suspected callbacks: any entry, with the defaults of a rule. */
-export const defaultRule: JudgingRule = {
+/** Rule for the gauges of suspected callbacks: default conditions for every entry. */
+export const defaultRule: DetectionRule = {
   name: 'default',
   match: {},
   except: {},
@@ -146,7 +146,7 @@ export const defaultRule: JudgingRule = {
   stuckWhen: stuckWhen.parse({}),
 };
 
-const rule = actingRule.safeExtend(judgingRule.shape).superRefine((rule, context) => {
+const rule = actingRule.safeExtend(detectionRule.shape).superRefine((rule, context) => {
   checkEvidence(rule, context);
   const { mode, expires, evidence, acceptUnverified } = rule;
   if (mode !== 'enforce') return;
@@ -238,11 +238,11 @@ export type Mode = Rule['mode'];
 export const rulesFor = ({ rules }: Pick<AutoCancelOptions, 'rules'>, account: string): readonly Rule[] =>
   rules.filter(({ accounts }) => accounts?.includes(account) ?? true);
 
-/** Rules that may ever send something for an account. */
+/** Returns the rules that may cancel in an account. */
 export const actingRules = (autoCancel: AutoCancelOptions, account: string): readonly Rule[] =>
   autoCancel.mode === 'enforce' ? rulesFor(autoCancel, account).filter(({ mode }) => mode !== 'plan') : [];
 
-/** Whether a rule may ever cancel in an account: only then its action token is needed. */
+/** Whether any rule may cancel in an account, which then needs an action token. */
 export function accountMayAct({ autoCancel }: { readonly autoCancel: AutoCancelOptions }, account: string): boolean {
   return actingRules(autoCancel, account).length > 0;
 }

@@ -9,7 +9,7 @@ import { type Journal, readJournalState, storedLines } from './journal.ts';
 import type { JournalState } from './journal-state.ts';
 import { waitsForApproval } from './waits.ts';
 
-/** Operators' orders: one agent-wide row each, by UUID, until the replica that holds the account has executed it. */
+/** Prefix of operators' orders: agent-wide rows by UUID, deleted after the holder of the account has executed them. */
 const ORDERS = 'auto-cancel/orders/';
 
 const text = z.string().regex(/\S/, { error: 'must not be blank' });
@@ -21,9 +21,9 @@ const orderRow = z.discriminatedUnion('kind', [
     at: time,
     account: z.string(),
     action: z.string(),
-    /** The policy by which approval was requested. */
+    /** Policy of the approval request. */
     policy: z.string(),
-    /** Until when that request may be approved. */
+    /** Deadline of the approval request. */
     until: time,
     by: text,
   }),
@@ -32,7 +32,7 @@ const orderRow = z.discriminatedUnion('kind', [
     at: time,
     account: z.string(),
     breaker: z.enum(BREAKERS),
-    /** Time of the line that opened it. */
+    /** Time of the journal line that opened the breaker. */
     openedAt: time,
     by: text,
     reason: text,
@@ -49,27 +49,27 @@ interface OrderAccount {
 
 export interface OrdersDeps {
   readonly store: Pick<Store, 'scan' | 'commit'>;
-  /** Accounts that this process holds. */
+  /** Returns the accounts of which this process holds the lease. */
   accounts(): readonly OrderAccount[];
   isConfigured(account: string): boolean;
   readonly clock: Pick<Clock, 'now'>;
   readonly log: Log;
 }
 
-/** Milliseconds after which orders to accounts that are not configured are deleted. */
-const KEPT = 86_400_000;
+/** Age at which orders for unknown accounts are deleted (ms). */
+const KEEP_UNKNOWN = 86_400_000;
 
 const RULES_CHANGED =
   'the rules have changed since approval was requested; the agent requests it again if the callback is still stuck';
 
-/** Why an order is refused; undefined if it is executed. */
+/** Returns why an order must be refused, or undefined. */
 function refusalOf(order: Order, { policy, journal: { state } }: OrderAccount, now: number): string | undefined {
   if (order.kind === 'approve') {
     const action = state.actions.get(order.action);
     if (!action || !waitsForApproval(action, now)) return 'the action does not wait for approval';
-    // Other rules would act on the approval than those that requested it.
-    if (action.asker?.policy !== order.policy || policy !== order.policy) return RULES_CHANGED;
-    // Another rule may have requested it.
+    // The approval applies only to the rules that requested it.
+    if (action.requester?.policy !== order.policy || policy !== order.policy) return RULES_CHANGED;
+    // A newer request may come from another rule.
     return action.approvalUntil === order.until ? undefined : 'approval has been requested again since';
   }
   const open = state.breakers.get(order.breaker);
@@ -85,16 +85,16 @@ function lineOf(order: Order, id: string, refusal: string | undefined, at: numbe
   return { at, step: 'breaker_reset', breaker: order.breaker, by, reason: order.reason, order: id };
 }
 
-/** Executes the orders that wait. `serve` is called once a second. It tries each order, then rejects with the first StoreError. */
+/** Creates the executor of pending orders. `serve` tries each order, then rejects with the first StoreError, if any. */
 export function createOrders({ store, accounts, isConfigured, clock, log }: OrdersDeps): { serve(): Promise<void> } {
   const unreadable = new Set<string>();
   const remove = (key: string) => store.commit(NO_ACCOUNT, [{ key, value: null }]);
 
-  async function obey(order: Order, id: string, account: OrderAccount): Promise<void> {
+  async function execute(order: Order, id: string, account: OrderAccount): Promise<void> {
     const { journal } = account;
-    // The line of a rejected commit may be in the store.
+    // A rejected commit may have stored the line.
     await journal.confirm();
-    // A known order was executed by a process that could not delete its row.
+    // The order was executed, but its row could not be deleted.
     if (journal.state.orders.has(id)) return;
     const now = clock.now();
     const refusal = refusalOf(order, account, now);
@@ -103,17 +103,17 @@ export function createOrders({ store, accounts, isConfigured, clock, log }: Orde
     else log.warn({ ...order, order: id, why: refusal }, 'operator command refused');
   }
 
-  /** `account`: undefined unless this process holds it. */
+  /** `account`: undefined if another process holds its lease. */
   async function processOrder(key: string, order: Order | undefined, account: OrderAccount | undefined): Promise<void> {
     if (order && account) {
-      await obey(order, key.slice(ORDERS.length), account);
+      await execute(order, key.slice(ORDERS.length), account);
       await remove(key);
-    } else if (order && !isConfigured(order.account) && Math.abs(clock.now() - order.at) > KEPT) {
+    } else if (order && !isConfigured(order.account) && Math.abs(clock.now() - order.at) > KEEP_UNKNOWN) {
       await remove(key);
-      log.warn({ ...order }, 'an order to an account that is not configured was deleted');
+      log.warn({ ...order }, 'deleted an operator command for an account that is not configured');
     } else if (!order && !unreadable.has(key)) {
       unreadable.add(key);
-      log.warn({ key }, 'an order that this version cannot read is ignored');
+      log.warn({ key }, 'ignored an operator command that this version cannot read');
     }
   }
 
@@ -142,13 +142,13 @@ export interface Placed {
 export interface PlacingDeps {
   readonly store: Pick<Store, 'scan' | 'sizes' | 'commit'>;
   readonly accounts: readonly string[];
-  /** The journal of an account that this process holds; undefined: it is read from the store. */
+  /** Returns the journal state of an account if this process holds its lease; otherwise the journal is read from the store. */
   stateOf?(account: string): JournalState | undefined;
   readonly clock: Clock;
 }
 
-/** Characters of an action's id that are needed to find it. */
-const SHORTEST = 6;
+/** Minimum length of an action id's prefix. */
+const MIN_PREFIX = 6;
 
 async function* statesOf({ store, accounts, stateOf }: PlacingDeps) {
   for (const account of accounts)
@@ -167,35 +167,36 @@ async function place(orders: readonly Order[], store: PlacingDeps['store']): Pro
   return placed;
 }
 
-/** An approval that was ordered, or why there is nothing to approve. */
+/** A placed approval order, or why there is nothing to approve. */
 export type Approval =
   | { readonly placed: Placed; readonly action: string; readonly rule: string }
   | { readonly why: string };
 
 /**
- * Orders the approval of the action that waits under this id, at least its first 6 characters, or of this dlqId. Rejects with
+ * Orders the approval of a waiting action, identified by its id, at least 6 first characters of it, or its dlqId. Rejects with
  * StoreError, with an Error if a journal is damaged, and with a RangeError for a blank operator.
  */
-export async function orderApproval(asked: { action: string; by: string }, deps: PlacingDeps): Promise<Approval> {
+export async function orderApproval(requested: { action: string; by: string }, deps: PlacingDeps): Promise<Approval> {
   const at = deps.clock.now();
   const found: { account: string; action: string; rule: string; policy: string; until: number }[] = [];
   for await (const [account, { actions }] of statesOf(deps)) {
     for (const action of actions.values()) {
-      const { id, rule, target, asker, approvalUntil: until = 0 } = action;
-      const isMeant = target.dlqId === asked.action || (asked.action.length >= SHORTEST && id.startsWith(asked.action));
+      const { id, rule, target, requester, approvalUntil: until = 0 } = action;
+      const isMeant =
+        target.dlqId === requested.action || (requested.action.length >= MIN_PREFIX && id.startsWith(requested.action));
       if (isMeant && waitsForApproval(action, at))
-        found.push({ account, action: id, rule, policy: asker?.policy ?? '', until });
+        found.push({ account, action: id, rule, policy: requester?.policy ?? '', until });
     }
   }
   const [one, another] = found;
-  if (!one) return { why: `no action ${asked.action} waits for approval` };
-  if (another) return { why: `${found.length} actions begin with ${asked.action}: give more characters` };
+  if (!one) return { why: `no action ${requested.action} waits for approval` };
+  if (another) return { why: `${found.length} actions start with ${requested.action}: enter more characters` };
   const { account, action, rule, policy, until } = one;
-  const [placed] = await place([{ kind: 'approve', at, account, action, policy, until, by: asked.by }], deps.store);
+  const [placed] = await place([{ kind: 'approve', at, account, action, policy, until, by: requested.by }], deps.store);
   return { placed: placed as Placed, action, rule };
 }
 
-/** Orders the reset of a breaker in every account in which it is open. Rejects as `orderApproval` does. */
+/** Orders the reset of a breaker for every account in which the breaker is open. Rejects as `orderApproval`. */
 export async function orderReset(
   { breaker, by, reason }: { breaker: Breaker; by: string; reason: string },
   deps: PlacingDeps,
@@ -214,10 +215,10 @@ export async function orderReset(
   return open.map((each, index) => ({ placed: placed[index] as Placed, openedAt: each.at, reason: each.reason }));
 }
 
-/** Share of the time to wait that lies between two checks. */
+/** Number of checks while waiting for an order. */
 const CHECKS = 100;
 
-/** The journal line of an order, which is among the newest: the whole journal may not fit into memory. */
+/** Returns the journal line of an order. Searches backwards, because the complete journal may not fit into memory. */
 async function findLine({ id, account }: Placed, store: Pick<Store, 'scan' | 'sizes'>) {
   const blocks = storedLines(store, account, Number.POSITIVE_INFINITY).blocks();
   for (let block = await blocks.next(); !block.done; block = await blocks.next()) {
@@ -227,10 +228,10 @@ async function findLine({ id, account }: Placed, store: Pick<Store, 'scan' | 'si
   return undefined;
 }
 
-/** Result of an order; `waiting`: no agent has executed it yet. */
+/** Result of an order. `waiting`: no agent has executed it yet. */
 export type Executed = 'done' | 'waiting' | { readonly refused: string };
 
-/** Waits up to `waitMs` for the execution of an order, which stays if there is none. Rejects with StoreError or the signal's reason. */
+/** Waits up to `waitMs` for the execution of an order; afterwards the order is still pending. Rejects with StoreError or the signal's reason. */
 export async function resultOf(
   placed: Placed,
   store: Pick<Store, 'scan' | 'sizes'>,

@@ -1,13 +1,13 @@
 import { RE2JS, RE2JSException, RE2JSSyntaxException } from 're2js';
 import { memoize } from '../kit/memo.ts';
 
-/** Longer text is not tried: no address that anything on its way takes is longer. */
-const LONGEST_TEXT = 8192;
-/** What the texts may weigh whose verdicts are remembered, in characters: those of a walk of a large queue. */
-const MOST_REMEMBERED = 2 ** 22;
+/** Maximum length of a text to test: longer URLs are not accepted in practice. */
+const MAX_TEXT = 8192;
+/** Maximum size of cached texts (characters): enough for a walk of a large queue. */
+const MAX_CACHED = 2 ** 22;
 
-/** Why text is no pattern; undefined when it is one. Quotes nothing of it. */
-export function faultOfPattern(pattern: string): string | undefined {
+/** Returns why a pattern is invalid, or undefined. The message does not quote the pattern. */
+export function patternError(pattern: string): string | undefined {
   try {
     RE2JS.compile(pattern, RE2JS.DOTALL);
     return undefined;
@@ -18,16 +18,13 @@ export function faultOfPattern(pattern: string): string | undefined {
   }
 }
 
-/**
- * Compiles a regular expression of Prometheus' dialect (RE2). It matches a whole text, line breaks included, in linear time.
- * Results are cached: a walk shows the same few addresses and labels again and again.
- */
+/** Compiles a regular expression of Prometheus' dialect (RE2) for complete texts. Caches results: a walk repeats the same few values. */
 export function createPattern(pattern: string) {
   const expression = RE2JS.compile(pattern, RE2JS.DOTALL);
-  const remembered = memoize(text => expression.matches(text), MOST_REMEMBERED);
+  const cached = memoize(text => expression.matches(text), MAX_CACHED);
   return {
-    /** Undefined: the text is too long to be tried. */
-    matches: (text: string): boolean | undefined => (text.length > LONGEST_TEXT ? undefined : remembered(text)),
+    /** Returns whether the text matches; undefined if it is too long. */
+    matches: (text: string): boolean | undefined => (text.length > MAX_TEXT ? undefined : cached(text)),
     toString: (): string => pattern,
     toJSON: (): string => pattern,
   };

@@ -5,7 +5,7 @@ import { SENDING_ENDED } from './brake.ts';
 import type { DecisionLog } from './decision-log.ts';
 import type { Journal } from './journal.ts';
 import { type Action, attemptsThatCount, endLine, refOf } from './journal-state.ts';
-import { lookAgain, stateOf } from './look.ts';
+import { rereadEntry, stateOf } from './look-up.ts';
 
 export interface SettleDeps {
   readonly journal: Journal;
@@ -15,16 +15,16 @@ export interface SettleDeps {
   stamp(): number;
 }
 
-/** Times after the response to read back at (ms); later at each complete walk. */
-const LOOKS_AFTER = [0, 5_000, 15_000, 60_000];
-/** Time to the next read-back without a walk (ms). */
+/** Delays of the read-backs after the response (ms). Later read-backs follow complete walks. */
+const READ_BACK_DELAYS = [0, 5_000, 15_000, 60_000];
+/** Delay of the next read-back if no walk completes (ms). */
 const WITHOUT_WALKS = 3_600_000;
-/** Time to the next attempt after a failed read-back (ms). */
-const LOOK_AGAIN = 60_000;
+/** Delay after a failed read-back (ms). */
+const READ_BACK_RETRY = 60_000;
 /** Maximum number of cancels per episode that may have reached the service. */
-const MOST_ATTEMPTS = 2;
+const MAX_ATTEMPTS = 2;
 
-interface Looks {
+interface ReadBacks {
   readonly attempt: number;
   /** Monotonic time of the response, or of the process start. */
   readonly from: number;
@@ -36,75 +36,75 @@ interface Looks {
 export type Settling = ReturnType<typeof createSettling>;
 
 export function createSettling({ journal, reader, decisions, clock, stamp }: SettleDeps) {
-  const looks = new Map<string, Looks>();
+  const readBacks = new Map<string, ReadBacks>();
   let retriable = new Set<string>();
 
-  function looksOf({ id, attempts }: Action): Looks {
+  function readBacksOf({ id, attempts }: Action): ReadBacks {
     const attempt = attempts.length;
-    const known = looks.get(id);
-    if (known?.attempt === attempt) return known;
+    const current = readBacks.get(id);
+    if (current?.attempt === attempt) return current;
     const from = clock.monotonic();
-    const begun = { attempt, from, made: 0, notBefore: from };
-    looks.set(id, begun);
-    return begun;
+    const created = { attempt, from, made: 0, notBefore: from };
+    readBacks.set(id, created);
+    return created;
   }
 
   async function end(action: Action, outcome: FinalOutcome, reason: string, unproven = false): Promise<void> {
     const ref = refOf(action);
     const line = endLine(ref, outcome, reason, stamp());
-    // A process that died left the row behind; requests and read-backs of an account never overlap.
+    // A dead process may have left the row. Deleting it is safe, because requests and read-backs of an account never overlap.
     await journal.append([unproven ? { ...line, unproven } : line], { changes: [SENDING_ENDED] });
-    looks.delete(action.id);
+    readBacks.delete(action.id);
     decisions.ended(ref, outcome);
   }
 
-  /** Reads an action back if that is due. Returns whether it may be attempted once more. */
+  /** Reads an action back if it is due. Returns whether another attempt is permitted. */
   async function settle(action: Action, isWalked: boolean, signal: AbortSignal): Promise<boolean> {
     const answer = action.attempts.at(-1)?.answer;
     const done = (...how: [outcome: FinalOutcome, reason: string, unproven?: boolean]) =>
       end(action, ...how).then(() => false);
-    // The process died between the intent and the answer.
+    // A blind action is open only if the process died between the intent and the response.
     if (action.blind) return done('unknown_final', 'no_answer');
-    const plan = looksOf(action);
-    const isExhausted = plan.made >= LOOKS_AFTER.length;
+    const plan = readBacksOf(action);
+    const isExhausted = plan.made >= READ_BACK_DELAYS.length;
     const isLate = clock.monotonic() >= plan.notBefore + (isExhausted ? WITHOUT_WALKS : 0);
     const isDue = isLate || (isExhausted && isWalked && clock.monotonic() >= plan.notBefore);
     if (!isDue) return isExhausted;
     let state: ReturnType<typeof stateOf>;
     try {
-      state = stateOf(await lookAgain(reader, action.target, signal));
+      state = stateOf(await rereadEntry(reader, action.target, signal));
     } catch (error) {
       if (signal.aborted) throw error;
-      plan.notBefore = clock.monotonic() + LOOK_AGAIN;
+      plan.notBefore = clock.monotonic() + READ_BACK_RETRY;
       return false;
     }
     if (state === 'canceled') return done('confirmed', 'read_canceled', answer?.kind !== 'accepted');
     if (state === 'success' || state === 'fail') return done('superseded', `read_${state}`);
     if (state === 'gone') return done('gone', 'not_listed');
     plan.made += 1;
-    const next = LOOKS_AFTER[plan.made];
+    const next = READ_BACK_DELAYS[plan.made];
     plan.notBefore = next === undefined ? clock.monotonic() : plan.from + next;
-    if (plan.made < LOOKS_AFTER.length) return false;
+    if (plan.made < READ_BACK_DELAYS.length) return false;
     if (state !== 'in_progress') return done('gave_up', `read_${state}`);
     if (answer?.kind === 'refused') return done('gave_up', 'refused_while_in_progress');
-    if (attemptsThatCount(action) >= MOST_ATTEMPTS) return done('gave_up', 'still_in_progress');
+    if (attemptsThatCount(action) >= MAX_ATTEMPTS) return done('gave_up', 'still_in_progress');
     return true;
   }
 
   return {
-    /** Reads each open action back that is due. `isWalked`: a complete walk has started since the last read-back. */
+    /** Reads back each open action that is due. `isWalked`: a walk has completed since the last decision. */
     async readBack(isWalked: boolean, signal: AbortSignal): Promise<void> {
       const open = [...journal.state.actions.values()].filter(({ isOpen }) => isOpen);
       retriable = new Set();
       for (const action of open) if (await settle(action, isWalked, signal)) retriable.add(action.id);
     },
-    /** Whether every read-back of an open action found it in progress: it may be attempted once more after a new evaluation. */
+    /** Whether all read-backs of an open action found it in progress, so that another attempt is permitted. */
     mayRetry: (action: string): boolean => retriable.has(action),
-    /** Gives up retriable actions whose episode is not in `judged`: it has ended, so a callback in progress is another run. */
-    async giveUpLost(judged: ReadonlySet<string>): Promise<void> {
+    /** Gives up retriable actions that are not in `evaluated`: the episode has ended, so a callback in progress is another run. */
+    async giveUpLost(evaluated: ReadonlySet<string>): Promise<void> {
       for (const id of retriable) {
         const action = journal.state.actions.get(id);
-        if (action?.isOpen && !judged.has(id)) await end(action, 'gave_up', 'not_tracked');
+        if (action?.isOpen && !evaluated.has(id)) await end(action, 'gave_up', 'not_tracked');
       }
     },
     end,

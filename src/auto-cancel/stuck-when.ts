@@ -5,23 +5,23 @@ import { Duration, formatDuration } from '../kit/duration.ts';
 const DEFAULT_IN_PROGRESS = '48h';
 
 /** The service waits min(24 h, e^(2.5 n) s) before retry n. */
-const LONGEST_DELAY = 86_400_000;
-/** From this retry on the wait is the longest. */
-const FIRST_LONGEST = 5;
+const MAX_DELAY = 86_400_000;
+/** First retry with the maximum wait. */
+const FIRST_MAX = 5;
 
-/** Milliseconds that the waits before `retries` retries take together: 12 s, 2.7 min, 33 min, 6.7 h, 30.7 h, 54.7 h for 1 to 6. */
+/** Returns the sum of the waits before `retries` retries (ms): 12 s, 2.7 min, 33 min, 6.7 h, 30.7 h, 54.7 h for 1 to 6 retries. */
 export function retryDelays(retries: number): number {
-  let sum = Math.max(0, retries - FIRST_LONGEST + 1) * LONGEST_DELAY;
-  for (let n = 1; n <= retries && n < FIRST_LONGEST; n++) sum += Math.exp(2.5 * n) * 1000;
+  let sum = Math.max(0, retries - FIRST_MAX + 1) * MAX_DELAY;
+  for (let n = 1; n <= retries && n < FIRST_MAX; n++) sum += Math.exp(2.5 * n) * 1000;
   return sum;
 }
 
-/** Longest time (ms) that a healthy callback with `retries` retries takes if each attempt lasts `timeout` ms. */
+/** Returns the maximum duration of a healthy callback with `retries` retries and attempts of `timeout` (ms). */
 export function retryWindow(retries: number, timeout: number): number {
   return retryDelays(retries) + (retries + 1) * timeout;
 }
 
-/** A duration, rounded up: `32.9 min`, `30.7 h`. */
+/** Formats a duration, rounded up: `32.9 min`, `30.7 h`. */
 function roundedUp(ms: number): string {
   const [size, unit] = ms < 120_000 ? [1000, 's'] : ms < 7_200_000 ? [60_000, 'min'] : [3_600_000, 'h'];
   return `${Math.ceil((ms / size) * 10) / 10} ${unit}`;
@@ -44,7 +44,7 @@ export const stuckWhen = z
       .min(1)
       .max(100)
       .default(1.5)
-      .describe('Seen for longer than this multiple of the time that all retries and attempts may take.'),
+      .describe('CallbackEvidence for longer than this multiple of the time that all retries and attempts may take.'),
     assumeMaxRetries: z
       .int()
       .min(0)
@@ -62,12 +62,12 @@ export const stuckWhen = z
     const { assumeMaxRetries, assumeTimeout, seenFor, inProgressFor } = stuckWhen;
     const floor = retryWindow(assumeMaxRetries, assumeTimeout);
     const key = seenFor === undefined ? 'inProgressFor' : 'seenFor';
-    const asked = seenFor ?? inProgressFor ?? defaultInProgress;
-    if (asked < floor) {
+    const configured = seenFor ?? inProgressFor ?? defaultInProgress;
+    if (configured < floor) {
       context.addIssue({
         code: 'custom',
         path: [key],
-        message: `is ${formatDuration(asked)} and must be at least ${roundedUp(floor)}: ${assumeMaxRetries} retries (assumeMaxRetries) with attempts of ${formatDuration(assumeTimeout)} (assumeTimeout) may take that long, and a callback with retries left is healthy`,
+        message: `is ${formatDuration(configured)} and must be at least ${roundedUp(floor)}: ${assumeMaxRetries} retries (assumeMaxRetries) with attempts of ${formatDuration(assumeTimeout)} (assumeTimeout) may take that long, and a callback with retries left is healthy`,
       });
     }
   });
@@ -76,14 +76,14 @@ const defaultInProgress = Duration.parse(DEFAULT_IN_PROGRESS);
 
 export type StuckWhen = z.output<typeof stuckWhen>;
 
-/** Shortest time (ms) until a rule calls a callback stuck, if its entry reports no more retries than the rule assumes. */
-export function stuckAfter(rule: Parameters<typeof askedSpan>[0]): number {
+/** Returns the minimum time until a rule finds a callback stuck (ms), if its entry reports no more retries than the rule assumes. */
+export function stuckAfter(rule: Parameters<typeof minimumSpan>[0]): number {
   const { pastRetryWindow, assumeMaxRetries, assumeTimeout } = rule.stuckWhen;
-  return Math.max(askedSpan(rule).ms, pastRetryWindow * retryWindow(assumeMaxRetries, assumeTimeout));
+  return Math.max(minimumSpan(rule).ms, pastRetryWindow * retryWindow(assumeMaxRetries, assumeTimeout));
 }
 
-/** The key of a rule's minimum time in complete walks, and its value (ms). */
-export function askedSpan({ evidence, stuckWhen }: { readonly evidence: string; readonly stuckWhen: StuckWhen }) {
+/** Returns the key and value (ms) of a rule's minimum time in complete walks. */
+export function minimumSpan({ evidence, stuckWhen }: { readonly evidence: string; readonly stuckWhen: StuckWhen }) {
   return evidence === 'blind'
     ? ({ key: 'seenFor', ms: stuckWhen.seenFor ?? Number.POSITIVE_INFINITY } as const)
     : ({ key: 'inProgressFor', ms: stuckWhen.inProgressFor ?? defaultInProgress } as const);

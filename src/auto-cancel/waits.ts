@@ -1,17 +1,17 @@
 import type { JournalEntry } from '../model/journal.ts';
-import { type Action, isAskedBy, type JournalState, urlOf } from './journal-state.ts';
-import { type Judged, lacksEvents } from './judge.ts';
+import { type EvaluatedCallback, lacksEvents } from './evaluate.ts';
+import { type Action, isRequestedBy, type JournalState, urlOf } from './journal-state.ts';
 
-/** Milliseconds in which an operator can approve. */
+/** Time in which an operator can approve (ms). */
 const APPROVE_WITHIN = 24 * 3_600_000;
 
 export type Wait = 'grace' | 'awaiting_approval';
 
-/** Whether an operator may approve it at `now`, milliseconds since the Unix epoch. */
+/** Whether an approval is valid at `now` (ms since the Unix epoch). */
 export const waitsForApproval = ({ approvalUntil }: Action, now: number): boolean =>
   approvalUntil !== undefined && now < approvalUntil;
 
-/** Whether an approval was given, and still holds at `now`. */
+/** Whether the action is approved and the approval is still valid at `now`. */
 export function isApproved(action: Action, now: number): boolean {
   return action.approvedBy !== undefined && waitsForApproval(action, now);
 }
@@ -19,7 +19,7 @@ export function isApproved(action: Action, now: number): boolean {
 /** An action that an operator may approve. Times: milliseconds since the Unix epoch. */
 export type PendingAction = ReturnType<typeof pendingActions>[number];
 
-/** Actions that wait for approval at `now`, the next to expire first. */
+/** Returns actions that wait for approval at `now`, the next to expire first. */
 export function pendingActions({ actions }: JournalState, now: number) {
   return [...actions.values()]
     .flatMap(action => {
@@ -32,23 +32,23 @@ export function pendingActions({ actions }: JournalState, now: number) {
     .sort((a, b) => a.expiresAt - b.expiresAt);
 }
 
-/** The wait of a stuck callback, or undefined. `own`: its action by the same rule, mode and policy. `walkAt`: start of the walk. */
+/** Returns the wait of a stuck callback, or undefined. `own`: its action by the same rule, mode and policy. `walkAt`: start of the walk. */
 export function waitOf(
-  { rule, mode }: Pick<Judged, 'rule' | 'mode'>,
+  { rule, mode }: Pick<EvaluatedCallback, 'rule' | 'mode'>,
   own: Action | undefined,
   walkAt: number,
   now: number,
 ): Wait | undefined {
-  // The walk that ends the grace must have begun after it. Approval is asked for after the grace.
-  const isGracious = rule.grace > 0 && own?.approvalUntil === undefined;
-  if (isGracious && (own?.graceUntil === undefined || walkAt < own.graceUntil)) return 'grace';
+  // Only a walk that started after the grace ends it. Approval is requested after the grace.
+  const needsGrace = rule.grace > 0 && own?.approvalUntil === undefined;
+  if (needsGrace && (own?.graceUntil === undefined || walkAt < own.graceUntil)) return 'grace';
   return mode === 'approve' && !(own && isApproved(own, now)) ? 'awaiting_approval' : undefined;
 }
 
-/** The journal line that starts a wait, or undefined if it has started. `wall`: wall clock; `stamp`: time for the journal. */
+/** Returns the journal line that starts a wait; undefined if the wait has started before. `wall`: wall clock; `stamp`: time for the journal. */
 export function waitLine(
   wait: Wait,
-  { action, rule, mode, target, finding }: Judged,
+  { action, rule, mode, target, finding }: EvaluatedCallback,
   own: Action | undefined,
   { policy, wall, stamp }: { readonly policy: string; readonly wall: number; readonly stamp: number },
 ): JournalEntry | undefined {
@@ -58,24 +58,25 @@ export function waitLine(
       ? { ...line, step: 'awaiting_approval', until: stamp + APPROVE_WITHIN }
       : undefined;
   }
-  // By the clock that walks count by: where it is set, their episodes start over.
+  // Use the wall clock, as walks do: a change of it starts new episodes.
   return own?.graceUntil === undefined ? { ...line, step: 'marked', until: wall + rule.grace } : undefined;
 }
 
-/** The event log could not tell: that ends no wait. */
-const isUnasked = ({ finding, silence }: Judged) => lacksEvents(finding) && silence?.lastEventAt !== 'none';
+/** Whether the event look-up was inconclusive, which ends no wait. */
+const isInconclusive = ({ finding, silence }: EvaluatedCallback) =>
+  lacksEvents(finding) && silence?.lastEventAt !== 'none';
 
 /**
- * The waits that end without a cancel, and why: the callback is not stuck any more, another rule asks, or the time to approve
- * is over. `judged`: everything that the walk saw. `now`: the latest time there was, milliseconds since the Unix epoch.
+ * Returns waits that end without a cancel, with the reason: the callback is no longer stuck, another rule applies, or the approval has
+ * expired. `evaluated`: all callbacks of the walk that rules match. `now`: time for expiry (ms since the Unix epoch).
  */
 export function clearedWaits(
-  judged: readonly Judged[],
+  evaluated: readonly EvaluatedCallback[],
   { actions }: JournalState,
   policy: string,
   now: number,
 ): readonly { readonly action: string; readonly reason: string }[] {
-  const byAction = new Map(judged.map(each => [each.action, each]));
+  const byAction = new Map(evaluated.map(each => [each.action, each]));
   return [...actions.values()].flatMap(action => {
     const { id, graceUntil, approvalUntil, approvedBy, isOpen } = action;
     if ((graceUntil === undefined && approvalUntil === undefined) || isOpen) return [];
@@ -83,8 +84,8 @@ export function clearedWaits(
       return { action: id, reason: approvedBy === undefined ? 'not_approved' : 'approval_expired' };
     }
     const known = byAction.get(id);
-    const isStuck = known !== undefined && (known.finding.verdict === 'stuck' || isUnasked(known));
+    const isStuck = known !== undefined && (known.finding.verdict === 'stuck' || isInconclusive(known));
     if (!isStuck) return { action: id, reason: known?.finding.reason ?? 'not_tracked' };
-    return isAskedBy(action, known, policy) ? [] : { action: id, reason: 'rule_changed' };
+    return isRequestedBy(action, known, policy) ? [] : { action: id, reason: 'rule_changed' };
   });
 }

@@ -2,37 +2,37 @@ import { printable } from '../kit/text.ts';
 import type { FinalOutcome, JournalEntry } from '../model/journal.ts';
 import { STAGES } from './stages.ts';
 
-/** Why nothing is done any more about a callback whose action ended so. */
+/** Rest of the sentence "Nothing is cancelled because …" for callbacks with a final outcome. */
 const ENDED: Readonly<Record<FinalOutcome, string>> = {
   planned: 'the rule only plans: it would have been cancelled',
   confirmed: 'the service reports it as cancelled',
-  superseded: 'it ended by itself before the cancel could count',
+  superseded: 'it ended by itself before the cancel took effect',
   gone: 'the service no longer lists the entry',
   rejected: 'the service refused the cancel',
   gave_up: 'it is still in progress after the last attempt',
   expired: 'nothing was sent in time',
-  not_in_progress: 'the service said that it was not in progress',
-  accepted_unverified: 'the service accepted the cancel, and nothing can be read back',
+  not_in_progress: 'the service reported that it was not in progress',
+  accepted_unverified: 'the service accepted the cancel, and the result cannot be read back',
   unknown_final: 'it is unknown whether the service cancelled it',
 };
 
-/** After "nothing is cancelled because": by reason of a stage, or by outcome. */
-const HELD: ReadonlyMap<string, string> = new Map([
-  // What is explained is stuck, and before its final check: of two stages with the same reason the first is meant.
+/** Rest of the sentence "Nothing is cancelled because …" by reason of a stage or by outcome. */
+const SKIPPED: ReadonlyMap<string, string> = new Map([
+  // Two stages may share a reason. The first stage wins: explanations are about stuck callbacks before their final check.
   ...STAGES.filter(({ name }) => name !== 'verdict')
     .toReversed()
-    .flatMap(({ because }) => Object.entries(because)),
+    .flatMap(({ reasons }) => Object.entries(reasons)),
   ...Object.entries(ENDED),
 ]);
 
-/** Why nothing is done now about a stuck callback, as a sentence. `held`: that of `Explanation`. */
-export function heldText(held: string): string {
-  return `Nothing is cancelled because ${(HELD.get(held) ?? held).replaceAll('`', '')}.`;
+/** Returns a sentence for `held` of an `Explanation`. */
+export function skipText(held: string): string {
+  return `Nothing is cancelled because ${(SKIPPED.get(held) ?? held).replaceAll('`', '')}.`;
 }
 
 const iso = (at: number) => new Date(at).toISOString();
 
-/** What a line of the journal says beyond its step: one short line. */
+/** Returns the details of a journal line besides its step as one short line. */
 export function detailOf(line: JournalEntry): string {
   switch (line.step) {
     case 'marked':
@@ -66,13 +66,13 @@ const STEPS: Readonly<Record<JournalEntry['step'], string>> = {
   cleared: 'It no longer waits:',
   approved: 'The cancel was approved',
   intent: 'A cancel is about to be sent:',
-  answered: 'The service answered the cancel:',
+  answered: 'The service responded to the cancel:',
   ended: 'The action ended:',
   paused: 'Auto-cancel was paused',
   resumed: 'Auto-cancel was resumed',
   breaker_opened: 'A breaker opened:',
   breaker_reset: 'A breaker was reset:',
-  order_refused: 'An order was refused:',
+  order_refused: 'An operator command was refused:',
 };
 
 export function sentenceOf(line: JournalEntry): string {

@@ -206,7 +206,7 @@ const approveCommand = ({ clock, speed = 1 }: AgentTime) =>
         else if (executed !== 'done') throw new Error(`refused: ${executed.refused}`);
         else
           print(
-            `${placed.account}: ${found.action} is approved for the rule ${rule}; the next complete walk judges it again`,
+            `${placed.account}: ${found.action} is approved for the rule ${rule}; the next complete walk evaluates it again`,
           );
       });
     });

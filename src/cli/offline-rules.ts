@@ -1,11 +1,11 @@
-import { allowedGap, judge, wantsUnreported } from '../auto-cancel/judge.ts';
+import { allowedGap, evaluate, tracksUnreported } from '../auto-cancel/evaluate.ts';
 import { createTracker } from '../collectors/dlq/callbacks.ts';
 import { ConfigError } from '../config/load.ts';
 import type { RuleCase } from '../config/rule-cases.ts';
 import type { Config } from '../config/schema.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { ownFamilies } from '../metrics/own.ts';
-import type { Finding, Holds } from '../model/finding.ts';
+import type { Finding, Tristate } from '../model/finding.ts';
 import type { DlqEntry } from '../model/message.ts';
 import { alertFamilies, collectorsOf } from '../rules/families.ts';
 import type { AlertCondition } from '../rules/options.ts';
@@ -15,7 +15,7 @@ import { toDlqEntry } from '../upstream/wire.ts';
 type Expected = RuleCase['expect'][number];
 
 /** Values of each predicate of each rule in the cases. */
-export type Coverage = ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<Holds>>>;
+export type Coverage = ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<Tristate>>>;
 
 const RESCAN_EVERY = 600_000;
 
@@ -74,7 +74,7 @@ export function testRules(ruleCase: RuleCase, config: Config | undefined): RuleC
   const { rules, idFrom, rescanEvery } = rulesOf(ruleCase, config);
   const rows = readRows(ruleCase);
   const tracker = createTracker({
-    track: entry => rules.some(rule => wantsUnreported(rule, entry)),
+    track: entry => rules.some(rule => tracksUnreported(rule, entry)),
     maxGap: allowedGap(rules, rescanEvery),
   });
   const walks = ruleCase.walks.filter(({ snapshot }) => ruleCase.snapshots[snapshot]?.complete);
@@ -105,7 +105,7 @@ export function testRules(ruleCase: RuleCase, config: Config | undefined): RuleC
     };
     const { at } = expected;
     const seen = { sighting, id: entry[idFrom], lastEventAt: lastEventAt(ruleCase, sighting.entry, at), askedAt: at };
-    return toCheck(expected, judge(rule, seen));
+    return toCheck(expected, evaluate(rule, seen));
   }
 
   const checks = [...ruleCase.expect.entries()]
@@ -116,10 +116,10 @@ export function testRules(ruleCase: RuleCase, config: Config | undefined): RuleC
 
 /** What the checks of all cases have shown of each rule. */
 export function coverageOf(checks: readonly RuleCheck[]): Coverage {
-  const coverage = new Map<string, Map<string, Set<Holds>>>();
+  const coverage = new Map<string, Map<string, Set<Tristate>>>();
   for (const { finding } of checks) {
     if (!finding) continue;
-    const rule = coverage.get(finding.rule) ?? new Map<string, Set<Holds>>();
+    const rule = coverage.get(finding.rule) ?? new Map<string, Set<Tristate>>();
     coverage.set(finding.rule, rule);
     for (const { name, holds } of finding.predicates) rule.set(name, (rule.get(name) ?? new Set()).add(holds));
   }

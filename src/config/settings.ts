@@ -1,4 +1,4 @@
-import { askedSpan } from '../auto-cancel/options.ts';
+import { minimumSpan } from '../auto-cancel/options.ts';
 import { enabledRounds } from '../collectors/index.ts';
 import { isSamePort, parseListen } from '../http/options.ts';
 import { formatDuration } from '../kit/duration.ts';
@@ -106,7 +106,7 @@ function checkRule(rule: Rule, { accounts }: Config, now: number, path: Path, re
     report.warn([...path, 'limits'], 'contains a 0: the rule never cancels');
   }
   const own = accounts.filter(({ name }) => rule.accounts?.includes(name) ?? true);
-  const { key, ms } = askedSpan(rule);
+  const { key, ms } = minimumSpan(rule);
   const span = { path: [...path, 'stuckWhen', key], ms };
   for (const { name, retention } of own) {
     if (retention.dlq !== null && span.ms >= retention.dlq) {

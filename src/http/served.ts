@@ -1,6 +1,6 @@
 import type { Clock } from '../kit/clock.ts';
 import type { Format, Scope } from '../model/exposition.ts';
-import type { CommandAnswer, OperatorCommand } from '../model/operator-command.ts';
+import type { CommandResult, OperatorCommand } from '../model/operator-command.ts';
 import type { PeerKey } from './peer.ts';
 
 /** An error in a configuration file. Lines and columns start at 1. */
@@ -40,7 +40,7 @@ export interface HttpServed {
   /** Proves requests of other agents of the store; undefined if they are refused like any other. */
   readonly peerKey?: PeerKey | undefined;
   /** Executes an operator's command like the command line. Rejects with StoreError, and with the reason of `signal`. */
-  command(command: OperatorCommand, signal: AbortSignal): Promise<CommandAnswer>;
+  command(command: OperatorCommand, signal: AbortSignal): Promise<CommandResult>;
   /** Reads and applies the configuration, or returns its errors and keeps the current one. */
   reload(): Promise<ReloadAnswer>;
   /** Returns a function that returns whether a round has ended since its last call. */

@@ -1,10 +1,10 @@
 /** Whether a condition of a rule holds. `unknown`: no evidence. */
-export type Holds = true | false | 'unknown';
+export type Tristate = true | false | 'unknown';
 
 export interface Predicate {
   /** Its configuration key: `match.label`, `stuckWhen.inProgressFor`. */
   readonly name: string;
-  readonly holds: Holds;
+  readonly holds: Tristate;
   /** The actual value, as text: `3h12m`, `nightly`; never a body, header or secret. */
   readonly found: string;
   /** The required value, as text: `at least 48h`. */

@@ -27,7 +27,7 @@ export const FINAL_OUTCOMES = [
 export type FinalOutcome = (typeof FINAL_OUTCOMES)[number];
 
 /** Response to a cancel. `unknown`: 5xx, an unexpected redirect, a timeout or a reset; the cancel may have taken effect. */
-export type CancelAnswer =
+export type CancelResponse =
   | { readonly kind: 'accepted' | 'refused' | 'missing' | 'denied' | 'unknown'; readonly status: number | undefined }
   | { readonly kind: 'limited'; readonly status: number; readonly retryAfter: number | undefined }
   /** The request certainly did not reach the service. */
@@ -48,7 +48,7 @@ export interface JournalTarget {
 }
 
 /** Rule, mode and policy that request an action. Grace and approval of one do not apply to another. */
-export interface Asker {
+export interface Requester {
   readonly rule: string;
   readonly mode: 'plan' | 'approve' | 'enforce';
   readonly policy: string;
@@ -59,7 +59,7 @@ export type JournalStep =
   | {
       readonly step: 'marked' | 'awaiting_approval';
       readonly rule: string;
-      readonly mode: Asker['mode'];
+      readonly mode: Requester['mode'];
       readonly policy: string;
       readonly target: JournalTarget;
       readonly evidence: readonly Predicate[];
@@ -83,7 +83,7 @@ export type JournalStep =
       readonly replica?: string | undefined;
       readonly approvedBy?: string | undefined;
     }
-  | { readonly step: 'answered'; readonly attempt: number; readonly answer: CancelAnswer }
+  | { readonly step: 'answered'; readonly attempt: number; readonly answer: CancelResponse }
   | {
       readonly step: 'ended';
       readonly outcome: FinalOutcome;

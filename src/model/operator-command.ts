@@ -4,7 +4,7 @@ export type OperatorCommand =
   | { readonly kind: 'pause' | 'resume'; readonly reason: string; readonly by: string };
 
 /** `result`: of the command, as JSON. `why`: for the operator. `waiting`: no agent has executed the order yet. */
-export type CommandAnswer =
+export type CommandResult =
   | { readonly ok: true; readonly result?: unknown }
   | { readonly ok: false; readonly why: string }
   | 'waiting';

@@ -1,9 +1,9 @@
 import type { AutoCancel, JournalLine } from '../auto-cancel/accounts.ts';
+import { mayExist } from '../auto-cancel/context.ts';
+import { modeOf } from '../auto-cancel/evaluate.ts';
 import type { Explanation } from '../auto-cancel/explain.ts';
-import { modeOf } from '../auto-cancel/judge.ts';
-import { mayBeThere } from '../auto-cancel/moments.ts';
 import { type AutoCancelOptions, rulesFor } from '../auto-cancel/options.ts';
-import { heldText, sentenceOf } from '../auto-cancel/words.ts';
+import { sentenceOf, skipText } from '../auto-cancel/words.ts';
 import type { Clock } from '../kit/clock.ts';
 import { createTurns, type Turns } from '../kit/turns.ts';
 import { type AutoCancelNumbers, BREAKERS } from '../model/journal.ts';
@@ -23,7 +23,7 @@ export interface AutoCancelViewDeps {
 }
 
 const MOST_CANDIDATES = 200;
-const MOST_LINES = 100;
+const MAX_LINES = 100;
 /** Milliseconds of the journal that are shown. */
 const JOURNAL_OVER = 7 * 24 * 3_600_000;
 
@@ -45,7 +45,7 @@ function candidateOf(found: Explanation): Candidate {
     owner: found.owner ?? null,
     findings: findings.map(({ predicates, ...finding }) => ({ ...finding, predicates: [...predicates] })),
     held,
-    heldText: held === null ? null : heldText(held),
+    heldText: held === null ? null : skipText(held),
     attempts,
     outcome: found.outcome ?? null,
     mayApprove,
@@ -182,12 +182,12 @@ export function createAutoCancelView(deps: AutoCancelViewDeps): Served['autoCanc
     return {
       now: iso(now),
       mode,
-      stopFile: { path: stopFile, present: mayBeThere(stopFile) },
+      stopFile: { path: stopFile, present: mayExist(stopFile) },
       rules: rulesOf(config, accounts, now),
       accounts: accounts.map(({ brakes }) => brakes),
       candidates: candidates.toSorted((a, b) => Number(isStuck(b)) - Number(isStuck(a))).slice(0, MOST_CANDIDATES),
       tracked: accounts.reduce((sum, { brakes }) => sum + brakes.tracked, 0),
-      journal: (await journal(now - JOURNAL_OVER, MOST_LINES, only)).map(lineOf).reverse(),
+      journal: (await journal(now - JOURNAL_OVER, MAX_LINES, only)).map(lineOf).reverse(),
     };
   };
 }

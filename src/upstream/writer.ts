@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici';
 import { withDeadline } from '../kit/clock.ts';
-import type { CancelAnswer } from '../model/journal.ts';
+import type { CancelResponse } from '../model/journal.ts';
 import type { Budget } from './budget.ts';
 import { isSaneId } from './call.ts';
 import { askedWait, type Outcome, reasonOfStatus, UpstreamError } from './errors.ts';
@@ -16,7 +16,7 @@ export interface Writer {
    * network or the signal does. `signal`: ends the wait for the budget and a connection; later, the wait for the answer.
    * `stop`: asked at the moment when the request is about to be written; a word ends it there.
    */
-  cancel(id: string, signal: AbortSignal, stop: () => string | undefined): Promise<CancelAnswer>;
+  cancel(id: string, signal: AbortSignal, stop: () => string | undefined): Promise<CancelResponse>;
 }
 
 export interface WriterDeps extends Observing {
@@ -114,7 +114,7 @@ function exchange(
 const ACCEPTED: readonly number[] = [200, 202, 204, 302];
 
 /** What an answer means, wherever its Location points. */
-function meaningOf(status: number, retryAfter: number | undefined): CancelAnswer {
+function meaningOf(status: number, retryAfter: number | undefined): CancelResponse {
   if (ACCEPTED.includes(status)) return { kind: 'accepted', status };
   if (status === 400) return { kind: 'refused', status };
   if (status === 404) return { kind: 'missing', status };
@@ -123,7 +123,7 @@ function meaningOf(status: number, retryAfter: number | undefined): CancelAnswer
   return { kind: status > 400 && status < 500 && status !== 408 ? 'denied' : 'unknown', status };
 }
 
-const notSent = (why: string): CancelAnswer => ({ kind: 'not_sent', why });
+const notSent = (why: string): CancelResponse => ({ kind: 'not_sent', why });
 
 export function createWriter(deps: WriterDeps): Writer {
   const { addresses, token, budget, dispatcher, timeout, meter, clock, tracer } = deps;
@@ -134,7 +134,7 @@ export function createWriter(deps: WriterDeps): Writer {
     bearer: string,
     signal: AbortSignal,
     stop: () => string | undefined,
-  ): Promise<[CancelAnswer, Outcome | undefined]> {
+  ): Promise<[CancelResponse, Outcome | undefined]> {
     const url = new URL(base + TEMPLATE.replace('{dlqId}', encodeURIComponent(id)));
     const headers = { accept: 'application/json', authorization: `Bearer ${bearer}`, ...tracer.headers() };
     const { isSent, answer, error, stopped } = await withDeadline(timeout, signal, deadline =>

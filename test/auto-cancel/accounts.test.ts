@@ -103,7 +103,7 @@ ${more}`;
       const own = last && isKept(last) ? last : await accounts.open(accountOf(name), last);
       if (!own) throw new Error('it is off');
       opened.set(name, own);
-      own.own.begin();
+      own.own.activateNotices();
     }
     return { accounts, opened };
   }
@@ -160,7 +160,7 @@ it('starts with a store that cannot be written, and is paused before the pause h
   Object.assign(store, { commit: refuse });
   const agent = await start(['a']);
   const errors = () => log.lines.filter(({ level }) => level === 'error').map(({ message }) => message);
-  expect(errors()).toEqual(['the brake of auto-cancel could not be followed']);
+  expect(errors()).toEqual(['the pause state of auto-cancel could not be synchronized']);
   // They are looked for every second, and that the store is away is told once.
   await agent.accounts.follow(never);
   expect(errors()).toHaveLength(1);

@@ -1,4 +1,4 @@
-// Replaces the judge before another import loads it.
+// Replaces the evaluate before another import loads it.
 import '../support/auto-cancel-scene.ts';
 import { describe, expect, it } from 'vitest';
 import { BRAKE, createBrake, pauseAutoCancel, resumeAutoCancel } from '../../src/auto-cancel/brake.ts';
@@ -39,7 +39,7 @@ describe('the brake', () => {
     const { brakeOf, pause, row } = setUp();
     const first = brakeOf();
     expect([first.isKnown, first.guard().value]).toEqual([false, '']);
-    await first.follow([]);
+    await first.synchronize([]);
     expect([first.isKnown, first.pause, await row()]).toEqual([
       true,
       undefined,
@@ -53,7 +53,7 @@ describe('the brake', () => {
     ]);
     await pause();
     const second = brakeOf();
-    await second.follow([]);
+    await second.synchronize([]);
     expect([second.pause, (await row()).state]).toEqual([expect.objectContaining(ANN), 'paused']);
   });
 
@@ -62,7 +62,7 @@ describe('the brake', () => {
     const journal = await openJournal(store, 'a');
     await journal.append([{ at: 1, step: 'paused', ...ANN }]);
     const brake = brakeOf();
-    await brake.follow([await openJournal(store, 'b'), journal]);
+    await brake.synchronize([await openJournal(store, 'b'), journal]);
     expect(brake.pause).toMatchObject({ at: 1, ...ANN });
   });
 
@@ -75,9 +75,9 @@ describe('the brake', () => {
   ])('counts as a pause while its row %s, until auto-cancel is resumed', async (_what, value) => {
     const { store, brakeOf, resume } = setUp();
     const brake = brakeOf();
-    await brake.follow([]);
+    await brake.synchronize([]);
     await store.commit('', [{ key: BRAKE, value }]);
-    await brake.follow([]);
+    await brake.synchronize([]);
     expect([brake.pause?.by, brake.guard().value]).toEqual(['unknown', '']);
     expect(await resume()).toMatchObject({ by: 'unknown' });
     await brake.read();
@@ -88,7 +88,7 @@ describe('the brake', () => {
     const store = createMemoryStore();
     const { brakeOf } = setUp(store);
     const brake = brakeOf();
-    await brake.follow([]);
+    await brake.synchronize([]);
     const { scan } = store;
     Object.assign(store, { scan: () => Promise.reject(new StoreError('away', 'the store')) });
     await brake.read();
@@ -105,7 +105,7 @@ describe('reads of the brake that overlap', () => {
     const store = createMemoryStore();
     const { brakeOf, pause } = setUp(store);
     const brake = brakeOf();
-    await brake.follow([]);
+    await brake.synchronize([]);
     const { scan } = store;
     async function begin() {
       const begun = Promise.withResolvers<void>();
@@ -157,7 +157,7 @@ describe('reads of the brake that overlap', () => {
 describe('pause and resume', () => {
   it('return the pause that there was before, and change nothing when there is none to end', async () => {
     const { brakeOf, pause, resume, row, store } = setUp();
-    await brakeOf().follow([]);
+    await brakeOf().synchronize([]);
     expect([await resume(), (await row()).by]).toEqual([undefined, 'delivery-watch']);
     expect(await pause()).toBeUndefined();
     expect(await pause(BOB)).toMatchObject(ANN);
@@ -301,12 +301,12 @@ describe('the audit lines of pauses and resumes', () => {
     const expected = ['paused p0', 'resumed r0', 'paused p1', 'resumed r1'];
     const journals = await Promise.all(['a', 'b'].map(name => openJournal(store, name)));
     const brake = brakeOf();
-    await brake.follow(journals);
-    await brake.follow(journals);
+    await brake.synchronize(journals);
+    await brake.synchronize(journals);
     const later = await openJournal(store, 'c');
-    await brake.follow([...journals, later]);
+    await brake.synchronize([...journals, later]);
     const [again] = await Promise.all(['a'].map(name => openJournal(store, name)));
-    await brakeOf().follow(again ? [again] : []);
+    await brakeOf().synchronize(again ? [again] : []);
     for (const name of ['a', 'b', 'c']) expect(await steps(store, name)).toEqual(expected);
     const [line] = await readJournal(store, 'a');
     expect(line).toMatchObject({ by: 'ann', order: expect.stringMatching(/^[0-9a-f-]{36}$/) });
@@ -317,17 +317,17 @@ describe('the audit lines of pauses and resumes', () => {
     const { brakeOf, pause } = setUp(store);
     const journals = await Promise.all(['a', 'b'].map(name => openJournal(store, name)));
     const brake = brakeOf();
-    await brake.follow(journals);
+    await brake.synchronize(journals);
     await pause();
     const { commit } = store;
     Object.assign(store, {
       commit: (...what: Parameters<typeof commit>) =>
         what[0] === 'a' ? Promise.reject(new StoreError('full', 'the store')) : commit(...what),
     });
-    await expect(brake.follow(journals)).rejects.toMatchObject({ reason: 'full' });
+    await expect(brake.synchronize(journals)).rejects.toMatchObject({ reason: 'full' });
     expect([brake.pause?.by, await steps(store, 'b')]).toEqual(['ann', ['paused incident']]);
     Object.assign(store, { commit });
-    await brake.follow(journals);
+    await brake.synchronize(journals);
     expect([await steps(store, 'a'), await steps(store, 'b')]).toEqual([['paused incident'], ['paused incident']]);
   });
 
@@ -336,7 +336,7 @@ describe('the audit lines of pauses and resumes', () => {
     const { brakeOf, pause } = setUp(store);
     const journal = await openJournal(store, 'a');
     const brake = brakeOf();
-    await brake.follow([journal]);
+    await brake.synchronize([journal]);
     await pause();
     const { commit } = store;
     Object.assign(store, {
@@ -345,9 +345,9 @@ describe('the audit lines of pauses and resumes', () => {
         throw new StoreError('slow', 'the store');
       },
     });
-    await expect(brake.follow([journal])).rejects.toMatchObject({ reason: 'slow' });
+    await expect(brake.synchronize([journal])).rejects.toMatchObject({ reason: 'slow' });
     Object.assign(store, { commit });
-    await brake.follow([journal]);
+    await brake.synchronize([journal]);
     expect(await steps(store, 'a')).toEqual(['paused incident']);
   });
 
@@ -356,7 +356,7 @@ describe('the audit lines of pauses and resumes', () => {
     const ahead = { now: () => clock.now() + 86_400_000 };
     await resumeAutoCancel(store, BOB, ahead);
     const journal = await openJournal(store, 'a');
-    await brakeOf().follow([journal]);
+    await brakeOf().synchronize([journal]);
     expect(journal.state.lastAt).toBe(clock.now());
   });
 });

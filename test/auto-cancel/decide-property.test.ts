@@ -7,7 +7,7 @@ import { BREAKERS } from '../../src/model/journal.ts';
 import { DAY, HOUR, MINUTE, rule, SECOND } from '../support/auto-cancel-options.ts';
 import { createScene } from '../support/auto-cancel-scene.ts';
 
-const REASONS = new Set(STAGES.flatMap(({ because }) => Object.keys(because)));
+const REASONS = new Set(STAGES.flatMap(({ reasons }) => Object.keys(reasons)));
 const IDS = ['a', 'b', 'c', 'd', 'e'] as const;
 const PER_HOUR = 4;
 const SECTION = {
@@ -59,7 +59,7 @@ const step = fc.record({
 const answer = fc.constantFrom('302!', '302!', '302', '400', '404', '429', '500', '500', '500!', 'timeout!', 'unsent');
 
 /** Why nothing at all may be done in the account. What is said of one callback comes after these. */
-const ACCOUNT_REASONS = ACCOUNT_STAGES.flatMap(({ because }) => Object.keys(because));
+const ACCOUNT_REASONS = ACCOUNT_STAGES.flatMap(({ reasons }) => Object.keys(reasons));
 
 type Scene = Awaited<ReturnType<typeof createScene>>;
 

@@ -147,7 +147,7 @@ describe('a journal', () => {
     const store = createMemoryStore();
     await (await openJournal(store, 'production')).append(linesOf('paused, breaker_opened errors'));
     await store.commit('production', [{ key, value }]);
-    const damage = `the journal of the account production is damaged: ${key} is no line of it`;
+    const damage = `the journal of the account production is damaged: ${key} is not a valid line`;
     await expect(openJournal(store, 'production')).rejects.toThrow(damage);
     await expect(readJournal(store, 'production')).rejects.toThrow(damage);
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { actionsLeft } from '../../src/auto-cancel/brakes.ts';
+import { actionsLeft } from '../../src/auto-cancel/limits.ts';
 import { DAY, HOUR, MINUTE, optionsOf, rule } from '../support/auto-cancel-options.ts';
 import { createScene } from '../support/auto-cancel-scene.ts';
 import { reasonsIn, sentIn, warmScene } from './warm-scene.ts';

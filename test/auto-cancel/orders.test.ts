@@ -79,8 +79,8 @@ describe('an approval', () => {
     const { give, approve, waits, orders } = setUp();
     await waits('a', 'action-a', '1-0');
     await waits('b', 'action-b', '1-0');
-    expect(await give(approve('action'))).toBe('2 actions begin with action: give more characters');
-    expect(await give(approve('1-0'))).toBe('2 actions begin with 1-0: give more characters');
+    expect(await give(approve('action'))).toBe('2 actions start with action: enter more characters');
+    expect(await give(approve('1-0'))).toBe('2 actions start with 1-0: enter more characters');
     expect(await give(approve('actio'))).toBe('no action actio waits for approval');
     expect(await orders()).toEqual([]);
   });
@@ -231,7 +231,7 @@ describe('an order', () => {
       await agent.serve();
       expect(await give(RESET, agent)).toBe('obeyed');
       expect(log.lines.map(({ message }) => message)).toEqual([
-        'an order that this version cannot read is ignored',
+        'ignored an operator command that this version cannot read',
         'operator command executed',
       ]);
       expect(await orders()).toHaveLength(1);

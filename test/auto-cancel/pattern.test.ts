@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { RE2JS } from 're2js';
 import { describe, expect, it, vi } from 'vitest';
-import { createPattern, faultOfPattern } from '../../src/auto-cancel/pattern.ts';
+import { createPattern, patternError } from '../../src/auto-cancel/pattern.ts';
 
 const DIALECT = 'must be a Prometheus regular expression (RE2: no lookaround, no backreferences)';
 
@@ -18,7 +18,7 @@ it.each([
   '(a|a)*',
   '.*a.*a.*a.*b',
   '(?:a?){500}a{500}',
-])('takes %s', pattern => expect(faultOfPattern(pattern)).toBeUndefined());
+])('takes %s', pattern => expect(patternError(pattern)).toBeUndefined());
 
 it.each([
   ['(', 'missing closing )'],
@@ -31,7 +31,7 @@ it.each([
   ['(a{1000}){1000}', 'invalid repeat count'],
   // A pattern is quoted nowhere.
   ['[canary', 'missing closing ]'],
-])('%s is none: %s', (pattern, why) => expect(faultOfPattern(pattern)).toBe(`${DIALECT}: ${why}`));
+])('%s is none: %s', (pattern, why) => expect(patternError(pattern)).toBe(`${DIALECT}: ${why}`));
 
 it('matches the whole text, line breaks and all, and does not try what is too long', () => {
   const matches = (pattern: string, text: string) => createPattern(pattern).matches(text);
@@ -113,21 +113,21 @@ describe('text of the service may be hostile', () => {
     expect(measured).toBeLessThan(200);
   });
 
-  it('each text is judged once, however often it is asked for', ({ onTestFinished }) => {
-    const judged = vi.spyOn(RE2JS.prototype, 'matches');
-    onTestFinished(() => judged.mockRestore());
+  it('each text is evaluated once, however often it is asked for', ({ onTestFinished }) => {
+    const evaluated = vi.spyOn(RE2JS.prototype, 'matches');
+    onTestFinished(() => evaluated.mockRestore());
     const pattern = createPattern('.*a.*a.*b');
     for (let time = 0; time < 10_000; time += 1) pattern.matches('a'.repeat(500 + (time % 3)));
-    expect(judged).toHaveBeenCalledTimes(3);
+    expect(evaluated).toHaveBeenCalledTimes(3);
   });
 
   it('remembers a bounded amount, and says the same beyond it', ({ onTestFinished }) => {
-    const judged = vi.spyOn(RE2JS.prototype, 'matches');
-    onTestFinished(() => judged.mockRestore());
+    const evaluated = vi.spyOn(RE2JS.prototype, 'matches');
+    onTestFinished(() => evaluated.mockRestore());
     const pattern = createPattern('[0-9]+x*');
     const texts = Array.from({ length: 1200 }, (_, number) => `${number}${'x'.repeat(4000)}`);
     for (const text of [...texts, ...texts]) expect(pattern.matches(text)).toBe(true);
     // 1,200 × 4,000 characters are more than are kept, and the first were forgotten.
-    expect(judged.mock.calls.length).toBeGreaterThan(1200);
+    expect(evaluated.mock.calls.length).toBeGreaterThan(1200);
   });
 });

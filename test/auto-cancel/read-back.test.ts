@@ -42,7 +42,7 @@ describe('an answer that settles it', () => {
     expect(await scene.wait(HOUR)).toBe('');
   });
 
-  it.each(['429', 'unsent'])('%s lets it be tried again, judged anew', async answer => {
+  it.each(['429', 'unsent'])('%s lets it be tried again, evaluated anew', async answer => {
     const { scene } = await answered(answer);
     expect(await scene.again()).toBe('intent a jobs 2\nanswered a 2 accepted');
     expect(await scene.wait(0)).toBe('ended a confirmed read_canceled');
@@ -178,7 +178,7 @@ describe('what is read back', () => {
     expect(await looks(scene, 0, 5, 15, 60)).toEqual(['intent a jobs 1', '', '', '']);
     const inFlight = async () => (await scene.store.scan('production', 'auto-cancel/sending')).size;
     expect(await inFlight()).toBe(1);
-    // Before the first three walks nobody is judged, but looked at.
+    // Before the first three walks nobody is evaluated, but looked at.
     scene.states.set('a', 'canceled');
     await scene.walk('');
     await scene.walk('');

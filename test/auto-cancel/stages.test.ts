@@ -8,18 +8,18 @@ import { createScene } from '../support/auto-cancel-scene.ts';
 it('the documentation has the stages in the order of the checks', () => {
   const text = readFileSync('docs/auto-cancel-operate.md', 'utf8');
   expect(withStages(text)).toBe(text);
-  expect(() => withStages('# No marks')).toThrow('no marks');
+  expect(() => withStages('# No markers')).toThrow('no markers');
 });
 
-it('names of stages are unique, and so are the reasons but for those of events', () => {
+it('stages have unique names and unique reasons, except reasons about events', () => {
   const names = STAGES.map(({ name }) => name);
   expect(new Set(names).size).toBe(names.length);
-  const reasons = STAGES.flatMap(({ because }) => Object.keys(because));
+  const reasons = STAGES.flatMap(({ reasons }) => Object.keys(reasons));
   const twice = reasons.filter((reason, index) => reasons.indexOf(reason) !== index);
   expect(new Set(twice)).toEqual(new Set(['idle_for', 'unknown_idle_for']));
 });
 
-it('of two reasons the one of the earlier stage is told', async () => {
+it('the reason of the earliest stage is reported if several stages forbid a cancel', async () => {
   const windows = { deny: [{ from: '2026-06-01T00:00:00Z', to: '2026-06-02T00:00:00Z', reason: 'freeze' }] };
   const scene = await createScene({
     pauseWhileAlerts: ['Down'],
@@ -28,7 +28,7 @@ it('of two reasons the one of the earlier stage is told', async () => {
   await scene.warm();
   await scene.walk('a');
   const held = () => scene.explain('a')?.held;
-  const stageOf = (reason: string | undefined) => STAGES.findIndex(({ because }) => (reason ?? '') in because);
+  const stageOf = (reason: string | undefined) => STAGES.findIndex(({ reasons }) => (reason ?? '') in reasons);
   Object.assign(scene, { isFresh: false, isStopped: true });
   scene.firing.add('Down');
   const seen = [held()];

@@ -1,15 +1,15 @@
 import { chmodSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { mayBeThere } from '../../src/auto-cancel/moments.ts';
+import { mayExist } from '../../src/auto-cancel/context.ts';
 import { newFolder } from '../support/folder.ts';
 
 it('is there, or surely not', () => {
   const folder = newFolder();
   const file = join(folder, 'STOP');
-  expect([mayBeThere(file), mayBeThere(join(folder, 'none', 'STOP'))]).toEqual([false, false]);
+  expect([mayExist(file), mayExist(join(folder, 'none', 'STOP'))]).toEqual([false, false]);
   writeFileSync(file, '');
-  expect([mayBeThere(file), mayBeThere(folder)]).toEqual([true, true]);
+  expect([mayExist(file), mayExist(folder)]).toEqual([true, true]);
 });
 
 it('may be there when it can not be looked at', () => {
@@ -18,13 +18,13 @@ it('may be there when it can not be looked at', () => {
   symlinkSync('loop', join(folder, 'loop'));
   writeFileSync(join(folder, 'file'), '');
   const files = ['dangling', 'loop', 'loop/STOP', 'file/STOP', 'x'.repeat(300)];
-  expect(files.filter(file => !mayBeThere(join(folder, file)))).toEqual([]);
+  expect(files.filter(file => !mayExist(join(folder, file)))).toEqual([]);
 });
 
 it.skipIf(process.getuid?.() === 0)('may be there when its folder may not be searched', () => {
   const folder = newFolder();
   chmodSync(folder, 0o000);
-  const isThere = mayBeThere(join(folder, 'STOP'));
+  const isThere = mayExist(join(folder, 'STOP'));
   chmodSync(folder, 0o700);
   expect(isThere).toBe(true);
 });

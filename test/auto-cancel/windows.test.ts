@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { closedBy } from '../../src/auto-cancel/brakes.ts';
+import { windowReason } from '../../src/auto-cancel/limits.ts';
 
-type Windows = Parameters<typeof closedBy>[0];
+type Windows = Parameters<typeof windowReason>[0];
 
 const HOUR = 3_600_000;
 const OFFICE = { cron: '0 8 * * 1-5', for: 9 * HOUR, tz: 'Europe/Amsterdam' };
 const FREEZE = { from: Date.parse('2026-12-20T00:00:00Z'), to: Date.parse('2027-01-02T00:00:00Z'), reason: 'freeze' };
 
-const at = (windows: Windows, time: string) => closedBy(windows, Date.parse(time)) ?? 'open';
+const at = (windows: Windows, time: string) => windowReason(windows, Date.parse(time)) ?? 'open';
 
 describe('windows', () => {
   it('are always open where none is named', () =>

@@ -1,15 +1,15 @@
 import { expect, it } from 'vitest';
 import { STAGES } from '../../src/auto-cancel/stages.ts';
-import { heldText, sentenceOf } from '../../src/auto-cancel/words.ts';
+import { sentenceOf, skipText } from '../../src/auto-cancel/words.ts';
 import { FINAL_OUTCOMES } from '../../src/model/journal.ts';
 
-it('has a sentence for everything that can hold a stuck one back', () => {
-  const reasons = STAGES.filter(({ name }) => name !== 'verdict').flatMap(({ because }) => Object.keys(because));
+it('every reason for skipping a stuck callback has a sentence', () => {
+  const reasons = STAGES.filter(({ name }) => name !== 'verdict').flatMap(({ reasons }) => Object.keys(reasons));
   for (const held of [...reasons, ...FINAL_OUTCOMES]) {
-    expect(heldText(held)).toMatch(/^Nothing is cancelled because .{10,}[^.]\.$/);
-    expect(heldText(held)).not.toMatch(/[`[\]]/);
+    expect(skipText(held)).toMatch(/^Nothing is cancelled because .{10,}[^.]\.$/);
+    expect(skipText(held)).not.toMatch(/[`[\]]/);
   }
-  expect(heldText('unknown_idle_for')).toBe(
+  expect(skipText('unknown_idle_for')).toBe(
     'Nothing is cancelled because the rule has idleFor, and the event log data is not fresh.',
   );
 });
@@ -37,7 +37,7 @@ it.each([
   [{ ...of, step: 'approved', by: 'ann' }, 'The cancel was approved by ann.'],
   [
     { ...of, step: 'answered', attempt: 1, answer: { kind: 'accepted', status: 202 } },
-    'The service answered the cancel: accepted 202.',
+    'The service responded to the cancel: accepted 202.',
   ],
   [
     { ...of, ...rule, step: 'ended', outcome: 'confirmed', mode: 'enforce', reason: 'read_canceled' },
@@ -45,6 +45,6 @@ it.each([
   ],
   [{ at: 0, step: 'paused', by: 'ann', reason: 'line\nbreak.' }, 'Auto-cancel was paused by ann: line\u{fffd}break.'],
   [{ at: 0, step: 'breaker_opened', breaker: 'errors', reason: 'x' }, 'A breaker opened: errors: x.'],
-] as const)('says a line of the journal as a sentence: %j', (line, sentence) => {
+] as const)('a journal line is shown as a sentence: %j', (line, sentence) => {
   expect(sentenceOf(line)).toBe(sentence);
 });

@@ -36,7 +36,7 @@ store: { path: ${path} }
   const stop = new AbortController();
   const serving = (async () => {
     while (!stop.signal.aborted) {
-      await brake.follow(journals.map(({ journal }) => journal));
+      await brake.synchronize(journals.map(({ journal }) => journal));
       await orders.serve();
       await setTimeout(20);
     }

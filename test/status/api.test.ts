@@ -7,7 +7,7 @@ import type { JournalLine } from '../../src/auto-cancel/accounts.ts';
 import type { Explanation } from '../../src/auto-cancel/explain.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { acceleratedClock, systemClock } from '../../src/kit/clock.ts';
-import type { CommandAnswer } from '../../src/model/operator-command.ts';
+import type { CommandResult } from '../../src/model/operator-command.ts';
 import type { AnyAccountView } from '../../src/status/api/account.ts';
 import type { AutoCancelView } from '../../src/status/api/auto-cancel.ts';
 import type { Served } from '../../src/status/served.ts';
@@ -275,7 +275,7 @@ const EXPLAINED: Explanation = {
 
 /** What is answered where all goes wrong, by a port that is told so. */
 async function refuse(described: Described): Promise<void> {
-  let answer: CommandAnswer = 'waiting';
+  let answer: CommandResult = 'waiting';
   let shown: AnyAccountView = { ...reduced, ...FROM_ANOTHER, rounds: withdrawn.rounds };
   const overrides: Partial<Served> = {
     explain: async id => (id === 'late' ? 'no_agent' : id === 'none' ? [] : [EXPLAINED]),
@@ -324,7 +324,7 @@ async function refuse(described: Described): Promise<void> {
     await ask('post', path, json({ other: 1 }));
     await ask('post', path, json({ action: 'x'.repeat(20_000) }));
     const done = path === APPROVE ? APPROVED : { accounts: ['a'], before: { at: 1, by: 'ann', reason: 'x' } };
-    const answers: readonly CommandAnswer[] = [
+    const answers: readonly CommandResult[] = [
       ...(path === APPROVE ? ['waiting' as const] : []),
       { ok: false, why: 'it is off' },
       { ok: true, result: done },

@@ -3,13 +3,13 @@
 import { vi } from 'vitest';
 import { type AccountAutoCancel, createAutoCancel } from '../../src/auto-cancel/account.ts';
 import { createBrake } from '../../src/auto-cancel/brake.ts';
+import type * as Judging from '../../src/auto-cancel/evaluate.ts';
 import { readJournal } from '../../src/auto-cancel/journal.ts';
-import type * as Judging from '../../src/auto-cancel/judge.ts';
 import { createOrders } from '../../src/auto-cancel/orders.ts';
 import type { Clock } from '../../src/kit/clock.ts';
 import type { CallbackSighting } from '../../src/model/callback.ts';
 import type { Finding } from '../../src/model/finding.ts';
-import type { CancelAnswer } from '../../src/model/journal.ts';
+import type { CancelResponse } from '../../src/model/journal.ts';
 import type { DlqEntry } from '../../src/model/message.ts';
 import { StoreError } from '../../src/store/errors.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
@@ -26,9 +26,12 @@ import { createTestLog, createTestTracer, noOutbox } from './silent.ts';
 const scripts = vi.hoisted(() => new WeakMap<CallbackSighting, () => ReadonlyMap<string, string> | undefined>());
 
 /** Rules return the scripted findings. Other tests cover the real ones. */
-vi.mock('../../src/auto-cancel/judge.ts', async importOriginal => {
-  const judging = await importOriginal<typeof Judging>();
-  const judge = (rule: Judging.Judged['rule'], { sighting, id, lastEventAt, askedAt }: Judging.Seen): Finding => {
+vi.mock('../../src/auto-cancel/evaluate.ts', async importOriginal => {
+  const original = await importOriginal<typeof Judging>();
+  const evaluate = (
+    rule: Judging.EvaluatedCallback['rule'],
+    { sighting, id, lastEventAt, askedAt }: Judging.CallbackEvidence,
+  ): Finding => {
     const word = scripts.get(sighting)?.()?.get(rule.name) ?? 'stuck';
     const isIdle = typeof lastEventAt === 'number' && lastEventAt < askedAt - HOUR;
     const isUnknown = lastEventAt === undefined || lastEventAt === 'none';
@@ -38,11 +41,11 @@ vi.mock('../../src/auto-cancel/judge.ts', async importOriginal => {
     const verdict = reason === 'stuck' || reason === 'no_match' ? reason : other;
     return { rule: rule.name, verdict, reason, predicates: [] };
   };
-  return { ...judging, judge };
+  return { ...original, evaluate };
 });
 
 /** Responses to cancels by word. The suffix `!` also performs the cancel; the default is accepted and performed. */
-const ANSWERS: Readonly<Record<string, CancelAnswer>> = {
+const ANSWERS: Readonly<Record<string, CancelResponse>> = {
   '302': { kind: 'accepted', status: 302 },
   '400': { kind: 'refused', status: 400 },
   '401': { kind: 'denied', status: 401 },
@@ -59,7 +62,7 @@ const ANSWERS: Readonly<Record<string, CancelAnswer>> = {
  */
 const WORD = /^(\w+)(?::([\w=,]+))?(?:@(\w+))?(?:#(\w+))?$/;
 
-interface Seen {
+interface CallbackEvidence {
   readonly sighting: CallbackSighting;
   readonly reasons: ReadonlyMap<string, string>;
 }
@@ -71,7 +74,7 @@ export async function createScene(section: object): Promise<Scene> {
   let [time, offset, walks, at] = [Date.UTC(2026, 5, 1), 0, 0, 0];
   let bornAt = time;
   let commitsLeft = Number.POSITIVE_INFINITY;
-  let seen = new Map<string, Seen>();
+  let seen = new Map<string, CallbackEvidence>();
   let last = '';
   const names = new Map<string, string>();
   const sightings = () => [...seen.values()].map(({ sighting }) => sighting);
@@ -145,7 +148,7 @@ export async function createScene(section: object): Promise<Scene> {
       scene.onSend(id);
       const [, word = '302', isDone] = /^(\w+)(!?)$/.exec(scene.answers.shift() ?? '302!') ?? [];
       if (isDone) scene.states.set(id, 'canceled');
-      return ANSWERS[word] as CancelAnswer;
+      return ANSWERS[word] as CancelResponse;
     },
   };
   const log = createTestLog();
@@ -182,7 +185,7 @@ export async function createScene(section: object): Promise<Scene> {
       },
     };
     const brake = createBrake(own, ownClock, log);
-    await brake.follow([]);
+    await brake.synchronize([]);
     autoCancel = await createAutoCancel({
       brake,
       account: ACCOUNT,
@@ -211,7 +214,7 @@ export async function createScene(section: object): Promise<Scene> {
     const accounts = [{ name: ACCOUNT, policy: scene.policy, journal }];
     const orders = createOrders({ store: own, accounts: () => accounts, isConfigured: () => true, clock, log });
     serve = async () => {
-      await brake.follow([journal]);
+      await brake.synchronize([journal]);
       await orders.serve();
     };
   }

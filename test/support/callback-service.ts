@@ -1,6 +1,6 @@
 /** The service for a month of failure callbacks, without a network. */
 import { createRandom } from '../../src/emulator/random.ts';
-import type { CancelAnswer } from '../../src/model/journal.ts';
+import type { CancelResponse } from '../../src/model/journal.ts';
 import type { DeliveryEvent, DlqEntry } from '../../src/model/message.ts';
 import type { Reader, Writer } from '../../src/upstream/api.ts';
 import { UpstreamError } from '../../src/upstream/errors.ts';
@@ -147,7 +147,7 @@ export function createCallbackService({
     return state();
   }
 
-  function answer(id: string): CancelAnswer {
+  function answer(id: string): CancelResponse {
     const callback = known.get(id);
     if (!callback) throw new Error(`a DELETE of ${id}, which never was`);
     if (incident() === 'errors' && random.chance(0.5)) return { kind: 'not_sent', why: 'no connection' };

@@ -121,7 +121,7 @@ export async function startSimulatedAgent(options: SimulatedAgentOptions): Promi
   const autoCancel = accounts.view();
   if (!acting || !autoCancel) throw new Error('auto-cancel is off');
   const { own, source, run: actOnce } = acting;
-  own.begin();
+  own.activateNotices();
   const { signal } = new AbortController();
   await accounts.follow(signal);
   const alive = (work: Promise<unknown>) => Promise.race([work, guillotine.death]).then(() => undefined);

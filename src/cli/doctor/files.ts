@@ -1,6 +1,6 @@
 import { globSync, readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { mayBeThere } from '../../auto-cancel/moments.ts';
+import { mayExist } from '../../auto-cancel/context.ts';
 import type { Config } from '../../config/schema.ts';
 import { secretsOf, writtenSecrets } from '../../config/secrets.ts';
 import { readWebConfig } from '../../config/web-config.ts';
@@ -52,7 +52,7 @@ export function checkPermissions(file: string, config: Config): readonly Finding
 /** Whether auto-cancel's brake is on. */
 export function checkStopFile({ autoCancel: { mode, rules, stopFile } }: Config): Finding {
   if (mode === 'off' || rules.length === 0) return skip('auto-cancel is off');
-  if (!mayBeThere(stopFile)) return ok(`${resolve(stopFile)} is not there`);
+  if (!mayExist(stopFile)) return ok(`${resolve(stopFile)} is not there`);
   const todo = 'remove it when auto-cancel may go on; make its folder readable';
   return warn(`${resolve(stopFile)} is there, or can't be looked for: nothing is cancelled`, todo);
 }

@@ -1,6 +1,6 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { CommandAnswer, OperatorCommand } from '../../../src/model/operator-command.ts';
+import type { CommandResult, OperatorCommand } from '../../../src/model/operator-command.ts';
 import type { AutoCancelView } from '../../../src/status/api/auto-cancel.ts';
 import type { HistoryView } from '../../../src/status/api/history.ts';
 import { PASSWORD, serve, USERS } from '../../http/protected-server.ts';
@@ -128,7 +128,7 @@ describe.skipIf(!hasChromium)('in a browser', () => {
     });
     let candidates: AutoCancelView['candidates'] = [ofNumber(1), ofNumber(2)];
     const commands: OperatorCommand[] = [];
-    let answer = Promise.withResolvers<CommandAnswer>();
+    let answer = Promise.withResolvers<CommandResult>();
     let isChanged = false;
     const { server } = await serve(
       USERS,
@@ -173,7 +173,7 @@ describe.skipIf(!hasChromium)('in a browser', () => {
     expect(await page.locator('#command [role=alert]').isVisible()).toBe(false);
     expect(commands).toHaveLength(1);
 
-    answer = Promise.withResolvers<CommandAnswer>();
+    answer = Promise.withResolvers<CommandResult>();
     await yes.click();
     await eventually(() => expect(commands).toHaveLength(2));
     await page.locator('#command [data-no]').click();

@@ -59,7 +59,7 @@ function setUp(dialog) {
       const { error, before } = await response.json();
       if (!response.ok) return refuse(own, `${error ?? `The agent answered ${response.status}`}.`);
       const done = {
-        approve: 'Approved: the next complete walk judges it again, then it is cancelled.',
+        approve: 'Approved: the next complete walk evaluates it again, then it is cancelled.',
         pause: 'Paused: nothing is sent.',
         resume: before === undefined ? 'It was not paused: nothing changed.' : 'Resumed: cancels may be sent again.',
       };

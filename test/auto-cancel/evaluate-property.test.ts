@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { judge, NOT_STUCK, type Seen } from '../../src/auto-cancel/judge.ts';
-import { type JudgingRule, judgingRule } from '../../src/auto-cancel/options.ts';
+import { type CallbackEvidence, evaluate, NOT_STUCK } from '../../src/auto-cancel/evaluate.ts';
+import { type DetectionRule, detectionRule } from '../../src/auto-cancel/options.ts';
 import { retryDelays, retryWindow } from '../../src/auto-cancel/stuck-when.ts';
 import type { CallbackState, DlqEntry } from '../../src/model/message.ts';
 
@@ -35,7 +35,7 @@ const match = fc.oneof(
 const except = fc.oneof({ arbitrary: fc.constant({}), weight: 3 }, { arbitrary: match, weight: 1 });
 const hours = (min: number, max: number) => fc.integer({ min, max }).map(hours => `${hours}h`);
 
-const rule: fc.Arbitrary<JudgingRule> = fc
+const rule: fc.Arbitrary<DetectionRule> = fc
   .record({
     match,
     except,
@@ -48,7 +48,7 @@ const rule: fc.Arbitrary<JudgingRule> = fc
   })
   .map(({ match, except, span, isBlind, stuckWhen }) => ({
     name: 'r',
-    ...judgingRule.parse({
+    ...detectionRule.parse({
       match,
       except,
       evidence: isBlind ? 'blind' : 'reported',
@@ -56,7 +56,7 @@ const rule: fc.Arbitrary<JudgingRule> = fc
     }),
   }));
 
-const seen: fc.Arbitrary<Seen> = fc
+const seen: fc.Arbitrary<CallbackEvidence> = fc
   .record({
     entry,
     seenFor: fc.integer({ min: 24 * HOUR, max: 600 * HOUR }),
@@ -75,7 +75,7 @@ it('stuck is what every predicate says, and nothing else', () => {
   let stuck = 0;
   fc.assert(
     fc.property(rule, seen, (rule, seen) => {
-      const { verdict, reason, predicates } = judge(rule, seen);
+      const { verdict, reason, predicates } = evaluate(rule, seen);
       expect(['stuck', ...NOT_STUCK]).toContain(reason);
       const holds = predicates.map(({ holds }) => holds);
       expect(verdict === 'stuck').toBe(holds.every(each => each === true));
@@ -93,7 +93,7 @@ it('what is stuck stays stuck while it is seen on and nothing happens', () => {
   let stuck = 0;
   fc.assert(
     fc.property(rule, seen, fc.nat(500 * HOUR), fc.nat(9), (rule, seen, later, walks) => {
-      if (judge(rule, seen).verdict !== 'stuck') return;
+      if (evaluate(rule, seen).verdict !== 'stuck') return;
       stuck++;
       const { sighting } = seen;
       const on = {
@@ -101,7 +101,7 @@ it('what is stuck stays stuck while it is seen on and nothing happens', () => {
         sighting: { ...sighting, lastSeenAt: sighting.lastSeenAt + later, snapshots: sighting.snapshots + walks },
         askedAt: seen.askedAt + later,
       };
-      expect(judge(rule, on).verdict).toBe('stuck');
+      expect(evaluate(rule, on).verdict).toBe('stuck');
     }),
     { numRuns: 3000, seed: 2 },
   );
@@ -121,8 +121,8 @@ it('taking evidence away never makes anything stuck', () => {
         key in seen
           ? { ...seen, ...gone }
           : { ...seen, sighting: { ...sighting, entry: { ...sighting.entry, ...gone } } };
-      const before = judge(rule, seen).verdict;
-      const after = judge(rule, less).verdict;
+      const before = evaluate(rule, seen).verdict;
+      const after = evaluate(rule, less).verdict;
       if (before === 'stuck') expect(['stuck', 'unknown']).toContain(after);
       else expect(after).not.toBe('stuck');
       taken += Number(before === 'stuck' && after === 'unknown');

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { lookAgain, lookForEvents } from '../../src/auto-cancel/look.ts';
+import { lookUpEvents, rereadEntry } from '../../src/auto-cancel/look-up.ts';
 import type { DeliveryEvent, DlqEntry } from '../../src/model/message.ts';
 import type { Reader } from '../../src/upstream/api.ts';
 import { createTestLog } from '../support/silent.ts';
@@ -45,7 +45,7 @@ const reader = (way: Way) => {
 
 const signal = new AbortController().signal;
 const found = (way: Way, target: { dlqId?: string; messageId?: string }) =>
-  lookAgain(reader(way), { workflowRunId: undefined, ...target } as never, signal).then(
+  rereadEntry(reader(way), { workflowRunId: undefined, ...target } as never, signal).then(
     entry => entry?.messageId ?? 'gone',
     (error: Error) => error.message,
   );
@@ -82,7 +82,7 @@ describe('the look-up of events, if the service applies messageId', () => {
     ['in another case', undefined],
   ] as const)('%s: the newest event is %s', async (way, time) => {
     const entry = { messageId: WANTED.messageId } as DlqEntry;
-    const silence = await lookForEvents(reader(way), entry, { now: () => NOW, log: createTestLog() }, signal);
+    const silence = await lookUpEvents(reader(way), entry, { now: () => NOW, log: createTestLog() }, signal);
     expect(silence).toEqual({ lastEventAt: time, askedAt: NOW });
   });
 });

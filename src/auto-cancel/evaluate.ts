@@ -1,24 +1,24 @@
 import { formatDuration } from '../kit/duration.ts';
 import type { CallbackSighting, Silence } from '../model/callback.ts';
-import type { Finding, Holds, Predicate, Verdict } from '../model/finding.ts';
+import type { Finding, Predicate, Tristate, Verdict } from '../model/finding.ts';
 import type { JournalTarget } from '../model/journal.ts';
 import type { DlqEntry } from '../model/message.ts';
-import { CONDITION_KEYS, judgeConditions } from './conditions.ts';
-import type { AutoCancelOptions, JudgingRule, Mode, Rule } from './options.ts';
-import { askedSpan, retryWindow } from './stuck-when.ts';
+import { CONDITION_KEYS, evaluateConditions } from './conditions.ts';
+import type { AutoCancelOptions, DetectionRule, Mode, Rule } from './options.ts';
+import { minimumSpan, retryWindow } from './stuck-when.ts';
 
-/** What is known of one entry. Times: milliseconds since the Unix epoch, by our own clock but for `lastEventAt`. */
-export interface Seen {
+/** Evidence about one entry. Times: milliseconds since the Unix epoch, by the agent's clock; `lastEventAt` by the service's clock. */
+export interface CallbackEvidence {
   readonly sighting: CallbackSighting;
-  /** What would be sent; undefined when the row has none. */
+  /** Id to send in a cancel; undefined if the row has no valid one. */
   readonly id: string | undefined;
-  /** The newest event of the entry's message and of its callback's; undefined: not known. */
+  /** Newest event of the message or its callback; undefined if unknown. */
   readonly lastEventAt: number | 'none' | undefined;
-  /** When the newest event was asked for: since then nothing is known of silence. */
+  /** Time of the event look-up. Later events are not included. */
   readonly askedAt: number;
 }
 
-/** Milliseconds as text, to the second, at most two units: `1h30m`. */
+/** Formats milliseconds with at most two units, to the second: `1h30m`. */
 function span(ms: number): string {
   if (!Number.isFinite(ms)) return 'unknown';
   if (ms < 0) return `-${span(-ms)}`;
@@ -37,7 +37,7 @@ function span(ms: number): string {
     .join('');
 }
 
-function judgeEvidence({ evidence }: JudgingRule, { callbackState }: DlqEntry): Predicate {
+function evaluateEvidence({ evidence }: DetectionRule, { callbackState }: DlqEntry): Predicate {
   const found = callbackState ?? 'no state';
   if (evidence === 'blind') {
     return { name: 'evidence', holds: callbackState === undefined, found, asked: 'blind: no state is reported' };
@@ -47,36 +47,36 @@ function judgeEvidence({ evidence }: JudgingRule, { callbackState }: DlqEntry): 
   return { name: 'evidence', holds, found, asked: 'reported: in_progress' };
 }
 
-/** The retries that the callback may have. Those of the failed message are not its own: they never make it fewer. */
+/** Returns the maximum retries of the callback. The reported number is that of the failed message, so it only raises the assumption. */
 function retriesOf({ maxRetries }: DlqEntry, assumed: number): number {
   return maxRetries !== undefined && Number.isInteger(maxRetries) ? Math.max(maxRetries, assumed) : assumed;
 }
 
-function judgeStuckWhen(rule: JudgingRule, { sighting, lastEventAt, askedAt }: Seen): Predicate[] {
+function evaluateStuckWhen(rule: DetectionRule, { sighting, lastEventAt, askedAt }: CallbackEvidence): Predicate[] {
   const { snapshots, maxGap, pastRetryWindow, assumeMaxRetries, assumeTimeout, idleFor } = rule.stuckWhen;
   const { entry, firstSeenAt, lastSeenAt } = sighting;
-  // What walks really saw: the time since the last one proves nothing.
+  // Count only the time between walks that listed it: the time since the last walk proves nothing.
   const seenFor = lastSeenAt - firstSeenAt;
-  const { key, ms } = askedSpan(rule);
+  const { key, ms } = minimumSpan(rule);
   const retries = retriesOf(entry, assumeMaxRetries);
   const longest = pastRetryWindow * retryWindow(retries, assumeTimeout);
   const predicates: Predicate[] = [
     { name: `stuckWhen.${key}`, holds: seenFor >= ms, found: span(seenFor), asked: `at least ${formatDuration(ms)}` },
   ];
-  const add = (name: keyof JudgingRule['stuckWhen'], holds: Holds, found: string, asked: string) =>
+  const add = (name: keyof DetectionRule['stuckWhen'], holds: Tristate, found: string, asked: string) =>
     predicates.push({ name: `stuckWhen.${name}`, holds, found, asked });
   if (snapshots !== undefined) {
     add('snapshots', sighting.snapshots >= snapshots, String(sighting.snapshots), `at least ${snapshots}`);
   }
   if (maxGap !== undefined) {
-    // A longer pause would have begun another episode.
-    add('maxGap', true, 'no longer pause', `at most ${formatDuration(maxGap)}`);
+    // A longer gap starts a new episode.
+    add('maxGap', true, 'no longer gap', `at most ${formatDuration(maxGap)}`);
   }
   const times = `${pastRetryWindow} times the window of ${retries} retries`;
   add('pastRetryWindow', seenFor > longest, span(seenFor), `more than ${span(longest)}: ${times}`);
   if (idleFor !== undefined) {
     const isKnown = typeof lastEventAt === 'number';
-    const found = isKnown ? span(askedAt - lastEventAt) : lastEventAt === 'none' ? 'no event' : 'not known';
+    const found = isKnown ? span(askedAt - lastEventAt) : lastEventAt === 'none' ? 'no event' : 'unknown';
     add(
       'idleFor',
       isKnown ? askedAt - lastEventAt >= idleFor : 'unknown',
@@ -89,10 +89,10 @@ function judgeStuckWhen(rule: JudgingRule, { sighting, lastEventAt, askedAt }: S
 
 const snakeCase = (key: string) => key.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`);
 
-/** Only the newest event is missing: the log was not asked, or could not tell. */
+/** Reason if only the newest event is missing: it was not looked up, or the look-up was inconclusive. */
 const UNKNOWN_EVENT = 'unknown_idle_for';
 
-/** Every reason that `judge` gives beside `stuck`. */
+/** All reasons that `evaluate` returns, except `stuck`. */
 export const NOT_STUCK: readonly string[] = [
   'no_match',
   'excepted',
@@ -109,8 +109,8 @@ export const NOT_STUCK: readonly string[] = [
   ...CONDITION_KEYS.map(key => `unknown_${snakeCase(key)}`),
 ];
 
-/** Why a predicate does not hold, as one word of `NOT_STUCK`. */
-function reasonOf({ name, holds }: Predicate, { evidence }: JudgingRule): string {
+/** Returns the reason for a predicate that does not hold: a value of `NOT_STUCK`. */
+function reasonOf({ name, holds }: Predicate, { evidence }: DetectionRule): string {
   const key = snakeCase(name.slice(name.indexOf('.') + 1));
   if (name === 'id') return 'no_id';
   if (name === 'evidence' && holds === 'unknown') return 'unknown_callback_state';
@@ -120,20 +120,23 @@ function reasonOf({ name, holds }: Predicate, { evidence }: JudgingRule): string
   return name.startsWith('except.') ? 'excepted' : key;
 }
 
-function judgeId({ id }: Seen): Predicate {
+function evaluateId({ id }: CallbackEvidence): Predicate {
   const isKnown = id !== undefined;
   return { name: 'id', holds: isKnown || 'unknown', found: isKnown ? 'reported' : 'not reported', asked: 'reported' };
 }
 
 /**
- * Evaluates a rule for a failure callback: `stuck` if every predicate holds. The reason is the first that does not:
- * predicates of the match, then evidence and id, then those that are false, then unknown ones.
+ * Evaluates a rule for a failure callback, which is `stuck` if every predicate holds. Otherwise the first failed predicate is the
+ * reason: a false condition, then evidence or id, then a false `stuckWhen`, then any unknown one.
  */
-export function judge(rule: JudgingRule, seen: Seen): Finding {
+export function evaluate(rule: DetectionRule, seen: CallbackEvidence): Finding {
   const { entry } = seen.sighting;
-  const about = [...judgeConditions('match', rule.match, entry), ...judgeConditions('except', rule.except, entry)];
-  const needed = [judgeEvidence(rule, entry), judgeId(seen)];
-  const stuckWhen = judgeStuckWhen(rule, seen);
+  const about = [
+    ...evaluateConditions('match', rule.match, entry),
+    ...evaluateConditions('except', rule.except, entry),
+  ];
+  const needed = [evaluateEvidence(rule, entry), evaluateId(seen)];
+  const stuckWhen = evaluateStuckWhen(rule, seen);
   const predicates = [...about, ...needed, ...stuckWhen];
   const isFalse = ({ holds }: Predicate) => holds === false;
   const isOpen = ({ holds }: Predicate) => holds !== true;
@@ -146,53 +149,53 @@ export function judge(rule: JudgingRule, seen: Seen): Finding {
   return { rule: rule.name, verdict: verdict(), reason: failed ? reasonOf(failed, rule) : 'stuck', predicates };
 }
 
-/** Whether a callback would be stuck but for its newest event, which is not known. */
+/** Whether only the unknown newest event prevents the verdict `stuck`. */
 export const lacksEvents = ({ reason }: Finding) => reason === UNKNOWN_EVENT;
 
-/** A failure callback, and the one rule whose finding counts for it. */
-export interface Judged {
+/** A failure callback with the finding of the deciding rule. */
+export interface EvaluatedCallback {
   readonly action: string;
   readonly sighting: CallbackSighting;
   readonly target: JournalTarget;
   readonly rule: Rule;
   readonly mode: Mode;
   readonly finding: Finding;
-  /** What the event log said, where it was asked. */
+  /** Result of the event look-up, if any. */
   readonly silence: Silence | undefined;
-  /** Findings of the other rules that match it. */
+  /** Findings of the other matching rules. */
   readonly shadowed: readonly Finding[];
 }
 
-/** What a rule may do now: no more than the global mode, and only plan once it has expired. `now`: milliseconds since the Unix epoch. */
+/** Returns the effective mode of a rule: capped by the global mode, and `plan` after it has expired. `now`: ms since the Unix epoch. */
 export function modeOf(rule: Rule, globalMode: AutoCancelOptions['mode'], now: number): Mode {
   const hasExpired = rule.expires !== null && now >= rule.expires;
   return globalMode !== 'enforce' || hasExpired ? 'plan' : rule.mode;
 }
 
-/** Whether a rule may be about an entry of whose failure callback the service says nothing, so that it must be tracked. */
-export function wantsUnreported(rule: JudgingRule, entry: DlqEntry): boolean {
+/** Whether a blind rule matches an entry, which must then be tracked although the service reports no callback state. */
+export function tracksUnreported(rule: DetectionRule, entry: DlqEntry): boolean {
   return (
     rule.evidence === 'blind' &&
-    judgeConditions('match', rule.match, entry).every(({ holds }) => holds === true) &&
-    judgeConditions('except', rule.except, entry).every(({ holds }) => holds === true)
+    evaluateConditions('match', rule.match, entry).every(({ holds }) => holds === true) &&
+    evaluateConditions('except', rule.except, entry).every(({ holds }) => holds === true)
   );
 }
 
-type Walked = readonly { readonly stuckWhen: { readonly maxGap?: number | undefined } }[];
+type RulesWithGap = readonly { readonly stuckWhen: { readonly maxGap?: number | undefined } }[];
 
-const shortestGap = (rules: Walked) =>
+const shortestGap = (rules: RulesWithGap) =>
   Math.min(...rules.map(({ stuckWhen }) => stuckWhen.maxGap ?? Number.POSITIVE_INFINITY));
 
 /**
- * The longest pause between two complete walks of an account, in milliseconds, after which every episode starts over: the
- * shortest that one of its rules names, else half an hour, or three walks where that is longer.
+ * Returns the longest gap between complete walks that does not end all episodes (ms): the shortest `maxGap` of the account's rules, or
+ * else the longer of half an hour and three walk intervals.
  */
-export function allowedGap(rules: Walked, rescanEvery: number): number {
+export function allowedGap(rules: RulesWithGap, rescanEvery: number): number {
   const named = shortestGap(rules);
   return Number.isFinite(named) ? named : Math.max(30 * 60_000, 3 * rescanEvery);
 }
 
-/** Milliseconds between two complete walks: as configured, or twice in the shortest gap that a rule allows. */
-export function walkEvery(rules: Walked, rescanEvery: number): number {
+/** Returns the interval between complete walks (ms): as configured, but at most half of the shortest `maxGap`. */
+export function walkEvery(rules: RulesWithGap, rescanEvery: number): number {
   return Math.min(rescanEvery, shortestGap(rules) / 2);
 }

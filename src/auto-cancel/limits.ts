@@ -1,11 +1,14 @@
 import { isOpen } from '../kit/cron.ts';
 import type { Breaker, JournalTarget } from '../model/journal.ts';
+import type { EvaluatedCallback } from './evaluate.ts';
 import { type Action, attemptsThatCount, episodeKey, type JournalState, type Use, urlOf } from './journal-state.ts';
-import type { Judged } from './judge.ts';
 import type { AutoCancelOptions, Rule } from './options.ts';
 
-/** Why a rule may not act at `at`; undefined when it may. */
-export function closedBy({ allow, deny }: Rule['windows'], at: number): 'window_denied' | 'window_closed' | undefined {
+/** Returns why a rule's windows forbid acting at `at`, or undefined. */
+export function windowReason(
+  { allow, deny }: Rule['windows'],
+  at: number,
+): 'window_denied' | 'window_closed' | undefined {
   if (deny.some(({ from, to }) => at >= from && at < to)) return 'window_denied';
   if (allow.length === 0) return undefined;
   return allow.some(window => isOpen(window, at)) ? undefined : 'window_closed';
@@ -14,8 +17,8 @@ export function closedBy({ allow, deny }: Rule['windows'], at: number): 'window_
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
-/** Why too many callbacks seem stuck to believe it; undefined when they do not. `population`: those that some rule matches. */
-export function tooMany(
+/** Returns why the number of candidates is implausible, or undefined. `population`: number of callbacks that rules match. */
+export function candidateExcess(
   { max, percent, minPopulation }: AutoCancelOptions['breaker']['candidates'],
   candidates: number,
   population: number,
@@ -25,13 +28,13 @@ export function tooMany(
   return `${candidates} of ${population} callbacks seem stuck, more than ${percent} %`;
 }
 
-/** The breaker that what is in the journal opens, and why; undefined when none. */
-export function tripped(
+/** Returns the breaker that must open because of failed or late cancels, with the reason; undefined if none must. */
+export function breakerToOpen(
   { errors, lostRaces }: AutoCancelOptions['breaker'],
   state: JournalState,
   now: number,
 ): { readonly breaker: Breaker; readonly reason: string } | undefined {
-  // Of the future, too: a clock that was set back forgives nothing.
+  // Include errors in the future: setting the clock back must not discard errors.
   const failed = state.errors.filter(at => at > now - errors.within).length;
   if (failed >= errors.max && !state.breakers.has('errors')) {
     return { breaker: 'errors', reason: `${failed} cancels failed within ${errors.within / 60_000} minutes` };
@@ -54,18 +57,18 @@ export function actionsLeft(options: AutoCancelOptions, state: JournalState, now
   return Math.max(0, Math.min(perHour - countSince(uses, now - HOUR), perDay - countSince(uses, now - DAY)));
 }
 
-export function ruleActionsLeft({ name, limits }: Judged['rule'], state: JournalState, now: number): number {
+export function ruleActionsLeft({ name, limits }: EvaluatedCallback['rule'], state: JournalState, now: number): number {
   const uses = state.uses.filter(use => !use.isPlan && use.rule === name);
   return Math.max(0, limits.perHour - countSince(uses, now - HOUR));
 }
 
-/** The same run of the same entry's callback, under whichever of its ids. */
+/** Whether an action has the same entry and episode, regardless of the id it was sent with. */
 const isSameEpisode = ({ target: other }: Action, { dlqId, messageId, episode }: JournalTarget) =>
   other.dlqId === dlqId && other.messageId === messageId && other.episode === episode;
 
-/** Blind: why the entry is left alone whatever its episode, because of what was sent to it before. */
-export function leftAlone(
-  { rule, target }: Pick<Judged, 'rule' | 'target'>,
+/** Returns why a blind rule skips an entry because of an earlier cancel in any episode, or undefined. */
+export function blindSkipReason(
+  { rule, target }: Pick<EvaluatedCallback, 'rule' | 'target'>,
   state: JournalState,
   now: number,
 ): 'not_in_progress_lately' | 'sent_before' | undefined {
@@ -75,7 +78,7 @@ export function leftAlone(
   return last.at > now - rule.recheckAfter ? 'not_in_progress_lately' : undefined;
 }
 
-/** Milliseconds to wait after a callback's second cancel was answered 429; twice as long after each further one. */
+/** Delay after the second response with status 429 to a callback's cancel (ms). Doubles with each further one. */
 const LIMITED_WAIT = 10 * 60_000;
 
 function isLimitedLately({ attempts }: Action, now: number): boolean {
@@ -85,27 +88,27 @@ function isLimitedLately({ attempts }: Action, now: number): boolean {
   return last.at > now - Math.min(DAY, LIMITED_WAIT * 2 ** (times - 2));
 }
 
-/** Why earlier cancels keep this one from being sent; undefined when they do not. `now`: milliseconds since the Unix epoch. */
-export function earlierCancel(
-  judged: Judged,
+/** Returns why earlier cancels forbid this one, or undefined. `now`: milliseconds since the Unix epoch. */
+export function earlierCancelReason(
+  evaluated: EvaluatedCallback,
   state: JournalState,
   now: number,
 ): 'unresolved' | 'sent_before' | 'not_in_progress_lately' | 'rate_limited' | undefined {
-  const { target, action } = judged;
+  const { target, action } = evaluated;
   const others = [...state.actions.values()].filter(({ id }) => id !== action);
   const sender = state.senders.get(episodeKey(target)) ?? action;
   if (others.some(other => other.isOpen && other.target.id === target.id)) return 'unresolved';
   if (sender !== action) return 'sent_before';
   if (others.some(other => isSameEpisode(other, target) && attemptsThatCount(other) > 0)) return 'sent_before';
-  const alone = leftAlone(judged, state, now);
-  if (alone) return alone;
+  const blindReason = blindSkipReason(evaluated, state, now);
+  if (blindReason) return blindReason;
   const known = state.actions.get(action);
   return known && isLimitedLately(known, now) ? 'rate_limited' : undefined;
 }
 
-/** Returns the limit that is used up, or undefined. Plans count apart from cancels. `usesBefore`: uses when the run began. */
+/** Returns the exhausted limit, or undefined. Plans and cancels are counted separately. `usesBefore`: uses at the start of the run. */
 export function exhaustedLimit(
-  { rule, mode, target }: Judged,
+  { rule, mode, target }: EvaluatedCallback,
   { limits }: AutoCancelOptions,
   state: JournalState,
   now: number,

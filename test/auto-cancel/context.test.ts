@@ -50,7 +50,7 @@ describe('silence', () => {
     expect(scene.sent).toEqual([]);
   });
 
-  it('that was asked about for longer than a walk takes is judged by the next walk, as old as it is', async () => {
+  it('that was asked about for longer than a walk takes is evaluated by the next walk, as old as it is', async () => {
     const scene = await warmScene();
     for (const id of ['a', 'b']) scene.events.set(`m-${id}`, scene.clock.now() - 3 * HOUR);
     let looks = 0;

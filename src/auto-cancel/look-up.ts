@@ -4,17 +4,17 @@ import type { Silence } from '../model/callback.ts';
 import type { JournalTarget } from '../model/journal.ts';
 import type { CallbackState, DlqEntry } from '../model/message.ts';
 import { type DlqListQuery, isUnanswerable, type ListPage, type Reader } from '../upstream/api.ts';
-import type { Judged } from './judge.ts';
+import type { EvaluatedCallback } from './evaluate.ts';
 
 /** Maximum number of pages to read from a service that ignores the filter. */
-const MOST_PAGES = 100;
+const MAX_PAGES = 100;
 
-/** The service continues to list other entries. */
+/** The service lists other entries without end. */
 class TooManyPages extends Error {
   override readonly name = 'TooManyPages';
 }
 
-/** The service answered, but the answer does not settle the question. */
+/** The response is inconclusive. */
 class Unreadable extends Error {
   override readonly name = 'Unreadable';
 }
@@ -25,7 +25,7 @@ function allRows<Row>({ rows, rejected }: ListPage<Row>): readonly Row[] {
   return rows;
 }
 
-/** Whether a row has the id. Throws Unreadable if only the case differs: the service may have changed its ids. */
+/** Whether the id is the wanted one. Throws Unreadable if only the case differs: the service may have changed the case of its ids. */
 function hasId(id: string | undefined, wanted: string): boolean {
   if (id !== wanted && id?.toLowerCase() === wanted.toLowerCase())
     throw new Unreadable('an id is listed in another case');
@@ -49,21 +49,21 @@ async function find(
   signal: AbortSignal,
 ): Promise<DlqEntry | undefined> {
   const pages = reader.dlqPages(query, signal);
-  for (let count = 0; count < MOST_PAGES; count += 1) {
+  for (let count = 0; count < MAX_PAGES; count += 1) {
     const page = await pages.next();
     if (page.done) return undefined;
     const [found, ...others] = allRows(page.value).filter(entry => isTarget(entry, target));
     if (others.some(other => !isSameCallback(other, found))) throw new Unreadable('the entry contradicts itself');
     if (found) return found;
   }
-  throw new TooManyPages(`the entry is not among ${MOST_PAGES} pages`);
+  throw new TooManyPages(`the entry is not among ${MAX_PAGES} pages`);
 }
 
 /**
- * Reads the entry again; undefined if it was removed. One call if the plain list has its state, two if workflow runs have a
- * separate list. Throws UpstreamError, TooManyPages and Unreadable.
+ * Rereads an entry; undefined if it was removed. If the plain list lacks its callback state, also reads the separate list of workflow
+ * runs. Throws UpstreamError, TooManyPages and Unreadable.
  */
-export async function lookAgain(
+export async function rereadEntry(
   reader: Reader,
   target: JournalTarget,
   signal: AbortSignal,
@@ -81,11 +81,11 @@ export async function lookAgain(
 }
 
 /** Maximum number of event pages to read per message. */
-const MOST_EVENT_PAGES = 20;
+const MAX_EVENT_PAGES = 20;
 
 /**
- * Time of the newest event of these messages (ms since the Unix epoch), or `none` if the log has none. Undefined if there are
- * too many, or if the log lists only other messages, which proves nothing. Throws UpstreamError and Unreadable.
+ * Returns the time of the newest event of these messages (ms since the Unix epoch), or `none` without any event. Returns undefined if
+ * there are too many pages, or if the log lists only events of other messages. Throws UpstreamError and Unreadable.
  */
 async function newestEvent(
   reader: Reader,
@@ -97,7 +97,7 @@ async function newestEvent(
     const pages = reader.eventPages({ messageId }, signal);
     const listed = { own: 0, others: 0 };
     for (let count = 0; ; count += 1) {
-      if (count === MOST_EVENT_PAGES) return undefined;
+      if (count === MAX_EVENT_PAGES) return undefined;
       const page = await pages.next();
       if (page.done) break;
       for (const event of allRows(page.value)) {
@@ -112,13 +112,13 @@ async function newestEvent(
 }
 
 /** Looks up the newest event of the message and, if known, its callback. */
-export async function lookForEvents(
+export async function lookUpEvents(
   reader: Reader,
   { messageId, callbackMessageId }: DlqEntry,
   { now, log }: { readonly now: () => number; readonly log: Log },
   signal: AbortSignal,
 ): Promise<Silence> {
-  // Before the first request: events during the requests may be missed.
+  // Taken before the first request, because the response may lack newer events.
   const askedAt = now();
   const messages = [messageId, callbackMessageId].filter(each => each !== undefined);
   if (messages.length === 0) return { lastEventAt: undefined, askedAt };
@@ -135,63 +135,64 @@ export function stateOf(entry: DlqEntry | undefined): CallbackState | 'unreporte
   return entry ? (entry.callbackState ?? 'unreported') : 'gone';
 }
 
-/** Maximum number of entries whose events are read after one walk. */
-const MOST_LOOKUPS = 25;
+/** Maximum number of event look-ups per walk. */
+const MAX_LOOKUPS = 25;
 
-/** Look-ups of the newest events for entries that only lack this evidence, within a limit per walk. */
+/** Creates look-ups of newest events for entries that only lack this evidence, limited per walk. */
 export function createEventLookUps(deps: { readonly reader: Reader; readonly clock: Clock; readonly log: Log }) {
   const { reader, clock, log } = deps;
-  const said = new Map<string, Silence>();
+  const results = new Map<string, Silence>();
   let isCarried = false;
   /** Whether results of the previous walk are still used. */
   let wasCarried = false;
   /** Last look-up of each entry: monotonic time and result. */
-  let asked = new Map<string, { readonly at: number; readonly said: Silence['lastEventAt'] }>();
+  let lookUps = new Map<string, { readonly at: number; readonly result: Silence['lastEventAt'] }>();
 
   return {
-    /** Result for an entry in this walk; undefined without a look-up. */
-    of: (entryId: string): Silence | undefined => said.get(entryId),
-    /** Starts the decision on a walk: results of earlier walks are dropped unless they were carried over. */
-    begin(): void {
-      if (!isCarried) said.clear();
+    /** Returns the result for an entry in this walk; undefined without a look-up. */
+    of: (entryId: string): Silence | undefined => results.get(entryId),
+    /** Starts the decision on a walk. Drops results of earlier walks unless they were carried over. */
+    startWalk(): void {
+      if (!isCarried) results.clear();
       [wasCarried, isCarried] = [isCarried, false];
     },
-    /** Keeps results for the next walk, which completed before the decision on this one because the log is slow. */
+    /** Keeps results for the next walk, which completed before the decision on this one because the look-ups were slow. */
     carryOver(): void {
       isCarried = true;
     },
     /**
-     * Looks up undecided entries first, then those with the oldest look-up, until the next walk completes. Looks up nothing if
-     * that happened in the last walk: a slow log must not delay every decision. Returns how many possibly silent entries remain.
+     * Looks up undecided entries first, then the least recently looked up, until the next walk completes. Skips all look-ups if results
+     * were carried over: a slow log must not delay every decision. Returns the number of possibly silent entries without a result.
      */
-    async ask(
-      lacking: readonly Judged[],
-      isDecided: (judged: Judged) => boolean,
+    async lookUp(
+      lacking: readonly EvaluatedCallback[],
+      isDecided: (evaluated: EvaluatedCallback) => boolean,
       isOvertaken: () => boolean,
       signal: AbortSignal,
     ): Promise<number> {
-      const before = asked;
-      const lastAsked = ({ sighting }: Judged) => before.get(sighting.entry.id)?.at ?? -1;
+      const before = lookUps;
+      const lastLookUp = ({ sighting }: EvaluatedCallback) => before.get(sighting.entry.id)?.at ?? -1;
       const sorted = lacking.toSorted(
-        (a, b) => Number(isDecided(a)) - Number(isDecided(b)) || lastAsked(a) - lastAsked(b),
+        (a, b) => Number(isDecided(a)) - Number(isDecided(b)) || lastLookUp(a) - lastLookUp(b),
       );
       if (!wasCarried) {
-        asked = new Map(
+        lookUps = new Map(
           lacking.flatMap(({ sighting: { entry } }) => {
             const known = before.get(entry.id);
             return known ? [[entry.id, known] as const] : [];
           }),
         );
-        for (const { sighting } of sorted.slice(0, MOST_LOOKUPS)) {
+        for (const { sighting } of sorted.slice(0, MAX_LOOKUPS)) {
           if (isOvertaken()) break;
           const { entry } = sighting;
-          const silence = await lookForEvents(reader, entry, { now: clock.now, log }, signal);
-          said.set(entry.id, silence);
-          asked.set(entry.id, { at: clock.monotonic(), said: silence.lastEventAt });
+          const silence = await lookUpEvents(reader, entry, { now: clock.now, log }, signal);
+          results.set(entry.id, silence);
+          lookUps.set(entry.id, { at: clock.monotonic(), result: silence.lastEventAt });
         }
       }
-      const mayBeSilent = (each: Judged) => !isDecided(each) && asked.get(each.sighting.entry.id)?.said !== 'none';
-      return sorted.filter(each => !said.has(each.sighting.entry.id) && mayBeSilent(each)).length;
+      const mayBeSilent = (each: EvaluatedCallback) =>
+        !isDecided(each) && lookUps.get(each.sighting.entry.id)?.result !== 'none';
+      return sorted.filter(each => !results.has(each.sighting.entry.id) && mayBeSilent(each)).length;
     },
   };
 }

@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { allowedGap, judge, type Seen, walkEvery, wantsUnreported } from '../../src/auto-cancel/judge.ts';
-import { defaultRule, type JudgingRule, judgingRule } from '../../src/auto-cancel/options.ts';
+import {
+  allowedGap,
+  type CallbackEvidence,
+  evaluate,
+  tracksUnreported,
+  walkEvery,
+} from '../../src/auto-cancel/evaluate.ts';
+import { type DetectionRule, defaultRule, detectionRule } from '../../src/auto-cancel/options.ts';
 import type { DlqEntry } from '../../src/model/message.ts';
 
 const HOUR = 3_600_000;
@@ -29,12 +35,12 @@ const ENTRY: DlqEntry = {
   maxRetries: undefined,
 };
 
-function ruleOf(text: object): JudgingRule {
-  return { name: 'r', ...judgingRule.parse({ match: { label: { in: ['nightly'] } }, ...text }) };
+function ruleOf(text: object): DetectionRule {
+  return { name: 'r', ...detectionRule.parse({ match: { label: { in: ['nightly'] } }, ...text }) };
 }
 
-/** Seen for `hours`, last right now. */
-function seenFor(hours: number, entry: Partial<DlqEntry> = {}, more: Partial<Seen> = {}): Seen {
+/** CallbackEvidence for `hours`, last right now. */
+function seenFor(hours: number, entry: Partial<DlqEntry> = {}, more: Partial<CallbackEvidence> = {}): CallbackEvidence {
   const lastSeenAt = START + hours * HOUR;
   return {
     sighting: { entry: { ...ENTRY, ...entry }, firstSeenAt: START, lastSeenAt, snapshots: 8, episode: 'e' },
@@ -45,8 +51,8 @@ function seenFor(hours: number, entry: Partial<DlqEntry> = {}, more: Partial<See
   };
 }
 
-const said = (rule: JudgingRule, seen: Seen) => {
-  const { verdict, reason } = judge(rule, seen);
+const said = (rule: DetectionRule, seen: CallbackEvidence) => {
+  const { verdict, reason } = evaluate(rule, seen);
   return `${verdict}: ${reason}`;
 };
 
@@ -59,7 +65,7 @@ const blind = ruleOf({ evidence: 'blind', stuckWhen: { seenFor: '72h' } });
 
 describe('a rule', () => {
   it('finds stuck what every predicate says, and shows each without secrets', () => {
-    const finding = judge(everything, seenFor(49));
+    const finding = evaluate(everything, seenFor(49));
     expect(finding.predicates.map(({ name, holds, found, asked }) => `${name} ${holds}: ${found}; ${asked}`)).toEqual([
       'match.label true: nightly, crm; one of nightly',
       'except.url true: https://api.example.com/jobs/a?…; not beginning with https://payout.example.com/',
@@ -67,7 +73,7 @@ describe('a rule', () => {
       'id true: reported; reported',
       'stuckWhen.inProgressFor true: 2d1h; at least 2d',
       'stuckWhen.snapshots true: 8; at least 8',
-      'stuckWhen.maxGap true: no longer pause; at most 10m',
+      'stuckWhen.maxGap true: no longer gap; at most 10m',
       'stuckWhen.pastRetryWindow true: 2d1h; more than 2d: 1.5 times the window of 5 retries',
       'stuckWhen.idleFor true: 2d1h; at least 1h',
     ]);
@@ -76,11 +82,11 @@ describe('a rule', () => {
   });
 
   it('shows hostile text as one short line', () => {
-    const { predicates } = judge(usual, seenFor(1, { labels: [`\u001b[2J\n\u202e${'x'.repeat(5000)}`] }));
+    const { predicates } = evaluate(usual, seenFor(1, { labels: [`\u001b[2J\n\u202e${'x'.repeat(5000)}`] }));
     expect(predicates[0]?.found).toMatch(/^\ufffd\[2J\ufffd\ufffdx{100,200}…$/);
   });
 
-  it.each<[string, JudgingRule, Seen]>([
+  it.each<[string, DetectionRule, CallbackEvidence]>([
     ['stuck: stuck', usual, seenFor(49)],
     ['not_stuck: in_progress_for', usual, seenFor(47.99)],
     // 1.5 × (30.7 h + 6 × 15 min) is more than two days.
@@ -176,8 +182,8 @@ describe('match and except', () => {
     expect(said(rule, seenFor(49))).toBe('no_match: excepted');
     expect(said(rule, seenFor(49, { failureCallbackUrl: 'https://other.example.com/' }))).toBe('stuck: stuck');
     expect(said(rule, seenFor(49, { failureCallbackUrl: undefined }))).toBe('unknown: unknown_failure_callback_url');
-    expect(JSON.stringify(judge(rule, seenFor(49)))).toContain('https://reports.example.com/failed?…"');
-    expect(JSON.stringify(judge(rule, seenFor(49)))).not.toContain('hidden');
+    expect(JSON.stringify(evaluate(rule, seenFor(49)))).toContain('https://reports.example.com/failed?…"');
+    expect(JSON.stringify(evaluate(rule, seenFor(49)))).not.toContain('hidden');
   });
 
   it('any key of except is enough, and one that is not reported is unknown', () => {
@@ -192,11 +198,11 @@ describe('what rules ask of the walks', () => {
   const unreported = { ...ENTRY, callbackState: undefined };
 
   it('blind ones want entries of which nothing is reported to be tracked, if they may be theirs', () => {
-    expect(wantsUnreported(blind, unreported)).toBe(true);
-    expect(wantsUnreported(usual, unreported)).toBe(false);
-    expect(wantsUnreported(blind, { ...unreported, labels: ['weekly'] })).toBe(false);
-    expect(wantsUnreported(blind, { ...unreported, labels: [] })).toBe(false);
-    expect(wantsUnreported({ ...blind, except: { responseStatus: { in: ['504'] } } }, unreported)).toBe(false);
+    expect(tracksUnreported(blind, unreported)).toBe(true);
+    expect(tracksUnreported(usual, unreported)).toBe(false);
+    expect(tracksUnreported(blind, { ...unreported, labels: ['weekly'] })).toBe(false);
+    expect(tracksUnreported(blind, { ...unreported, labels: [] })).toBe(false);
+    expect(tracksUnreported({ ...blind, except: { responseStatus: { in: ['504'] } } }, unreported)).toBe(false);
   });
 
   it('the shortest gap that one names holds, and the queue is walked twice in it', () => {

@@ -2,13 +2,13 @@ import { lstatSync } from 'node:fs';
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import type { Brake } from './brake.ts';
+import type { EvaluatedCallback } from './evaluate.ts';
 import type { Journal } from './journal.ts';
-import { isAskedBy } from './journal-state.ts';
-import type { Judged } from './judge.ts';
+import { isRequestedBy } from './journal-state.ts';
 import type { AutoCancelOptions } from './options.ts';
-import type { AccountMoment, CallbackMoment, Lease, WalkView } from './stages.ts';
+import type { AccountContext, CallbackContext, Lease, WalkView } from './stages.ts';
 
-export interface MomentsDeps {
+export interface ContextsDeps {
   readonly account: string;
   readonly options: AutoCancelOptions;
   readonly policy: string;
@@ -26,8 +26,9 @@ export interface MomentsDeps {
   readonly log: Log;
 }
 
-/** The decision that a callback is part of, and the progress of its attempt. */
-export type Progress = Pick<CallbackMoment, 'walkAt' | 'usesBefore'> & Partial<Pick<CallbackMoment, 'look' | 'isLate'>>;
+/** Current decision and progress of the attempt. */
+export type Progress = Pick<CallbackContext, 'walkAt' | 'usesBefore'> &
+  Partial<Pick<CallbackContext, 'look' | 'isLate'>>;
 
 /** The walk of the last decision, and the number of uses in the journal before it. */
 export interface LastRun {
@@ -35,14 +36,14 @@ export interface LastRun {
   usesBefore: number;
 }
 
-/** Input of the stages at the current time. To be read again after each wait, up to the request itself. */
-export type Moments = ReturnType<typeof createMoments>;
+/** Creates the input of the stages at the current time. Callers create a new one after each wait. */
+export type Contexts = ReturnType<typeof createContexts>;
 
-/** Number of complete walks to wait for after the start or a clock step. */
+/** Number of complete walks required after the start or a clock step. */
 const WALKS_BEFORE = 3;
 
-/** Whether a stop file exists or may exist: an unreadable folder counts as one with the file. */
-export function mayBeThere(file: string): boolean {
+/** Whether a stop file exists, or may exist in an unreadable folder. */
+export function mayExist(file: string): boolean {
   try {
     lstatSync(file);
     return true;
@@ -53,12 +54,12 @@ export function mayBeThere(file: string): boolean {
 
 /** Change of the difference between wall and monotonic time (ms) that counts as a clock step. */
 const CLOCK_STEP = 30_000;
-/** The longest window (ms). This long after a step, everything done before it is out of all windows, so the wall clock counts again. */
+/** Longest window of a limit (ms). Once it has passed after a clock step, the wall clock is used again. */
 const LONGEST_WINDOW = 24 * 3_600_000;
 
 /**
- * Time for limits, in milliseconds since the Unix epoch: setting the wall clock back or forward neither frees nor renews a limit.
- * `lastAt`: the latest time in the journal. `onStep`: called with the step (ms) when a change of the wall clock is detected.
+ * Creates a clock for limits (ms since the Unix epoch) that changes of the wall clock neither shorten nor extend. `lastAt`: latest time
+ * in the journal. `onStep` is called with the step (ms) when the wall clock was changed.
  */
 function createLimitClock(clock: Pick<Clock, 'now' | 'monotonic'>, lastAt: number, onStep: (ms: number) => void) {
   const start = clock.now();
@@ -83,22 +84,22 @@ function createLimitClock(clock: Pick<Clock, 'now' | 'monotonic'>, lastAt: numbe
   }
 
   return {
-    /** For time windows: monotonic, starting at the later of the wall clock and the latest time in the journal. */
+    /** Returns the time for limits: monotonic, starting at the later of the wall clock and the latest time in the journal. */
     elapsed,
-    /** For expiry: the latest time that any clock has shown. */
+    /** Returns the time for expiry: the latest time of any clock so far. */
     latest(): number {
       elapsed();
       return latest;
     },
-    /** For journal lines. */
+    /** Returns the time for journal lines. */
     stamp: (): number => Math.max(elapsed(), clock.now()),
   };
 }
 
-export function createMoments(deps: MomentsDeps) {
+export function createContexts(deps: ContextsDeps) {
   const { account, options, policy, journal, brake, clock, log } = deps;
   const { state } = journal;
-  /** Complete walks of this process. */
+  /** Number of complete walks of this process. */
   let walks = 0;
   let walksNeeded = WALKS_BEFORE;
   const behind = state.lastAt - clock.now();
@@ -113,11 +114,11 @@ export function createMoments(deps: MomentsDeps) {
     walksNeeded = (deps.walk().facts?.walks ?? walks) + WALKS_BEFORE;
     log.warn(
       { account, seconds: ms / 1000 },
-      'the system clock was changed: nothing is cancelled before three more complete walks',
+      'the system clock was changed: cancels are suspended until three more complete walks',
     );
   });
 
-  function accountMoment(walkAt?: number): AccountMoment {
+  function accountContext(walkAt?: number): AccountContext {
     const walk = deps.walk();
     // The count does not restart while facts are withdrawn.
     walks = walk.facts?.walks ?? walks;
@@ -144,13 +145,13 @@ export function createMoments(deps: MomentsDeps) {
 
   return {
     time,
-    /** `walkAt`: start of the walk to decide on. To be called often: detects new walks and clock steps. */
-    account: accountMoment,
-    callback(judged: Judged, { look, isLate = false, walkAt, usesBefore }: Progress): CallbackMoment {
-      const known = state.actions.get(judged.action);
-      const own = known && isAskedBy(known, judged, policy) ? known : undefined;
-      // A spread would evaluate the getters.
-      return Object.assign(accountMoment(walkAt), { walkAt, judged, own, usesBefore, look, isLate });
+    /** Must be called regularly to detect new walks and clock steps. `walkAt`: start of the walk to decide on. */
+    account: accountContext,
+    callback(evaluated: EvaluatedCallback, { look, isLate = false, walkAt, usesBefore }: Progress): CallbackContext {
+      const known = state.actions.get(evaluated.action);
+      const own = known && isRequestedBy(known, evaluated, policy) ? known : undefined;
+      // `Object.assign` keeps the getters lazy; a spread would evaluate them.
+      return Object.assign(accountContext(walkAt), { walkAt, evaluated, own, usesBefore, look, isLate });
     },
   };
 }

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { BRAKE } from '../../src/auto-cancel/brake.ts';
-import { tooMany, tripped } from '../../src/auto-cancel/brakes.ts';
 import { emptyJournal, foldEntry, type JournalState } from '../../src/auto-cancel/journal-state.ts';
-import { ACCOUNT_STAGES, type AccountMoment } from '../../src/auto-cancel/stages.ts';
+import { breakerToOpen, candidateExcess } from '../../src/auto-cancel/limits.ts';
+import { ACCOUNT_STAGES, type AccountContext } from '../../src/auto-cancel/stages.ts';
 import type { JournalEntry } from '../../src/model/journal.ts';
 import { DAY, HOUR, MINUTE, optionsOf, rule } from '../support/auto-cancel-options.ts';
 import { reasonsIn, sentIn, warmScene } from './warm-scene.ts';
@@ -10,7 +10,7 @@ import { reasonsIn, sentIn, warmScene } from './warm-scene.ts';
 const NOW = Date.UTC(2026, 5, 1);
 
 /** Why nothing at all may be done in an account at this moment. */
-const accountReason = (moment: AccountMoment) =>
+const accountReason = (moment: AccountContext) =>
   ACCOUNT_STAGES.map(stage => stage.check(moment)).find(reason => reason !== undefined);
 
 /** Ids that a walk lists. */
@@ -108,7 +108,7 @@ describe('the breaker of candidates', () => {
     [7, 20, '7 of 20 callbacks seem stuck, more than 30 %'],
   ])('with %i of %i: %s', (candidates, population, expected) => {
     const { breaker } = optionsOf({ breaker: {} });
-    expect(tooMany(breaker.candidates, candidates, population)).toBe(expected);
+    expect(candidateExcess(breaker.candidates, candidates, population)).toBe(expected);
   });
 
   it('lets none be acted on, latches across a restart, and is reset by hand', async () => {
@@ -184,7 +184,7 @@ describe('the breaker of errors', () => {
     ['three, the first a moment less than 15 minutes ago', [15 * MINUTE - 1, 0, 0], 'errors'],
     ['three, the first 15 minutes ago', [15 * MINUTE, 0, 0], undefined],
     ['three, by a clock that was ahead', [-HOUR, -HOUR, -HOUR], 'errors'],
-  ])('after %s', (_, ago, expected) => expect(tripped(breaker, stateWith(...ago), NOW)?.breaker).toBe(expected));
+  ])('after %s', (_, ago, expected) => expect(breakerToOpen(breaker, stateWith(...ago), NOW)?.breaker).toBe(expected));
 
   it('stops a run in its middle, latches across a restart, and a reset forgets what opened it', async () => {
     const section = { breaker: { errors: { max: 2 } }, rules: [rule('jobs')] };
@@ -228,7 +228,7 @@ describe('the breaker of lost races', () => {
   const state = (races: string, percent = 50) => {
     const folded = emptyJournal();
     folded.races.push(...[...races].map(race => race === 'l'));
-    return tripped(optionsOf({ breaker: { lostRaces: { percent, ofLast: 10 } } }).breaker, folded, NOW)?.breaker;
+    return breakerToOpen(optionsOf({ breaker: { lostRaces: { percent, ofLast: 10 } } }).breaker, folded, NOW)?.breaker;
   };
   it.each([
     ['', undefined],
