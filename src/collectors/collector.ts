@@ -11,7 +11,7 @@ export interface ObserveContext<Memory, Walk> extends RoundStep<Memory, Walk> {
 
 export interface Cadence {
   readonly every: number;
-  /** Minimum requests of a round: those of a round that finds nothing new. */
+  /** Minimum number of requests of a round (if there is no new data). */
   readonly requests: number;
   readonly priority: Priority;
   /** Missed intervals after which the data is stale, if lower than `staleness.markAfter`. */

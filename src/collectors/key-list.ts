@@ -19,7 +19,7 @@ export interface ReadList {
   readonly kept: ReadonlyMap<string, number>;
   /** Whether the list contains a watched key, or the key keeps its value. */
   has(key: string): boolean;
-  readonly isWhole: boolean;
+  readonly isComplete: boolean;
 }
 
 interface Selection {
@@ -117,7 +117,7 @@ export function createKeyList(selection: Selection, before: Before) {
         members,
         kept: new Map(staying.map(({ key }) => [key, before.timesKept(key) + 1])),
         has: key => held.has(key),
-        isWhole: rejected === 0,
+        isComplete: rejected === 0,
       };
     },
   };

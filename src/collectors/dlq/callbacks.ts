@@ -5,7 +5,7 @@ import type { DlqEntry } from '../../model/message.ts';
 import { createRoster } from './roster.ts';
 
 export interface TrackerOptions {
-  /** Whether to track an entry whose callback state the service does not report. */
+  /** Whether to track an entry if the service does not report its callback state. */
   track(entry: DlqEntry): boolean;
   /** Maximum time between the starts of two complete walks (ms). A longer gap restarts all sightings. */
   readonly maxGap: number;

@@ -173,7 +173,7 @@ export function createDlq(
             memory.meaning = detected;
             memory.isTouched = true;
           }
-          // Nothing is shown before the first complete walk. Shown values are chosen once a round, at its end.
+          // Facts are shown after the first complete walk, and recomputed only at the end of a round.
           const isShown = !next && memory.all.shown !== undefined;
           if (isShown) {
             withdrawFilters(memory.filters, context.now, withdrawFiltersAfter);
@@ -214,7 +214,7 @@ async function observeWorkflows(
   };
 }
 
-/** What this step reads; undefined when the round has nothing more to read. */
+/** Returns the walk and stage that this step reads, or undefined at the end of the round. */
 function nextWalk(
   { walk, round, memory, now }: Context,
   context: RoundContext,

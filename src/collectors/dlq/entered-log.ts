@@ -42,7 +42,7 @@ export function createEnteredLog() {
     },
     /** Drops the entries found by a walk that failed or was replaced. */
     dropFound: (): void => newcomers.clear(),
-    /** Adds the line of a counted entry. `entry` defaults to the one that the walk found. */
+    /** Adds the line of a counted entry. `entry` defaults to the walk's own row. */
     entered(id: bigint, entry?: DlqEntry): void {
       const line = entry ? lineOf(entry) : newcomers.get(id);
       newcomers.delete(id);

@@ -8,7 +8,7 @@ import type { Group } from './groups.ts';
 import type { Memory } from './memory.ts';
 import { type LeftReason, type Selection, sizeOf } from './selection.ts';
 
-/** Times are in milliseconds since the Unix epoch, undefined if there is none. */
+/** Times are in milliseconds since the Unix epoch. */
 export interface SelectionFacts {
   readonly messages: number | undefined;
   readonly oldest: number | undefined;

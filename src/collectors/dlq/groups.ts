@@ -40,7 +40,7 @@ const VERSION = /^v\d{1,3}$/i;
 const MAX_SEGMENT = 40;
 const MAX_SEGMENTS = 12;
 
-/** Replaces path segments that differ between messages by `*`: those with a digit, and very long ones. */
+/** Replaces segments that are likely to differ between messages by `*`: very long ones, and any with a digit except versions. */
 export function shapeOf(path: string): string {
   const segments = path.split('/', MAX_SEGMENTS);
   const shape = segments.map(segment =>

@@ -49,7 +49,7 @@ export const WALK_LIMIT: Bound = { entries: 2_000_000, pages: 40_000 };
 /** Limit of a read for new entries, which are all kept until it ends. Beyond it, the next complete walk reads them. */
 export const NEW_READ_LIMIT: Bound = { entries: 100_000, pages: 2000 };
 
-/** A filter may have this many pages more than twice those of the queue. A longer list never ends and would delay the queue. */
+/** Added to twice the pages of the queue for the limit of a filter. A longer list never ends and would delay the queue. */
 const EXTRA_FILTER_PAGES = 500;
 
 /** Requests waiting or in flight. The account's budget decides how many are in flight. */

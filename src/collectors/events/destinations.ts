@@ -9,52 +9,52 @@ export type DestinationOption = (typeof DESTINATIONS)[number];
 
 export const NONE = '';
 
-const LONGEST = 200;
-const MOST_KNOWN = 10_000;
-/** A host as URL itself would write it, which takes ten times as long to find it. */
+const MAX_LENGTH = 200;
+const MAX_INTERNED = 10_000;
+/** Matches hosts that `URL` would return unchanged. Ten times as fast as parsing. */
 const PLAIN_HOST = /^https?:\/\/([a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z][a-z0-9-]*)(?:[/?#]|$)/;
 
-/** Reads the value of the label `destination` from an event, as the option says. */
+/** Returns a reader of the label `destination` for events. */
 export function destinationReader(option: DestinationOption, routes: Routes): (event: DeliveryEvent) => string {
   const hostOf = (url: string) => PLAIN_HOST.exec(url)?.[1] ?? URL.parse(url)?.host ?? NONE;
   if (option === 'none') return () => NONE;
-  // One text for one destination, however many events name it: it is looked up several times for each.
-  const known = new Map<string, string>();
-  const same = (name: string) => {
-    const first = known.get(name);
+  // Events of a destination share one string: comparing and hashing it is then fast.
+  const interned = new Map<string, string>();
+  const intern = (name: string) => {
+    const first = interned.get(name);
     if (first !== undefined) return first;
-    if (known.size === MOST_KNOWN) known.clear();
-    // A copy: as a part of an address it would keep all of it in memory.
+    if (interned.size === MAX_INTERNED) interned.clear();
+    // Copied because a substring would keep the whole address in memory.
     const copy = Buffer.from(name).toString();
-    known.set(copy, copy);
+    interned.set(copy, copy);
     return copy;
   };
-  if (option === 'host') return ({ url }) => (url === undefined ? NONE : same(boundText(hostOf(url), LONGEST)));
+  if (option === 'host') return ({ url }) => (url === undefined ? NONE : intern(boundText(hostOf(url), MAX_LENGTH)));
   if (option === 'route') return ({ url }) => (url === undefined ? NONE : routes.of(url));
   if (option === 'workflowUrl') {
-    return ({ workflowUrl: url }) => (url === undefined ? NONE : same(boundText(pathAddress(url), LONGEST)));
+    return ({ workflowUrl: url }) => (url === undefined ? NONE : intern(boundText(pathAddress(url), MAX_LENGTH)));
   }
-  return event => same(boundText(event[option] ?? NONE, LONGEST));
+  return event => intern(boundText(event[option] ?? NONE, MAX_LENGTH));
 }
 
-/** Idle time after which a destination gives its place to another, milliseconds. */
+/** Idle time after which another destination may take a destination's place (ms). */
 const IDLE_AFTER = 86_400_000;
 const CHECK_EVERY = 60_000;
-/** How long a total that may be resumed is kept, milliseconds. */
-const KEPT = 30 * IDLE_AFTER;
+/** How long the tally of a destination without a place is kept, so that it can resume (ms). */
+const KEPT_FOR = 30 * IDLE_AFTER;
 
 export interface Counted {
   readonly row: string;
   readonly tally: DestinationTally;
-  /** When it was heard of last, milliseconds since the Unix epoch. */
+  /** Time of its latest event (ms since the Unix epoch). */
   heard: number;
-  /** A time at which nothing was counted of it yet, shortly before that; undefined: since the log is read. */
+  /** Start of the tally (ms since the Unix epoch); undefined if it starts with the log. */
   readonly since: number | undefined;
-  /** As it was when it was shown last; undefined when it has changed since. */
+  /** Copy made when last shown; undefined if the tally has changed since. */
   copy: ShownTally | undefined;
 }
 
-/** Tallies by destination. At most `cap` have a tally of their own at a time; the others count in the remainder. */
+/** Tallies by destination. At most `max` have their own; all others count in the remainder. */
 export type Destinations = ReturnType<typeof createDestinations>;
 
 export interface ShownTally extends DestinationTally {
@@ -65,12 +65,12 @@ export interface StoredTally extends ShownTally {
   readonly heard: number;
 }
 
-const MOST_BEYOND = 10_000;
+const MAX_BEYOND = 10_000;
 
 /** `stored`: rows from before this process. `isNative`: histograms of new destinations have native buckets. */
 export function createDestinations(
   option: DestinationOption,
-  most: number,
+  max: number,
   stored: ReadonlyMap<string, StoredTally>,
   isNative = false,
 ) {
@@ -85,7 +85,7 @@ export function createDestinations(
   };
   for (const [name, { heard, since, ...tally }] of [...stored].sort(([, a], [, b]) => b.heard - a.heard)) {
     const counted = create(name, tally, heard, since);
-    if (own() < most || name === OTHER) placed.set(name, counted);
+    if (own() < max || name === OTHER) placed.set(name, counted);
   }
   // Exposed at 0 from the start, so that sums over destinations exist before the first event of a new store.
   place(option === 'none' ? NONE : OTHER);
@@ -100,36 +100,36 @@ export function createDestinations(
     return counted;
   }
 
-  /** When a destination may have been silent for long enough, at the earliest. */
-  let nextLook = Number.NEGATIVE_INFINITY;
+  /** Next check for idle destinations. */
+  let nextCheck = Number.NEGATIVE_INFINITY;
 
-  /** Frees the place of the destination that was silent longest; says whether there is one now. */
+  /** Frees the place of the destination idle longest, if necessary. Returns whether a place is free. */
   function makePlace(time: number): boolean {
-    if (own() < most) return true;
-    if (time < nextLook) return false;
+    if (own() < max) return true;
+    if (time < nextCheck) return false;
     const [idlest] = [...placed]
       .filter(([name, { heard }]) => name !== OTHER && time - heard >= IDLE_AFTER)
       .sort(([, a], [, b]) => a.heard - b.heard);
     if (idlest) placed.delete(idlest[0]);
-    else nextLook = time + CHECK_EVERY;
+    else nextCheck = time + CHECK_EVERY;
     return idlest !== undefined;
   }
 
   function find(destination: string, time: number): Counted {
     const known = placed.get(destination);
     if (known) return known;
-    // A destination that bears the name of the remainder is part of it.
+    // A destination named like the remainder (__other__) is part of it.
     if (destination === OTHER) return place(OTHER);
     if (makePlace(time)) {
       beyond.delete(destination);
       return place(destination);
     }
-    if (beyond.size < MOST_BEYOND) beyond.add(destination);
+    if (beyond.size < MAX_BEYOND) beyond.add(destination);
     return place(OTHER);
   }
 
   return {
-    /** Tallies of those that have a place, and of the remainder once there is one, as they are now. */
+    /** Returns copies of all tallies with a place, including the remainder. */
     copies: (): ReadonlyMap<string, ShownTally> =>
       new Map(
         [...placed].map(([name, counted]) => {
@@ -137,24 +137,24 @@ export function createDestinations(
           return [name, counted.copy];
         }),
       ),
-    /** The log was read until `time`, milliseconds since the Unix epoch: what is counted for the first time begins there. */
+    /** Sets the time up to which the log is read (ms since the Unix epoch). New tallies start there. */
     readUntil(time: number): void {
       readUntil = time;
     },
-    /** Names without a place that were met, as far as they are remembered. */
+    /** Number of names without a place, at most `MAX_BEYOND`. */
     get beyond(): number {
       return beyond.size;
     },
     of(destination: string, time: number): Counted {
       const counted = find(destination, time);
-      // The caller is about to count.
+      // The caller changes the tally.
       counted.copy = undefined;
       if (time > counted.heard) counted.heard = time;
       return counted;
     },
-    /** Forgets those without a place that nothing was heard of for a month; gives the keys of their rows. */
-    forget(now: number): string[] {
-      const old = [...all].filter(([name, { heard }]) => !placed.has(name) && now - heard > KEPT);
+    /** Deletes destinations without a place and without events for a month. Returns the keys of their rows. */
+    evict(now: number): string[] {
+      const old = [...all].filter(([name, { heard }]) => !placed.has(name) && now - heard > KEPT_FOR);
       for (const [name] of old) all.delete(name);
       return old.map(([, { row }]) => row);
     },

@@ -9,16 +9,16 @@ export const eventsOptions = z.strictObject({
   ),
   window: Duration.prefault('5m').describe('Window of `delivery_events_recent`.'),
   overlap: Duration.prefault('60s').describe(
-    'How late an event may enter the log and still be in order: message lifecycles are computed this far behind the newest event, or up to a minute more. Of a busy log, a read repeats only as much of this span as events were late within the last hour; once a minute, the log is read again up to where it is this old.',
+    'Maximum delay after which an event may enter the log and still be in order. Message lifecycles are computed this far behind the newest event, or up to a minute more. On a busy log, each read repeats only as much of this span as recent events were delayed; the whole span is repeated once a minute.',
   ),
   lateSweep: Duration.prefault('30m').describe(
-    'How late an event may enter the log and still be counted. Each minute of the log is read once more when it is this old.',
+    'Maximum delay after which an event may enter the log and still be counted. Each minute of the log is read again at this age.',
   ),
   destination: z
     .enum(DESTINATIONS, { error: `must be one of ${DESTINATIONS.join(', ')}` })
     .default('none')
     .describe(
-      'Source of the label `destination`; `none`: no such label. `route` needs `collect.routes`; a `workflowUrl` is shown without its query.',
+      'Source of the label `destination`. `none` omits the label, `route` needs `collect.routes`, and `workflowUrl` is shown without its query.',
     ),
   maxDestinations: z
     .int()

@@ -1,19 +1,20 @@
 import type { KeptEvent } from './kept-event.ts';
 
-/** Events in flat arrays: 36 bytes each, where an object with its numbers takes 170. Never changed once made. */
+/** Immutable table of events in flat arrays, with 36 bytes per event. An object with its numbers takes 170. */
 export interface EventTable {
   readonly size: number;
-  /** The earliest and the latest time among them, milliseconds since the Unix epoch. */
+  /** Earliest event time (ms since the Unix epoch). */
   readonly first: number;
+  /** Latest event time (ms since the Unix epoch). */
   readonly last: number;
-  /** Of each event its identity and its message. */
+  /** Identity and message of each event. */
   readonly hashes: BigUint64Array;
-  /** Of each event its time and when it is due. */
+  /** Time and due time of each event. */
   readonly times: Float64Array;
-  /** Of each event its state, and where its destination is in `destinations`. */
+  /** State and index in `destinations` of each event. */
   readonly marks: Uint32Array;
   readonly destinations: readonly string[];
-  /** Identifiers of schedules by index of the event; undefined where no event has any. */
+  /** Schedule ids by index of the event; undefined if no event has any. */
   readonly schedules: ReadonlyMap<number, readonly string[]> | undefined;
 }
 
@@ -25,13 +26,13 @@ export function createEventTable(events: readonly KeptEvent[]): EventTable {
   const hashes = new BigUint64Array(memory, 0, size * 2);
   const times = new Float64Array(memory, size * 16, size * 2);
   const marks = new Uint32Array(memory, size * 32, size);
-  const places = new Map<string, number>();
+  const indexes = new Map<string, number>();
   const schedules = new Map<number, readonly string[]>();
   let [first, last] = [Number.POSITIVE_INFINITY, 0];
   for (let index = 0; index < size; index += 1) {
     const event = events[index] as KeptEvent;
-    const place = places.get(event.destination) ?? places.size;
-    if (place === places.size) places.set(event.destination, place);
+    const place = indexes.get(event.destination) ?? indexes.size;
+    if (place === indexes.size) indexes.set(event.destination, place);
     hashes[index * 2] = event.identity;
     hashes[messagePlace(index)] = event.message;
     times[index * 2] = event.time;
@@ -41,7 +42,7 @@ export function createEventTable(events: readonly KeptEvent[]): EventTable {
     first = Math.min(first, event.time);
     last = Math.max(last, event.time);
   }
-  const destinations = [...places.keys()];
+  const destinations = [...indexes.keys()];
   return {
     size,
     first,
@@ -54,7 +55,7 @@ export function createEventTable(events: readonly KeptEvent[]): EventTable {
   };
 }
 
-/** The event at an index, as it was put in, except the class of its status, which is not kept. */
+/** Returns the event at an index. Its status class is lost. */
 export function eventAt({ hashes, times, marks, destinations, schedules }: EventTable, index: number): KeptEvent {
   const mark = marks[index] as number;
   return {
@@ -73,15 +74,15 @@ export const messagePlace = (index: number) => index * 2 + 1;
 export const stateAt = ({ marks }: EventTable, index: number) => (marks[index] as number) % STATES;
 export const timeAt = ({ times }: EventTable, index: number) => times[index * 2] as number;
 
-export function eachWithin(table: EventTable, from: number, to: number, take: (index: number) => void): void {
+export function eachWithin(table: EventTable, from: number, to: number, visit: (index: number) => void): void {
   if (table.last < from || table.first > to) return;
   for (let index = 0; index < table.size; index += 1) {
     const time = timeAt(table, index);
-    if (time >= from && time <= to) take(index);
+    if (time >= from && time <= to) visit(index);
   }
 }
 
-/** Events of several tables from one time until another, both included; all where none is given. */
+/** Returns the events of several tables in a time range, both ends included. Default: all. */
 export function eventsWithin(
   tables: Iterable<EventTable>,
   from = Number.NEGATIVE_INFINITY,
@@ -92,7 +93,7 @@ export function eventsWithin(
   return events;
 }
 
-/** The events of a table from a time on: the table itself, where these are all. Undefined where there are none. */
+/** Returns a table of the events at `time` or later, or undefined if there are none. May return `table` itself. */
 export function tableFrom(table: EventTable, time: number): EventTable | undefined {
   if (time <= table.first) return table;
   const events = eventsWithin([table], time);

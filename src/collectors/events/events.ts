@@ -8,7 +8,7 @@ import type { ShownTally } from './destinations.ts';
 import { type EventsOptions, eventsOptions } from './event-options.ts';
 import { MAX_OPEN } from './lifecycle.ts';
 import type { Gauges, Memory } from './memory.ts';
-import { type RangeRead, readOn, startRange } from './read.ts';
+import { type RangeRead, readMore, startRange } from './read.ts';
 import { readingPerDay } from './read-back.ts';
 import { drainChanges, restoreMemory } from './rows.ts';
 import type { Schedule } from './schedule-options.ts';
@@ -19,29 +19,29 @@ import { BOUNDS, type LogTally, RESULTS, STATUS_CLASSES, type StatusClass, UNTRA
 import type { TraceOptions } from './traces.ts';
 
 export interface EventsServices {
-  /** Milliseconds of history to read at the very first start. */
+  /** History to read at the very first start (ms). */
   readonly backfill?: number | undefined;
-  /** Milliseconds after its due time at which a message that has not ended is late. */
+  /** Time after its due time at which an open message is overdue (ms). */
   readonly onTimeWithin?: number | undefined;
   readonly schedules?: readonly Schedule[] | undefined;
   readonly routes?: Routes | undefined;
   readonly traces?: TraceOptions | undefined;
-  /** Whether attempts are followed by flow-control key, for its audit. */
+  /** Whether attempts are tracked by flow-control key, for the audit. */
   readonly isAudited?: boolean | undefined;
   readonly maxOpen?: number | undefined;
 }
 
-/** What is shown of one account's event log. Never changed once made. */
+/** Facts about one account's event log. Immutable, except `attempts`. */
 export interface EventsFacts {
   readonly gauges: Gauges | undefined;
   readonly windowMs: number;
-  /** Since when events are counted, milliseconds since the Unix epoch; undefined before the very first read. */
+  /** Start of the event counters (ms since the Unix epoch); undefined before the very first read. */
   readonly since: number | undefined;
   readonly log: LogTally;
   readonly destinations: ReadonlyMap<string, ShownTally>;
   readonly schedules: ReadonlyMap<string, ScheduleFacts>;
   readonly beyondCap: number;
-  /** By flow-control key: what is known now, and no copy. Undefined where that is not audited. */
+  /** Live attempts by flow-control key, not a copy. Undefined without the audit. */
   readonly attempts: Attempts | undefined;
   readonly labelled: { readonly counters: boolean; readonly histograms: boolean };
 }
@@ -49,13 +49,13 @@ export interface EventsFacts {
 /** `sweep` is undefined between two ranges. */
 type Walk = { readonly tail: TailWalk } | { readonly sweep: RangeRead | undefined };
 
-/** Series of attempts that are there from the start; the others come with the first such attempt. */
+/** Attempt series exposed from the start. The others appear with their first attempt. */
 const EXPECTED: Readonly<Record<(typeof RESULTS)[number], readonly StatusClass[]>> = {
   success: ['none', '2xx'],
   error: ['none', '3xx', '4xx', '5xx'],
 };
 
-/** Results of attempts that have a series, with their counts. */
+/** Returns the attempt results that have a series, with their counts. */
 export const shownAnswers = ({ answers }: Pick<ShownTally, 'answers'>) =>
   RESULTS.flatMap(result =>
     STATUS_CLASSES.filter(each => EXPECTED[result].includes(each) || answers[result][each] > 0).map(statusClass => ({
@@ -71,7 +71,7 @@ interface ShownHistogram {
   readonly since: number | undefined;
 }
 
-/** Histograms of a wait that have series: one for each destination, or one for the whole log. */
+/** Returns the histograms of a wait: one per destination, or one for the whole log. */
 export const shownWaits = (
   { labelled, log, destinations, since }: Pick<EventsFacts, 'labelled' | 'log' | 'destinations' | 'since'>,
   wait: 'timeToDeliver' | 'queueWait',
@@ -95,7 +95,7 @@ export const events = defineKind({
   families: {
     recent: gauge(
       'delivery_events_recent',
-      'Events by state in the delivery_events_window_seconds before the last complete read of the log in the background; exact up to about 100,000 events. The log may lag. unknown: any state without a series of its own.',
+      'Events by state in the delivery_events_window_seconds before the last complete read of the log in the background; exact up to about 100,000 events. The log may lag. unknown: all other states.',
       ['state'],
     ),
     window: gauge('delivery_events_window_seconds', 'Window of delivery_events_recent, as configured.'),
@@ -105,11 +105,11 @@ export const events = defineKind({
     ),
     since: gauge(
       'delivery_event_log_since_timestamp_seconds',
-      'Since when events are counted: the very first read of the log in the background, across restarts. Never withdrawn.',
+      'Time from which events are counted: the very first read of the log in the background, across restarts. Never withdrawn.',
     ),
     total: counter(
       'delivery_events_total',
-      'Events by state, each counted once since the first start of the agent, across restarts; read in the background. Not counted: events that enter the log later than events.lateSweep, and late events once that span holds more than two million events.',
+      'Events by state, each counted once since the first start of the agent, across restarts; read in the background. Not counted: events delayed by more than events.lateSweep, and delayed events if that span contains more than two million events.',
       ['state', 'destination'],
     ),
     finished: counter(
@@ -119,17 +119,17 @@ export const events = defineKind({
     ),
     answers: counter(
       'delivery_attempts_total',
-      'Delivery attempts that ended, each counted once with the event that says so (success: delivered, error: error), by the class of the HTTP status in it; read in the background. none: no answer, or the log does not say.',
+      'Delivery attempts that ended, each counted once by its result event (success: delivered, error: error) and the class of its HTTP status; read in the background. none: no response, or no status in the log.',
       ['result', 'status_class', 'destination'],
     ),
     timeToDeliver: histogram(
       'delivery_message_time_to_deliver_seconds',
-      `Time from when a message was due (its creation, or later if its first event says so) to its delivery, retries included. Only delivered messages whose creation is known. ${BEHIND}`,
+      `Time from when a message was due (its creation, or a later time in its first event) to its delivery, retries included. Only delivered messages with a known creation time. ${BEHIND}`,
       ['destination'],
     ),
     queueWait: histogram(
       'delivery_message_queue_wait_seconds',
-      `Time from when a message was due to the start of its first attempt. Only messages whose creation is known. ${BEHIND}`,
+      `Time from when a message was due to the start of its first attempt. Only messages with a known creation time. ${BEHIND}`,
       ['destination'],
     ),
     attempt: histogram(
@@ -139,16 +139,16 @@ export const events = defineKind({
     ),
     attempts: histogram(
       'delivery_message_attempts',
-      `Attempts per ended message, by outcome. Only messages whose creation is known. ${BEHIND}`,
+      `Attempts per ended message, by outcome. Only messages with a known creation time. ${BEHIND}`,
       ['outcome'],
     ),
     inFlight: gauge(
       'delivery_messages_in_flight',
-      'Messages created but not ended, as far as the log showed at its last complete read in the background. Messages created before the first read are not included.',
+      'Messages created but not ended, according to the last complete read of the log in the background. Messages created before the first read are not included.',
     ),
     oldestInFlight: gauge(
       'delivery_oldest_in_flight_timestamp_seconds',
-      'Creation time of the oldest message in flight, as far as the log showed at its last complete read in the background. Absent when there is none.',
+      'Creation time of the oldest message in flight, according to the last complete read of the log in the background. Absent when there is none.',
     ),
     overdueNow: gauge(
       'delivery_messages_overdue',
@@ -157,7 +157,7 @@ export const events = defineKind({
     overdue: {
       ...counter(
         'delivery_messages_overdue_total',
-        `Messages that had not ended delivery_on_time_target_seconds after they were due, each counted once, when the log is read past that moment. When the target changes, the count goes on: messages in flight are then compared with the new one. ${BEHIND} ${WHEN_QUIET}`,
+        `Messages that had not ended delivery_on_time_target_seconds after they were due, each counted once, when the log is read past that moment. If the target changes, the counter continues and messages in flight are compared with the new target. ${BEHIND} ${WHEN_QUIET}`,
       ),
       isUnknown: true,
     },
@@ -168,11 +168,11 @@ export const events = defineKind({
     ),
     gaps: counter(
       'delivery_event_log_gaps_total',
-      'Gaps found in the log in the background: event counters are too low. Either the log’s retention was shorter than the agent’s downtime, or the log went silent and then showed results of attempts whose start it never listed.',
+      'Gaps found in the log in the background: event counters are too low. Either the log’s retention was shorter than the agent’s downtime, or the log went silent and then listed results of attempts without their starts.',
     ),
     late: counter(
       'delivery_event_log_late_total',
-      'Events that entered the log later than events.overlap, found in the background, most by the sweep. They count in delivery_events_total; of their messages, only the end is tracked.',
+      'Events that entered the log with a delay of more than events.overlap, found in the background, mostly by the sweep. They count in delivery_events_total, but only ends are added to message lifecycles.',
     ),
     duplicates: counter(
       'delivery_event_log_duplicates_total',
@@ -286,7 +286,7 @@ export function createEvents(
     maxOpen = MAX_OPEN,
   }: EventsServices = {},
 ): Collector<EventsFacts, Memory, Walk> {
-  const limits = { ...options, most: maxOpen, onTimeWithin };
+  const limits = { ...options, maxOpen, onTimeWithin };
   const tailOptions = { ...limits, backfill, isSwept: options.lateSweep > options.overlap };
   const recall = (memory: Memory) => factsOf(memory, options);
 
@@ -307,9 +307,9 @@ export function createEvents(
 
   async function observeSweep({ api, now, memory, walk, signal }: Context): Observed {
     const next = nextRange(memory, now, options.lateSweep);
-    const underWay = walk && 'sweep' in walk ? walk.sweep : undefined;
-    const range = underWay ?? (next && startRange(api, next.from, next.to, memory.traces !== undefined, signal));
-    const isRead = range ? await readOn(range, PAGES_A_STEP, memory) : false;
+    const current = walk && 'sweep' in walk ? walk.sweep : undefined;
+    const range = current ?? (next && startRange(api, next.from, next.to, memory.traces !== undefined, signal));
+    const isRead = range ? await readMore(range, PAGES_A_STEP, memory) : false;
     return {
       fold(memory) {
         if (range && isRead) foldSweep(memory, range, limits);

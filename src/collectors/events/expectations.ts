@@ -7,54 +7,54 @@ export interface Span {
   readonly to: number;
 }
 
-/** A start that is expected and not judged yet. Times: milliseconds since the Unix epoch. */
+/** An expected start without an outcome. Times are in milliseconds since the Unix epoch. */
 interface Expectation {
-  /** A message that is created from then on, and until `until`, fulfils it. */
+  /** A message created between `at` and `until` fulfils the expectation. */
   readonly at: number;
   readonly until: number;
   startedAt?: number;
   deliveredAt?: number;
-  /** What of the log was not read whole while it mattered. */
+  /** Incompletely read part of the log that may contain the expected events. */
   unread?: Span;
 }
 
-/** How one schedule has fared. Changed in place. Times: milliseconds since the Unix epoch. */
+/** State of one schedule. Times are in milliseconds since the Unix epoch. */
 export interface ScheduleState {
   lastStarted?: number;
   lastDelivered?: number;
   lastFailed?: number;
   missed: number;
   late: number;
-  /** Since when these two count; undefined before the first read. */
+  /** Start of the counters `missed` and `late`; undefined before the first read. */
   since?: number;
-  /** The latest start that was judged: when it was expected, and what became of it. `unread`: the log may not have been read whole. */
+  /** The latest start with an outcome. `unread`: the log may have been read incompletely. */
   judged?: { readonly at: number; readonly as: 'ok' | 'missed' | 'late' | 'unread' };
-  /** What is expected until here is open or judged; nothing is expected before the first. Undefined before the first read. */
+  /** All starts expected until this time are in `open` or have an outcome. Undefined before the first read. */
   expectedTo?: number;
   open: Expectation[];
 }
 
-/** Expectations that are added at a time, whatever time has passed: finding one takes about 0.2 ms. */
+/** Limit of expectations added at once, because computing each takes about 0.2 ms. */
 export interface Allowance {
   left: number;
 }
 
-/** The expectations of one schedule. Each of the functions says whether the state has changed. */
+/** The expectations of one schedule. Each method that changes the state returns whether it did. */
 export type Timetable = ReturnType<typeof createTimetable>;
 
-const meets = (span: Span | undefined, from: number, to: number) =>
+const overlaps = (span: Span | undefined, from: number, to: number) =>
   span !== undefined && span.from <= to && span.to >= from;
 
-/** Outcome of an expected start at `time`; undefined while it is open. */
+/** Returns the outcome of an expected start at `time`, or undefined while it is open. */
 function outcomeOf({ at, until, startedAt, deliveredAt, unread }: Expectation, endsWithin: number, time: number) {
   if (startedAt === undefined) {
     if (time < until) return undefined;
-    return meets(unread, at, until) ? 'unread' : 'missed';
+    return overlaps(unread, at, until) ? 'unread' : 'missed';
   }
   const end = startedAt + endsWithin;
   if (deliveredAt !== undefined && deliveredAt <= end) return 'ok';
   if (time < end) return undefined;
-  return meets(unread, startedAt, end) ? 'unread' : 'late';
+  return overlaps(unread, startedAt, end) ? 'unread' : 'late';
 }
 
 export function createTimetable(
@@ -71,7 +71,8 @@ export function createTimetable(
     return upcoming.due;
   }
 
-  function isOver(expectation: Expectation, time: number): boolean {
+  /** Records the outcome of an expectation, if it has one at `time`. */
+  function hasOutcome(expectation: Expectation, time: number): boolean {
     const as = outcomeOf(expectation, endsWithin, time);
     if (as === undefined) return false;
     if (as === 'missed' || as === 'late') state[as] += 1;
@@ -95,9 +96,9 @@ export function createTimetable(
       state.expectedTo = now;
       return true;
     },
-    /** Adds what is expected until `time`, as far as is allowed; the rest with the next call. */
+    /** Adds the starts expected until `time`, up to the allowance. The next call adds the rest. */
     expectUntil,
-    /** As `expectUntil`, for an event of that time: what is not allowed before it is never judged. */
+    /** Like `expectUntil`, for an event at `time`. Starts beyond the allowance and before the event's grace are skipped for good. */
     expectFor(time: number, allowance: Allowance): boolean {
       const isChanged = expectUntil(time, allowance);
       if (state.expectedTo === undefined || allowance.left > 0) return isChanged;
@@ -114,23 +115,23 @@ export function createTimetable(
       }
       return isChanged;
     },
-    /** One that was created at `createdAt`, as far as that is known, was delivered. */
+    /** Records the delivery of a message. `createdAt`: its creation time, if known. */
     delivered(at: number, createdAt: number | undefined): boolean {
       let isChanged = false;
       for (const open of state.open) {
         // A message of unknown creation time may be the expected one.
-        const isIts = createdAt === undefined ? at >= open.at : createdAt >= open.at && createdAt <= open.until;
-        if (!isIts || at >= (open.deliveredAt ?? Number.POSITIVE_INFINITY)) continue;
+        const isExpected = createdAt === undefined ? at >= open.at : createdAt >= open.at && createdAt <= open.until;
+        if (!isExpected || at >= (open.deliveredAt ?? Number.POSITIVE_INFINITY)) continue;
         open.deliveredAt = at;
         isChanged = true;
       }
       return isChanged;
     },
-    /** What the log has of this span may not have been read whole: what else begins in it is not expected. */
+    /** Marks a span of the log as incompletely read. Starts in it that are not open yet are not expected. */
     markUnread(span: Span): boolean {
       let isChanged = false;
       for (const open of state.open) {
-        if (!meets(span, open.at, open.until + endsWithin)) continue;
+        if (!overlaps(span, open.at, open.until + endsWithin)) continue;
         const { from, to } = open.unread ?? span;
         open.unread = { from: Math.min(from, span.from), to: Math.max(to, span.to) };
         isChanged = true;
@@ -139,10 +140,10 @@ export function createTimetable(
       state.expectedTo = span.to;
       return true;
     },
-    /** Judges what can be, once everything until `time` is known. */
-    judge(time: number): boolean {
+    /** Closes expectations with an outcome. The log must be complete until `time`. */
+    close(time: number): boolean {
       const { length } = state.open;
-      state.open = state.open.filter(open => !isOver(open, time));
+      state.open = state.open.filter(open => !hasOutcome(open, time));
       return state.open.length !== length;
     },
     next: (): number | undefined => due()?.at,

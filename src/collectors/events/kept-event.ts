@@ -1,20 +1,20 @@
 import { extendHash64 } from '../../kit/hash.ts';
 import { EVENT_SEQUENCE, EVENT_STATES, isEnd } from '../../model/message.ts';
 
-/** One event as it is kept: texts are hashes, times are milliseconds since the Unix epoch. */
+/** An event as kept in memory. Texts are hashed, times are in milliseconds since the Unix epoch. */
 export interface KeptEvent {
-  /** What makes it the same event: its message, state and time. */
+  /** Hash of message, state and time, which identify an event. */
   readonly identity: bigint;
   readonly message: bigint;
   readonly state: number;
   readonly time: number;
-  /** When the message is due, as far as the event says; 0 when it does not. */
+  /** Due time of the message, or 0 if the event has none. */
   readonly dueAt: number;
   readonly destination: string;
   readonly schedules: readonly string[] | undefined;
-  /** Flow-control key, as far as the row tells. Followed as soon as it is read, and not kept. */
+  /** Flow-control key of the row, if any. Used when the event is read, and not kept in tables. */
   readonly flowKey?: string | undefined;
-  /** Index in STATUS_CLASSES. Of no use once it is counted, and not kept. */
+  /** Index in STATUS_CLASSES. Used when the event is counted, and not kept in tables. */
   readonly statusClass: number;
 }
 

@@ -5,14 +5,14 @@ import { byTime, isEnding, type KeptEvent } from './kept-event.ts';
 import { type Checkpoint, close, type Gauges, type Memory, noteGap, type OpenMessage } from './memory.ts';
 import { BOUNDS, isAmongSlowest, observeAttempt, observeWait, type Result } from './tally.ts';
 
-/** Maximum number of open messages that are tracked; bounds memory and rows. */
+/** Maximum number of tracked open messages. Bounds memory and rows. */
 export const MAX_OPEN = 100_000;
 
 /** Times: milliseconds. */
 export interface Limits {
-  /** Span that is read again because events may be delayed. */
+  /** Span read again because events may be delayed. */
   readonly overlap: number;
-  readonly most: number;
+  readonly maxOpen: number;
   /** Time after the due time at which an open message is overdue. */
   readonly onTimeWithin: number;
 }
@@ -20,13 +20,13 @@ export interface Limits {
 const CREATED = EVENT_STATES.indexOf('created');
 
 /** Time after its due time at which a message without events is dropped: its end must have been lost. */
-const FORGOTTEN_AFTER = 14 * 86_400_000;
-/** Attempts that the log must have shown from beginning to answer, and nine of ten, before one without a beginning tells. */
+const DROPPED_AFTER = 14 * 86_400_000;
+/** Attempts logged with start and result before a result without a start is evidence of a gap. They must also be 90% of all. */
 const EVIDENCE = 10;
-/** A silence as long as this may hide a gap; a shorter one, or one within the overlap, is nothing. */
+/** Minimum silence of the log that may hide a gap (ms). */
 const SILENCE = 60_000;
 
-/** Tracks message lifecycles up to the watermark, in order of time. Events before the floor count nothing. */
+/** Tracks message lifecycles up to the watermark, in order of time. Events before the floor are not counted. */
 export function advanceTo(memory: Memory, watermark: number, limits: Limits): void {
   const { checkpoint } = memory;
   if (!checkpoint || watermark <= checkpoint.watermark) return;
@@ -36,7 +36,7 @@ export function advanceTo(memory: Memory, watermark: number, limits: Limits): vo
   for (const event of due) follow(memory, event, limits);
 }
 
-/** Follows one event; `isInOrder`: everything before it was followed. */
+/** Adds an event to its message's lifecycle. `isInOrder`: all earlier events have been added. */
 export function follow(memory: Memory, event: KeptEvent, limits: Limits, isInOrder = true): void {
   const { checkpoint, open } = memory;
   if (!checkpoint) return;
@@ -45,31 +45,31 @@ export function follow(memory: Memory, event: KeptEvent, limits: Limits, isInOrd
   const state = EVENT_STATES[event.state];
   const hasEnded = memory.ended.has(message);
   const isExpected = hasEnded || known?.activeAt !== undefined;
-  if (isInOrder) lookForGap(memory, checkpoint, event, isExpected, limits.overlap);
+  if (isInOrder) detectGap(memory, checkpoint, event, isExpected, limits.overlap);
   checkpoint.lastFollowed = Math.max(checkpoint.lastFollowed, time);
-  // A creation that is listed late was one all the same.
+  // A delayed creation event still counts for its schedule, even after later events of the message.
   if (event.schedules && (hasEnded ? state === 'created' : known?.createdAt === undefined || state !== 'created')) {
     memory.schedules.follow(event, known?.createdAt);
   }
-  // What comes after its end, late or twice, is no new life.
+  // Delayed or repeated events after the end must not reopen the message.
   if (hasEnded) return;
   if (state === 'created') begin(memory, event, known, limits);
   else if (state === 'active') startAttempt(memory, event, known, limits);
   else if (state === 'error' && known) {
     endAttempt(memory, known, 'error', time);
     memory.touchedOpen.add(message);
-    // Of a message without a beginning, only its attempts are followed.
+    // Without a known creation, only attempts are tracked.
     if (known.createdAt === undefined) close(memory, message, known);
   } else if (isEnding(event.state)) end(memory, event, known, state as Outcome, limits);
 }
 
 const counts = ({ checkpoint }: Memory, time: number) => checkpoint !== undefined && time > checkpoint.floor;
 
-function put(memory: Memory, message: bigint, opened: OpenMessage, { most }: Limits): void {
+function put(memory: Memory, message: bigint, opened: OpenMessage, { maxOpen }: Limits): void {
   const { open, log } = memory;
   open.set(message, opened);
   memory.touchedOpen.add(message);
-  while (open.size > most) {
+  while (open.size > maxOpen) {
     memory.oldestFirst ??= open.entries();
     const { done, value } = memory.oldestFirst.next();
     if (done) return;
@@ -115,8 +115,8 @@ function endAttempt(memory: Memory, open: OpenMessage, result: Result, time: num
   open.activeAt = undefined;
 }
 
-/** Whether a message was in flight when it became late, and that was after the floor. */
-const wasLate = ({ checkpoint }: Memory, { dueAt }: OpenMessage, time: number, { onTimeWithin }: Limits) =>
+/** Whether an open message is overdue at `time` and became so after the floor. */
+const isOverdue = ({ checkpoint }: Memory, { dueAt }: OpenMessage, time: number, { onTimeWithin }: Limits) =>
   checkpoint !== undefined && time > dueAt + onTimeWithin && dueAt + onTimeWithin > checkpoint.floor;
 
 function end(memory: Memory, event: KeptEvent, known: OpenMessage | undefined, outcome: Outcome, limits: Limits): void {
@@ -142,18 +142,18 @@ function end(memory: Memory, event: KeptEvent, known: OpenMessage | undefined, o
   const exemplar = traceId === undefined ? undefined : { traceId, time };
   if (waited !== undefined) observeWait([log, tally], 'timeToDeliver', waited, exemplar);
   observeValue(log.attempts[outcome], BOUNDS.attempts, known.attempts, exemplar);
-  if (!known.overdue && wasLate(memory, known, time, limits)) log.overdue += 1;
+  if (!known.overdue && isOverdue(memory, known, time, limits)) log.overdue += 1;
 }
 
-/** Finds missing events at `now`: messages without an end and schedules without a start are overdue; old messages are dropped. */
-export function judgeUntil(memory: Memory, now: number, limits: Limits): void {
+/** Detects missing events at `now`: overdue messages and schedules. Drops old messages. */
+export function detectMissing(memory: Memory, now: number, limits: Limits): void {
   for (const [message, known] of memory.open) {
-    if (now > known.dueAt + FORGOTTEN_AFTER) {
+    if (now > known.dueAt + DROPPED_AFTER) {
       close(memory, message, known);
-      memory.traces?.giveUp(message, 'no_end');
+      memory.traces?.abandon(message, 'no_end');
       memory.log.untracked.evicted += 1;
       memory.touched.add('log');
-    } else if (known.createdAt !== undefined && !known.overdue && wasLate(memory, known, now, limits)) {
+    } else if (known.createdAt !== undefined && !known.overdue && isOverdue(memory, known, now, limits)) {
       known.overdue = true;
       memory.log.overdue += 1;
       memory.touched.add('log');
@@ -164,10 +164,10 @@ export function judgeUntil(memory: Memory, now: number, limits: Limits): void {
 }
 
 /**
- * A silence alone is not a gap. If the first event after it ends an attempt whose start was never listed, events are missing.
- * Each silence counts once. `isExpected`: the log has shown the start.
+ * Counts a gap if an attempt without a listed start ends soon after a silence. A silence alone is not a gap, and each counts at
+ * most once. `isExpected`: the log has listed the start.
  */
-function lookForGap(
+function detectGap(
   memory: Memory,
   checkpoint: Checkpoint,
   { state, time }: KeptEvent,
@@ -179,8 +179,8 @@ function lookForGap(
   if (lastFollowed > floor && time - lastFollowed > Math.max(SILENCE, overlap)) {
     checkpoint.silence = { from: lastFollowed, until: time + overlap };
   }
-  const isAnswer = EVENT_STATES[state] === 'error' || EVENT_STATES[state] === 'delivered';
-  if (!isAnswer || isExpected) return;
+  const isResult = EVENT_STATES[state] === 'error' || EVENT_STATES[state] === 'delivered';
+  if (!isResult || isExpected) return;
   const paired = log.attempt.success.counts.reduce((a, b) => a + b, 0);
   const { silence, unstarted } = checkpoint;
   if (silence && time > silence.from && time <= silence.until && paired >= EVIDENCE && paired > unstarted * 9) {
@@ -202,19 +202,19 @@ function endedWithin(tables: readonly EventTable[]): ReadonlySet<bigint> {
   return over;
 }
 
-/** Messages that have not ended, as far as the log is read. */
+/** Counts the messages without an end in the log read so far. */
 export function inFlight({ checkpoint, open, pending, ended }: Memory): Omit<Gauges, 'recent'> {
   const over = endedWithin(pending);
   let count = 0;
   let late = 0;
   let oldest: number | undefined;
-  const take = (createdAt: number) => {
+  const add = (createdAt: number) => {
     count += 1;
     if (oldest === undefined || createdAt < oldest) oldest = createdAt;
   };
   for (const [message, { createdAt, overdue }] of open) {
     if (createdAt === undefined || over.has(message)) continue;
-    take(createdAt);
+    add(createdAt);
     late += Number(overdue);
   }
   const created = new Map<bigint, number>();
@@ -226,6 +226,6 @@ export function inFlight({ checkpoint, open, pending, ended }: Memory): Omit<Gau
         created.set(message, timeAt(table, index));
     }
   }
-  for (const time of created.values()) take(time);
+  for (const time of created.values()) add(time);
   return { newest: checkpoint?.newest, inFlight: count, oldestInFlight: oldest, overdue: late };
 }

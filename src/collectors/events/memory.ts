@@ -10,9 +10,9 @@ import { countEvent, type LogTally } from './tally.ts';
 import type { Traces } from './traces.ts';
 
 export interface OpenMessage {
-  /** Undefined when it began before the log was read. */
+  /** Undefined if the message was created before the first read of the log. */
   readonly createdAt: number | undefined;
-  /** When it was due: what waiting counts from. */
+  /** Start of waiting times. */
   readonly dueAt: number;
   activeAt: number | undefined;
   attempts: number;
@@ -20,35 +20,35 @@ export interface OpenMessage {
   isStored: boolean;
 }
 
-/** How far the log is read. Times: milliseconds since the Unix epoch. */
+/** Progress of reading the log. Times are in milliseconds since the Unix epoch. */
 export interface Checkpoint {
-  /** Events until here are history: they happened before anything was counted. */
+  /** Events until this time happened before counting started. */
   floor: number;
   newest: number | undefined;
-  /** Every identity after this is remembered. Older events are indistinguishable from new ones and are not read again. */
+  /** Identities of all events from this time on are stored. Older events could not be deduplicated and are not read again. */
   dedupeFrom: number;
-  /** The last read that was complete asked for events until here, by our clock. */
+  /** End of the range of the last complete read, by our clock. */
   readTo: number;
-  /** The last read that found anything new asked for events until here, by our clock. */
+  /** End of the range of the last read with new events, by our clock. */
   foundAt: number;
-  /** By how many milliseconds, at least, the log was behind our clock when it listed what a read had not found. */
+  /** Peak lag of the log (ms): minimum delay of events that an earlier read should have listed. */
   lags: Peak;
-  /** By how many milliseconds events were older than others that were listed before them; undefined before it was looked for. */
+  /** Peak lateness (ms): how much older events were than events listed before them. Undefined before the first measurement. */
   lateness?: Peak;
-  /** The last complete read that came to everything older than the overlap asked for events until here, by our clock. */
+  /** End of the range of the last complete read that included everything older than the overlap, by our clock. */
   settledAt?: number | undefined;
-  /** Message lifecycles are tracked until here; later events may still be joined by earlier ones. */
+  /** Message lifecycles are computed until this time. Later events may still be preceded by delayed ones. */
   watermark: number;
-  /** Time of the last event through which a life was followed. */
+  /** Latest event time in the lifecycles. */
   lastFollowed: number;
-  /** The sweep has looked again at everything until here. */
+  /** The sweep has read everything again until this time. */
   sweptTo: number;
   nextChunk: number;
-  /** A silence of the log that may hide a gap: since when, and until when signs of one are looked for. */
+  /** A silence of the log that may hide a gap: its start, and the end of the search for evidence. */
   silence: { readonly from: number; readonly until: number } | undefined;
-  /** Answers to attempts whose beginning the log did not show; a service that never shows any has no gaps for that. */
+  /** Attempt results without a listed start. If the service usually omits starts, they are no evidence of gaps. */
   unstarted: number;
-  /** What destinations were made from when this was written. */
+  /** Option `destination` at the time of writing. */
   destination: string;
 }
 
@@ -70,7 +70,7 @@ export function firstCheckpoint(now: number, from: number, destination: string):
   };
 }
 
-/** What gauges show: as of the last complete read of the log. Times: milliseconds since the Unix epoch. */
+/** Values of gauges at the last complete read of the log. Times are in milliseconds since the Unix epoch. */
 export interface Gauges {
   readonly recent: Readonly<Record<EventState, number>>;
   readonly newest: number | undefined;
@@ -79,7 +79,7 @@ export interface Gauges {
   readonly overdue: number;
 }
 
-/** Everything that is known of one account's log. Changed in place. */
+/** State of one account's event log. */
 export interface Memory {
   checkpoint: Checkpoint | undefined;
   readonly log: LogTally;
@@ -88,23 +88,23 @@ export interface Memory {
   readonly destinationOf: (event: DeliveryEvent) => string;
   readonly schedules: Schedules;
   readonly open: Map<bigint, OpenMessage>;
-  /** Events that are remembered so that none is counted twice, by number of the read that found them. */
+  /** Events kept for deduplication, by the number of the read that found them. */
   readonly chunks: Map<number, EventTable>;
   pending: EventTable[];
-  /** Messages that ended in the time whose identities are remembered, and when. */
+  /** End times of messages that ended after `dedupeFrom`. */
   readonly ended: Map<bigint, number>;
-  /** Identities of the events that were counted, by minute: what the sweep compares with. */
+  /** Identities of counted events by minute, for the sweep. */
   readonly minutes: Map<number, BigUint64Array>;
-  /** Where the last range that was read began, and how many of its rows could not be read. */
+  /** Start of the last range read, and the number of its unreadable rows. */
   unreadable: { readonly from: number; readonly rows: number } | undefined;
   recent: Recent | undefined;
   gauges: Gauges | undefined;
   /**
-   * Open messages from the oldest on, while some are given up: a live view of `open`, so that the oldest is found at once.
-   * Not for longer, because every table that `open` outgrows stays in memory until its iterators have gone on.
+   * Live iterator over `open`, the oldest first, to evict messages in constant time. Dropped after each fold, because hash tables
+   * that `open` has outgrown stay in memory as long as an iterator points to them.
    */
   oldestFirst: MapIterator<[bigint, OpenMessage]> | undefined;
-  /** Milliseconds of the log that one range holds, as the last read taught. */
+  /** Length of a range (ms), adapted to the density of the log by the last read. */
   span: number;
   readonly traces: Traces | undefined;
   readonly attempts: AttemptLedger | undefined;
@@ -123,7 +123,7 @@ export function count({ destinations, touched }: Memory, { destination, state, s
 
 export function close({ open, touchedOpen }: Memory, message: bigint, known: OpenMessage): void {
   open.delete(message);
-  // Most begin and end between two commits, and never have a row.
+  // Most messages start and end between two commits and never have a row.
   if (known.isStored) touchedOpen.add(message);
   else touchedOpen.delete(message);
 }
@@ -146,24 +146,24 @@ export function addToMinutes({ minutes, touched }: Memory, events: readonly Kept
   }
 }
 
-/** Identities for the sweep that are kept at most; beyond that the oldest minutes are not looked at again. */
-const MOST_IN_MINUTES = 2_000_000;
+/** Maximum number of identities kept for the sweep. Beyond it, the oldest minutes are not swept. */
+const MAX_IN_MINUTES = 2_000_000;
 
-/** Gives up the oldest minutes when there are too many identities. */
+/** Drops the oldest minutes if there are too many identities. */
 export function boundMinutes(memory: Memory): void {
   const { minutes, checkpoint } = memory;
   let kept = 0;
   for (const { length } of minutes.values()) kept += length;
   for (const minute of [...minutes.keys()].sort((a, b) => a - b)) {
-    if (kept <= MOST_IN_MINUTES || !checkpoint) return;
+    if (kept <= MAX_IN_MINUTES || !checkpoint) return;
     kept -= minutes.get(minute)?.length ?? 0;
     checkpoint.sweptTo = Math.max(checkpoint.sweptTo, (minute + 1) * MINUTE - 1);
-    forgetMinutes(memory, checkpoint.sweptTo);
+    dropMinutes(memory, checkpoint.sweptTo);
   }
 }
 
-/** Forgets the minutes until `time`: they are not looked at again. */
-export function forgetMinutes({ minutes, touched }: Memory, time: number): void {
+/** Drops the minutes until `time`, which are not swept again. */
+export function dropMinutes({ minutes, touched }: Memory, time: number): void {
   for (const minute of minutes.keys()) {
     if ((minute + 1) * MINUTE - 1 > time) continue;
     minutes.delete(minute);
@@ -171,7 +171,7 @@ export function forgetMinutes({ minutes, touched }: Memory, time: number): void 
   }
 }
 
-export function rememberedWithin({ chunks }: Memory, from: number, to: number): ReadonlySet<bigint> {
+export function identitiesWithin({ chunks }: Memory, from: number, to: number): ReadonlySet<bigint> {
   const identities = new Set<bigint>();
   for (const chunk of chunks.values()) {
     eachWithin(chunk, from, to, index => identities.add(chunk.hashes[index * 2] as bigint));
@@ -179,22 +179,22 @@ export function rememberedWithin({ chunks }: Memory, from: number, to: number): 
   return identities;
 }
 
-/** Remembers events that are new, as far as they will be read again, and forgets those that will not. */
-export function remember(memory: Memory, fresh: EventTable | undefined): void {
+/** Keeps new events that will be read again for deduplication, and drops events that will not. */
+export function keepForDedupe(memory: Memory, fresh: EventTable | undefined): void {
   const { checkpoint, chunks, touched, ended } = memory;
   if (!checkpoint) return;
-  const again = fresh && tableFrom(fresh, checkpoint.dedupeFrom);
-  if (again) {
+  const chunk = fresh && tableFrom(fresh, checkpoint.dedupeFrom);
+  if (chunk) {
     const id = checkpoint.nextChunk;
     checkpoint.nextChunk += 1;
-    chunks.set(id, again);
+    chunks.set(id, chunk);
     touched.add(`chunk/${id}`);
   }
   let kept = 0;
   for (const { size } of chunks.values()) kept += size;
   for (const [id, { size, last }] of chunks) {
-    const isTooMuch = kept > MOST_REMEMBERED && chunks.size > 1;
-    if (last >= checkpoint.dedupeFrom && !isTooMuch) continue;
+    const isOverLimit = kept > MAX_KEPT && chunks.size > 1;
+    if (last >= checkpoint.dedupeFrom && !isOverLimit) continue;
     checkpoint.dedupeFrom = Math.max(checkpoint.dedupeFrom, last + 1);
     chunks.delete(id);
     touched.add(`chunk/${id}`);
@@ -206,5 +206,5 @@ export function remember(memory: Memory, fresh: EventTable | undefined): void {
   });
 }
 
-/** Identities that are remembered at most; beyond that the overlap of reads becomes shorter. */
-const MOST_REMEMBERED = 1_000_000;
+/** Maximum number of events kept for deduplication. Beyond it, the overlap of reads becomes shorter. */
+const MAX_KEPT = 1_000_000;

@@ -4,13 +4,13 @@ import type { Span } from './expectations.ts';
 import type { Checkpoint, Memory } from './memory.ts';
 import { noPeak, notePeak, peakOf } from './peak.ts';
 
-/** The overlap is read again at this interval, or at its own length where that is shorter, milliseconds. */
+/** Interval at which the whole overlap is read again (ms), unless the overlap itself is shorter. */
 const SETTLE_EVERY = 60_000;
-/** How long the greatest lateness counts at least, milliseconds. */
+/** How long the peak lateness counts at least (ms). */
 const LATENESS_WINDOW = 3_600_000;
-/** What every read repeats beyond the greatest lateness: a quarter of that, and this many milliseconds. */
+/** Each read repeats 1.25 times the peak lateness plus this margin (ms). */
 const MARGIN = 500;
-/** Rows that are not worth a request of their own. */
+/** Fewer rows than this do not justify a separate request. */
 const FEW = 20;
 
 const DAY = 86_400_000;
@@ -32,17 +32,18 @@ export function readingPerDay(
   return { requests: whole.requests + DAY / Math.min(SETTLE_EVERY, overlap), bytes: log + once };
 }
 
-/** How far before the newest event every read begins, milliseconds. */
+/** Returns how far before the newest event every read starts (ms). */
 const readBackOf = ({ lateness }: Checkpoint, overlap: number) =>
   lateness ? Math.min(overlap, Math.ceil(peakOf(lateness) * 1.25) + MARGIN) : overlap;
 
 export interface ReadBack {
+  /** Part of the log that the read omits. */
   readonly skip: Span | undefined;
-  /** Whether it comes to everything that has become older than the overlap. */
+  /** Whether the read includes everything that has become older than the overlap. */
   readonly settles: boolean;
 }
 
-function remembered({ chunks }: Memory, from: number, to: number): number {
+function countKept({ chunks }: Memory, from: number, to: number): number {
   let events = 0;
   for (const chunk of chunks.values()) {
     eachWithin(chunk, from, to, () => {
@@ -53,8 +54,8 @@ function remembered({ chunks }: Memory, from: number, to: number): number {
 }
 
 /**
- * How far a read goes back: as far as events were late recently, and now and then to everything that has become older than
- * the overlap since. With few rows, always to the overlap.
+ * Plans which part of the overlap a read repeats: normally the peak lateness, and periodically also everything that has become
+ * older than the overlap since. With few rows it always repeats the whole overlap.
  */
 export function planReadBack(memory: Memory, until: number, overlap: number): ReadBack {
   const { checkpoint, recent } = memory;
@@ -64,17 +65,17 @@ export function planReadBack(memory: Memory, until: number, overlap: number): Re
   const settled = newest + Math.max(0, until - foundAt) - overlap;
   const from = settles ? Math.max(dedupeFrom, settled + 1) : dedupeFrom;
   const to = newest - readBackOf(checkpoint, overlap) - 1;
-  // What comes while the log is not read is read once more, too, when something was left out before it.
-  const isWorth = remembered(memory, from + Math.max(0, until - readTo), to) >= FEW;
-  return isWorth ? { skip: { from, to }, settles } : { skip: undefined, settles: true };
+  // If a part is skipped, events listed during a pause in reading are read a second time later: they do not count as savings.
+  const isWorthwhile = countKept(memory, from + Math.max(0, until - readTo), to) >= FEW;
+  return isWorthwhile ? { skip: { from, to }, settles } : { skip: undefined, settles: true };
 }
 
 /**
- * Records how much older than the newest known event a new event is. Bounded, because rare outliers only show that reads go
- * back too little.
+ * Records how much older a new event is than the newest known one. Bounded, so that a single outlier does not lengthen all
+ * reads of the next hour.
  */
 export function noteLateness(checkpoint: Checkpoint, lateness: number, until: number, overlap: number): void {
-  const most = Math.min(overlap, 2 * readBackOf(checkpoint, overlap));
+  const limit = Math.min(overlap, 2 * readBackOf(checkpoint, overlap));
   checkpoint.lateness ??= { ...noPeak(until), before: overlap };
-  notePeak(checkpoint.lateness, Math.min(lateness, most), until, LATENESS_WINDOW);
+  notePeak(checkpoint.lateness, Math.min(lateness, limit), until, LATENESS_WINDOW);
 }

@@ -7,22 +7,22 @@ import { identityOf, type KeptEvent } from './kept-event.ts';
 import type { Schedules } from './schedules.ts';
 import { statusClassOf } from './tally.ts';
 
-/** A range of the log is read whole, in whatever order its pages come; a longer one than this is cut. */
-export const MOST_PAGES = 20;
-/** Events of one range that are held at a time: only a service that ignores the range sends more. */
-const MOST_EVENTS = 1_000_000;
-const MOST_ROWS = 100_000;
+/** A range with more pages is shortened. Ranges are read completely, because pages may come in any order. */
+export const MAX_PAGES = 20;
+/** Maximum number of events in a range. Only a service that ignores the range sends more. */
+const MAX_EVENTS = 1_000_000;
+const MAX_ROWS = 100_000;
 
-/** What one range of the log holds. Times: milliseconds since the Unix epoch, both ends included. */
+/** Events of one range of the log. Times are in milliseconds since the Unix epoch, both ends included. */
 export interface RangeRead {
   readonly from: number;
   readonly to: number;
   readonly events: Map<bigint, KeptEvent>;
   readonly rows: Map<bigint, DeliveryEvent> | undefined;
-  /** Identities of rows that said the same as another of the range. */
+  /** Identities of repeated rows. */
   readonly twice: bigint[];
   rejected: number;
-  /** Pages that had anything of the range: a service may ignore what was asked for, and cutting would not help. */
+  /** Pages with events of the range. If a service ignores the range, shortening it does not help. */
   pages: number;
   readonly iterator: AsyncIterator<ListPage<DeliveryEvent>>;
 }
@@ -40,8 +40,12 @@ export interface Reading {
   readonly schedules: Pick<Schedules, 'of'>;
 }
 
-/** Reads up to `pages` more of a range; says whether it has come to the end. */
-export async function readOn(range: RangeRead, pages: number, { destinationOf, schedules }: Reading): Promise<boolean> {
+/** Reads up to `pages` more pages of a range. Returns whether the range is complete. */
+export async function readMore(
+  range: RangeRead,
+  pages: number,
+  { destinationOf, schedules }: Reading,
+): Promise<boolean> {
   const { from, to, events, iterator } = range;
   for (let read = 0; read < pages; read += 1) {
     const page = await iterator.next();
@@ -50,7 +54,7 @@ export async function readOn(range: RangeRead, pages: number, { destinationOf, s
     let isOfRange = false;
     for (const event of page.value.rows) {
       const { messageId, state, time, dueAt = 0, flowControlKey: flowKey } = event;
-      // The service was asked for this range alone; a time outside it can't be believed.
+      // The service ignores the range: events outside it belong to other reads.
       if (time < from || time > to) continue;
       isOfRange = true;
       const message = hash64(messageId);
@@ -63,22 +67,22 @@ export async function readOn(range: RangeRead, pages: number, { destinationOf, s
         continue;
       }
       events.set(identity, kept);
-      if (range.rows && range.rows.size < MOST_ROWS) range.rows.set(identity, event);
+      if (range.rows && range.rows.size < MAX_ROWS) range.rows.set(identity, event);
     }
     if (isOfRange) range.pages += 1;
-    if (events.size > MOST_EVENTS) throw new Implausible(`more than ${MOST_EVENTS} events within ${to - from + 1} ms`);
+    if (events.size > MAX_EVENTS) throw new Implausible(`more than ${MAX_EVENTS} events within ${to - from + 1} ms`);
   }
   return false;
 }
 
-/** How long a range may be, milliseconds, so that it has fewer pages than the one that was too long. */
+/** Returns a length for a range that was too long (ms), estimated from the events read so far. */
 export function shorterSpan({ from, to, events }: RangeRead): number {
   let [first, last] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
   for (const { time } of events.values()) {
     first = Math.min(first, time);
     last = Math.max(last, time);
   }
-  // Pages mostly come in the order of time, so that what was read tells how dense the log is.
+  // Pages are mostly ordered by time, so the pages read so far show the density of the log.
   const covered = Math.max(0, last - first) * 0.7;
   return Math.max(1, Math.floor(Math.min((to - from + 1) / 2, covered || Number.POSITIVE_INFINITY)));
 }

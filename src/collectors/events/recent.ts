@@ -3,12 +3,12 @@ import { EVENT_STATES, type EventState } from '../../model/message.ts';
 
 export type Recent = ReturnType<typeof createRecent>;
 
-/** Maximum number of times and states that are counted separately, some 6 MB. */
-export const MOST_KEPT = 100_000;
-/** More than there are states: a key is a time and a state. */
+/** Maximum number of separately counted pairs of time and state (about 6 MB). */
+export const MAX_KEPT = 100_000;
+/** Upper bound of the number of states: a key combines time and state. */
 const STATES = 16;
 
-/** Exact up to `MOST_KEPT` times and states; beyond that, the resolution of times decreases. */
+/** Counts recent events by state. Exact up to `MAX_KEPT` pairs; beyond that, the resolution of times decreases. */
 export function createRecent() {
   let counts = new Map<number, number>();
   let slice = 1;
@@ -31,9 +31,9 @@ export function createRecent() {
     add(state: number, time: number): void {
       increase(time, state, 1);
       (sums[state] as number) += 1;
-      while (counts.size > MOST_KEPT) coarsen();
+      while (counts.size > MAX_KEPT) coarsen();
     },
-    /** Returns the counts at `from` and later; earlier events are forgotten. */
+    /** Drops events before `from` and returns the counts of the others. */
     since(from: number): Record<EventState, number> {
       for (const [key, count] of counts) {
         if ((Math.floor(key / STATES) + 1) * slice > from) continue;

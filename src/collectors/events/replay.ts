@@ -3,26 +3,26 @@ import { NO_ROUTES } from '../routes.ts';
 import type { EventsOptions } from './event-options.ts';
 import { type EventsFacts, type EventsServices, factsOf } from './events.ts';
 import { byTime, type KeptEvent } from './kept-event.ts';
-import { follow, judgeUntil, MAX_OPEN } from './lifecycle.ts';
+import { detectMissing, follow, MAX_OPEN } from './lifecycle.ts';
 import { count, firstCheckpoint, MINUTE } from './memory.ts';
 import { type RangeRead, startRange } from './read.ts';
 import { restoreMemory } from './rows.ts';
 import { type LogWalk, readTail } from './tail.ts';
 
-/** Times: milliseconds since the Unix epoch. Nothing before `from` is counted. */
+/** Times are in milliseconds since the Unix epoch. Events before `from` are not counted. */
 export interface ReplayRange {
   readonly from: number;
   readonly to: number;
 }
 
-/** Counters of an agent that started at the start of the range and has read all events until `at`, and none after it. */
+/** Counters of an agent that started at the start of the range and has read exactly the events until `at`. */
 export interface ReplayStep {
   readonly at: number;
   readonly facts: EventsFacts;
 }
 
 export interface Replay {
-  /** One step a minute, and one at the end of the range. To be read once. Rejects with the reader's error. */
+  /** One step per minute, and one at the end of the range. Can be iterated once. Rejects with the reader's error. */
   readonly steps: AsyncIterable<ReplayStep>;
   readonly found: ReplayFound;
 }
@@ -36,7 +36,7 @@ export interface ReplayFound {
 
 type Services = Pick<EventsServices, 'onTimeWithin' | 'routes' | 'schedules'>;
 
-/** Reads a range of the log and folds it as the running agent does, in the order of time. Stores nothing. */
+/** Reads a range of the log and folds it in the order of time, like the running agent. Stores nothing. */
 export function createReplay(
   api: Reader,
   options: EventsOptions,
@@ -57,8 +57,8 @@ async function* replay(
   signal: AbortSignal,
 ): AsyncGenerator<ReplayStep> {
   const memory = restoreMemory(new Map(), options, { routes, schedules });
-  const limits = { ...options, most: MAX_OPEN, onTimeWithin };
-  // Events of the window before the range only show which messages are in flight.
+  const limits = { ...options, maxOpen: MAX_OPEN, onTimeWithin };
+  // Events in the window before the range only determine which messages are in flight.
   const start = Math.max(0, from - options.window);
   const checkpoint = firstCheckpoint(from, start, memory.destinationOption);
   memory.checkpoint = checkpoint;
@@ -71,11 +71,11 @@ async function* replay(
   }
 
   function stepAt(at: number): ReplayStep {
-    judgeUntil(memory, at, limits);
+    detectMissing(memory, at, limits);
     const endedSince = (checkpoint.newest ?? 0) - options.overlap;
     for (const [message, time] of memory.ended) if (time < endedSince) memory.ended.delete(message);
     memory.oldestFirst = undefined;
-    // Nothing is stored.
+    // These list rows to store, and a replay stores none.
     memory.touched.clear();
     memory.touchedOpen.clear();
     return { at, facts: factsOf(memory, options) };
@@ -108,12 +108,12 @@ function note(found: ReplayFound, { events, rejected, to }: RangeRead): void {
   found.readTo = to;
 }
 
-/** Precision of `findOldest`, milliseconds. */
+/** Precision of `findOldest` (ms). */
 const CLOSE = 3_600_000;
 
 /**
- * Returns a full minute, an hour at most before the oldest event that is listed in a range; undefined if none is. Without it, ranges
- * as long as an empty past would be cut again and again where the log starts. Times: milliseconds since the Unix epoch.
+ * Returns a full minute at most an hour before the oldest event listed in a range, or undefined if none is. Starting there avoids
+ * shortening a very long range many times at the start of the log. Times are in milliseconds since the Unix epoch.
  */
 export async function findOldest(
   reader: Pick<Reader, 'eventPages'>,
@@ -123,14 +123,14 @@ export async function findOldest(
   async function isEmpty(end: number): Promise<boolean> {
     const pages = reader.eventPages({ fromDate: from, toDate: end }, signal);
     for (let page = await pages.next(); !page.done; page = await pages.next()) {
-      // Also rows of another time: if the service ignores the range, a search is pointless.
+      // Rows outside the range count, too: if the service ignores ranges, a search is pointless.
       if (page.value.rows.length + page.value.rejected > 0) return false;
     }
     return true;
   }
   if (to - from <= CLOSE || !(await isEmpty(from + CLOSE))) return from;
   if (await isEmpty(to)) return undefined;
-  // Nothing is listed until `low`, and something until `high`.
+  // Invariant: no event is listed until `low`, at least one until `high`.
   let [low, high] = [from + CLOSE, to];
   while (high - low > CLOSE) {
     const middle = Math.floor((low + high) / 2);

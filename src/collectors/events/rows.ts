@@ -18,7 +18,7 @@ import { createTraces, type OpenTrace, type TraceOptions } from './traces.ts';
 
 type StoredOpen = [number | null, number, number | null, number, 0 | 1];
 type StoredEvent = [string, number, number, number, string, ...(readonly string[])];
-/** The checkpoint with the field names of its row. */
+/** The checkpoint with the field names of its stored row. */
 type StoredCheckpoint = Omit<Checkpoint, 'dedupeFrom' | 'watermark' | 'lastFollowed'> & {
   readonly rememberedFrom: number;
   readonly judgedTo: number;
@@ -28,12 +28,12 @@ type StoredCheckpoint = Omit<Checkpoint, 'dedupeFrom' | 'watermark' | 'lastFollo
 const idOf = (message: bigint) => message.toString(16);
 const parseId = (text: string) => BigInt(`0x${text}`);
 
-/** 64-bit numbers as Base64 of their bytes, little-endian as on every machine that Node runs on. */
+/** Encodes 64-bit numbers as Base64 of their little-endian bytes. Node.js runs on little-endian machines only. */
 const writeIdentities = ({ buffer, byteOffset, byteLength }: BigUint64Array) =>
   Buffer.from(buffer, byteOffset, byteLength).toString('base64');
 
 function readIdentities(text: string): BigUint64Array {
-  // A copy, because a small Buffer may begin where 64-bit numbers can't.
+  // Copied because a small Buffer may not be aligned to 8 bytes.
   return new BigUint64Array(Uint8Array.from(Buffer.from(text, 'base64')).buffer);
 }
 
@@ -69,7 +69,7 @@ export function restoreMemory(
   const checkpoint = row === undefined ? undefined : readCheckpoint(row);
   const log = rows.get('log');
   const isNative = option !== 'none' && destinationHistograms;
-  // Names that were made from something else say nothing now.
+  // Stored destination names are meaningless under another option.
   const isSameOption = checkpoint?.destination === option;
   const destinations = new Map<string, StoredTally>();
   const opened: [bigint, OpenMessage][] = [];
@@ -77,8 +77,8 @@ export function restoreMemory(
   const minutes: Memory['minutes'] = new Map();
   const openTraces = new Map<bigint, OpenTrace>();
   const touched = new Set<string>();
-  const ofSchedules = new Map<string, string>();
-  let waiting = 0;
+  const scheduleRows = new Map<string, string>();
+  let queued = 0;
   for (const [key, value] of rows) {
     const [, kind = '', name = ''] = /^(\w+)\/?(.*)$/s.exec(key) ?? [];
     if (kind === 'destination' && name.startsWith(`${option}/`)) {
@@ -98,19 +98,19 @@ export function restoreMemory(
         return { identity, message, state, time, dueAt, destination, schedules, statusClass: 0 };
       });
       chunks.push([Number(name), createEventTable(events)]);
-    } else if (kind === 'schedule') ofSchedules.set(name, value);
+    } else if (kind === 'schedule') scheduleRows.set(name, value);
     else if (kind === 'minute') minutes.set(Number(name), readIdentities(value));
     else if (kind === 'trace' && traces) openTraces.set(parseId(name), JSON.parse(value) as OpenTrace);
-    else if (kind === 'outbox' && traces) waiting += 1;
-    // Messages are no longer traced.
+    else if (kind === 'outbox' && traces) queued += 1;
+    // Tracing is disabled: delete its rows.
     else if (kind === 'trace' || kind === 'outbox') touched.add(key);
-    // Attempts are no longer followed, and what is stored of them would be wrong later.
+    // The audit is disabled: delete the attempts, which would be outdated later.
     else if (kind === 'attempts' && !isAudited) touched.add(key);
   }
-  traces?.queue.restore(waiting);
+  traces?.queue.restore(queued);
   const tables = chunks.map(([, table]) => table);
   const watermark = checkpoint?.watermark ?? 0;
-  // As they were opened: the oldest is the first to be given up.
+  // In order of creation, because eviction starts with the oldest.
   const open = new Map(opened.sort(([, a], [, b]) => (a.createdAt ?? a.dueAt) - (b.createdAt ?? b.dueAt)));
   return {
     checkpoint: checkpoint && { ...checkpoint, destination: option },
@@ -118,7 +118,7 @@ export function restoreMemory(
     destinations: createDestinations(option, maxDestinations, destinations, isNative),
     destinationOption: option,
     destinationOf: destinationReader(option, routes),
-    schedules: createSchedules({ configured: schedules, stored: ofSchedules, routes, touch: key => touched.add(key) }),
+    schedules: createSchedules({ configured: schedules, stored: scheduleRows, routes, touch: key => touched.add(key) }),
     open,
     oldestFirst: undefined,
     chunks: new Map(chunks.sort(([a], [b]) => a - b)),
@@ -174,14 +174,14 @@ function openRow(open: OpenMessage | undefined): string | null {
   return JSON.stringify(stored);
 }
 
-/** The rows that were touched since the last call, as they are now. */
+/** Returns the current content of all rows touched since the last call. */
 export function drainChanges(memory: Memory): Change[] {
   const { touched, touchedOpen, open } = memory;
   const changes = [...touched].map(key => ({ key, value: rowOf(memory, key) }));
   for (const message of touchedOpen) {
     changes.push({ key: `open/${idOf(message)}`, value: openRow(open.get(message)) });
   }
-  for (const [key, value] of memory.traces?.takeRows() ?? []) changes.push({ key, value });
+  for (const [key, value] of memory.traces?.drainRows() ?? []) changes.push({ key, value });
   const attempts = memory.attempts?.row();
   if (attempts !== undefined) changes.push({ key: 'attempts', value: attempts });
   touched.clear();

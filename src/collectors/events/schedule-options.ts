@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { CronText, TimeZone } from '../../kit/cron.ts';
 import { Duration } from '../../kit/duration.ts';
 
-/** What a schedule's messages are known by, the most telling first. */
+/** Fields that identify a schedule's messages, the most specific first. */
 export const MATCH_KEYS = ['scheduleId', 'label', 'queue', 'topic', 'route'] as const;
 export type MatchKey = (typeof MATCH_KEYS)[number];
 
@@ -33,18 +33,17 @@ const schedule = z.strictObject({
     .describe('Accounts that have this schedule. Default: all.'),
   match: match.describe('The schedule’s messages: every key must match.'),
   cron: CronText.describe(
-    "When a message is expected to be created, as five cron fields: minute, hour, day of month, month, day of week: `'0 2 * * *'`. A time that the clocks skip is not expected; one that they show twice is expected once, at either.",
+    "When a message is expected to be created, as five cron fields: minute, hour, day of month, month, day of week: `'0 2 * * *'`. A local time skipped by a clock change is not expected; a repeated one is expected once, at either of the two.",
   ),
   tz: TimeZone.describe('IANA time zone of `cron`.'),
   grace: Duration.prefault('15m').describe(
-    'How long after it was expected a message may be created. Then the start counts as missed.',
+    'Maximum delay between the expected time and the creation of a message. After that the start counts as missed.',
   ),
   endsWithin: Duration.prefault('1h').describe(
-    'How long after its creation a message may take until it is delivered, retries included. Then the delivery counts as late.',
+    'Maximum time from the creation to the delivery of a message, retries included. After that the delivery counts as late.',
   ),
 });
 
-/** What is to start, and when. Times: milliseconds. */
 export type Schedule = z.output<typeof schedule>;
 
 export const schedulesOf = (schedules: readonly Schedule[], account: string): readonly Schedule[] =>

@@ -6,31 +6,31 @@ import { type Allowance, createTimetable, type ScheduleState, type Span, type Ti
 import type { KeptEvent } from './kept-event.ts';
 import { MATCH_KEYS, type MatchKey, type Schedule } from './schedule-options.ts';
 
-/** What is shown of one schedule. Times: milliseconds since the Unix epoch. */
+/** Facts about one schedule. Times are in milliseconds since the Unix epoch. */
 export interface ScheduleFacts extends Readonly<Omit<ScheduleState, 'open' | 'expectedTo'>> {
   readonly next: number | undefined;
 }
 
-/** An account's schedules: which events are theirs, and what became of what was expected. */
+/** Matches events to an account's schedules and tracks the expected starts. */
 export type Schedules = ReturnType<typeof createSchedules>;
 
-/** Expectations that are added in one step, so that none takes long after a long pause. */
-const MOST_AT_ONCE = 1000;
+/** Expectations added in one step. Bounds the duration of a step after a long pause. */
+const MAX_AT_ONCE = 1000;
 
 const ROW = 'schedule/';
 
-/** Of what other events tell, nothing is asked. */
-const TELLING: ReadonlySet<string> = new Set(['created', 'delivered', 'failed']);
+/** States of events that change a schedule. */
+const RELEVANT: ReadonlySet<string> = new Set(['created', 'delivered', 'failed']);
 
-interface One {
+interface OpenSchedule {
   readonly id: string;
   readonly schedule: Schedule;
   readonly state: ScheduleState;
   readonly timetable: Timetable;
 }
 
-/** A schedule with what was stored of it; of another one of that name, nothing is taken over. */
-function open(schedule: Schedule, row: string | undefined): One {
+/** Opens a schedule with its stored state. A changed schedule of the same name starts from scratch. */
+function open(schedule: Schedule, row: string | undefined): OpenSchedule {
   const { name, match, cron, tz } = schedule;
   const id = hashedId([name, JSON.stringify(match), cron, tz], 16);
   const { id: storedId, ...stored } = JSON.parse(row ?? '{}') as ScheduleState & { readonly id?: string };
@@ -48,8 +48,11 @@ const readersOf = (routes: Routes): Readonly<Record<MatchKey, (event: DeliveryEv
 
 const keyOf = (match: Schedule['match']) => MATCH_KEYS.find(key => match[key] !== undefined);
 
-/** Finds schedules by one of the keys that each is known by; the others are compared. */
-function createFinder(all: readonly One[], routes: Routes): (event: DeliveryEvent) => readonly string[] | undefined {
+/** Returns a function that finds an event's schedules by their most specific key and compares the other keys. */
+function createFinder(
+  all: readonly OpenSchedule[],
+  routes: Routes,
+): (event: DeliveryEvent) => readonly string[] | undefined {
   if (all.length === 0) return () => undefined;
   const readers = readersOf(routes);
   const byKey = Map.groupBy(all, ({ schedule: { match } }) => keyOf(match));
@@ -59,7 +62,7 @@ function createFinder(all: readonly One[], routes: Routes): (event: DeliveryEven
   const matches = (match: Schedule['match'], event: DeliveryEvent) =>
     MATCH_KEYS.every(key => match[key] === undefined || match[key] === readers[key](event));
   return event => {
-    if (!TELLING.has(event.state)) return undefined;
+    if (!RELEVANT.has(event.state)) return undefined;
     let ids: string[] | undefined;
     for (const [key, table] of tables) {
       for (const { id, schedule } of table.get(readers[key](event)) ?? []) {
@@ -83,11 +86,11 @@ export function createSchedules({ configured, stored, routes, touch }: Schedules
   const byId = new Map(all.map(one => [one.id, one]));
   for (const name of stored.keys()) if (!byName.has(name)) touch(`${ROW}${name}`);
 
-  function change({ schedule: { name } }: One, ...changes: readonly boolean[]): void {
+  function change({ schedule: { name } }: OpenSchedule, ...changes: readonly boolean[]): void {
     if (changes.includes(true)) touch(`${ROW}${name}`);
   }
 
-  function tell({ state, timetable }: One, event: KeptEvent, createdAt: number | undefined): boolean {
+  function addEvent({ state, timetable }: OpenSchedule, event: KeptEvent, createdAt: number | undefined): boolean {
     const { time } = event;
     const later = (last: number | undefined) => Math.max(last ?? 0, time);
     switch (EVENT_STATES[event.state]) {
@@ -108,37 +111,37 @@ export function createSchedules({ configured, stored, routes, touch }: Schedules
   }
 
   return {
-    /** Identifiers of the schedules that an event belongs to; undefined when there are none, or it tells nothing of them. */
+    /** Returns the ids of an event's schedules, or undefined if it has none or does not affect them. */
     of: createFinder(all, routes),
-    /** What is new is expected from now on. */
+    /** Starts the expectations of new schedules at `now`. */
     begin(now: number): void {
       for (const one of all) {
         one.state.since ??= now;
         change(one, one.timetable.begin(now));
       }
     },
-    /** An event of such a message, of which it is known when it was created, or not. In the order of time unless it is late. */
+    /** Adds an event of a scheduled message. Events come in the order of time, except delayed ones. `createdAt`: of the message, if known. */
     follow(event: KeptEvent, createdAt: number | undefined): void {
       for (const id of event.schedules ?? []) {
         const one = byId.get(id);
-        // What it belonged to is configured no more.
+        // The schedule is no longer configured.
         if (!one) continue;
-        const allowance: Allowance = { left: MOST_AT_ONCE };
-        change(one, one.timetable.expectFor(event.time, allowance), tell(one, event, createdAt));
+        const allowance: Allowance = { left: MAX_AT_ONCE };
+        change(one, one.timetable.expectFor(event.time, allowance), addEvent(one, event, createdAt));
       }
     },
-    /** What the log has of this span may not have been read whole. */
+    /** Marks a span of the log as incompletely read. */
     markUnread(span: Span): void {
-      const allowance: Allowance = { left: MOST_AT_ONCE };
+      const allowance: Allowance = { left: MAX_AT_ONCE };
       for (const one of all) {
         const { timetable } = one;
         change(one, timetable.expectUntil(span.from - 1, allowance), timetable.markUnread(span));
       }
     },
     advanceTo(time: number): void {
-      const allowance: Allowance = { left: MOST_AT_ONCE };
+      const allowance: Allowance = { left: MAX_AT_ONCE };
       for (const one of all) {
-        change(one, one.timetable.expectUntil(time, allowance), one.timetable.judge(time));
+        change(one, one.timetable.expectUntil(time, allowance), one.timetable.close(time));
       }
     },
     facts: (): ReadonlyMap<string, ScheduleFacts> =>
@@ -155,11 +158,11 @@ export function createSchedules({ configured, stored, routes, touch }: Schedules
   };
 }
 
-const SEEN = 'from the event log read in the background. Absent until one is seen.';
-/** How far what did not come is judged where the log shows nothing new. */
+const SEEN = 'from the event log read in the background. Absent until there is one.';
+/** How far behind the clock missing events are detected while the log lists no new ones. */
 export const WHEN_QUIET =
-  'While nothing new is listed, five minutes behind the clock, or as far as the log lagged within the last day.';
-const RESTARTS = `Not counted: starts that were expected while the log was not read whole. Restarts at 0 when the schedule’s match, cron or tz changes. Judged from the event log in the background, events.overlap or up to a minute more behind its newest event. ${WHEN_QUIET}`;
+  'While the log lists no new events, computed five minutes behind the clock, or as far as the log lagged within the last day.';
+const RESTARTS = `Not counted: starts expected while the log was read incompletely. Restarts at 0 when the schedule’s match, cron or tz changes. Computed from the event log in the background, events.overlap or up to a minute more behind its newest event. ${WHEN_QUIET}`;
 
 export const scheduleFamilies = {
   scheduleStarted: gauge(
@@ -179,7 +182,7 @@ export const scheduleFamilies = {
   ),
   scheduleNext: gauge(
     'delivery_schedule_next_expected_timestamp_seconds',
-    'When the schedule is expected to start next, by its cron and tz as configured, after what was read of the event log in the background.',
+    'Next expected start of the schedule by its configured cron and tz, after the part of the event log read in the background.',
     ['schedule'],
   ),
   scheduleMissed: counter(
@@ -189,7 +192,7 @@ export const scheduleFamilies = {
   ),
   scheduleLate: counter(
     'delivery_schedule_late_total',
-    `Starts of the schedule of which no message was delivered within endsWithin of the first one’s creation, each counted once. ${RESTARTS}`,
+    `Starts of the schedule without a message delivered within endsWithin of the first one’s creation, each counted once. ${RESTARTS}`,
     ['schedule'],
   ),
 };

@@ -1,13 +1,14 @@
 import { isEnding } from './kept-event.ts';
 import { follow, type Limits } from './lifecycle.ts';
-import { count, forgetMinutes, type Memory, MINUTE } from './memory.ts';
+import { count, dropMinutes, type Memory, MINUTE } from './memory.ts';
 import type { RangeRead } from './read.ts';
 
-/** Minutes that are read at a time, unless they hold very many events. */
-const MOST_MINUTES = 5;
+/** Maximum length of a range (minutes). */
+const MAX_MINUTES = 5;
+/** A range with this number of known events is not extended. */
 const MANY = 50_000;
 
-/** Returns the whole minutes that became older than `lateSweep` and that no other read covers, or undefined. */
+/** Returns the next range of complete minutes older than `lateSweep` and outside the overlap of other reads, or undefined. */
 export function nextRange(
   { checkpoint, minutes }: Memory,
   now: number,
@@ -17,11 +18,11 @@ export function nextRange(
   const from = checkpoint.sweptTo + 1;
   let end = Math.floor(from / MINUTE) + 1;
   let events = minutes.get(end - 1)?.length ?? 0;
-  while (end < from / MINUTE + MOST_MINUTES && events < MANY) {
+  while (end < from / MINUTE + MAX_MINUTES && events < MANY) {
     events += minutes.get(end)?.length ?? 0;
     end += 1;
   }
-  // As old as it must be by the log's own time, too: our clock may be ahead of the service's.
+  // Also requires this age by the log's own time, because our clock may be ahead of the service's.
   const settled = (checkpoint.newest ?? 0) + Math.max(0, now - checkpoint.foundAt);
   const limit = Math.min(Math.min(now, settled) - lateSweep, checkpoint.dedupeFrom - 1, end * MINUTE - 1);
   const to = Math.floor((limit + 1) / MINUTE) * MINUTE - 1;
@@ -37,7 +38,7 @@ export function foldSweep(memory: Memory, range: RangeRead, limits: Limits): voi
   }
   for (const event of range.events.values()) {
     const { identity } = event;
-    // Minutes may have been given up meanwhile, and what was known of them forgotten.
+    // Minutes dropped since the range started have no identities to compare with.
     if (known.has(identity) || event.time <= checkpoint.sweptTo) continue;
     count(memory, event);
     log.late += 1;
@@ -45,11 +46,11 @@ export function foldSweep(memory: Memory, range: RangeRead, limits: Limits): voi
     const listed = range.rows?.get(identity);
     if (listed) memory.traces?.add(event, listed, true);
     memory.attempts?.add(event);
-    // Its place among the others is past. But without its end the message would stay in flight.
+    // Lifecycles have passed this time, so only ends are added: without its end, the message would stay in flight.
     if (isEnding(event.state)) follow(memory, event, limits, false);
     else if (event.schedules) memory.schedules.follow(event, undefined);
   }
   checkpoint.sweptTo = Math.max(checkpoint.sweptTo, range.to);
   touched.add('checkpoint');
-  forgetMinutes(memory, range.to);
+  dropMinutes(memory, range.to);
 }

@@ -2,22 +2,22 @@ import type { Reader } from '../../upstream/api.ts';
 import { PAGES_A_STEP } from '../collector.ts';
 import { createEventTable, eventsWithin, tableFrom } from './event-table.ts';
 import { byTime, type KeptEvent } from './kept-event.ts';
-import { advanceTo, follow, inFlight, judgeUntil, type Limits } from './lifecycle.ts';
+import { advanceTo, detectMissing, follow, inFlight, type Limits } from './lifecycle.ts';
 import {
   addToMinutes,
   boundMinutes,
   type Checkpoint,
   count,
+  dropMinutes,
   firstCheckpoint,
-  forgetMinutes,
+  identitiesWithin,
+  keepForDedupe,
   type Memory,
   MINUTE,
   noteGap,
-  remember,
-  rememberedWithin,
 } from './memory.ts';
 import { noPeak, notePeak, peakOf } from './peak.ts';
-import { MOST_PAGES, type RangeRead, type Reading, readOn, shorterSpan, startRange } from './read.ts';
+import { MAX_PAGES, type RangeRead, type Reading, readMore, shorterSpan, startRange } from './read.ts';
 import { noteLateness, planReadBack, type ReadBack } from './read-back.ts';
 import { createRecent, type Recent } from './recent.ts';
 
@@ -27,27 +27,27 @@ export interface TailOptions extends Limits {
   readonly isSwept: boolean;
 }
 
-/** A read of the log until some time, range by range, the oldest first. */
+/** A read of the log up to a time, range by range, the oldest first. */
 export interface LogWalk {
-  /** Pinned when the read began, so that its end does not run away. */
+  /** Fixed at the start, so that the read ends while new events arrive. */
   readonly until: number;
   readonly readBack: ReadBack;
   range: RangeRead;
   span: number;
 }
 
-/** A read of the log from where the last one ended until now. */
+/** A read of the log from the end of the last one until now. */
 export interface TailWalk extends LogWalk {
-  /** The newest event that was known when the read began. */
+  /** Time of the newest known event at the start of the read. */
   readonly newest: number | undefined;
-  /** The first read of a process: counts recent events again, whatever is known of them. */
+  /** In the first read of a process: recounts recent events, including stored ones. */
   readonly refill: Recent | undefined;
-  /** When the read before this one was complete, and the newest event it knew. */
+  /** Checkpoint of the previous read, until it has been used to detect missing events. */
   before: Pick<Checkpoint, 'readTo' | 'newest'> | undefined;
   foundNew: boolean;
 }
 
-/** The range that begins there, or behind what is left out. */
+/** Starts the range at `start`, or after the skipped part. */
 function rangeFrom(
   api: Reader,
   { until, readBack: { skip } }: Pick<LogWalk, 'until' | 'readBack'>,
@@ -67,7 +67,7 @@ export function startTail(
   signal: AbortSignal,
 ): TailWalk {
   const { checkpoint, recent, span, traces, attempts } = memory;
-  // Our clock may have been set back; the log goes on.
+  // Our clock may have been set back.
   const until = Math.max(now, checkpoint?.newest ?? 0);
   const history = until - Math.max(window, checkpoint ? 0 : backfill);
   const next = checkpoint?.dedupeFrom ?? history;
@@ -87,7 +87,7 @@ export function startTail(
   };
 }
 
-/** Reads on; gives the range that is now complete, or undefined while none is. */
+/** Reads the next pages. Returns the range if it is complete now, else undefined. */
 export async function readTail(
   api: Reader,
   walk: LogWalk,
@@ -97,13 +97,13 @@ export async function readTail(
   const { range } = walk;
   const { from, to, rows } = range;
   const isDetailed = rows !== undefined;
-  if (await readOn(range, PAGES_A_STEP, reading)) {
-    // The last range is short because the read ends, which teaches nothing.
-    if (range.pages < MOST_PAGES / 4 && to - from + 1 >= walk.span) walk.span *= 2;
+  if (await readMore(range, PAGES_A_STEP, reading)) {
+    // A range that is short only because the read ends does not show the density of the log.
+    if (range.pages < MAX_PAGES / 4 && to - from + 1 >= walk.span) walk.span *= 2;
     if (to < walk.until) walk.range = rangeFrom(api, walk, { start: to + 1, span: walk.span, isDetailed }, signal);
     return range;
   }
-  if (range.pages >= MOST_PAGES && to > from) {
+  if (range.pages >= MAX_PAGES && to > from) {
     walk.span = shorterSpan(range);
     walk.range = startRange(api, from, from + walk.span - 1, isDetailed, signal);
   }
@@ -115,12 +115,12 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   const { checkpoint, log, touched } = memory;
   const isLast = range.to >= walk.until;
   memory.schedules.begin(walk.until);
-  noticeClock(checkpoint, walk.until, options.overlap);
+  handleClockSetBack(checkpoint, walk.until, options.overlap);
   memory.destinations.readUntil(checkpoint.readTo);
-  noticeUnreadable(memory, range);
-  lookForHole(memory, checkpoint, walk, range, isLast);
+  markUnreadable(memory, range);
+  detectHole(memory, checkpoint, walk, range, isLast);
   const recent = walk.refill ?? memory.recent;
-  const known = rememberedWithin(memory, range.from, range.to);
+  const known = identitiesWithin(memory, range.from, range.to);
   const fresh: KeptEvent[] = [];
   for (const event of range.events.values()) {
     const isRecent = event.time >= walk.until - options.window;
@@ -138,24 +138,24 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   if (following) memory.pending.push(following);
   if (isLast) endRead(memory, checkpoint, walk, options.overlap);
   const { floor, newest = Math.min(floor, range.to) } = checkpoint;
-  // Of what comes after something that was left out, nothing is settled.
+  // After a skipped part, no event is settled.
   const wholeTo = Math.min(range.to, (walk.readBack.skip?.from ?? Number.POSITIVE_INFINITY) - 1);
   checkpoint.dedupeFrom = Math.max(checkpoint.dedupeFrom, Math.min(newest - options.overlap, wholeTo + 1));
-  remember(memory, table);
+  keepForDedupe(memory, table);
   if (!options.isSwept) checkpoint.sweptTo = Math.floor(checkpoint.dedupeFrom / MINUTE) * MINUTE - 1;
-  forgetMinutes(memory, checkpoint.sweptTo);
+  dropMinutes(memory, checkpoint.sweptTo);
   boundMinutes(memory);
-  // When an event is listed, all that are an overlap older are. As time goes by without anything new, those that are
-  // younger come of age, too; that time is measured by our clock alone, so that it need not agree with the service's.
+  // If an event is listed, so are all events older than it by the overlap. Without new events, time since the last one settles
+  // younger events. That time is measured by our clock alone, so the clocks need not agree.
   const settled = newest + (isLast ? Math.max(0, walk.until - checkpoint.foundAt) : 0);
   if (checkpoint.newest !== undefined) {
-    // Of a silence nothing is concluded here: the log may be held back.
+    // Silence does not settle attempts: the log may only be delayed.
     const readTo = isLast ? walk.until : undefined;
     memory.attempts?.settle({ newest, settledTo: Math.min(newest - options.overlap, wholeTo), readTo });
     advanceTo(memory, Math.max(Math.min(settled - options.overlap, wholeTo), checkpoint.dedupeFrom - 1), options);
   }
-  const settledTo = isLast ? Math.min(wholeTo, knownTo(memory, checkpoint, walk.until, options.overlap)) : 0;
-  judgeUntil(memory, Math.max(checkpoint.dedupeFrom - 1, settledTo), options);
+  const settledTo = isLast ? Math.min(wholeTo, completeTo(memory, checkpoint, walk.until, options.overlap)) : 0;
+  detectMissing(memory, Math.max(checkpoint.dedupeFrom - 1, settledTo), options);
   memory.oldestFirst = undefined;
   if (isLast)
     memory.gauges = { recent: (recent ?? createRecent()).since(walk.until - options.window), ...inFlight(memory) };
@@ -169,26 +169,26 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   touched.add('log').add('checkpoint');
 }
 
-/** Unless the log shows a greater difference, it lists everything that is older than this by our clock, milliseconds. */
-const AGREED = 300_000;
-/** How long the greatest difference that it showed counts at least, milliseconds. */
+/** Assumed maximum lag of the log behind our clock (ms), unless a larger one was measured. */
+const ASSUMED_LAG = 300_000;
+/** How long the peak lag counts at least (ms). */
 const LAGS_WINDOW = 86_400_000;
 
 /**
- * Everything until here was followed, also where the log shows nothing new: after a long silence, or when it never listed
- * anything. A log that holds events back looks the same, but not for longer than it ever did.
+ * Returns the time until which the log is complete even if it lists no new events, as in a long silence. A log that delays
+ * events looks the same, so the peak lag is subtracted.
  */
-function knownTo({ pending }: Memory, { lags }: Checkpoint, until: number, overlap: number): number {
-  let known = until - Math.max(overlap, AGREED, peakOf(lags));
+function completeTo({ pending }: Memory, { lags }: Checkpoint, until: number, overlap: number): number {
+  let known = until - Math.max(overlap, ASSUMED_LAG, peakOf(lags));
   for (const { time } of eventsWithin(pending, undefined, known)) known = Math.min(known, time - 1);
   return known;
 }
 
-/** Interval at which the checkpoint of a quiet log is committed, milliseconds: it shows later how long the log was not read. */
+/** Interval at which the checkpoint of a quiet log is committed (ms). After a restart it shows how long the log was not read. */
 const SAVE_EVERY = 60_000;
 
-/** A clock that went back takes with it what was concluded from it; nothing after it can have been counted or followed. */
-function noticeClock(checkpoint: Checkpoint, until: number, overlap: number): void {
+/** Resets all positions derived from our clock if it was set back. Events after the new time cannot have been counted yet. */
+function handleClockSetBack(checkpoint: Checkpoint, until: number, overlap: number): void {
   if (until >= checkpoint.readTo) return;
   const { newest = until } = checkpoint;
   checkpoint.floor = Math.min(checkpoint.floor, until);
@@ -204,22 +204,21 @@ function noticeClock(checkpoint: Checkpoint, until: number, overlap: number): vo
   checkpoint.readTo = until;
 }
 
-/** Where rows can't be read, no schedule is judged. Those of the read before are known as long as no other joins them. */
-function noticeUnreadable(memory: Memory, { from, to, rejected }: RangeRead): void {
+/** Suspends schedules for a range with unreadable rows. If the same range had as many before, it is already marked. */
+function markUnreadable(memory: Memory, { from, to, rejected }: RangeRead): void {
   const { unreadable } = memory;
   if (rejected > (unreadable?.from === from ? unreadable.rows : 0)) memory.schedules.markUnread({ from, to });
   memory.unreadable = { from, rows: rejected };
 }
 
-/** Every service keeps its log for longer than this, milliseconds. */
-const SURELY_KEPT = 3_600_000;
+/** Every service keeps its log for longer than this (ms). */
+const MIN_RETENTION = 3_600_000;
 
 /**
- * Whether events are missing between the last read and this one: nothing as old as the last known event is listed any more,
- * or the last read is too long ago. The first range with rows decides. An empty range proves nothing, and no schedule is
- * evaluated for it.
+ * Counts a gap if events are missing between the last read and this one: no event as old as the last known one is listed any
+ * more, or the last read is too long ago. The first range with rows decides. An empty log proves nothing, but suspends schedules.
  */
-function lookForHole(memory: Memory, checkpoint: Checkpoint, walk: TailWalk, range: RangeRead, isLast: boolean): void {
+function detectHole(memory: Memory, checkpoint: Checkpoint, walk: TailWalk, range: RangeRead, isLast: boolean): void {
   const { before } = walk;
   const isFound = range.events.size > 0;
   if (!before || !(isFound || isLast)) return;
@@ -229,14 +228,14 @@ function lookForHole(memory: Memory, checkpoint: Checkpoint, walk: TailWalk, ran
   for (const { time } of range.events.values()) oldest = Math.min(oldest, time);
   if (oldest <= newest) return;
   const isProof = isFound && before.newest !== undefined;
-  const kept = Math.max(isProof ? 0 : SURELY_KEPT, before.newest === undefined ? 0 : readTo - newest);
+  const kept = Math.max(isProof ? 0 : MIN_RETENTION, before.newest === undefined ? 0 : readTo - newest);
   if (walk.until - readTo <= kept) return;
   memory.schedules.markUnread({ from: checkpoint.watermark, to: oldest - 1 });
-  // Those as old as what was known may be the ones that could not be read.
+  // The unreadable rows may be the missing ones.
   if (!isProof || range.rejected > 0) return;
   noteGap(memory);
   memory.attempts?.reset(oldest);
-  // Nothing that comes after a hole is seen to begin.
+  // Results without a start are expected after a hole, so they are no evidence of another one.
   checkpoint.silence = undefined;
 }
 
@@ -252,7 +251,7 @@ function countFresh(
   const counted = fresh.filter(({ time }) => time > checkpoint.floor);
   for (const event of counted) count(memory, event);
   addToMinutes(memory, counted);
-  // What is listed now was not when the log was read last.
+  // These events were not listed yet at the last read.
   const oldest = counted.reduce((oldest, { time }) => Math.min(oldest, time), Number.POSITIVE_INFINITY);
   notePeak(checkpoint.lags, checkpoint.readTo - oldest, walk.until, LAGS_WINDOW);
   if (walk.newest !== undefined) noteLateness(checkpoint, walk.newest - oldest, walk.until, options.overlap);
@@ -282,9 +281,9 @@ function endRead(
 ): void {
   if (refill) memory.recent = refill;
   if (readBack.settles) checkpoint.settledAt = until;
-  // Also where nothing was late, time goes by.
+  // Expires the peak even if no event was delayed.
   noteLateness(checkpoint, 0, until, overlap);
   memory.span = span;
-  for (const row of memory.destinations.forget(until)) memory.touched.add(row);
+  for (const row of memory.destinations.evict(until)) memory.touched.add(row);
   checkpoint.readTo = until;
 }

@@ -2,26 +2,26 @@ import { recordOf } from '../../kit/record.ts';
 import { createHistogram, type HistogramState, observeValue, withNative } from '../../metrics/family.ts';
 import { EVENT_STATES, type EventState, OUTCOMES, type Outcome } from '../../model/message.ts';
 
-/** How an attempt ends: the destination took the message, or did not. */
+/** Result of an attempt: whether the destination accepted the message. */
 export const RESULTS = ['success', 'error'] as const;
 export type Result = (typeof RESULTS)[number];
 
-/** How the destination answered an attempt; `none`: not at all, or the log does not say. */
+/** Status class of an attempt's response. `none`: no response, or no status in the log. */
 export const STATUS_CLASSES = ['none', '2xx', '3xx', '4xx', '5xx'] as const;
 export type StatusClass = (typeof STATUS_CLASSES)[number];
 
-/** The index in STATUS_CLASSES of an HTTP status. */
+/** Returns the index of an HTTP status in STATUS_CLASSES. */
 export function statusClassOf(status: number | undefined): number {
   const hundreds = status === undefined ? 0 : Math.floor(status / 100);
   return hundreds >= 2 && hundreds <= 5 ? hundreds - 1 : 0;
 }
 
-/** How an attempt ended, by the event that says so; undefined for an event that ends none. */
+/** Attempt result by event state, for states that end an attempt. */
 const RESULT_OF: Readonly<Partial<Record<EventState, Result>>> = { delivered: 'success', error: 'error' };
 
 export const UNTRACKED = ['unknown_start', 'evicted'] as const;
 
-/** Upper bounds, seconds. The long ones lie between the times at which the service's default retries come. */
+/** Upper bounds (s). The long ones lie between the delays of the service's default retries. */
 export const BOUNDS = {
   timeToDeliver: [0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180, 300, 900, 2400, 7200, 28_800, 86_400, 129_600],
   queueWait: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 7200],
@@ -55,7 +55,7 @@ const createWaits = (isNative: boolean): Waits => ({
   queueWait: createHistogram(BOUNDS.queueWait, isNative),
 });
 
-/** `isNative`: its histograms have native buckets; of those that are not shown they would be a waste of memory. */
+/** `isNative`: histograms have native buckets, which waste memory if they are not exposed. */
 export function createDestinationTally(isNative = false): DestinationTally {
   return {
     ...createWaits(isNative),
@@ -65,7 +65,7 @@ export function createDestinationTally(isNative = false): DestinationTally {
   };
 }
 
-/** Counts an event, and the attempt that it ends. `state`, `statusClass`: indices. */
+/** Counts an event and the attempt that it ends. `state` and `statusClass` are indexes. */
 export function countEvent(tally: DestinationTally, state: number, statusClass: number): void {
   const name = EVENT_STATES[state] as EventState;
   tally.events[name] += 1;
@@ -91,14 +91,14 @@ export const waitsWithNative = ({ timeToDeliver, queueWait }: Waits): Waits => (
   queueWait: withNative(queueWait, BOUNDS.queueWait),
 });
 
-/** A time in milliseconds as a histogram has it; two clocks may make it negative, which is none. */
+/** Converts milliseconds to seconds. Clock differences may make a duration negative; it counts as 0. */
 const seconds = (ms: number) => Math.max(0, ms) / 1000;
 
 export function observeAttempt(log: LogTally, result: Result, ms: number): void {
   observeValue(log.attempt[result], BOUNDS.attempt, seconds(ms));
 }
 
-/** Adds a wait to the whole log's histogram and to a destination's; `exemplar`: of the message that waited. */
+/** Adds a wait to several histograms, with an exemplar of the message. */
 export function observeWait(
   tallies: readonly Waits[],
   wait: keyof Waits,
@@ -108,19 +108,19 @@ export function observeWait(
   for (const tally of tallies) observeValue(tally[wait], BOUNDS[wait], seconds(ms), exemplar);
 }
 
-/** Deliveries without which nothing is said to be slow. */
-const ENOUGH = 100;
+/** With fewer deliveries, none counts as slow. */
+const MIN_DELIVERIES = 100;
 
-/** Whether a delivery took longer than a bound that at most one in a hundred of those before exceeded. */
+/** Whether a delivery exceeded a bucket bound that at most 1% of earlier deliveries exceeded. */
 export function isAmongSlowest({ timeToDeliver: { counts } }: LogTally, ms: number): boolean {
-  const most = counts.reduce((a, b) => a + b, 0) / 100;
-  if (most * 100 < ENOUGH) return false;
+  const deliveries = counts.reduce((a, b) => a + b, 0);
+  if (deliveries < MIN_DELIVERIES) return false;
   let [index, above] = [counts.length, 0];
-  while (index > 0 && above + (counts[index - 1] as number) <= most) {
+  while (index > 0 && above + (counts[index - 1] as number) <= deliveries / 100) {
     index -= 1;
     above += counts[index] as number;
   }
-  // Buckets from `index` on hold the slowest; the bound below them is the limit.
+  // Buckets from `index` upwards contain the slowest 1%. Their lower bound is the limit.
   const bound = index === 0 ? 0 : BOUNDS.timeToDeliver[index - 1];
   return bound !== undefined && seconds(ms) > bound;
 }

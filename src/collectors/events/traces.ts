@@ -12,42 +12,42 @@ import type { Outcome } from '../../model/message.ts';
 import { type DeliveryEvent, EVENT_STATES } from '../../model/message.ts';
 import type { KeptEvent } from './kept-event.ts';
 
-/** Messages whose events are kept for a trace at a time, and those that are remembered to have been given up. */
-const MOST_OPEN = 10_000;
-const MOST_DONE = 20_000;
-/** Events of one message that are kept: 64 attempts have at most three each. */
-const MOST_EVENTS = 200;
-const LONGEST = 200;
+const MAX_OPEN = 10_000;
+/** Finished messages that are kept, so that a delayed event does not open a second trace. */
+const MAX_DONE = 20_000;
+/** Maximum number of events per trace. 64 attempts have at most three each. */
+const MAX_EVENTS = 200;
+const MAX_TEXT = 200;
 
 export interface TraceOptions {
   /** Part of every trace id, so that two accounts never share one. */
   readonly account: string;
-  /** Share of messages whose traces are kept although nothing was the matter with them. */
+  /** Share of kept traces among messages without retries, failure or slow delivery. */
   readonly sampleRatio: number;
   readonly queue: TraceQueue;
 }
 
-/** A trace that still grows, as it is stored. */
+/** An unfinished trace, in its stored form. */
 export type OpenTrace = LifecycleTrace & {
   readonly events: TracedEvent[];
   readonly partial: PartialReason[];
   lateEvents: number;
 };
 
-/** The events of messages that have not ended, and the traces that are to be exported. Changed in place. */
+/** Collects the events of open messages and queues finished traces for export. */
 export type Traces = ReturnType<typeof createTraces>;
 
 const hasRetried = ({ events }: OpenTrace) =>
   events.some(({ state }) => state === 'retry') || events.filter(({ state }) => state === 'active').length > 1;
 
-/** A number from 0 up to 1 that every replica makes from the same id. */
+/** Maps a trace id to a number from 0 to 1 (exclusive), the same in every replica. */
 const fractionOf = (traceId: string) => Number.parseInt(traceId.slice(0, 13), 16) / 2 ** 52;
 
 const keyOf = (message: bigint) => `trace/${message.toString(16)}`;
 
 function openTrace(account: string, event: DeliveryEvent): OpenTrace {
   const { messageId, url, topic, queue, schedule, detail } = event;
-  const short = (text: string | undefined) => (text === undefined ? undefined : boundText(text, LONGEST));
+  const short = (text: string | undefined) => (text === undefined ? undefined : boundText(text, MAX_TEXT));
   const address = url === undefined ? undefined : URL.parse(url);
   return {
     traceId: traceIdOf(account, messageId),
@@ -73,7 +73,7 @@ export function createTraces(
 ) {
   const firstTime = ({ events }: OpenTrace) => events[0]?.time ?? 0;
   const open = new Map([...stored].sort(([, a], [, b]) => firstTime(a) - firstTime(b)));
-  const done = new BoundedMap<bigint, true>(MOST_DONE);
+  const done = new BoundedMap<bigint, true>(MAX_DONE);
   const touched = new Set<bigint>();
   const outbox = new Map<string, string>();
 
@@ -81,7 +81,7 @@ export function createTraces(
     if (!trace.partial.includes(reason)) trace.partial.push(reason);
   }
 
-  /** Takes a trace out; it goes to the outbox when it is wanted and there is room. */
+  /** Closes a trace. Adds it to the outbox if it is wanted and the queue has capacity. Returns the id of a queued trace. */
   function finish(message: bigint, trace: OpenTrace, isWanted: boolean): string | undefined {
     open.delete(message);
     done.set(message, true);
@@ -93,7 +93,7 @@ export function createTraces(
 
   const isChosen = (trace: OpenTrace) => hasRetried(trace) || fractionOf(trace.traceId) < sampleRatio;
 
-  function giveUp(message: bigint, reason: PartialReason): void {
+  function abandon(message: bigint, reason: PartialReason): void {
     const trace = open.get(message);
     if (!trace) return;
     mark(trace, reason);
@@ -101,7 +101,7 @@ export function createTraces(
   }
 
   return {
-    /** Keeps an event. What is late begins no trace: the one it belongs to may have gone already. */
+    /** Adds an event. A delayed event does not open a trace, because its trace may have been exported already. */
     add({ message, state, time, dueAt }: KeptEvent, row: DeliveryEvent, isLate: boolean): void {
       if (done.has(message)) return;
       const known = open.get(message);
@@ -110,14 +110,14 @@ export function createTraces(
       if (!known) open.set(message, trace);
       touched.add(message);
       if (isLate) trace.lateEvents += 1;
-      // An end is kept whatever there is before it.
+      // The end is kept even if the trace is full.
       const word = EVENT_STATES[state] ?? 'unknown';
       const isEnd = word === 'delivered' || word === 'failed' || word === 'cancelled';
-      if (trace.events.length < MOST_EVENTS || (isEnd && trace.events.length < MOST_EVENTS * 2)) {
+      if (trace.events.length < MAX_EVENTS || (isEnd && trace.events.length < MAX_EVENTS * 2)) {
         trace.events.push({ state: word, time, dueAt, status: row.status });
       } else mark(trace, 'too_many_events');
-      const [oldest] = open.size > MOST_OPEN ? open.keys() : [];
-      if (oldest !== undefined) giveUp(oldest, 'evicted');
+      const [oldest] = open.size > MAX_OPEN ? open.keys() : [];
+      if (oldest !== undefined) abandon(oldest, 'evicted');
     },
     end(
       message: bigint,
@@ -128,16 +128,16 @@ export function createTraces(
       if (!trace) return undefined;
       return finish(message, trace, isCounted && (outcome !== 'delivered' || isSlow || isChosen(trace)));
     },
-    giveUp,
-    /** Events were lost: what is open may lack some. */
+    abandon,
+    /** Marks all open traces: events were lost. */
     markGap(): void {
       for (const [message, trace] of open) {
         mark(trace, 'gap');
         touched.add(message);
       }
     },
-    /** Rows that changed since the last call, by key: an open trace, or one to export. */
-    takeRows(): ReadonlyMap<string, string | null> {
+    /** Returns the rows changed since the last call: open traces and traces to export. */
+    drainRows(): ReadonlyMap<string, string | null> {
       const rows = new Map<string, string | null>();
       for (const message of touched) {
         const trace = open.get(message);

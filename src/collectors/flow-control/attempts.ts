@@ -14,28 +14,28 @@ export interface AttemptEvent {
   readonly flowKey?: string | undefined;
 }
 
-export interface Extent {
-  readonly most: number;
-  readonly fewest: number;
+export interface Range {
+  readonly max: number;
+  readonly min: number;
 }
 
-/** An attempt without an end is given up after the longest duration that the service allows (ms). */
-const LONGEST_ATTEMPT = 12 * 3_600_000;
+/** An attempt without an end is dropped after the longest duration that the service allows (ms). */
+const MAX_DURATION = 12 * 3_600_000;
 /** Maximum numbers of tracked attempts and keys. */
-const MOST_RUNNING = 50_000;
-const MOST_KEYS = 10_000;
+const MAX_RUNNING = 50_000;
+const MAX_KEYS = 10_000;
 const SAVE_EVERY = 60_000;
-/** Minimum time for which the greatest lateness counts (ms). */
+/** How long the peak lateness counts at least (ms). */
 const LATE_WINDOW = 6 * 3_600_000;
 
-/** Length of the shortest silence (in buckets). */
-const SILENT = 60_000 / BUCKET;
+/** Minimum length of a silence (buckets). */
+const MIN_SILENCE = 60_000 / BUCKET;
 
-/** `answer`: ends an attempt and nothing else. */
-const KINDS: Readonly<Partial<Record<EventState, 'begin' | 'answer' | 'end'>>> = {
+/** `result`: ends an attempt and may be its only listed event. */
+const KINDS: Readonly<Partial<Record<EventState, 'begin' | 'result' | 'end'>>> = {
   active: 'begin',
-  delivered: 'answer',
-  error: 'answer',
+  delivered: 'result',
+  error: 'result',
   retry: 'end',
   failed: 'end',
   cancelled: 'end',
@@ -43,7 +43,7 @@ const KINDS: Readonly<Partial<Record<EventState, 'begin' | 'answer' | 'end'>>> =
 const KIND_OF = EVENT_STATES.map(state => KINDS[state]);
 /** After these states a message waits for its next attempt or fails immediately. */
 const WAITS = EVENT_STATES.map(state => state === 'error' || state === 'retry');
-const NOTHING: Extent = { most: 0, fewest: 0 };
+const NONE: Range = { max: 0, min: 0 };
 
 interface Running {
   readonly key: string;
@@ -53,9 +53,9 @@ interface Running {
 interface End {
   readonly key: string;
   readonly time: number;
-  /** The start of its attempt was listed. */
+  /** Whether the start of the attempt was listed. */
   isPaired: boolean;
-  /** The wait of the message was listed before this end. */
+  /** Whether the message was waiting for a retry when this end was added. */
   readonly waited: boolean;
 }
 
@@ -75,38 +75,39 @@ export type Attempts = Readonly<Omit<AttemptLedger, 'open' | 'add' | 'settle' | 
 
 /** Attempts of the event log by flow-control key, from events in any order. Times: milliseconds since the Unix epoch. */
 export class AttemptLedger {
-  /** All attempts that began later are tracked. */
+  /** All attempts started after this time are tracked. */
   since: number;
   newest = 0;
   /** All events up to this time are listed, except those delayed by more than `lateBy`. */
   settledTo: number;
   /** Time up to which the last complete read requested events. */
   readTo = 0;
-  /** The last span without any event: the log was silent, or lost events. */
+  /** The last span without any events: the log was silent or lost events. */
   silence: { readonly from: number; readonly to: number } | undefined;
-  /** Whether any event that begins an attempt had a key. Without keys every slot in use would look like a ghost. */
+  /** Whether any start of an attempt had a key. Without keys, every slot in use would look like a ghost slot. */
   isKeyed: boolean;
-  /** More keys or attempts run than are tracked: the numbers are incomplete. */
-  isTooMuch = false;
+  /** Whether keys or attempts exceed a limit, so that the numbers are incomplete. */
+  isOverLimit = false;
   /** Time from which the log must be read again after a restart; undefined without a stored row. */
   readonly rereadFrom: number | undefined;
 
   readonly #running = new Map<bigint, Running>();
-  /** Recent ends of attempts: an event that is listed late or twice must not count again. */
+  /** Recent ends of attempts, so that delayed and repeated events do not count again. */
   readonly #ends = new Map<bigint, End>();
   readonly #keys = new Map<string, Timeline>();
-  /** Attempts and waits together, of keys on which a message has waited for a retry. Other keys have attempts only. */
+  /** Sum of attempts and waits, for keys on which a message has waited for a retry. Other keys have no waits. */
   readonly #claims = new Map<string, Timeline>();
   readonly #waits = createWaits();
-  /** The previous process may have seen the start of attempts that ended earlier. */
+  /** Start of this process's first read. The previous process may have counted attempts that ended earlier. */
   #openedAt = 0;
   #fedTo = 0;
   #late = { at: 0, by: 0 };
   #savedAt = Number.NEGATIVE_INFINITY;
   /** Buckets with unsettled events, and the last settled one. */
-  readonly #heard = new Set<number>();
-  #heardTo: number | undefined;
-  #lastHeard = Number.NaN;
+  readonly #activeBuckets = new Set<number>();
+  #lastSettledBucket: number | undefined;
+  /** Bucket of the previous event. Saves a set operation for most events. */
+  #lastBucket = Number.NaN;
 
   /** `stored`: the row of an earlier process. */
   constructor(stored?: string) {
@@ -129,30 +130,30 @@ export class AttemptLedger {
     this.#waits.droppedUntil = before?.droppedUntil ?? 0;
   }
 
-  /** Greatest lateness of an event in the last hours (ms). */
+  /** Peak lateness of events in the last hours (ms). */
   get lateBy(): number {
     return this.readTo - this.#late.at > LATE_WINDOW ? 0 : this.#late.by;
   }
 
-  /** More messages wait for a retry than are tracked. */
-  get isTooMuchWaiting(): boolean {
+  /** Whether messages waiting for a retry exceed the limit. */
+  get hasTooManyWaits(): boolean {
     return this.settledTo < this.#waits.droppedUntil;
   }
 
-  running(key: string, from: number, to: number): Extent {
-    return this.#keys.get(key)?.running(from, to) ?? NOTHING;
+  running(key: string, from: number, to: number): Range {
+    return this.#keys.get(key)?.running(from, to) ?? NONE;
   }
 
-  /** Concurrent attempts and messages that wait for a retry, together. */
-  claimed(key: string, from: number, to: number): Extent {
-    return (this.#claims.get(key) ?? this.#keys.get(key))?.running(from, to) ?? NOTHING;
+  /** Concurrent attempts plus messages waiting for a retry. */
+  claimed(key: string, from: number, to: number): Range {
+    return (this.#claims.get(key) ?? this.#keys.get(key))?.running(from, to) ?? NONE;
   }
 
   begun(key: string, from: number, to: number): number {
     return this.#keys.get(key)?.begun(from, to) ?? 0;
   }
 
-  /** Number of attempts that ended and were never seen to begin. */
+  /** Number of ended attempts without a listed start. */
   unseen(key: string): number {
     return this.#keys.get(key)?.unseen ?? 0;
   }
@@ -167,8 +168,8 @@ export class AttemptLedger {
   add({ message, state, time, dueAt = 0, flowKey }: AttemptEvent): void {
     this.#fedTo = Math.max(this.#fedTo, time);
     const bucket = bucketOf(time);
-    if (bucket !== this.#lastHeard) this.#heard.add(bucket);
-    this.#lastHeard = bucket;
+    if (bucket !== this.#lastBucket) this.#activeBuckets.add(bucket);
+    this.#lastBucket = bucket;
     const kind = KIND_OF[state];
     if (kind === 'begin') this.isKeyed ||= flowKey !== undefined;
     const key = kind === 'begin' ? flowKey : (flowKey ?? this.#running.get(message)?.key ?? this.#waits.keyOf(message));
@@ -182,24 +183,24 @@ export class AttemptLedger {
       if (isWait) this.#wait(message, time, dueAt, key);
       else this.#waits.end(message, time, kind === 'end');
     }
-    // A message that fails and waits, or waits and begins, keeps its place without a gap.
+    // A message that moves from an attempt to a wait, or back, keeps its claim without a gap.
     const has = this.#isClaiming(message);
     if (had !== has) claimed?.step(time, has ? 1 : -1);
   }
 
-  /** All events until `settledTo` are listed. `readTo`: end of the range of a complete read, if the read is complete. */
+  /** Records that all events until `settledTo` are listed. `readTo`: end of the read's range, if the read is complete. */
   settle(read: { readonly newest: number; readonly settledTo: number; readonly readTo: number | undefined }): void {
     this.newest = read.newest;
     this.readTo = read.readTo ?? this.readTo;
     if (this.#late.by > 0 && this.readTo - this.#late.at > LATE_WINDOW) this.#late = { at: this.readTo, by: 0 };
     if (bucketOf(read.settledTo) < bucketOf(this.settledTo)) return;
     this.settledTo = Math.max(this.settledTo, this.#beforeSilence(read.settledTo));
-    this.#noticeSilence();
+    this.#detectSilence();
     for (const lines of [this.#keys, this.#claims]) for (const each of lines.values()) each.settle(this.settledTo);
-    this.#forget();
+    this.#evict();
   }
 
-  /** The log lost events until `time`: earlier attempts are not tracked. */
+  /** Discards all attempts, because the log lost events until `time`. */
   reset(time: number): void {
     this.since = Math.max(this.since, time, this.#fedTo);
     for (const map of [this.#running, this.#ends, this.#keys, this.#claims, this.#waits]) map.clear();
@@ -212,14 +213,16 @@ export class AttemptLedger {
     const waiting = this.#waits.all;
     const used = [...this.#running.values()].map(({ key }) => key);
     const names = [...new Set([...used, ...waiting.map(([, key]) => key)])];
-    const places = new Map(names.map((name, index) => [name, index]));
-    const place = (key: string) => places.get(key) as number;
+    const indexes = new Map(names.map((name, index) => [name, index]));
+    const indexOf = (key: string) => indexes.get(key) as number;
     return JSON.stringify({
       since: this.since,
       readTo: this.settledTo,
       keys: names,
-      running: [...this.#running].map(([message, { key, from }]) => [message.toString(16), place(key), from] as const),
-      waits: waiting.map(([message, key, from, due]) => [message.toString(16), place(key), from, due] as const),
+      running: [...this.#running].map(
+        ([message, { key, from }]) => [message.toString(16), indexOf(key), from] as const,
+      ),
+      waits: waiting.map(([message, key, from, due]) => [message.toString(16), indexOf(key), from, due] as const),
       droppedUntil: this.#waits.droppedUntil,
     } satisfies StoredLedger);
   }
@@ -230,8 +233,8 @@ export class AttemptLedger {
 
   #timeline(key: string): Timeline | undefined {
     const known = this.#keys.get(key);
-    if (known || this.#keys.size >= MOST_KEYS) {
-      this.isTooMuch ||= !known;
+    if (known || this.#keys.size >= MAX_KEYS) {
+      this.isOverLimit ||= !known;
       return known;
     }
     const made = new Timeline(this.settledTo);
@@ -239,7 +242,7 @@ export class AttemptLedger {
     return made;
   }
 
-  /** From the first failed attempt of a key on, attempts and waits together have a separate timeline. */
+  /** Returns the timeline of attempts and waits, creating it at the first failed attempt of a key. */
   #claimsOf(key: string): Timeline | undefined {
     const claimed = this.#claims.get(key) ?? this.#timeline(key)?.copy();
     if (claimed) this.#claims.set(key, claimed);
@@ -257,7 +260,7 @@ export class AttemptLedger {
 
   #begin(message: bigint, key: string, time: number): void {
     const known = this.#running.get(message);
-    // Listed late: it ended before the known attempt began.
+    // A delayed start: that attempt ended before the known one began.
     if (known && time <= known.from) return;
     const end = this.#ends.get(message);
     if (end && time <= end.time) {
@@ -268,10 +271,10 @@ export class AttemptLedger {
       this.#noteLateness(time);
       return;
     }
-    // The end of the previous attempt was lost, or is listed late.
+    // The end of the previous attempt is delayed or lost.
     if (known) this.#step(known.key, time, -1);
-    else if (this.#running.size >= MOST_RUNNING) {
-      this.isTooMuch = true;
+    else if (this.#running.size >= MAX_RUNNING) {
+      this.isOverLimit = true;
       return;
     }
     this.#running.delete(message);
@@ -281,56 +284,57 @@ export class AttemptLedger {
   }
 
   #wait(message: bigint, time: number, due: number, key: string): void {
-    // Later events of the message were listed before.
+    // A delayed event: later events of the message have been added.
     if (this.#running.has(message) || (this.#ends.get(message)?.time ?? 0) > time) return;
     if (time > this.settledTo || due === 0 || due > this.settledTo) this.#waits.begin(message, key, time, due);
   }
 
-  #end(message: bigint, time: number, kind: 'answer' | 'end', key: string | undefined): void {
+  #end(message: bigint, time: number, kind: 'result' | 'end', key: string | undefined): void {
     const known = this.#running.get(message);
     if (known && time < known.from) return;
     if (known) {
       this.#running.delete(message);
       this.#step(known.key, time, -1);
       this.#ends.set(message, { key: known.key, time, isPaired: true, waited: false });
-    } else if (key !== undefined && kind === 'answer' && (this.#ends.get(message)?.time ?? 0) < time) {
+    } else if (key !== undefined && kind === 'result' && (this.#ends.get(message)?.time ?? 0) < time) {
       const waited = this.#waits.keyOf(message) !== undefined;
       this.#ends.set(message, { key, time, isPaired: false, waited });
     }
   }
 
-  /** A silence can be evaluated only after later events are settled. */
+  /** Returns `time`, or the start of a silence before it. A silence is settled only together with the next event. */
   #beforeSilence(time: number): number {
-    let [last, next] = [this.#heardTo ?? Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
-    for (const bucket of this.#heard) {
+    let [last, next] = [this.#lastSettledBucket ?? Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
+    for (const bucket of this.#activeBuckets) {
       if (bucket > bucketOf(time)) next = Math.min(next, bucket);
       else last = Number.isFinite(last) ? Math.max(last, bucket) : bucket;
     }
-    return next - last > SILENT ? Math.min(time, (last + 1) * BUCKET) : time;
+    return next - last > MIN_SILENCE ? Math.min(time, (last + 1) * BUCKET) : time;
   }
 
-  #noticeSilence(): void {
-    const settled = [...this.#heard].filter(bucket => bucket <= bucketOf(this.settledTo)).sort((a, b) => a - b);
+  #detectSilence(): void {
+    const settled = [...this.#activeBuckets].filter(bucket => bucket <= bucketOf(this.settledTo)).sort((a, b) => a - b);
     for (const bucket of settled) {
-      this.#heard.delete(bucket);
-      if (this.#heardTo !== undefined && bucket - this.#heardTo > SILENT) {
-        this.silence = { from: (this.#heardTo + 1) * BUCKET, to: bucket * BUCKET };
+      this.#activeBuckets.delete(bucket);
+      const last = this.#lastSettledBucket;
+      if (last !== undefined && bucket - last > MIN_SILENCE) {
+        this.silence = { from: (last + 1) * BUCKET, to: bucket * BUCKET };
       }
-      this.#heardTo = Math.max(this.#heardTo ?? bucket, bucket);
+      this.#lastSettledBucket = Math.max(last ?? bucket, bucket);
     }
-    this.#lastHeard = Number.NaN;
+    this.#lastBucket = Number.NaN;
   }
 
-  #forget(): void {
+  #evict(): void {
     for (const [message, { key, time, isPaired }] of this.#ends) {
       if (time > this.settledTo) continue;
-      // An attempt that began before the log was read is not missing.
+      // The start may lie before the part of the log that was read.
       const line = !isPaired && time > Math.max(this.since, this.#openedAt) ? this.#timeline(key) : undefined;
       if (line) line.unseen += 1;
       this.#ends.delete(message);
     }
     for (const [message, { key, from }] of this.#running) {
-      if (from > this.settledTo - LONGEST_ATTEMPT) break;
+      if (from > this.settledTo - MAX_DURATION) break;
       this.#running.delete(message);
       for (const lines of [this.#keys, this.#claims]) lines.get(key)?.step(this.settledTo, -1);
     }
@@ -340,6 +344,6 @@ export class AttemptLedger {
       this.#keys.delete(key);
       this.#claims.delete(key);
     }
-    this.isTooMuch &&= this.#running.size >= MOST_RUNNING || this.#keys.size >= MOST_KEYS;
+    this.isOverLimit &&= this.#running.size >= MAX_RUNNING || this.#keys.size >= MAX_KEYS;
   }
 }

@@ -1,60 +1,62 @@
 import type { FlowReason, FlowState } from '../../model/flow-state.ts';
 import type { FlowControlEntry } from '../../model/message.ts';
 import type { Attempts } from './attempts.ts';
-import { addSample, clear, compare, createWatched, forget, type Watched } from './evidence.ts';
-import { judge, type Moment, type Verdict } from './judge.ts';
+import { addSample, clear, compare, createEvidence, discard, type Evidence } from './evidence.ts';
+import { type EvaluationContext, evaluateKey, type Verdict } from './verdict.ts';
 
-/** Times: milliseconds since the Unix epoch. */
 export interface AuditedKey extends Verdict {
+  /** Start of the state (ms since the Unix epoch). */
   readonly since: number;
 }
 
-/** One read of the keys. Times: milliseconds since the Unix epoch. */
+/** One read of the keys. Times are in milliseconds since the Unix epoch. */
 export interface KeysRead {
-  /** When it was asked for, and when it was answered. */
+  /** Time of the request. */
   readonly from: number;
+  /** Time of the response. */
   readonly now: number;
   readonly entries: readonly FlowControlEntry[];
-  /** Every key that the service has is among them. */
-  readonly isWhole: boolean;
-  /** Undefined where the log is not read, or what was read is too old to be shown. */
+  /** Whether `entries` contains every key of the service. */
+  readonly isComplete: boolean;
+  /** Undefined if the log is not read, or its data is withdrawn. */
   readonly attempts: Attempts | undefined;
 }
 
-/** Judges the flow-control keys of an account at each read. */
+/** Determines the states of an account's flow-control keys at each read. */
 export type Audit = ReturnType<typeof createAudit>;
 
-interface Known extends Watched {
+interface TrackedKey extends Evidence {
   last: FlowControlEntry | undefined;
   shown: AuditedKey | undefined;
   next: { readonly state: FlowState; readonly since: number } | undefined;
 }
 
-/** A state must last for so long until it is shown, milliseconds, so that a key between two of them does not flap. */
-const HOLD = 40_000;
-/** These are facts, or proven already. */
-const AT_ONCE: ReadonlySet<FlowReason> = new Set(['paused', 'slots_claimed']);
-/** Without a new event for so long, milliseconds, the log is late, unless nothing moves. */
+/** A new state is shown after it has lasted this long (ms), so that keys do not flap. */
+const MIN_DURATION = 40_000;
+/** Reasons shown immediately, because they are facts or already proven. */
+const IMMEDIATE: ReadonlySet<FlowReason> = new Set(['paused', 'slots_claimed']);
+/** The log counts as late after this time without new events (ms), if keys change. */
 const LATE = 240_000;
-/** What moved at most so long after the newest event, milliseconds, may be what that tells. */
+/** Changes of keys up to this long after the newest event may belong to that event (ms). */
 const AT_REST = 30_000;
-/** After so long, milliseconds, a read of the log that found nothing tells that nothing happened. */
+/** If keys do not change, the log is assumed to be complete up to this age (ms). */
 const LISTED = 120_000;
-/** How long reads are remembered, and how long may be between two, so that nothing goes unnoticed, milliseconds. */
-const REMEMBERED = 3_600_000;
-const UNWATCHED = 150_000;
+/** How long reads are kept (ms). */
+const KEPT_FOR = 3_600_000;
+/** Maximum time between two reads that is assumed to miss no change (ms). */
+const MAX_READ_GAP = 150_000;
 const SAVE_EVERY = 60_000;
 
-/** As many keys are judged at a time: more would hold up everything else in the process. */
-const MOST_JUDGED = 2000;
+/** Keys evaluated per read. More would block the event loop for too long. */
+const MAX_EVALUATED = 2000;
 const UNREAD = { last: undefined, shown: undefined, next: undefined };
 
-/** Key, attempts that may run unseen, and the time from which all are known. */
+/** Rows of key, `unseen` and `knownFrom`. */
 type StoredAudit = readonly (readonly [key: string, unseen: number | null, knownFrom: number])[];
 
 const isIdle = ({ waitlistSize, parallelismInUse, paused }: FlowControlEntry) =>
   waitlistSize === 0 && !parallelismInUse && !paused;
-/** Where its slots are not reported, nothing is known of them, either. */
+/** No ghost slots on an idle key; undefined if the service does not report its parallelism. */
 const idle = ({ parallelismInUse: ghosts }: FlowControlEntry): Verdict => ({
   state: 'ok',
   reason: 'nothing_waits',
@@ -63,53 +65,54 @@ const idle = ({ parallelismInUse: ghosts }: FlowControlEntry): Verdict => ({
 });
 const TOO_MANY: Verdict = { state: 'unknown', reason: 'too_many_keys', ghosts: undefined, drainsIn: undefined };
 
-/** `isForced`: also if the service reports no parallelism. `stored`: the row of an earlier process. */
+/** `isForced`: evaluate keys even if the service reports no parallelism. `stored`: the row of an earlier process. */
 export function createAudit(isForced: boolean, stored?: string) {
-  const known = new Map<string, Known>();
+  const known = new Map<string, TrackedKey>();
   for (const [key, unseen, knownFrom] of stored === undefined ? [] : (JSON.parse(stored) as StoredAudit)) {
-    const watched = { ...createWatched(knownFrom, false), unseen: unseen ?? undefined };
-    known.set(key, { ...watched, unseenEnds: Number.POSITIVE_INFINITY, ...UNREAD });
+    const evidence = { ...createEvidence(knownFrom, false), unseen: unseen ?? undefined };
+    known.set(key, { ...evidence, unseenEnds: Number.POSITIVE_INFINITY, ...UNREAD });
   }
-  let wasWhole = false;
+  let wasComplete = false;
   let readAt = 0;
   let saved = { at: Number.NEGATIVE_INFINITY, row: stored };
-  let movedAt = 0;
-  const reads: { readonly from: number; readonly to: number; readonly isMove: boolean }[] = [];
-  let heardTo = 0;
+  let changedAt = 0;
+  const reads: { readonly from: number; readonly to: number; readonly isChange: boolean }[] = [];
+  /** End of the last evaluated silence. */
+  let silentTo = 0;
 
-  /** When anything of any key was last seen to change. */
-  function noticeMoves({ now, entries }: KeysRead): void {
+  /** Records whether any key has changed since the previous read. */
+  function recordChanges({ now, entries }: KeysRead): void {
     let listed = 0;
     for (const { key, waitlistSize, parallelismInUse, rateUsed } of entries) {
       const before = known.get(key)?.last;
       if (before) listed += 1;
       const isSame = waitlistSize === before?.waitlistSize && parallelismInUse === before.parallelismInUse;
-      if (!isSame || rateUsed !== before.rateUsed) movedAt = now;
+      if (!isSame || rateUsed !== before.rateUsed) changedAt = now;
     }
-    if (listed < known.size) movedAt = now;
-    reads.push({ from: readAt, to: now, isMove: movedAt === now });
-    while (reads[0] && now - reads[0].to > REMEMBERED) reads.shift();
+    if (listed < known.size) changedAt = now;
+    reads.push({ from: readAt, to: now, isChange: changedAt === now });
+    while (reads[0] && now - reads[0].to > KEPT_FOR) reads.shift();
   }
 
-  /** Deliveries went on, or may have, while the log showed nothing for long: it lost them. */
-  function noticeSilence({ now, attempts }: KeysRead): void {
+  /** Discards the evidence from before a silence of the log, unless reads prove that no key changed during it: events may be lost. */
+  function handleSilence({ now, attempts }: KeysRead): void {
     const { silence } = attempts ?? {};
-    if (!silence || silence.to <= heardTo) return;
+    if (!silence || silence.to <= silentTo) return;
     const { from, to } = silence;
-    heardTo = to;
+    silentTo = to;
     const within = reads.filter(read => read.to > from && read.from < to);
     const isWatched =
-      (within[0]?.from ?? now) <= from + UNWATCHED && within.every(read => read.to - read.from <= UNWATCHED);
-    const isMoving = within.some(read => read.isMove && read.from >= from && read.to <= to);
-    if (isWatched && !isMoving) return;
-    for (const key of known.values()) forget(key, to);
+      (within[0]?.from ?? now) <= from + MAX_READ_GAP && within.every(read => read.to - read.from <= MAX_READ_GAP);
+    const isChanging = within.some(read => read.isChange && read.from >= from && read.to <= to);
+    if (isWatched && !isChanging) return;
+    for (const key of known.values()) discard(key, to);
   }
 
-  function momentOf({ now, attempts }: KeysRead): Moment {
+  function contextOf({ now, attempts }: KeysRead): EvaluationContext {
     if (!attempts) return { now, attempts, settledTo: 0, isLate: false };
     const { newest, readTo, settledTo } = attempts;
-    // A log that shows nothing new is complete, or held back. Where nothing moves there is nothing to show.
-    const isAtRest = movedAt <= newest + AT_REST;
+    // A log without new events is complete or delayed. If keys do not change either, it is complete.
+    const isAtRest = changedAt <= newest + AT_REST;
     const isListed = isAtRest && now - newest > LISTED;
     return {
       now,
@@ -119,67 +122,67 @@ export function createAudit(isForced: boolean, stored?: string) {
     };
   }
 
-  function rest(key: Known, entry: FlowControlEntry, now: number): AuditedKey {
-    // Nothing runs, so nothing runs unseen.
+  function evaluateIdle(key: TrackedKey, entry: FlowControlEntry, now: number): AuditedKey {
+    // An idle key has no unseen attempts.
     clear(key);
     return { ...idle(entry), since: key.shown?.state === 'ok' ? key.shown.since : now };
   }
 
-  function show(key: Known, verdict: Verdict, now: number): AuditedKey {
+  function show(key: TrackedKey, verdict: Verdict, now: number): AuditedKey {
     const { shown } = key;
-    const isNews = shown?.state !== verdict.state;
-    if (!isNews) key.next = undefined;
+    const isNew = shown?.state !== verdict.state;
+    if (!isNew) key.next = undefined;
     else if (key.next?.state !== verdict.state) key.next = { state: verdict.state, since: now };
     const since = key.next?.since ?? shown?.since ?? now;
-    const isHeld = shown && isNews && !AT_ONCE.has(verdict.reason) && now - since < HOLD;
-    if (isHeld) {
-      // What was proven is not proven any more.
+    const isDelayed = shown && isNew && !IMMEDIATE.has(verdict.reason) && now - since < MIN_DURATION;
+    if (isDelayed) {
+      // The old state is shown, but its ghost slots may have changed.
       const ghosts = shown.state === 'ghost_slots' ? (verdict.ghosts ?? shown.ghosts) : verdict.ghosts;
       return { ...shown, ghosts, drainsIn: undefined };
     }
     key.next = undefined;
-    return { ...verdict, since: isNews ? since : (shown?.since ?? now) };
+    return { ...verdict, since: isNew ? since : (shown?.since ?? now) };
   }
 
-  function keyOf(name: string, attempts: Attempts | undefined): Known {
+  function keyOf(name: string, attempts: Attempts | undefined): TrackedKey {
     const found = known.get(name);
     if (found) return found;
-    const isNew = wasWhole && attempts !== undefined && readAt > attempts.since;
-    const made = { ...createWatched(attempts?.since ?? 0, isNew), ...UNREAD };
-    // What the log lost before is no loss of this key.
-    const created = { ...made, unseenEnds: attempts?.unseen(name) ?? 0 };
+    const isNew = wasComplete && attempts !== undefined && readAt > attempts.since;
+    const evidence = createEvidence(attempts?.since ?? 0, isNew);
+    // Earlier ends without a start do not affect this evidence.
+    const created = { ...evidence, ...UNREAD, unseenEnds: attempts?.unseen(name) ?? 0 };
     known.set(name, created);
     return created;
   }
 
   return {
-    /** By key. Undefined where the service tells no parallelism of any, unless it is forced. */
-    judge(read: KeysRead): ReadonlyMap<string, AuditedKey> | undefined {
-      const { now, entries, attempts, isWhole } = read;
+    /** Evaluates all keys of a read. Returns undefined if the service reports no parallelism, unless `isForced`. */
+    evaluate(read: KeysRead): ReadonlyMap<string, AuditedKey> | undefined {
+      const { now, entries, attempts, isComplete } = read;
       if (!isForced && entries.every(({ parallelismInUse }) => parallelismInUse === undefined)) return undefined;
-      noticeMoves(read);
-      noticeSilence(read);
-      const moment = momentOf(read);
+      recordChanges(read);
+      handleSilence(read);
+      const context = contextOf(read);
       const audited = new Map<string, AuditedKey>();
-      let judged = 0;
+      let evaluated = 0;
       for (const entry of entries) {
         const key = keyOf(entry.key, attempts);
         key.last = entry;
         if (isIdle(entry)) {
-          key.shown = rest(key, entry, now);
-        } else if (judged < MOST_JUDGED) {
-          judged += 1;
+          key.shown = evaluateIdle(key, entry, now);
+        } else if (evaluated < MAX_EVALUATED) {
+          evaluated += 1;
           addSample(key, entry, read);
-          if (attempts) compare(key, attempts, moment.settledTo);
-          key.shown = show(key, judge(key, moment), now);
+          if (attempts) compare(key, attempts, context.settledTo);
+          key.shown = show(key, evaluateKey(key, context), now);
         } else key.shown = { ...TOO_MANY, since: now };
         audited.set(entry.key, key.shown);
       }
       for (const name of known.keys()) if (!audited.has(name)) known.delete(name);
-      [wasWhole, readAt] = [isWhole, now];
+      [wasComplete, readAt] = [isComplete, now];
       return audited;
     },
-    /** Returns the row for the next process if it changed; once a minute of reading, else undefined. */
+    /** Returns the row for the next process, at most once a minute and only if it has changed, else undefined. */
     row(): string | undefined {
       if (readAt - saved.at < SAVE_EVERY) return undefined;
       const stored: StoredAudit = [...known].map(([key, { unseen, knownFrom }]) => [key, unseen ?? null, knownFrom]);

@@ -1,51 +1,53 @@
 import type { FlowControlEntry } from '../../model/message.ts';
 import type { Attempts } from './attempts.ts';
-import { LONGEST_WAIT } from './waits.ts';
+import { MAX_WAIT } from './waits.ts';
 
 export interface Sample extends FlowControlEntry {
-  /** When it was asked for, and when it was answered, milliseconds since the Unix epoch. */
+  /** Time of the request (ms since the Unix epoch). */
   readonly from: number;
+  /** Time of the response (ms since the Unix epoch). */
   readonly at: number;
-  /** Slots in use that no attempt explains; undefined until the log is settled there. Below one where there are none. */
+  /** Minimum number of ghost slots; below 1 if there may be none. Undefined until the log is settled at `at`. */
   excess?: number;
-  /** No more slots than this can be in use without an attempt. */
+  /** Maximum number of slots in use without a logged attempt. */
   atMost?: number;
-  /** Slots in use for which the log shows no attempt, even where one from before it was followed may run in it. */
+  /** Slots in use without a logged attempt. An attempt that began before the log was read may run in them. */
   unexplained?: number;
   /** Slots in use that messages waiting for a retry may hold. */
   waiting?: number;
 }
 
-/** What is known of one key. Changed in place. */
-export interface Watched {
+/** Evidence about the slots of one key. */
+export interface Evidence {
   readonly samples: Sample[];
-  /** At most as many attempts run that the log did not show beginning. Undefined until a read tells. */
+  /** Upper bound of running attempts without a logged start. Undefined before the first comparison. */
   unseen: number | undefined;
-  /** Every attempt that began later is known. */
+  /** All attempts started after this time are tracked. */
   knownFrom: number;
-  /** How many ends without a beginning the log had shown. */
+  /** Number of ends without a logged start at the last comparison. */
   unseenEnds: number;
-  /** Reads one after the other, all with slots that nothing runs in. */
+  /** Consecutive reads with ghost slots. */
   run: { readonly since: number; last: number; reads: number } | undefined;
-  /** Slots that were proven to be ghosts and may be still. */
+  /** Proven ghost slots that may still exist. */
   proven: number;
 }
 
-/** How far the clocks of agent and service may differ, milliseconds; more only delays a finding. */
+/** Tolerated difference between the clocks of agent and service (ms). A larger one only delays a finding. */
 const SKEW = 5000;
-/** Samples of a key, and how long one is of use, milliseconds. */
-const MOST_SAMPLES = 80;
-const KEPT = 900_000;
-/** Reads that follow each other faster are not kept apart, milliseconds. */
-const CLOSEST = 9000;
-/** Without evidence for so long, milliseconds, there is none. */
-const LONGEST_PAUSE = 120_000;
-/** How long slots must be in use without an attempt until that is told, milliseconds, and in how many reads. */
+const MAX_SAMPLES = 80;
+/** How long samples are kept (ms). */
+const KEPT_FOR = 900_000;
+/** Minimum time between two samples (ms). Of faster reads, only the newest is kept. */
+const MIN_DISTANCE = 9000;
+/** A longer pause between reads with ghost slots interrupts a run (ms). */
+const MAX_PAUSE = 120_000;
+/** Minimum duration of a run of reads that proves ghost slots (ms). */
 export const PROOF = 270_000;
-const FEWEST_READS = 4;
+/** Minimum number of reads in such a run. */
+const MIN_READS = 4;
 
-/** `isNew`: it was not listed in the read before, when nothing was left out: nothing can have run on it. */
-export const createWatched = (knownFrom: number, isNew: boolean): Watched => ({
+/** `isNew`: the previous complete read did not list the key, so it has no unseen attempts. */
+export const createEvidence = (knownFrom: number, isNew: boolean): Evidence => ({
   samples: [],
   unseen: isNew ? 0 : undefined,
   knownFrom,
@@ -54,96 +56,96 @@ export const createWatched = (knownFrom: number, isNew: boolean): Watched => ({
   proven: 0,
 });
 
-export function clear(watched: Watched): void {
-  watched.samples.length = 0;
-  watched.run = undefined;
-  watched.proven = 0;
-  watched.unseen = 0;
+export function clear(evidence: Evidence): void {
+  evidence.samples.length = 0;
+  evidence.run = undefined;
+  evidence.proven = 0;
+  evidence.unseen = 0;
 }
 
-export function addSample({ samples }: Watched, entry: FlowControlEntry, read: { from: number; now: number }): void {
+export function addSample({ samples }: Evidence, entry: FlowControlEntry, read: { from: number; now: number }): void {
   const { from, now: at } = read;
   const before = samples.at(-2);
-  // The newest read stands last, however soon it came.
-  if (before && at - before.at < CLOSEST && samples.at(-1)?.excess === undefined) samples.pop();
+  // The newest read is always the last sample. It replaces the previous one if that came too soon.
+  if (before && at - before.at < MIN_DISTANCE && samples.at(-1)?.excess === undefined) samples.pop();
   samples.push({ ...entry, from, at });
-  while (samples.length > MOST_SAMPLES || (samples[0] && at - samples[0].at > KEPT)) samples.shift();
+  while (samples.length > MAX_SAMPLES || (samples[0] && at - samples[0].at > KEPT_FOR)) samples.shift();
 }
 
 /**
- * Compares the reads of a key with the log, as far as that is settled. The service does not document whether a message that waits for
- * a retry keeps its slot: slots that such messages may hold are never in excess.
+ * Compares the reads of a key with the settled part of the log. The service does not document whether a message waiting for a
+ * retry keeps its slot, so slots that such messages may hold never count as excess.
  */
-export function compare(watched: Watched, attempts: Attempts, settledTo: number): void {
-  noticeLoss(watched, attempts);
+export function compare(evidence: Evidence, attempts: Attempts, settledTo: number): void {
+  handleLoss(evidence, attempts);
   const slots = Math.max(
-    ...watched.samples.map(({ parallelismInUse = 0, parallelismLimit = Number.POSITIVE_INFINITY }) =>
+    ...evidence.samples.map(({ parallelismInUse = 0, parallelismLimit = Number.POSITIVE_INFINITY }) =>
       Math.max(parallelismInUse, parallelismLimit),
     ),
   );
-  for (const sample of watched.samples) {
+  for (const sample of evidence.samples) {
     const { key, from, at, parallelismInUse: inUse, paused } = sample;
-    if (sample.excess !== undefined || inUse === undefined || from - SKEW < watched.knownFrom) continue;
+    if (sample.excess !== undefined || inUse === undefined || from - SKEW < evidence.knownFrom) continue;
     if (at + SKEW > settledTo) break;
-    // How many messages wait is not known, and may matter.
-    if (attempts.isTooMuchWaiting) continue;
+    // The number of waiting messages is unknown.
+    if (attempts.hasTooManyWaits) continue;
     const running = attempts.running(key, from - SKEW, at + SKEW);
     const claimed = attempts.claimed(key, from - SKEW, at + SKEW);
-    // Attempts that the log shows and those that it does not show are never more than there are slots.
-    sample.atMost = Math.max(0, Math.min(inUse - running.fewest, slots - running.most));
-    // By then each message from before has had an event, unless a pause holds it back.
-    const isLong = !paused && at - watched.knownFrom > LONGEST_WAIT;
-    watched.unseen = isLong ? 0 : Math.min(watched.unseen ?? Number.POSITIVE_INFINITY, sample.atMost);
-    sample.unexplained = inUse - claimed.most;
-    sample.excess = sample.unexplained - watched.unseen;
-    sample.waiting = Math.max(0, Math.min(inUse, claimed.most) - running.most);
-    follow(watched, sample);
+    // Logged and unseen attempts together never exceed the number of slots.
+    sample.atMost = Math.max(0, Math.min(inUse - running.min, slots - running.max));
+    // After this time, each earlier message has had an event, unless the key is paused.
+    const isLong = !paused && at - evidence.knownFrom > MAX_WAIT;
+    evidence.unseen = isLong ? 0 : Math.min(evidence.unseen ?? Number.POSITIVE_INFINITY, sample.atMost);
+    sample.unexplained = inUse - claimed.max;
+    sample.excess = sample.unexplained - evidence.unseen;
+    sample.waiting = Math.max(0, Math.min(inUse, claimed.max) - running.max);
+    extendRun(evidence, sample);
   }
 }
 
-/** Where the log lost something, what ran then is not known. */
-function noticeLoss(watched: Watched, attempts: Attempts): void {
-  const key = watched.samples.at(-1)?.key ?? '';
+/** Discards evidence from before the log lost events. */
+function handleLoss(evidence: Evidence, attempts: Attempts): void {
+  const key = evidence.samples.at(-1)?.key ?? '';
   const ends = attempts.unseen(key);
-  const isLost = watched.unseen === 0 && ends > watched.unseenEnds;
-  watched.unseenEnds = ends;
-  if (!isLost && watched.knownFrom >= attempts.since) return;
-  forget(watched, Math.max(attempts.since, isLost ? attempts.settledTo : 0));
+  const isLost = evidence.unseen === 0 && ends > evidence.unseenEnds;
+  evidence.unseenEnds = ends;
+  if (!isLost && evidence.knownFrom >= attempts.since) return;
+  discard(evidence, Math.max(attempts.since, isLost ? attempts.settledTo : 0));
 }
 
-function follow(watched: Watched, { at, excess = 0, atMost = 0 }: Sample): void {
-  const { run, samples } = watched;
-  watched.proven = Math.min(watched.proven, atMost);
-  // Where keys are read seldom, it may be longer.
+function extendRun(evidence: Evidence, { at, excess = 0, atMost = 0 }: Sample): void {
+  const { run, samples } = evidence;
+  evidence.proven = Math.min(evidence.proven, atMost);
+  // If keys are read rarely, pauses are longer.
   const before = samples.filter(sample => sample.at < at);
   const every = (at - (before[0]?.at ?? at)) / Math.max(1, before.length);
-  if (run && (atMost < 1 || at - run.last > Math.max(LONGEST_PAUSE, 2.5 * every))) watched.run = undefined;
+  if (run && (atMost < 1 || at - run.last > Math.max(MAX_PAUSE, 2.5 * every))) evidence.run = undefined;
   if (excess < 1) return;
-  watched.run ??= { since: at, last: at, reads: 0 };
-  watched.run.last = at;
-  watched.run.reads += 1;
+  evidence.run ??= { since: at, last: at, reads: 0 };
+  evidence.run.last = at;
+  evidence.run.reads += 1;
 }
 
-/** The log lost what happened until then: what ran at that time is not known. */
-export function forget(watched: Watched, until: number): void {
-  if (until <= watched.knownFrom) return;
-  watched.knownFrom = until;
-  watched.unseen = undefined;
-  watched.run = undefined;
-  watched.proven = 0;
+/** Discards evidence from before `until`, because attempts running then are unknown. */
+export function discard(evidence: Evidence, until: number): void {
+  if (until <= evidence.knownFrom) return;
+  evidence.knownFrom = until;
+  evidence.unseen = undefined;
+  evidence.run = undefined;
+  evidence.proven = 0;
 }
 
 /**
- * Slots that were in use without an attempt for long enough while messages waited, until reads tell that they are not; 0 where
- * there are none.
+ * Returns the number of proven ghost slots: in use without an attempt for long enough while messages waited. They stay proven
+ * until a read shows fewer.
  */
-export function ghostSlots(watched: Watched, lateBy: number): number {
-  watched.proven = Math.max(watched.proven, provenNow(watched, lateBy));
-  return watched.proven;
+export function ghostSlots(evidence: Evidence, lateBy: number): number {
+  evidence.proven = Math.max(evidence.proven, provenNow(evidence, lateBy));
+  return evidence.proven;
 }
 
-function provenNow({ run, samples }: Watched, lateBy: number): number {
-  if (!run || run.last - run.since < PROOF + lateBy || run.reads < FEWEST_READS) return 0;
+function provenNow({ run, samples }: Evidence, lateBy: number): number {
+  if (!run || run.last - run.since < PROOF + lateBy || run.reads < MIN_READS) return 0;
   const evidence = samples.filter(({ at, excess = 0 }) => excess >= 1 && at >= run.since && at >= run.last - PROOF);
   if (!evidence.some(({ waitlistSize }) => waitlistSize > 0)) return 0;
   return Math.min(...evidence.map(({ excess = 0 }) => excess));

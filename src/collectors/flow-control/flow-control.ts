@@ -36,7 +36,7 @@ const options = z.strictObject({
     .union([z.boolean(), z.literal('auto')], { error: 'must be true, false or auto' })
     .default('auto')
     .describe(
-      'Whether each key is judged: throttled, paused, draining, starved, with ghost slots, or unknown. `auto`: as soon as the service reports the parallelism of any key. Ghost slots need the event log, too. Two series per key, or three.',
+      'Whether to determine the state of each key: ok, throttled, paused, draining, starved, ghost slots or unknown. `auto`: if the service reports the parallelism of any key. Ghost slots need the event log, too. Two or three series per key.',
     ),
   watchEvery: Duration.prefault('5s').describe('Interval between reads of the keys in `watch`: one request per key.'),
 });
@@ -44,40 +44,40 @@ const options = z.strictObject({
 export type FlowControlOptions = z.output<typeof options>;
 
 export interface FlowControlServices {
-  /** Attempts by key, as the event log tells them; undefined while that is not read, or is too old to be shown. */
+  /** Returns the attempts of the event log by key, or undefined if the log is not read or its data is withdrawn. */
   readonly attempts?: (() => Attempts | undefined) | undefined;
-  /** Milliseconds since the Unix epoch. Default: the time at which a round begins. */
+  /** Returns the current time (ms since the Unix epoch). Default: the start of the round. */
   readonly now?: (() => number) | undefined;
 }
 
 export interface FlowControlFacts extends KeyFacts {
-  /** By key, as of the last list; undefined where keys are not judged. */
+  /** Audited keys of the last list; undefined without the audit. */
   readonly audited: ReadonlyMap<string, AuditedKey> | undefined;
 }
 
 interface Memory {
   readonly members: Members;
   readonly list: FlowControlFacts | undefined;
-  /** Keys that it did not list and that stayed as they were, and in how many lists, one after the other. */
+  /** Unlisted keys that keep their values, with the number of consecutive lists. */
   readonly kept: ReadonlyMap<string, number>;
-  /** Watched keys that were read alone since that list: these are newer. */
-  readonly alone: ReadonlyMap<string, FlowControlEntry>;
-  /** Watched keys that the service has named at any time. */
+  /** Watched keys read individually since the last list, so these values are newer. */
+  readonly individual: ReadonlyMap<string, FlowControlEntry>;
+  /** Watched keys that the service has ever listed or returned. */
   readonly known: ReadonlySet<string>;
-  /** Whether any key was ever found alone: until then it may be the path that is missing, and not the key. */
-  readonly foundAlone: boolean;
-  /** Changed in place; undefined where keys are not judged. */
+  /** Whether any individual read has ever found its key. Until then, the endpoint may be missing rather than the key. */
+  readonly foundIndividually: boolean;
+  /** Undefined without the audit. */
   readonly audit: Audit | undefined;
 }
 
 const perKey = (name: string, help: string) =>
   gauge(
     `delivery_flow_control_${name}`,
-    `${help}, from the last complete read of the key list in the background. Only where the service reports it.`,
+    `${help}, from the last complete read of the key list in the background. Only if the service reports it.`,
     ['flow_control_key'],
   );
 
-/** Waitlists by flow-control key. The service lists all keys in one answer. */
+/** Collects waitlists by flow-control key. The service lists all keys in one response. */
 export const flowControl = defineKind({
   name: 'flow_control',
   configKey: 'flowControl',
@@ -85,7 +85,7 @@ export const flowControl = defineKind({
   families: {
     waitlistSize: gauge(
       'delivery_flow_control_waitlist_size',
-      'Messages or steps that wait on the flow-control key, from the last complete read of the key list in the background. A key that the service no longer lists has no series. __other__: sum of all keys beyond flowControl.maxSeries.',
+      'Messages or steps waiting on the flow-control key, from the last complete read of the key list in the background. A key that the service no longer lists has no series. __other__: sum of all keys beyond flowControl.maxSeries.',
       ['flow_control_key'],
     ),
     keys: gauge(
@@ -103,27 +103,27 @@ export const flowControl = defineKind({
     paused: perKey('paused', '1 while deliveries of the flow-control key are paused, else 0'),
     state: gauge(
       'delivery_flow_control_state',
-      'What the flow-control key does, and by what that is told: 1 for its state, the others have no series. From reads of the key list and the event log in the background. ok: nothing waits, or deliveries start; throttled: its rate or parallelism limit holds messages back; draining: the waitlist falls; starved: messages wait although no limit of the key is reached; ghost_slots: slots are in use and nothing runs in them; unknown: it cannot be told.',
+      'State of the flow-control key and its reason: 1 for the current state; other states have no series. From reads of the key list and the event log in the background. ok: no messages wait, or deliveries start; throttled: its rate or parallelism limit delays messages; draining: the waitlist falls; starved: messages wait although no limit of the key is reached; ghost_slots: slots are in use without a running attempt; unknown: cannot be determined.',
       ['flow_control_key', 'state', 'reason'],
     ),
     stateSince: gauge(
       'delivery_flow_control_state_since_timestamp_seconds',
-      'When the state of the flow-control key began, as far as reads in the background tell. Not of keys that are ok.',
+      'Start of the current state of the flow-control key, as observed by reads in the background. Absent for keys that are ok.',
       ['flow_control_key'],
     ),
     auditedKeys: gauge(
       'delivery_flow_control_audited_keys',
-      'Flow-control keys with a series of their own, by state, from reads of the key list and the event log in the background.',
+      'Flow-control keys with their own series, by state, from reads of the key list and the event log in the background.',
       ['state'],
     ),
     ghostSlots: gauge(
       'delivery_flow_control_ghost_slots',
-      'Slots of the flow-control key that are in use although the event log shows no attempt in them, and that no waiting retry can hold, for more than four minutes in which messages waited; computed in the background. Absent where it cannot be told.',
+      'Slots of the flow-control key that have been in use for more than four minutes while messages waited, although the event log shows no attempt in them and no waiting retry can hold them; computed in the background. Absent if it cannot be determined.',
       ['flow_control_key'],
     ),
     timeToDrain: gauge(
       'delivery_flow_control_time_to_drain_seconds',
-      'Time until nothing waits on the flow-control key, at the pace at which its waitlist fell in the last minutes; computed in the background. Absent unless it falls evenly.',
+      'Time until the waitlist of the flow-control key is empty, at its pace in the last minutes; computed in the background. Absent unless the waitlist falls evenly.',
       ['flow_control_key'],
     ),
     seriesDropped,
@@ -135,7 +135,7 @@ export const flowControl = defineKind({
   auxiliary: ['watch'],
   create: createFlowControl,
   samples({ keys, shown, beyondCap, beyondCapWaiting, audited }: FlowControlFacts) {
-    // There may be many: each has the same labels in all families.
+    // Label objects are shared between families, because there may be many keys.
     const labelled = shown.map(entry => ({ entry, labels: { flow_control_key: entry.key } }));
     const each = (pick: (entry: FlowControlEntry) => number | undefined) => {
       const samples: Sample<'flow_control_key'>[] = [];
@@ -161,10 +161,10 @@ export const flowControl = defineKind({
   },
 });
 
-/** When the state of a key began (ms since the Unix epoch); undefined for keys that are ok. */
+/** Returns the start of a key's state (ms since the Unix epoch), or undefined if the key is ok. */
 export const stateSince = ({ state, since }: AuditedKey) => (state === 'ok' ? undefined : since);
 
-/** Time until nothing waits on a key (s); undefined unless its waitlist falls evenly. */
+/** Returns the time until a key's waitlist is empty (s), or undefined unless the waitlist falls evenly. */
 export const secondsToDrain = ({ drainsIn }: AuditedKey) =>
   drainsIn === undefined ? undefined : Math.round(drainsIn / 1000);
 
@@ -203,21 +203,21 @@ export function createFlowControl(
       members: new Map(),
       list: undefined,
       kept: new Map(),
-      alone: new Map(),
+      individual: new Map(),
       known: new Set(),
-      foundAlone: false,
+      foundIndividually: false,
       audit: options.audit === false ? undefined : createAudit(options.audit === true, rows.get('audit')),
     }),
     async observe({ api, memory, round, now, signal }) {
       if (round === 'watch') {
         const read: [string, FlowControlEntry | undefined][] = [];
         for (const key of options.watch) read.push([key, await api.flowControlKey(key, signal)]);
-        return { fold: memory => foldAlone(memory, read), more: undefined };
+        return { fold: memory => foldIndividual(memory, read), more: undefined };
       }
       const before = {
         members: memory.members,
         shown: newest(memory),
-        timesKept: (key: string) => (memory.alone.has(key) ? 0 : (memory.kept.get(key) ?? 0)),
+        timesKept: (key: string) => (memory.individual.has(key) ? 0 : (memory.kept.get(key) ?? 0)),
       };
       const keys = createKeyList(options, before);
       const rejected = await api.flowControl(signal, keys.add);
@@ -228,51 +228,50 @@ export function createFlowControl(
   };
 }
 
-const newest = ({ list = NO_LIST, alone }: Memory) => [
-  ...list.shown.filter(({ key }) => !alone.has(key)),
-  ...alone.values(),
+const newest = ({ list = NO_LIST, individual }: Memory) => [
+  ...list.shown.filter(({ key }) => !individual.has(key)),
+  ...individual.values(),
 ];
 
-/** A new list: it is newer than all that was read before it. */
+/** Folds a new list, which replaces all earlier reads. */
 function foldList(
   memory: Memory,
-  { facts: { shown, ...counts }, has, members, kept, isWhole }: ReadList,
+  { facts: { shown, ...counts }, has, members, kept, isComplete }: ReadList,
   { watch }: FlowControlOptions,
   { attempts, ...read }: { from: number; now: number; attempts: FlowControlServices['attempts'] },
 ): Folded<FlowControlFacts, Memory> {
   const known = new Set([...memory.known, ...watch.filter(has)]);
-  // An idle key may be left out of the list; a watched one is known to be there and to have nothing waiting, unless its row
-  // is one of those that could not be read.
-  const unlisted = isWhole ? [...known].filter(key => !has(key)) : [];
+  // The service may omit idle keys from the list. An unlisted watched key is idle, unless an unreadable row may be its own.
+  const unlisted = isComplete ? [...known].filter(key => !has(key)) : [];
   const idle = unlisted.map(key => ({ key, waitlistSize: 0 }));
   const entries = [...shown, ...idle];
   const { audit } = memory;
-  const isAll = isWhole && counts.beyondCap === 0 && entries.length === counts.keys;
-  const audited = audit?.judge({ ...read, entries, isWhole: isAll, attempts: attempts?.() });
+  const isAll = isComplete && counts.beyondCap === 0 && entries.length === counts.keys;
+  const audited = audit?.evaluate({ ...read, entries, isComplete: isAll, attempts: attempts?.() });
   const row = audited && attempts ? audit?.row() : undefined;
   const facts = { ...counts, shown: entries, audited };
   return {
     facts,
-    memory: { ...memory, members, list: facts, kept, alone: new Map(), known },
+    memory: { ...memory, members, list: facts, kept, individual: new Map(), known },
     changes: row === undefined ? [] : [{ key: 'audit', value: row }],
   };
 }
 
-/** Keys that were read alone; those that the service would not show alone are left to the list. */
-function foldAlone(
+/** Folds individual reads of watched keys. Keys that the service returns only in the list keep the list's values. */
+function foldIndividual(
   memory: Memory,
   read: readonly (readonly [key: string, entry: FlowControlEntry | undefined])[],
 ): Folded<FlowControlFacts, Memory> {
   const found = read.flatMap(([key, entry]) => (entry ? [[key, entry] as const] : []));
   const known = new Set([...memory.known, ...found.map(([key]) => key)]);
-  const foundAlone = memory.foundAlone || found.length > 0;
-  // An idle key may be missing.
+  const foundIndividually = memory.foundIndividually || found.length > 0;
+  // The service may omit idle keys.
   const missing = read.flatMap(([key, entry]) =>
-    foundAlone && !entry && known.has(key) ? [[key, { key, waitlistSize: 0 }] as const] : [],
+    foundIndividually && !entry && known.has(key) ? [[key, { key, waitlistSize: 0 }] as const] : [],
   );
-  const alone = new Map([...memory.alone, ...found, ...missing]);
-  const facts = { ...(memory.list ?? NO_LIST), shown: newest({ ...memory, alone }) };
-  return { facts, memory: { ...memory, alone, known, foundAlone }, changes: [] };
+  const individual = new Map([...memory.individual, ...found, ...missing]);
+  const facts = { ...(memory.list ?? NO_LIST), shown: newest({ ...memory, individual }) };
+  return { facts, memory: { ...memory, individual, known, foundIndividually }, changes: [] };
 }
 
 const NO_LIST: FlowControlFacts = {

@@ -1,24 +1,24 @@
 /** Resolution (ms). */
 export const BUCKET = 5000;
-/** Number of buckets: twenty minutes. */
-const KEPT = 240;
+/** Number of buckets (twenty minutes). */
+const BUCKETS = 240;
 
 export const bucketOf = (time: number) => Math.floor(time / BUCKET);
 
-const placeOf = (bucket: number) => ((bucket % KEPT) + KEPT) % KEPT;
+const placeOf = (bucket: number) => ((bucket % BUCKETS) + BUCKETS) % BUCKETS;
 
-/** Number of running attempts of a key over time. Times: milliseconds since the Unix epoch. */
+/** Number of running attempts of a key over time. Times are in milliseconds since the Unix epoch. */
 export class Timeline {
   /** Per bucket, as a ring: maximum and minimum of running attempts, and number of starts. */
-  #most = new Uint16Array(KEPT);
-  #fewest = new Uint16Array(KEPT);
-  #starts = new Uint16Array(KEPT);
+  #max = new Uint16Array(BUCKETS);
+  #min = new Uint16Array(BUCKETS);
+  #starts = new Uint16Array(BUCKETS);
   /** Unsettled steps: twice the time, plus one for a start. Sorted, an end precedes a start of the same millisecond. */
   #steps: number[] = [];
   #now = 0;
   #settledTo: number;
   #busyAt: number;
-  /** Attempts that ended and were never seen to begin. */
+  /** Number of ended attempts without a listed start. */
   unseen = 0;
 
   constructor(from: number) {
@@ -38,7 +38,7 @@ export class Timeline {
     else {
       // The end may be earlier than the settled time; counting the attempt a little longer does no harm.
       const place = placeOf(bucketOf(this.#settledTo));
-      this.#fewest[place] = Math.min(this.#fewest[place] as number, this.#now);
+      this.#min[place] = Math.min(this.#min[place] as number, this.#now);
     }
   }
 
@@ -65,11 +65,11 @@ export class Timeline {
     this.#advance(time);
   }
 
-  running(from: number, to: number): { readonly most: number; readonly fewest: number } {
+  running(from: number, to: number): { readonly max: number; readonly min: number } {
     let [highest, lowest] = [0, Number.POSITIVE_INFINITY];
     for (const place of this.#places(from, to)) {
-      highest = Math.max(highest, this.#most[place] as number);
-      lowest = Math.min(lowest, this.#fewest[place] as number);
+      highest = Math.max(highest, this.#max[place] as number);
+      lowest = Math.min(lowest, this.#min[place] as number);
     }
     if (to > this.#settledTo || lowest === Number.POSITIVE_INFINITY) {
       let running = this.#now;
@@ -79,7 +79,7 @@ export class Timeline {
         [highest, lowest] = [Math.max(highest, running), Math.min(lowest, running)];
       }
     }
-    return { most: highest, fewest: Math.max(0, lowest) };
+    return { max: highest, min: Math.max(0, lowest) };
   }
 
   begun(from: number, to: number): number {
@@ -89,13 +89,13 @@ export class Timeline {
   }
 
   isIdle(): boolean {
-    return this.#now === 0 && this.#steps.length === 0 && this.#settledTo - this.#busyAt > KEPT * BUCKET;
+    return this.#now === 0 && this.#steps.length === 0 && this.#settledTo - this.#busyAt > BUCKETS * BUCKET;
   }
 
   copy(): Timeline {
     const copy = new Timeline(this.#settledTo);
-    copy.#most = this.#most.slice();
-    copy.#fewest = this.#fewest.slice();
+    copy.#max = this.#max.slice();
+    copy.#min = this.#min.slice();
     copy.#starts = this.#starts.slice();
     copy.#steps = [...this.#steps];
     copy.#now = this.#now;
@@ -105,22 +105,22 @@ export class Timeline {
   /** Places of the settled buckets of a span. */
   *#places(from: number, to: number): Generator<number> {
     const last = bucketOf(this.#settledTo);
-    const first = Math.max(bucketOf(from), last - KEPT + 1);
+    const first = Math.max(bucketOf(from), last - BUCKETS + 1);
     for (let bucket = first; bucket <= Math.min(bucketOf(to), last); bucket += 1) yield placeOf(bucket);
   }
 
   #raise(from: number, to: number): void {
-    for (const place of this.#places(from, to)) this.#most[place] = (this.#most[place] as number) + 1;
+    for (const place of this.#places(from, to)) this.#max[place] = (this.#max[place] as number) + 1;
   }
 
   #advance(time: number): void {
-    // Not before: the end of an attempt that begins and ends within a millisecond comes first here.
+    // Clamp only when time advances: within a millisecond, the end of an attempt is counted before its start.
     if (time > this.#settledTo) this.#now = Math.max(0, this.#now);
     const last = bucketOf(time);
-    for (let bucket = Math.max(bucketOf(this.#settledTo) + 1, last - KEPT + 1); bucket <= last; bucket += 1) {
+    for (let bucket = Math.max(bucketOf(this.#settledTo) + 1, last - BUCKETS + 1); bucket <= last; bucket += 1) {
       const place = placeOf(bucket);
-      this.#most[place] = this.#now;
-      this.#fewest[place] = this.#now;
+      this.#max[place] = this.#now;
+      this.#min[place] = this.#now;
       this.#starts[place] = 0;
     }
     this.#settledTo = Math.max(this.#settledTo, time);
@@ -129,8 +129,8 @@ export class Timeline {
   #count(by: 1 | -1): void {
     const place = placeOf(bucketOf(this.#settledTo));
     this.#now += by;
-    this.#most[place] = Math.max(this.#most[place] as number, this.#now);
-    this.#fewest[place] = Math.max(0, Math.min(this.#fewest[place] as number, this.#now));
+    this.#max[place] = Math.max(this.#max[place] as number, this.#now);
+    this.#min[place] = Math.max(0, Math.min(this.#min[place] as number, this.#now));
     if (by > 0) this.#starts[place] = (this.#starts[place] as number) + 1;
   }
 }

@@ -1,66 +1,67 @@
-/** A message between a failed attempt and the next one. Times: milliseconds since the Unix epoch. */
+/** A message between a failed attempt and the next one. Times are in milliseconds since the Unix epoch. */
 interface Wait {
   readonly key: string;
   readonly from: number;
-  /** When its next attempt is due; 0 if the log does not show it. */
+  /** Due time of the next attempt, or 0 if it is not logged. */
   due: number;
 }
 
 /** Maximum number of waiting messages, and of cached final events. */
-const MOST_WAITING = 20_000;
-const KEPT = 1_200_000;
+const MAX_WAITING = 20_000;
+/** How long final events are cached (ms). */
+const KEPT_FOR = 1_200_000;
 const DAY = 86_400_000;
-/** Longest retry delay that accounts of the service allow, milliseconds, and a day in which a due message must begin. */
-export const LONGEST_WAIT = 7 * DAY + DAY;
+/** Maximum wait (ms): the service's longest retry delay (7 days), plus a day in which a due attempt must start. */
+export const MAX_WAIT = 7 * DAY + DAY;
 
 /** If no attempt starts within a day after the due time, the log has lost the end of the message. */
-const givenUpAt = (from: number, due: number) => (due > 0 ? due + DAY : from + LONGEST_WAIT);
+const expiryOf = (from: number, due: number) => (due > 0 ? due + DAY : from + MAX_WAIT);
 
 /** Tracks messages that wait for a retry, from events in any order. */
 export function createWaits() {
   const waiting = new Map<bigint, Wait>();
-  /** Messages that ended a short while ago: an event that is listed late must not make them wait. */
+  /** Messages that ended recently. A delayed event must not make them wait again. */
   const finals = new Map<bigint, number>();
 
   const waits = {
-    /** Until then more messages wait than are followed. */
+    /** Until this time, untracked messages may wait because the limit was exceeded. */
     droppedUntil: 0,
-    /** An attempt of the message failed. Returns whether it waits since then and did not before. */
+    /** Adds a message after a failed attempt. Returns whether it was not waiting before. */
     begin(message: bigint, key: string, time: number, due: number): boolean {
       if ((finals.get(message) ?? 0) >= time) return false;
       const known = waiting.get(message);
       if (known) {
-        // The same wait, listed again; or another, and the attempt between both was lost.
+        // The same wait was listed again, or the attempt between two waits was lost.
         if (time >= known.from && due > 0) known.due = due;
         return false;
       }
-      if (waiting.size >= MOST_WAITING) {
-        waits.droppedUntil = Math.max(waits.droppedUntil, givenUpAt(time, due));
+      if (waiting.size >= MAX_WAITING) {
+        waits.droppedUntil = Math.max(waits.droppedUntil, expiryOf(time, due));
         return false;
       }
       waiting.set(message, { key, from: time, due });
       return true;
     },
-    /** Its next attempt began, or it ended. */
+    /** Ends a wait: the next attempt started, or the message ended (`isFinal`). */
     end(message: bigint, time: number, isFinal: boolean): void {
       if (isFinal) {
         finals.set(message, time);
-        if (finals.size > MOST_WAITING) for (const [oldest] of finals.entries().take(1)) finals.delete(oldest);
+        if (finals.size > MAX_WAITING) for (const [oldest] of finals.entries().take(1)) finals.delete(oldest);
       }
       const wait = waiting.get(message);
       if (wait && time >= wait.from) waiting.delete(message);
     },
     keyOf: (message: bigint): string | undefined => waiting.get(message)?.key,
-    /** All events until `time` are listed. Returns the keys of messages that are given up. */
+    /** Drops expired waits, if all events until `time` are listed. Returns their keys. */
     settle(time: number): readonly string[] {
-      const given: string[] = [];
+      const expired: string[] = [];
       for (const [message, { key, from, due }] of waiting) {
-        if (givenUpAt(from, due) > time) continue;
+        if (expiryOf(from, due) > time) continue;
         waiting.delete(message);
-        given.push(key);
+        expired.push(key);
       }
-      for (const [message, ended] of finals) if (ended <= time - KEPT) finals.delete(message);
-      return given;
+      for (const [message, ended] of finals) if (ended <= time - KEPT_FOR) finals.delete(message);
+      return expired;
     },
     clear(): void {
       waiting.clear();

@@ -35,7 +35,7 @@ it('counts nothing again in minutes that were given up while the sweep was readi
   memory.minutes.set(START / MINUTE + 1, new BigUint64Array(2_000_000));
   boundMinutes(memory);
   expect(memory.minutes.has(START / MINUTE)).toBe(false);
-  foldSweep(memory, range, { overlap: 1000, onTimeWithin: 300_000, most: 10 });
+  foldSweep(memory, range, { overlap: 1000, onTimeWithin: 300_000, maxOpen: 10 });
   expect(memory.log.late).toBe(1);
   expect(memory.destinations.copies().get('')?.events.created).toBe(1);
 });

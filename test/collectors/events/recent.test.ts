@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { createRecent, MOST_KEPT } from '../../../src/collectors/events/recent.ts';
+import { createRecent, MAX_KEPT } from '../../../src/collectors/events/recent.ts';
 import { EVENT_STATES } from '../../../src/model/message.ts';
 
 it('counts exactly what is recent, by state', () => {
@@ -24,7 +24,7 @@ it('counts exactly what is recent, by state', () => {
 
 it('keeps every count, and a bounded number of times, whatever comes', () => {
   const recent = createRecent();
-  const many = MOST_KEPT * 3;
+  const many = MAX_KEPT * 3;
   for (let time = 0; time < many; time += 1) recent.add(time % 9, time * 7);
   const counted = Object.values(recent.since(0)).reduce((a, b) => a + b, 0);
   expect(counted).toBe(many);

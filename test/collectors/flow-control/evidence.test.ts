@@ -1,14 +1,20 @@
 import { describe, expect, it } from 'vitest';
 import { AttemptLedger, type Attempts } from '../../../src/collectors/flow-control/attempts.ts';
 import { createAudit } from '../../../src/collectors/flow-control/audit.ts';
-import { addSample, compare, createWatched, ghostSlots, PROOF } from '../../../src/collectors/flow-control/evidence.ts';
+import {
+  addSample,
+  compare,
+  createEvidence,
+  ghostSlots,
+  PROOF,
+} from '../../../src/collectors/flow-control/evidence.ts';
 import { EVENT_STATES, type EventState } from '../../../src/model/message.ts';
 
 const SECOND = 1000;
 
 /** A key with one slot in use that nothing ran in, read every 30 s for so long. */
 function watchedFor(span: number, { waitlistSize = 1, every = 30 * SECOND } = {}) {
-  const watched = createWatched(0, true);
+  const watched = createEvidence(0, true);
   for (let at = 0; at <= span; at += every) {
     watched.samples.push({ key: 'key', from: at, at, waitlistSize, parallelismInUse: 1, excess: 1, atMost: 1 });
   }
@@ -41,7 +47,7 @@ describe('slots are ghosts', () => {
     add(2n, 'active', 140 * SECOND);
     ledger.settle({ newest: 200 * SECOND, settledTo: 150 * SECOND, readTo: 200 * SECOND });
     const excessAt = (at: number) => {
-      const watched = createWatched(0, true);
+      const watched = createEvidence(0, true);
       addSample(watched, { key: 'key', waitlistSize: 1, parallelismInUse: 1 }, { from: at, now: at });
       compare(watched, ledger, 145 * SECOND);
       return watched.samples[0]?.excess;
@@ -61,7 +67,7 @@ it('slots from before the log was followed are in excess after eight days, unles
     ledger.add({ message: 1n, state: EVENT_STATES.indexOf('active'), time: days * DAY, flowKey: 'other' });
     const time = (days + 1) * DAY;
     ledger.settle({ newest: time, settledTo: time, readTo: time });
-    const watched = createWatched(0, false);
+    const watched = createEvidence(0, false);
     const entry = { key: 'key', waitlistSize: 1, parallelismInUse: 2, parallelismLimit: 2, paused };
     addSample(watched, entry, { from: days * DAY, now: days * DAY });
     compare(watched, ledger, time);
@@ -81,7 +87,7 @@ describe('what a key runs is not known any more', () => {
     return ledger;
   };
   const knownFrom = (ledger: ReturnType<typeof ledgerOf>) => {
-    const watched = createWatched(0, true);
+    const watched = createEvidence(0, true);
     addSample(watched, { key: 'key', waitlistSize: 1, parallelismInUse: 1 }, { from: 10_000, now: 10_000 });
     compare(watched, ledger, 60 * SECOND);
     return [watched.knownFrom, watched.unseen];
@@ -101,17 +107,17 @@ describe('what a key runs is not known any more', () => {
   it('when the log was silent for minutes in which something moved', () => {
     const stateAfter = (silence: Attempts['silence']) => {
       const audit = createAudit(true);
-      const none = () => ({ most: 0, fewest: 0 });
-      const log = { running: none, claimed: none, isTooMuchWaiting: false, begun: () => 0, unseen: () => 0 };
-      let shown: ReturnType<typeof audit.judge>;
+      const none = () => ({ max: 0, min: 0 });
+      const log = { running: none, claimed: none, hasTooManyWaits: false, begun: () => 0, unseen: () => 0 };
+      let shown: ReturnType<typeof audit.evaluate>;
       for (let now = 1000; now <= 600 * SECOND; now += 15 * SECOND) {
         const seen = { newest: now - SECOND, settledTo: now - 60 * SECOND, readTo: now, isKeyed: true, since: 0 };
-        const known = { lateBy: 0, isTooMuch: false, silence: now > 300 * SECOND ? silence : undefined };
+        const known = { lateBy: 0, isOverLimit: false, silence: now > 300 * SECOND ? silence : undefined };
         const busy = { key: 'busy', waitlistSize: 0, parallelismInUse: 1, rateUsed: now };
         const stuck = { key: 'key', waitlistSize: 1, parallelismInUse: 1, parallelismLimit: 1 };
         const entries = now > 20 * SECOND ? [busy, stuck] : [busy];
         const attempts: Attempts = { ...seen, ...known, ...log };
-        shown = audit.judge({ from: now, now, entries, isWhole: true, attempts });
+        shown = audit.evaluate({ from: now, now, entries, isComplete: true, attempts });
       }
       return shown?.get('key')?.state;
     };

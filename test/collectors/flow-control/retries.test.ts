@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type AttemptEvent, AttemptLedger } from '../../../src/collectors/flow-control/attempts.ts';
-import { addSample, compare, createWatched } from '../../../src/collectors/flow-control/evidence.ts';
+import { addSample, compare, createEvidence } from '../../../src/collectors/flow-control/evidence.ts';
 import { EVENT_STATES, type EventState } from '../../../src/model/message.ts';
 import { createAuditedService, keyed } from '../../support/audited-service.ts';
 
@@ -34,7 +34,7 @@ it('slots of waiting retries are not in excess, slots beyond them are', () => {
     [2n, 'error', 100, 500],
   ]);
   const sampleOf = (inUse: number) => {
-    const watched = createWatched(0, true);
+    const watched = createEvidence(0, true);
     const entry = { key: 'key', waitlistSize: 1, parallelismInUse: inUse, parallelismLimit: 4 };
     addSample(watched, entry, { from: 200 * SECOND, now: 200 * SECOND });
     compare(watched, ledger, 600 * SECOND);
@@ -49,7 +49,7 @@ describe('messages that wait', () => {
     [1n, 'active', 95],
     [1n, 'error', 100, 5000],
   ];
-  const waitingIn = (ledger: ReturnType<typeof ledgerOf>) => ledger.claimed('key', 200 * SECOND, 210 * SECOND).most;
+  const waitingIn = (ledger: ReturnType<typeof ledgerOf>) => ledger.claimed('key', 200 * SECOND, 210 * SECOND).max;
 
   it('are known after a restart', () => {
     const row = ledgerOf(events, { settledTo: 120 }).row();
@@ -83,7 +83,7 @@ describe('messages that wait', () => {
       ledger.add(eventOf([9n, 'created', seconds]));
       const time = seconds * SECOND;
       ledger.settle({ newest: time, settledTo: time, readTo: time });
-      return ledger.claimed('key', time, time).most;
+      return ledger.claimed('key', time, time).max;
     };
     expect(mostAt(5000 + DAY / SECOND - 60)).toBe(1);
     mostAt(5000 + DAY / SECOND + 60);

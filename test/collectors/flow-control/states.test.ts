@@ -119,7 +119,7 @@ describe('what cannot be told is unknown', () => {
   test('how many ghosts an idle key has whose slots are not reported', () => {
     const reported = { key: 'reported', waitlistSize: 0, parallelismInUse: 0 };
     const entries = [reported, { key: 'not reported', waitlistSize: 0 }];
-    const audited = createAudit(true).judge({ from: 0, now: 0, entries, isWhole: true, attempts: undefined });
+    const audited = createAudit(true).evaluate({ from: 0, now: 0, entries, isComplete: true, attempts: undefined });
     expect([...(audited ?? [])].map(([key, { state, ghosts }]) => [key, state, ghosts])).toEqual([
       ['reported', 'ok', 0],
       ['not reported', 'ok', undefined],
