@@ -59,7 +59,8 @@ const SLOW: Omit<BurnAlert, 'objective'> = {
 
 /** The shipped alerts on error budgets, by name. */
 export const BURN_ALERTS = {
-  DeliveryErrorBudgetFastBurn: { objective: 'delivered', ...FAST },
+  // Outlasts the alert on late messages, so that one notification resolves both.
+  DeliveryErrorBudgetFastBurn: { objective: 'delivered', ...FAST, keepFiringFor: '20m' },
   DeliveryErrorBudgetSlowBurn: { objective: 'delivered', ...SLOW },
   DeliveryOnTimeBudgetFastBurn: { objective: 'on_time', ...FAST },
   DeliveryOnTimeBudgetSlowBurn: { objective: 'on_time', ...SLOW },

@@ -5,11 +5,13 @@ import { type Clock, systemClock } from '../kit/clock.ts';
 import { createAccount, type EmulatedAccount } from './account.ts';
 import { createEmulatedClock, type EmulatedClock } from './clock.ts';
 import { Credentials } from './credentials.ts';
+import type { Destination } from './destinations.ts';
 import type { Dialect } from './dialect.ts';
 import type { FaultSeed } from './faults.ts';
 import { fractionOf } from './random.ts';
 
 export type { EmulatedAccount } from './account.ts';
+export type { Destination } from './destinations.ts';
 export { type Dialect, dialectHelp, readDialectOption } from './dialect.ts';
 export { type FaultSeed, faultHelp, readFault } from './faults.ts';
 export { scenarios } from './scenarios.ts';
@@ -42,6 +44,8 @@ export interface EmulatorOptions {
   readonly logRetention?: number;
   /** Milliseconds for which dead letters are kept; default three days. */
   readonly dlqRetention?: number;
+  /** Destinations of the workload, instead of the usual ones. */
+  readonly destinations?: readonly Destination[];
   readonly dialect?: Partial<Dialect>;
   readonly faults?: readonly FaultSeed[];
 }
@@ -78,9 +82,17 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   const { mostEvents = Math.max(LEAST_SHARE, Math.floor(MOST_EVENTS / count)) } = options;
   const emulated = createEmulatedClock(clock, speed);
   const closing = new AbortController();
-  const { logRetention, dlqRetention } = options;
+  const { logRetention, dlqRetention, destinations } = options;
   const world = { clock: emulated, scenario, history, dlqEntries, mostEvents, logRetention, dlqRetention, workload };
-  const common = { ...world, dialect, faults, realClock: clock, closing: closing.signal, accounts: count };
+  const common = {
+    ...world,
+    destinations,
+    dialect,
+    faults,
+    realClock: clock,
+    closing: closing.signal,
+    accounts: count,
+  };
   const account = (number: number) =>
     createAccount({
       ...common,

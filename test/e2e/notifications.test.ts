@@ -1,25 +1,10 @@
-import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { parse } from 'yaml';
 import { alerts } from '../../mixin/rules.ts';
 import { ALERTMANAGER, startAlertmanager } from '../support/alertmanager.ts';
 import { eventually } from '../support/eventually.ts';
-import { serve } from '../support/http-service.ts';
 import { requireProgram } from '../support/prometheus.ts';
+import { faster, type Labels, shipped, startReceivers } from '../support/shipped-alertmanager.ts';
 
-interface Route {
-  readonly routes?: readonly Route[];
-  readonly group_wait?: string;
-  readonly group_interval?: string;
-}
-interface Config {
-  readonly route: Route;
-  readonly inhibit_rules: readonly Readonly<Record<'source_matchers' | 'target_matchers', readonly string[]>>[];
-  readonly receivers: readonly { readonly name: string; readonly webhook_configs?: readonly { url: string }[] }[];
-}
-const shipped = (): Config => parse(readFileSync('deploy/alertmanager.yml', 'utf8'));
-
-type Labels = Readonly<Record<string, string>>;
 /** Labels set by the rules, by alert. */
 const ruleLabels = new Map<string, Labels>(
   alerts.map(({ name, severity, collector }) => [name, { severity, ...(collector && { collector }) }]),
@@ -117,6 +102,7 @@ const incidents: Readonly<Record<string, { readonly fires: readonly Labels[]; re
     fires: ofAccount('one', [
       'DeliveryErrorBudgetFastBurn',
       'DeliveryErrorBudgetSlowBurn',
+      'DeliveryOnTimeBudgetFastBurn',
       'DeliveryDlqArrivalRatioHigh',
     ]),
     sent: ['urgent: DeliveryErrorBudgetFastBurn'],
@@ -152,47 +138,6 @@ const incidents: Readonly<Record<string, { readonly fires: readonly Labels[]; re
   },
 };
 
-const shortenTimes = ({ routes = [], ...route }: Route): Route => ({
-  ...route,
-  group_wait: '1s',
-  group_interval: '1s',
-  routes: routes.map(shortenTimes),
-});
-
-/** Returns the shipped configuration with webhook receivers at URLs with their names, and with short group times. */
-function inFastMotion(url: string): object {
-  const { route, receivers, ...config } = shipped();
-  return {
-    ...config,
-    route: shortenTimes(route),
-    receivers: receivers.map(({ name, webhook_configs: webhooks }) => ({
-      name,
-      ...(webhooks && { webhook_configs: [{ url: `${url}/${name}` }] }),
-    })),
-  };
-}
-
-/** Starts webhook receivers that record notifications as `receiver: names of alerts`, by job. */
-async function startReceivers() {
-  const sent: { readonly job: string; readonly text: string }[] = [];
-  const service = await serve((request, response) => {
-    let body = '';
-    request.setEncoding('utf8').on('data', chunk => {
-      body += chunk;
-    });
-    request.on('end', () => {
-      const { alerts }: { alerts: { labels: Labels }[] } = JSON.parse(body);
-      const names = alerts.map(({ labels }) => labels.alertname).sort();
-      sent.push({ job: alerts[0]?.labels.job ?? '', text: `${request.url?.slice(1)}: ${names.join(' ')}` });
-      response.end();
-    });
-  });
-  return {
-    url: service.url,
-    of: (incident: string) => sent.flatMap(({ job, text }) => (job === incident ? [text] : [])).sort(),
-  };
-}
-
 describe('deploy/alertmanager.yml', () => {
   it('names only existing alerts', () => {
     const named = shipped()
@@ -204,7 +149,7 @@ describe('deploy/alertmanager.yml', () => {
 
   it.skipIf(!requireProgram(ALERTMANAGER))('sends one notification per incident', async () => {
     const receivers = await startReceivers();
-    const { url } = await startAlertmanager(receivers.url, inFastMotion(receivers.url));
+    const { url } = await startAlertmanager(receivers.url, faster(60, receivers.url));
     const post = async (alerts: readonly Labels[]) => {
       const answer = await fetch(`${url}/api/v2/alerts`, {
         method: 'POST',
@@ -216,12 +161,12 @@ describe('deploy/alertmanager.yml', () => {
     // Each incident has a different job label, so labels of two incidents are never equal.
     await post(Object.entries(incidents).flatMap(([job, { fires }]) => fires.map(labels => ({ ...labels, job }))));
     // Groups notify after their group wait. When a later group has notified twice, all others have finished.
-    await eventually(() => expect(receivers.of('a rejected token')).not.toEqual([]));
+    await eventually(() => expect(receivers.inJob('a rejected token')).not.toEqual([]));
     for (const job of ['once more', 'and again']) {
       await post([{ alertname: 'Last', severity: 'critical', job }]);
-      await eventually(() => expect(receivers.of(job)).toEqual(['urgent: Last']));
+      await eventually(() => expect(receivers.inJob(job)).toEqual(['urgent: Last']));
     }
-    expect(Object.fromEntries(Object.keys(incidents).map(name => [name, receivers.of(name)]))).toEqual(
+    expect(Object.fromEntries(Object.keys(incidents).map(name => [name, receivers.inJob(name)]))).toEqual(
       Object.fromEntries(Object.entries(incidents).map(([name, { sent }]) => [name, sent])),
     );
   });

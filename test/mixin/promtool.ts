@@ -154,6 +154,33 @@ export function testRules(alerts: readonly string[], tests: readonly RuleTest[])
   }
 }
 
+/** Labels of the alerts that fire at each of these minutes. */
+export function firingAt(
+  minutes: readonly number[],
+  alerts: readonly string[],
+  test: Omit<RuleTest, 'alerts' | 'queries'>,
+): Map<number, Labels[]> {
+  // promtool prints results only if they differ from the expected ones. The matcher without effect is printed as well.
+  const query = (minute: number) => ({
+    expr: `ALERTS{alertstate="firing", minute!="${minute}"}`,
+    minute,
+    expected: [],
+  });
+  const output = testRules(alerts, [{ ...test, queries: minutes.map(query) }]);
+  const found = output.matchAll(/minute!=\\"(\d+)\\".*\s+exp: .*\s+got: (.*)/g);
+  const firing = new Map([...found].map(([, minute, vector = '']) => [Number(minute), labelsIn(vector)]));
+  return new Map(minutes.map(minute => [minute, firing.get(minute) ?? []]));
+}
+
+type Labels = Readonly<Record<string, string>>;
+
+/** Labels of each alert in a printed vector. */
+const labelsIn = (vector: string): Labels[] =>
+  [...vector.matchAll(/\{(.*?)\} 1/g)].map(([, labels = '']) => {
+    const all = [...labels.matchAll(/(\w+)="(.*?)"/g)].map(([, name = '', value = '']) => [name, value] as const);
+    return Object.fromEntries(all.filter(([name]) => name !== '__name__' && name !== 'alertstate'));
+  });
+
 /** Shortens errors of combined tests to one line each: test, time, actual and expected value. */
 const inShort = (output: string) =>
   output.replaceAll(

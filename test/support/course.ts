@@ -5,7 +5,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { openAccounts } from '../../src/agent/parts.ts';
 import { Config } from '../../src/config/schema.ts';
-import { startEmulator } from '../../src/emulator/server.ts';
+import { type Destination, startEmulator } from '../../src/emulator/server.ts';
 import type { Clock } from '../../src/kit/clock.ts';
 import { withClosing } from '../../src/kit/closing.ts';
 
@@ -41,6 +41,8 @@ export interface CourseOptions {
   readonly scenario: string;
   readonly seed?: number;
   readonly minutes: number;
+  /** Destinations of the emulator; default the usual ones. */
+  destinations?(clock: Clock): readonly Destination[];
   /** Configuration of the agent without its account. */
   readonly config?: Readonly<Record<string, unknown>>;
   /** Selects series by name. */
@@ -53,10 +55,22 @@ const MINUTE = 60_000;
  * Runs an agent and an emulator for `minutes` and scrapes the agent every minute. Timestamp values count from the
  * start.
  */
-export function runCourse({ scenario, seed = 1, minutes, config = {}, keep }: CourseOptions): Promise<Course> {
+export function runCourse({
+  scenario,
+  seed = 1,
+  minutes,
+  destinations,
+  config = {},
+  keep,
+}: CourseOptions): Promise<Course> {
   return withClosing(async closing => {
     const clock = createDrivenClock();
-    const emulator = await startEmulator({ scenario, seed, clock });
+    const emulator = await startEmulator({
+      scenario,
+      seed,
+      clock,
+      ...(destinations && { destinations: destinations(clock) }),
+    });
     closing.add('emulator', () => emulator.close());
     const account = { name: 'a', baseUrl: emulator.url, token: emulator.token };
     const parsed = Config.parse({ log: { level: 'error' }, store: { kind: 'memory' }, ...config, accounts: [account] });
