@@ -29,13 +29,13 @@ const never = new AbortController().signal;
 const order = (store: Store, kind: 'pause' | 'resume', reason: string) =>
   giveOrder({ kind, by: 'ann', reason }, { store, accounts: [], clock: createManualClock(NOW), waitMs: 0 });
 
-/** An agent, and what it has open. */
+/** An agent with its open accounts. */
 interface Agent {
   readonly accounts: AutoCancelAccounts;
   readonly opened: ReadonlyMap<string, OpenAutoCancel>;
 }
 
-/** Auto-cancel of agents on one store, which only plans; `rows` are what each account's queue lists, in progress for days. */
+/** Creates agents in plan mode on one store. `rows`: dead letters of each account, with callbacks in progress for days. */
 function setUp(...rows: object[]) {
   const store = createMemoryStore();
   const clock = createManualClock(NOW);
@@ -91,7 +91,7 @@ ${more}`;
     afterThisTest(() => accounts.close());
     return accounts;
   }
-  /** Switches to a configuration as the supervisor does. An account whose policy has not changed stays open. */
+  /** Switches to a configuration like the supervisor: accounts with an unchanged policy stay open. */
   async function reload({ accounts, opened: before }: Agent, config: Config): Promise<Agent> {
     const isKept = ({ own: { account }, policy }: OpenAutoCancel) =>
       config.accounts.some(({ name }) => name === account) && policyFor(config, account) === policy;
@@ -107,7 +107,7 @@ ${more}`;
     }
     return { accounts, opened };
   }
-  /** Starts an agent, or switches a running one to another configuration. `more`: of the section. */
+  /** Starts an agent, or switches a running one to another configuration. `more`: additional keys of the section. */
   async function start(names: readonly string[], before?: Agent, more = '') {
     const config = configOf(names, { more });
     const accounts = before?.accounts ?? create(config);
@@ -135,7 +135,7 @@ ${more}`;
 }
 
 describe('a pause', () => {
-  it('is of accounts, too, that are configured later, and ends for all', async () => {
+  it('also applies to accounts that are configured later, until it is resumed', async () => {
     const { store, start, left } = setUp();
     await order(store, 'pause', 'incident');
     await start(['old']);
@@ -151,7 +151,7 @@ describe('a pause', () => {
   });
 });
 
-it('starts with a store that cannot be written, and is paused before the pause has a line in the journal', async () => {
+it('an agent starts with a read-only store and obeys a pause that is not in the journal yet', async () => {
   const { store, start, left, log } = setUp();
   await order(store, 'pause', 'incident');
   const { commit } = store;
@@ -161,7 +161,7 @@ it('starts with a store that cannot be written, and is paused before the pause h
   const agent = await start(['a']);
   const errors = () => log.lines.filter(({ level }) => level === 'error').map(({ message }) => message);
   expect(errors()).toEqual(['the pause state of auto-cancel could not be synchronized']);
-  // They are looked for every second, and that the store is away is told once.
+  // A repeated error is not logged again.
   await agent.accounts.follow(never);
   expect(errors()).toHaveLength(1);
   await agent.act();
@@ -172,13 +172,13 @@ it('starts with a store that cannot be written, and is paused before the pause h
   expect(await readJournal(store, 'a')).toMatchObject([{ at: NOW, step: 'paused', by: 'ann', reason: 'incident' }]);
 });
 
-it('looks with a rank of its own, but for the last look', async () => {
+it('requests have the priority look; the final check has the priority action', async () => {
   const { start, priorities } = setUp();
   await start(['a']);
   expect([...priorities].sort()).toEqual(['action', 'look']);
 });
 
-it('does nothing while its stop file is there, or may be', async () => {
+it('nothing is cancelled while the stop file exists', async () => {
   const { stopFile, start, left, store } = setUp();
   writeFileSync(stopFile, '');
   const agent = await start(['a']);
@@ -186,7 +186,7 @@ it('does nothing while its stop file is there, or may be', async () => {
   expect([left(), await readJournal(store, 'a')]).toEqual([['stop_file'], []]);
 });
 
-it('writes and tells no user and no query of an address', async () => {
+it('logs, journal and explanations contain no user and no query of a URL', async () => {
   const secret = 'https://user:PASSWORD@a.example/x?token=TOKEN#FRAGMENT';
   const { log, start, store } = setUp({ url: secret, workflowUrl: secret });
   const agent = await start(['a']);
@@ -200,7 +200,7 @@ it('writes and tells no user and no query of an address', async () => {
   }
 });
 
-it('gives the newest lines of all accounts, the oldest first', async () => {
+it('the journal view contains the newest 10,000 lines of all accounts, oldest first', async () => {
   const { store, start } = setUp();
   const { journal } = (await start(['a', 'b'])).view;
   for (const name of ['a', 'b']) {
@@ -217,7 +217,7 @@ it('gives the newest lines of all accounts, the oldest first', async () => {
   expect(await fresh.view.journal(NOW + 11_999)).toHaveLength(1);
 });
 
-describe('another configuration', () => {
+describe('a changed configuration', () => {
   const accountsOf = ({ accounts }: AutoCancel) => accounts.map(({ account }) => account);
   function skipsOf({ opened }: Agent) {
     const { source } = opened.get('a') ?? {};
@@ -228,7 +228,7 @@ describe('another configuration', () => {
       ?.map(({ value }) => value);
   }
 
-  it('lets an account go on as it is, or by other rules with the same journal and counts', async () => {
+  it('keeps accounts with unchanged settings; changed rules continue with the same journal and counts', async () => {
     const { store, stopFile, start } = setUp();
     writeFileSync(stopFile, '');
     const first = await start(['a', 'b']);
@@ -250,7 +250,7 @@ describe('another configuration', () => {
     expect((await readJournal(store, 'a')).map(({ step }) => step)).toEqual(['paused', 'resumed']);
   });
 
-  it('does nothing while it is off, and pauses its accounts once it is switched on', async () => {
+  it('has no view while auto-cancel is off, and applies an earlier pause when it is switched on', async () => {
     const { store, log, configOf, create, start } = setUp();
     await order(store, 'pause', 'incident');
     const off = configOf(['a'], { mode: 'off' });
@@ -266,7 +266,7 @@ describe('another configuration', () => {
     expect(accounts.view()).toBeUndefined();
   });
 
-  it('plans no more upon a walk than its limit', async () => {
+  it('does not reset the limit per walk', async () => {
     const second = { dlqId: '2-0', messageId: 'm2', url: 'https://b.example/x' };
     const { store, start } = setUp({}, second);
     const first = await start(['a'], undefined, '  limits: { perRun: 1 }\n');
@@ -276,7 +276,7 @@ describe('another configuration', () => {
     expect(await readJournal(store, 'a')).toHaveLength(1);
   });
 
-  it('pauses an account that takes the place of all that were paused, until they are resumed', async () => {
+  it('applies a pause to an account that replaces all paused accounts', async () => {
     const { store, start, left } = setUp();
     const first = await start(['before']);
     await order(store, 'pause', 'incident');
@@ -292,7 +292,7 @@ describe('another configuration', () => {
     expect((await readJournal(store, 'last')).map(({ step }) => step)).toContain('ended');
   });
 
-  it('pauses an account that comes back after a pause began', async () => {
+  it('applies a pause to an account that was removed when the pause started and is added again', async () => {
     const { store, start, left } = setUp();
     const both = await start(['stays', 'returns']);
     const one = await start(['stays'], both);

@@ -1,4 +1,4 @@
-// Replaces the evaluate before another import loads it.
+// Mocks evaluate.ts before another import loads it.
 import '../support/auto-cancel-scene.ts';
 import { describe, expect, it } from 'vitest';
 import { BRAKE, createBrake, pauseAutoCancel, resumeAutoCancel } from '../../src/auto-cancel/brake.ts';
@@ -57,7 +57,7 @@ describe('the brake', () => {
     expect([second.pause, (await row()).state]).toEqual([expect.objectContaining(ANN), 'paused']);
   });
 
-  it('starts paused when a journal from before there was a brake ends with a pause', async () => {
+  it('starts paused if an older journal ends with a pause', async () => {
     const { store, brakeOf } = setUp();
     const journal = await openJournal(store, 'a');
     await journal.append([{ at: 1, step: 'paused', ...ANN }]);
@@ -99,8 +99,8 @@ describe('the brake', () => {
   });
 });
 
-describe('reads of the brake that overlap', () => {
-  /** Each begun read has its rows, and waits for `end` or `fail`. */
+describe('overlapping reads of the brake', () => {
+  /** Makes each read wait for `end` or `fail`. */
   async function setUpReads() {
     const store = createMemoryStore();
     const { brakeOf, pause } = setUp(store);
@@ -134,7 +134,7 @@ describe('reads of the brake that overlap', () => {
     return { brake, begin, pause };
   }
 
-  it('leave the last result known until they end', async () => {
+  it('keep the last result until they end', async () => {
     const { brake, begin } = await setUpReads();
     const read = await begin();
     expect(brake.isKnown).toBe(true);
@@ -142,7 +142,7 @@ describe('reads of the brake that overlap', () => {
     expect(brake.isKnown).toBe(false);
   });
 
-  it('count by when they began: an older one that ends later changes nothing', async () => {
+  it('are ordered by their start: an older read that ends later is ignored', async () => {
     const { brake, begin, pause } = await setUpReads();
     const [stale, broken] = [await begin(), await begin()];
     await pause();
@@ -155,7 +155,7 @@ describe('reads of the brake that overlap', () => {
 });
 
 describe('pause and resume', () => {
-  it('return the pause that there was before, and change nothing when there is none to end', async () => {
+  it('return the previous pause; a resume without a pause changes nothing', async () => {
     const { brakeOf, pause, resume, row, store } = setUp();
     await brakeOf().synchronize([]);
     expect([await resume(), (await row()).by]).toEqual([undefined, 'delivery-watch']);
@@ -165,7 +165,7 @@ describe('pause and resume', () => {
     expect((await store.scan('', 'auto-cancel-stops/')).size).toBe(3);
   });
 
-  it('work in a store that no agent has ever used', async () => {
+  it('work with an empty store', async () => {
     const { pause, resume, row } = setUp();
     expect([await pause(), (await row()).state]).toEqual([undefined, 'paused']);
     expect(await resume()).toMatchObject(ANN);
@@ -174,7 +174,7 @@ describe('pause and resume', () => {
   it.each([
     ['a pause', true],
     ['no row', false],
-  ])('a resume after %s that races with another pause fails and leaves that pause', async (_what, exists) => {
+  ])('a resume after %s fails if another operator pauses concurrently', async (_what, exists) => {
     const store = createMemoryStore();
     const { pause, row } = setUp(store);
     if (exists) await pause();
@@ -206,14 +206,14 @@ describe('pause and resume', () => {
 describe('the wait of a pause for requests in flight', () => {
   const sending = (sendBy: unknown) => [{ key: 'auto-cancel/sending', value: JSON.stringify({ sendBy }) }];
 
-  it('ends at once without a request, and with one that is a day old', async () => {
+  it('ends immediately without a request, or with a request that is a day old', async () => {
     const { store, pause, waited, clock } = setUp();
     await store.commit('a', sending(clock.now() - 24 * 3_600_000));
     await pause();
     expect(waited).toEqual([]);
   });
 
-  it('lasts for the same time if the wall clock is set forward', async () => {
+  it('has the same length if the wall clock is set forward', async () => {
     const { store, pause, waited, clock } = setUp();
     await store.commit('a', sending(clock.now() + 30_000));
     const ahead = operatorClock({ now: () => clock.now() + 3_600_000 });
@@ -221,7 +221,7 @@ describe('the wait of a pause for requests in flight', () => {
     expect([waited, ahead.monotonic()]).toEqual([[1], 30_000]);
   });
 
-  it('ends with the answer of the last one', async () => {
+  it('ends with the response to the last request', async () => {
     const { store, pause, waited, clock } = setUp();
     await store.commit('a', sending(clock.now() + 30_000));
     await store.commit('b', sending(clock.now() + 30_000));
@@ -234,7 +234,7 @@ describe('the wait of a pause for requests in flight', () => {
     expect([waited, own.monotonic()]).toEqual([[2], 200]);
   });
 
-  it.each(['{"sendBy":9e15}', 'garbage'])('ends after 30 s when no answer comes: %s', async value => {
+  it.each(['{"sendBy":9e15}', 'garbage'])('ends after 30 s without a response: %s', async value => {
     const { store, pause, waited, clock } = setUp();
     await store.commit('a', [{ key: 'auto-cancel/sending', value }]);
     const own = operatorClock(clock);
@@ -242,7 +242,7 @@ describe('the wait of a pause for requests in flight', () => {
     expect([waited, own.monotonic()]).toEqual([[1], 30_000]);
   });
 
-  it('lasts 30 s when the store cannot be read, with the pause written', async () => {
+  it('lasts 30 s if the store cannot be read after the pause was stored', async () => {
     const store = createMemoryStore();
     const { pause, row, clock } = setUp(store);
     Object.assign(store, { valuesOf: () => Promise.reject(new StoreError('away', 'the store')) });
@@ -251,7 +251,7 @@ describe('the wait of a pause for requests in flight', () => {
     expect([own.monotonic(), (await row()).state]).toEqual([30_000, 'paused']);
   });
 
-  it('is cut off by its signal, which leaves the pause', async () => {
+  it('is aborted by its signal, which does not end the pause', async () => {
     const { store, pause, row, clock } = setUp();
     await store.commit('a', sending(clock.now() + 30_000));
     const controller = new AbortController();
@@ -263,11 +263,11 @@ describe('the wait of a pause for requests in flight', () => {
 });
 
 describe('a pause while auto-cancel acts', () => {
-  it('stops every intent that is committed after it, though the agent has not read it yet', async () => {
+  it('rejects every later intent, although the agent has not read the pause yet', async () => {
     const scene = await warmScene({ rules: [rule('jobs')] });
     scene.events.set('m-a', scene.clock.now() - 3 * 3_600_000);
     let looks = 0;
-    // The last read of the brake is before the pause.
+    // The last read of the brake was before the pause.
     scene.onEvents = async () => {
       looks += 1;
       if (looks === 2) await scene.store.commit('', [{ key: BRAKE, value: 'paused by another process' }]);
@@ -276,7 +276,7 @@ describe('a pause while auto-cancel acts', () => {
     expect([scene.sent, (await scene.lines()).filter(({ step }) => step === 'intent')]).toEqual([[], []]);
   });
 
-  it('waits until the request that is in flight has its answer', async () => {
+  it('waits for the response to the request in flight', async () => {
     const scene = await warmScene({ rules: [rule('jobs')] });
     const inFlight = async () => (await scene.store.valuesOf('auto-cancel/sending')).size;
     const seen: number[] = [];
@@ -290,7 +290,7 @@ describe('the audit lines of pauses and resumes', () => {
   const steps = async (store: Store, account: string) =>
     (await readJournal(store, account)).flatMap(line => ('reason' in line ? [`${line.step} ${line.reason}`] : []));
 
-  it('reach every journal once, also when they were ordered while no agent ran', async () => {
+  it('are added to every journal once, also if no agent was running', async () => {
     const { store, clock, brakeOf, pause, resume } = setUp();
     for (const [n, order] of [ANN, BOB].entries()) {
       await pause({ ...order, reason: `p${n}` });
@@ -312,7 +312,7 @@ describe('the audit lines of pauses and resumes', () => {
     expect(line).toMatchObject({ by: 'ann', order: expect.stringMatching(/^[0-9a-f-]{36}$/) });
   });
 
-  it('are written later when a journal cannot take them, and hold no other journal up', async () => {
+  it('are added later to a journal that cannot be written, without delaying other journals', async () => {
     const store = createMemoryStore();
     const { brakeOf, pause } = setUp(store);
     const journals = await Promise.all(['a', 'b'].map(name => openJournal(store, name)));
@@ -331,7 +331,7 @@ describe('the audit lines of pauses and resumes', () => {
     expect([await steps(store, 'a'), await steps(store, 'b')]).toEqual([['paused incident'], ['paused incident']]);
   });
 
-  it('are written once when a commit of them was written but rejects', async () => {
+  it('are added once if they were stored although the commit rejected', async () => {
     const store = createMemoryStore();
     const { brakeOf, pause } = setUp(store);
     const journal = await openJournal(store, 'a');
@@ -351,7 +351,7 @@ describe('the audit lines of pauses and resumes', () => {
     expect(await steps(store, 'a')).toEqual(['paused incident']);
   });
 
-  it('have no later time than the agent’s clock, from which the limits of an account count', async () => {
+  it('have no later time than the agent’s clock', async () => {
     const { store, clock, brakeOf } = setUp();
     const ahead = { now: () => clock.now() + 86_400_000 };
     await resumeAutoCancel(store, BOB, ahead);

@@ -9,15 +9,15 @@ import { reasonsIn, sentIn, warmScene } from './warm-scene.ts';
 
 const NOW = Date.UTC(2026, 5, 1);
 
-/** Why nothing at all may be done in an account at this moment. */
+/** Returns why cancels are suspended in an account. */
 const accountReason = (moment: AccountContext) =>
   ACCOUNT_STAGES.map(stage => stage.check(moment)).find(reason => reason !== undefined);
 
-/** Ids that a walk lists. */
+/** Returns the words of a walk with this many entries. */
 const many = (count: number, word = '', from = 0) =>
   Array.from({ length: count }, (_, index) => `i${from + index}${word}`).join(' ');
 
-describe('what stops everything', () => {
+describe('cancels in an account', () => {
   const none = { isStopped: false, alerts: new Map<string, 'firing' | 'unknown'>() };
   const at = NOW;
   const brakeOf = (options: ReturnType<typeof optionsOf>, journal: JournalState, { isStopped, alerts }: typeof none) =>
@@ -44,7 +44,7 @@ describe('what stops everything', () => {
     breaker_lost_races: { at, step: 'breaker_opened', breaker: 'lost_races', reason: 'r' },
   };
 
-  it.each(Object.entries(lines))('is called %s, and lasts until the opposite is written', (word, line) => {
+  it.each(Object.entries(lines))('are suspended by %s until the breaker is reset', (word, line) => {
     const state = emptyJournal();
     expect(brakeOf(optionsOf({}), state, none)).toBeUndefined();
     foldEntry(state, line);
@@ -53,7 +53,7 @@ describe('what stops everything', () => {
     expect(brakeOf(optionsOf({}), state, none)).toBeUndefined();
   });
 
-  it('may be a file, or an alert of those that are named', () => {
+  it('are suspended by the stop file, and by configured alerts that are firing or unknown', () => {
     const options = optionsOf({ pauseWhileAlerts: ['Down'] });
     expect(brakeOf(options, emptyJournal(), { ...none, isStopped: true })).toBe('stop_file');
     expect(brakeOf(options, emptyJournal(), { ...none, alerts: new Map([['Down', 'firing']]) })).toBe('alert_firing');
@@ -62,7 +62,7 @@ describe('what stops everything', () => {
   });
 
   it.each(['paused', 'stop_file', 'alert_firing', 'alert_unknown'])(
-    'keeps everything from being sent: %s',
+    'are not sent while suspended, also after a restart: %s',
     async brake => {
       const scene = await warmScene({ pauseWhileAlerts: ['Down'], rules: [rule('jobs')] });
       if (brake === 'paused') await scene.pause();
@@ -78,7 +78,7 @@ describe('what stops everything', () => {
     },
   );
 
-  it.each(['paused', 'stop_file'])('still does when it comes between intent and request: %s', async brake => {
+  it.each(['paused', 'stop_file'])('are not sent if they are suspended between intent and request: %s', async brake => {
     const scene = await warmScene({ rules: [rule('jobs')] });
     const journal = scene.journal();
     const { append } = journal;
@@ -86,7 +86,7 @@ describe('what stops everything', () => {
       async append(...entries: Parameters<typeof append>) {
         await append(...entries);
         if (brake === 'stop_file') scene.isStopped = true;
-        // The agent reads the brake once more before the request.
+        // The agent rereads the brake before the request.
         else await scene.store.commit('', [{ key: BRAKE, value: 'unreadable' }]);
       },
     });
@@ -106,17 +106,17 @@ describe('the breaker of candidates', () => {
     [9, 9, undefined],
     [6, 20, undefined],
     [7, 20, '7 of 20 callbacks seem stuck, more than 30 %'],
-  ])('with %i of %i: %s', (candidates, population, expected) => {
+  ])('has this reason to open for %i of %i callbacks: %s', (candidates, population, expected) => {
     const { breaker } = optionsOf({ breaker: {} });
     expect(candidateExcess(breaker.candidates, candidates, population)).toBe(expected);
   });
 
-  it('lets none be acted on, latches across a restart, and is reset by hand', async () => {
+  it('suspends all cancels until an operator resets it, also after a restart', async () => {
     const section = { breaker: { candidates: { max: 3, percent: 100 } }, rules: [rule('jobs')] };
     const scene = await warmScene(section);
-    const told = await scene.walk(many(4));
-    expect(told.split('\n')[0]).toBe('opened candidates (4 callbacks seem stuck, more than 3)');
-    expect(reasonsIn(told)).toEqual(['breaker_candidates']);
+    const result = await scene.walk(many(4));
+    expect(result.split('\n')[0]).toBe('opened candidates (4 callbacks seem stuck, more than 3)');
+    expect(reasonsIn(result)).toEqual(['breaker_candidates']);
     expect(await scene.walk(many(1))).toBe('');
     await scene.restart();
     await scene.warm();
@@ -126,22 +126,22 @@ describe('the breaker of candidates', () => {
     expect(scene.sent).toEqual(['i0']);
   });
 
-  it('counts what is healthy in the population, and what is decided in no candidates', async () => {
+  it('includes healthy callbacks in the population and excludes cancelled ones from the candidates', async () => {
     const section = { breaker: { candidates: { max: 99, percent: 30, minPopulation: 10 } }, rules: [rule('jobs')] };
     const scene = await warmScene(section);
     const healthy = many(7, ':idle_for', 100);
     expect(sentIn(await scene.walk(`${many(3)} ${healthy}`))).toBe(3);
     await scene.wait(0);
-    // Those three are still listed, and three more are stuck: 3 of 13.
+    // The three cancelled callbacks are still listed, and three more are stuck: 3 of 13 are candidates.
     for (const id of ['i0', 'i1', 'i2']) scene.states.delete(id);
     expect(sentIn(await scene.walk(`${many(6)} ${healthy}`))).toBe(3);
     await scene.wait(0);
-    // 4 of 13.
-    const told = await scene.walk(`${many(4, '', 50)} ${many(9, ':idle_for', 100)}`);
-    expect(told).toContain('opened candidates (4 of 13 callbacks seem stuck, more than 30 %)');
+    // Now 4 of 13 are candidates.
+    const result = await scene.walk(`${many(4, '', 50)} ${many(9, ':idle_for', 100)}`);
+    expect(result).toContain('opened candidates (4 of 13 callbacks seem stuck, more than 30 %)');
   });
 
-  it('is not opened by evidence that is not to be trusted', async () => {
+  it('is not opened by a partial walk', async () => {
     const scene = await warmScene({ breaker: { candidates: { max: 3 } }, rules: [rule('jobs')] });
     scene.isPartial = true;
     await scene.walk(many(4));
@@ -184,14 +184,16 @@ describe('the breaker of errors', () => {
     ['three, the first a moment less than 15 minutes ago', [15 * MINUTE - 1, 0, 0], 'errors'],
     ['three, the first 15 minutes ago', [15 * MINUTE, 0, 0], undefined],
     ['three, by a clock that was ahead', [-HOUR, -HOUR, -HOUR], 'errors'],
-  ])('after %s', (_, ago, expected) => expect(breakerToOpen(breaker, stateWith(...ago), NOW)?.breaker).toBe(expected));
+  ])('after %s failed cancels opens as expected', (_, ago, expected) =>
+    expect(breakerToOpen(breaker, stateWith(...ago), NOW)?.breaker).toBe(expected),
+  );
 
-  it('stops a run in its middle, latches across a restart, and a reset forgets what opened it', async () => {
+  it('stops a run, stays open after a restart, and a reset discards the counted errors', async () => {
     const section = { breaker: { errors: { max: 2 } }, rules: [rule('jobs')] };
     const scene = await warmScene(section);
     scene.answers = ['500', 'timeout'];
-    const told = await scene.walk('a b c');
-    expect(told).toContain('opened errors (2 cancels failed within 15 minutes)\nleft c breaker_errors');
+    const result = await scene.walk('a b c');
+    expect(result).toContain('opened errors (2 cancels failed within 15 minutes)\nleft c breaker_errors');
     expect(scene.sent).toEqual(['a', 'b']);
     await scene.restart();
     await scene.wait(DAY);
@@ -202,7 +204,7 @@ describe('the breaker of errors', () => {
     expect(scene.sent).toEqual(['a', 'b', 'c']);
   });
 
-  it('opens at once when the service refuses the token', async () => {
+  it('opens immediately when the service rejects the token', async () => {
     const scene = await warmScene({ rules: [rule('jobs')] });
     scene.answers = ['401'];
     expect(await scene.walk('a b')).toBe(
@@ -215,13 +217,14 @@ describe('the breaker of errors', () => {
     ).toHaveLength(1);
   });
 
-  it.each(['429', '404', '400', 'unsent', '302!'])('does not count the answer %s', async answer => {
+  it.each(['429', '404', '400', 'unsent', '302!'])('does not count the response %s', async answer => {
     const scene = await warmScene({ breaker: { errors: { max: 1 } }, rules: [rule('jobs')] });
     scene.answers = [answer];
     expect(await scene.walk('a')).not.toContain('opened');
   });
 
-  it('needs one error at least', () => expect(() => optionsOf({ breaker: { errors: { max: 0 } } })).toThrow());
+  it('cannot be configured with less than one error', () =>
+    expect(() => optionsOf({ breaker: { errors: { max: 0 } } })).toThrow());
 });
 
 describe('the breaker of lost races', () => {
@@ -236,16 +239,16 @@ describe('the breaker of lost races', () => {
     ['lllll', 'lost_races'],
     ['wwwwwwllll', undefined],
     ['wwwwwlllll', 'lost_races'],
-    // The first of these is forgotten.
+    // The first of these eleven races is no longer counted.
     ['lwwwwwwllll', undefined],
     ['lllllwwwwww', undefined],
-  ])('after %j: %s', (races, expected) => expect(state(races)).toBe(expected));
+  ])('after lost (l) and won (w) races %j: %s', (races, expected) => expect(state(races)).toBe(expected));
 
-  it('with a share of nothing opens at the first, and not before', () => {
+  it('opens at the first lost race if the percentage is 0', () => {
     expect([state('', 0), state('wwww', 0), state('wl', 0)]).toEqual([undefined, undefined, 'lost_races']);
   });
 
-  it('opens when callbacks end by themselves, before anything else is sent', async () => {
+  it('opens before the next cancel when a callback ended by itself', async () => {
     const section = { breaker: { lostRaces: { percent: 10, ofLast: 10 } }, rules: [rule('jobs')] };
     const scene = await warmScene(section);
     scene.answers = ['400'];

@@ -10,11 +10,11 @@ async function warmScene(section: object = { rules: [rule('jobs')] }) {
   return scene;
 }
 
-/** Lets time pass without anything that is due happening. */
+/** Advances the clock without running due work. */
 const pass = (scene: Scene, ms: number) => scene.clock.sleep(ms);
 
 describe('silence', () => {
-  it('is that of the time at which the log was asked', async () => {
+  it('is counted until the event look-up', async () => {
     const scene = await warmScene();
     scene.events.set('m-a', scene.clock.now() - 30 * MINUTE);
     scene.onEvents = () => pass(scene, 40 * MINUTE);
@@ -37,20 +37,20 @@ describe('silence', () => {
       (scene: Scene) => Object.assign(scene, { eventsAreFresh: false }),
       'unknown_idle_for',
     ],
-  ])('is asked for once more right before the cancel: %s', async (_, happens, reason) => {
+  ])('is looked up again right before the cancel: %s', async (_, happens, reason) => {
     const scene = await warmScene();
     scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
     let looks = 0;
     scene.onEvents = () => {
       looks += 1;
-      // The answer to the first look is on its way.
+      // This happens during the first look-up.
       if (looks === 1) happens(scene);
     };
     expect(await scene.walk('a:asks_events')).toBe(`left a ${reason}`);
     expect(scene.sent).toEqual([]);
   });
 
-  it('that was asked about for longer than a walk takes is evaluated by the next walk, as old as it is', async () => {
+  it('is carried over to the next walk if the look-ups take longer than a walk', async () => {
     const scene = await warmScene();
     for (const id of ['a', 'b']) scene.events.set(`m-${id}`, scene.clock.now() - 3 * HOUR);
     let looks = 0;
@@ -62,13 +62,13 @@ describe('silence', () => {
     };
     expect(await scene.walk('a:asks_events b:asks_events')).toBe('');
     expect(await scene.wait(0)).toContain('intent a jobs 1\nanswered a 1 accepted\nintent b jobs 1');
-    // Two for the first walk, and one right before each cancel.
+    // Two look-ups for the first walk and one right before each cancel.
     expect(looks).toBe(4);
   });
 });
 
-describe('a log that answers late', () => {
-  it('holds up no rule that does not ask it, and in the end none that does', async () => {
+describe('a slow event log', () => {
+  it('does not delay callbacks without event look-ups, and only delays the others', async () => {
     const scene = await warmScene();
     const slow = Array.from({ length: 30 }, (_, index) => `s${index}:asks_events`).join(' ');
     const words = `quick ${slow}`;
@@ -76,7 +76,7 @@ describe('a log that answers late', () => {
     scene.events.set('m-s29', scene.clock.now() - 3 * HOUR);
     let looks = 0;
     scene.onAsked = async what => {
-      // A walk is done for every third answer; the last look is quicker.
+      // A walk completes during every third look-up. The final check is faster.
       if (what !== 'look events') return;
       looks += 1;
       await pass(scene, 2 * MINUTE);
@@ -90,7 +90,7 @@ describe('a log that answers late', () => {
   });
 });
 
-it('a last look that takes longer than a walk and fails keeps no other callback from its turn', async () => {
+it('a final check that takes longer than a walk and fails does not starve other callbacks', async () => {
   const scene = await warmScene();
   scene.onAsked = async (what, messageId) => {
     if (what !== 'action dlq' || messageId !== 'm-a') return;
@@ -103,7 +103,7 @@ it('a last look that takes longer than a walk and fails keeps no other callback 
   expect(scene.sent).toEqual(['b']);
 });
 
-it('only the last look before a cancel goes before everything else', async () => {
+it('only the final check before a cancel uses the highest priority', async () => {
   const scene = await warmScene();
   scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
   await scene.walk('a:asks_events');
@@ -112,8 +112,8 @@ it('only the last look before a cancel goes before everything else', async () =>
   expect(scene.asked.slice(3)).toEqual(['look dlq']);
 });
 
-describe('a row that can not be read', () => {
-  it('may be the newest event', async () => {
+describe('an unreadable row', () => {
+  it('makes the newest event unknown', async () => {
     const scene = await warmScene();
     scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
     scene.rejected.events = 1;
@@ -122,14 +122,14 @@ describe('a row that can not be read', () => {
     expect(await scene.again()).toMatch(/^intent a/);
   });
 
-  it('lets the last look see nothing', async () => {
+  it('makes the final check fail', async () => {
     const scene = await warmScene();
     scene.rejected.dlq = 1;
     expect(await scene.walk('a')).toBe('left a look_failed');
     expect(scene.sent).toEqual([]);
   });
 
-  it('lets nothing be read back', async () => {
+  it('postpones the read-back', async () => {
     const scene = await warmScene();
     await scene.walk('a');
     scene.states.set('a', 'gone');
@@ -141,7 +141,7 @@ describe('a row that can not be read', () => {
 });
 
 const EXPIRES = '2026-06-01T01:00:00Z';
-/** What stops a cancel whenever it comes. */
+/** Events that prevent a cancel until the request is written. */
 const STOPS: [string, object, (scene: Scene) => unknown][] = [
   ['newer_walk', {}, scene => pass(scene, SECOND).then(() => scene.list('a'))],
   ['stale', {}, scene => Object.assign(scene, { isFresh: false })],
@@ -158,15 +158,15 @@ const STOPS: [string, object, (scene: Scene) => unknown][] = [
   ['too_late', {}, scene => pass(scene, 3 * MINUTE)],
 ];
 
-it('a difference of the clocks of 5 s, as of a slow response, stops nothing', async () => {
+it('a clock difference of 5 s does not prevent a cancel', async () => {
   const scene = await warmScene();
   scene.clockSkew = 5000;
   await scene.walk('a');
   expect(scene.sent).toEqual(['a']);
 });
 
-describe('what comes at the last moment', () => {
-  it.each(STOPS)('while the budget lets the cancel wait stops it: %s', async (reason, section, happens) => {
+describe('a cancel is prevented', () => {
+  it.each(STOPS)('if this happens while the request waits for its budget: %s', async (reason, section, happens) => {
     const scene = await warmScene({ ...section, rules: [rule('jobs')] });
     scene.onTurn = () => happens(scene);
     await scene.walk('a');
@@ -178,7 +178,7 @@ describe('what comes at the last moment', () => {
     expect(lines.at(-1)).toMatchObject({ step: 'ended', outcome: 'expired' });
   });
 
-  it.each(STOPS)('during the last look stops it before its intent: %s', async (reason, section, happens) => {
+  it.each(STOPS)('before its intent if this happens during the final check: %s', async (reason, section, happens) => {
     const scene = await warmScene({ ...section, rules: [rule('jobs')] });
     scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
     let looks = 0;
@@ -186,8 +186,8 @@ describe('what comes at the last moment', () => {
       looks += 1;
       if (looks === 2) await happens(scene);
     };
-    const told = await scene.walk('a:asks_events');
-    expect(told.split('\n').at(-1)).toBe({ newer_walk: '', paused: 'left a paused' }[reason] ?? `left a ${reason}`);
+    const result = await scene.walk('a:asks_events');
+    expect(result.split('\n').at(-1)).toBe({ newer_walk: '', paused: 'left a paused' }[reason] ?? `left a ${reason}`);
     expect((await scene.lines()).filter(({ step }) => step === 'intent')).toEqual([]);
     expect(scene.sent).toEqual([]);
   });
@@ -196,7 +196,7 @@ describe('what comes at the last moment', () => {
     ['rule_expired', { expires: EXPIRES }],
     ['window_closed', { windows: { allow: [{ cron: '0 0 * * *', for: '1h' }] } }],
     ['window_denied', { windows: { deny: [{ from: EXPIRES, to: '2026-06-02T00:00:00Z', reason: 'freeze' }] } }],
-  ])('may be the end of a time: %s', async (reason, more) => {
+  ])('if a period ends while the request waits: %s', async (reason, more) => {
     const scene = await warmScene({ rules: [rule('jobs', more)] });
     await scene.wait(Date.parse(EXPIRES) - scene.clock.now() - MINUTE - SECOND);
     scene.onTurn = () => pass(scene, SECOND);
@@ -205,7 +205,7 @@ describe('what comes at the last moment', () => {
     expect((await scene.lines()).find(({ step }) => step === 'answered')).toMatchObject({ answer: { why: reason } });
   });
 
-  it('may be the end of an approval', async () => {
+  it('if the approval expires during the final check', async () => {
     const scene = await warmScene({ rules: [rule('jobs', { mode: 'approve' })] });
     scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
     await scene.walk('a:asks_events');
@@ -221,7 +221,7 @@ describe('what comes at the last moment', () => {
     expect([looks, scene.sent]).toEqual([2, []]);
   });
 
-  it('may be the end of an approval while the budget lets the cancel wait', async () => {
+  it('if the approval expires while the request waits for its budget', async () => {
     const scene = await warmScene({ rules: [rule('jobs', { mode: 'approve' })] });
     await scene.walk('a');
     const { action = '' } = scene.explain('a') ?? {};
@@ -236,13 +236,13 @@ describe('what comes at the last moment', () => {
   });
 });
 
-describe('grace and approval are of the rule, mode and policy that asked', () => {
+describe('grace and approval of an action', () => {
   const approve = (scene: Scene) =>
     scene
       .journal()
       .append([{ at: scene.clock.now(), action: scene.explain('a')?.action ?? '', step: 'approved', by: 'ann' }]);
 
-  it('another rule waits its own grace, and has nobody’s approval', async () => {
+  it('are not used by another rule, which waits for its own grace', async () => {
     const scene = await warmScene({ rules: [rule('ask', { mode: 'approve' }), rule('other', { grace: '30m' })] });
     expect(await scene.walk('a:ask=stuck,other=no_match')).toContain('awaiting_approval a ask');
     await approve(scene);
@@ -254,7 +254,7 @@ describe('grace and approval are of the rule, mode and policy that asked', () =>
     expect((await scene.lines()).find(({ step }) => step === 'intent')).not.toHaveProperty('approvedBy');
   });
 
-  it('an approval for one rule is none for another that asks', async () => {
+  it('are discarded if another rule requests approval', async () => {
     const scene = await warmScene({ rules: [rule('ask', { mode: 'approve' }), rule('other', { mode: 'approve' })] });
     await scene.walk('a:ask=stuck,other=no_match');
     await approve(scene);
@@ -262,12 +262,12 @@ describe('grace and approval are of the rule, mode and policy that asked', () =>
       'approved a ann\ncleared a rule_changed\nawaiting_approval a other',
     );
     expect(scene.sent).toEqual([]);
-    // And it does not come back.
+    // The discarded approval does not return.
     expect(await scene.walk('a:ask=stuck,other=no_match')).toBe('cleared a rule_changed\nawaiting_approval a ask');
     expect(scene.sent).toEqual([]);
   });
 
-  it.each(['approve', 'enforce'])('another policy begins anew: %s', async mode => {
+  it.each(['approve', 'enforce'])('are discarded if the policy changes: %s', async mode => {
     const section = { rules: [rule('jobs', { mode, grace: mode === 'enforce' ? '30m' : '0s' })] };
     const scene = await warmScene(section);
     await scene.walk('a');
@@ -281,7 +281,7 @@ describe('grace and approval are of the rule, mode and policy that asked', () =>
     expect(scene.sent).toEqual([]);
   });
 
-  it('another mode begins anew', async () => {
+  it('are discarded if the mode changes', async () => {
     const scene = await warmScene({ rules: [rule('jobs', { mode: 'plan', grace: '30m' })] });
     await scene.walk('a');
     await scene.restart({ rules: [rule('jobs', { grace: '30m' })] });
@@ -292,7 +292,7 @@ describe('grace and approval are of the rule, mode and policy that asked', () =>
     expect(scene.sent).toEqual([]);
   });
 
-  it('what was sent by another is not sent a second time', async () => {
+  it('do not permit a second attempt under another policy', async () => {
     const scene = await warmScene({ rules: [rule('jobs')] });
     scene.answers = ['500'];
     await scene.walk('a');
@@ -308,7 +308,7 @@ describe('grace and approval are of the rule, mode and policy that asked', () =>
 describe('a clock that is set', () => {
   const HOURLY = { limits: { perRun: 9, perHour: 1, perDay: 9, spacing: '0s' }, rules: [rule('jobs')] };
 
-  it('forward gives no limit back', async () => {
+  it('forward does not reset limits', async () => {
     const scene = await warmScene({ ...HOURLY, limits: { ...HOURLY.limits, perDay: 1, perHour: 9 } });
     await scene.walk('a');
     scene.clock.step(25 * HOUR);
@@ -321,7 +321,7 @@ describe('a clock that is set', () => {
     expect(scene.sent).toEqual(['a', 'b']);
   });
 
-  it('back gives no limit back either, and no longer window than real time', async () => {
+  it('back neither resets limits nor extends their windows', async () => {
     const scene = await warmScene(HOURLY);
     await scene.walk('a');
     scene.clock.step(-5 * HOUR);
@@ -337,7 +337,7 @@ describe('a clock that is set', () => {
     expect(scene.sent).toEqual(['a', 'b', 'c']);
   });
 
-  it('while the log answers begins the count of walks anew from those that have come by then', async () => {
+  it('during a look-up requires three more walks from then', async () => {
     const scene = await warmScene();
     scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
     scene.onEvents = async () => {
@@ -353,7 +353,7 @@ describe('a clock that is set', () => {
     expect(scene.sent).toEqual([]);
   });
 
-  it.each(['in a process', 'before the next'])('back revives no rule that has expired: %s', async when => {
+  it.each(['in a process', 'before the next'])('back does not reactivate an expired rule: %s', async when => {
     const scene = await warmScene({ rules: [rule('jobs', { expires: EXPIRES })] });
     await scene.wait(2 * HOUR);
     expect(await scene.walk('a')).toBe('ended a planned stuck');
@@ -365,7 +365,7 @@ describe('a clock that is set', () => {
 });
 
 describe('one callback', () => {
-  it('is not acted upon under its other id', async () => {
+  it('is not cancelled again under its other id', async () => {
     const scene = await warmScene();
     scene.answers = ['302', '302'];
     await scene.walk('a');
@@ -376,7 +376,7 @@ describe('one callback', () => {
     expect(scene.sent).toEqual(['a', 'm-a']);
   });
 
-  it('that is answered 429 again and again is asked about less and less', async () => {
+  it('is retried with increasing delays after responses with 429', async () => {
     const scene = await warmScene();
     scene.answers = Array.from({ length: 99 }, () => '429');
     const times: number[] = [];

@@ -28,7 +28,7 @@ const word = fc
   })
   .map(({ id, says, episode }) => `${id}${says}${episode}`);
 const walk = fc.uniqueArray(word, { maxLength: 5, selector: text => text[0] }).map(words => words.join(' '));
-/** What may happen, each as often as its number says. `words`: what the walk then lists, where it is other than before. */
+/** One step of a simulation; repeated kinds are more likely. `words`: entries of later walks, if they change. */
 const step = fc.record({
   kind: fc.constantFrom(
     ...([
@@ -49,7 +49,7 @@ const step = fc.record({
     ...(['store fails', 'resets', 'clock steps', 'stopped', 'stale', 'paused'] as const),
   ),
   words: fc.option(walk, { freq: 3, nil: undefined }),
-  /** Walks more than one, or commits before the store fails. */
+  /** Additional walks, or commits before the store fails. */
   count: fc.nat(4),
   ms: fc.constantFrom(SECOND, 5 * SECOND, MINUTE, 6 * MINUTE, HOUR, DAY),
   back: fc.boolean(),
@@ -58,19 +58,19 @@ const step = fc.record({
 });
 const answer = fc.constantFrom('302!', '302!', '302', '400', '404', '429', '500', '500', '500!', 'timeout!', 'unsent');
 
-/** Why nothing at all may be done in the account. What is said of one callback comes after these. */
+/** Reasons of account stages, which are checked before those of a callback. */
 const ACCOUNT_REASONS = ACCOUNT_STAGES.flatMap(({ reasons }) => Object.keys(reasons));
 
 type Scene = Awaited<ReturnType<typeof createScene>>;
 
 /**
- * What must be true when a request is about to be sent. `reached`: how many of each action may have reached the service.
- * `uses`: when requests were sent, whatever the clock said.
+ * Checks the invariants before a request is sent. `reached`: number of requests by action that may have reached the service.
+ * `uses`: times of requests, independent of clock changes.
  */
 function check(scene: Scene, id: string, reached: Map<string, number>, uses: number[]): void {
   const { state } = scene.journal();
   const open = [...state.actions.values()].filter(({ target, isOpen }) => target.id === id && isOpen);
-  // Its intent is written, and has no answer yet.
+  // The intent is stored and has no response yet.
   expect(open.map(({ attempts }) => attempts.at(-1)?.answer)).toEqual([undefined]);
   const action = open[0]?.id ?? '';
   const explained = scene.explain(id);
@@ -91,7 +91,7 @@ async function happen(
   { kind, count, ms, back, id, state }: typeof step extends fc.Arbitrary<infer T> ? T : never,
   words: string,
 ) {
-  // Where the store fails, so does the run.
+  // A run fails with its store.
   const walkOn = () => scene.walk(words).catch(() => undefined);
   const journal = scene.journal();
   if (kind === 'walk') for (let walks = 0; walks <= count; walks += 1) await walkOn();
@@ -116,7 +116,9 @@ async function happen(
   }
 }
 
-it('sends once what is stuck, after its intent, whatever happens in between', { timeout: 60_000 }, async () => {
+it('cancels are sent only for stuck callbacks, after an intent and within limits, despite failures and restarts', {
+  timeout: 60_000,
+}, async () => {
   let [sent, second, recovered] = [0, 0, 0];
   const life = fc.array(step, { minLength: 30, maxLength: 60, size: 'max' });
   await fc.assert(
@@ -125,7 +127,7 @@ it('sends once what is stuck, after its intent, whatever happens in between', { 
       const reached = new Map<string, number>();
       const uses: number[] = [];
       let isAhead = false;
-      /** Not to be lost among what is meant to fail. */
+      /** Collected here, because expected errors are ignored. */
       const wrong: unknown[] = [];
       scene.onSend = id => {
         sent += 1;
@@ -140,7 +142,7 @@ it('sends once what is stuck, after its intent, whatever happens in between', { 
       for (const each of steps) {
         words = each.words ?? words;
         isAhead ||= each.kind === 'clock steps' && !each.back;
-        // To the next process a clock that was set forward looks like time that has passed.
+        // The next process cannot distinguish a clock that was set forward from elapsed time.
         if (each.kind === 'dies' && isAhead) [uses.length, isAhead] = [0, false];
         scene.answers = [...answers.take(20)];
         await happen(scene, each, words);
@@ -149,14 +151,14 @@ it('sends once what is stuck, after its intent, whatever happens in between', { 
       }
       for (const { reason } of scene.autoCancel().numbers().skips) expect(REASONS).toContain(reason);
       second += [...reached.values()].filter(count => count === 2).length;
-      // Each was pruned at another time.
+      // The two states were pruned at different times.
       const states = [scene.journal().state, (await openJournal(scene.store, 'production')).state] as const;
       for (const state of states) prune(state, Math.max(state.lastAt, scene.clock.now()) + 400 * DAY);
       expect(states[1]).toEqual(states[0]);
     }),
     { numRuns: 80 },
   );
-  // All cases occurred. The numbers vary with the seed: usually some 320, 10 and 50.
+  // All cases occurred. The numbers vary with the seed: usually about 320, 10 and 50.
   expect(sent).toBeGreaterThan(200);
   expect(second).toBeGreaterThan(2);
   expect(recovered).toBeGreaterThan(5);

@@ -10,20 +10,20 @@ async function warmScene(section: object = { rules: [rule('jobs')] }) {
 }
 
 describe('a decision', () => {
-  it('cancels what is stuck, once, and reads back what became of it', async () => {
+  it('cancels a stuck callback once and reads the result back', async () => {
     const scene = await warmScene();
     expect(await scene.walk('a b:in_progress_for')).toBe(
       'intent a jobs 1\nanswered a 1 accepted\nleft b in_progress_for',
     );
     expect(scene.sent).toEqual(['a']);
     expect(await scene.wait(0)).toBe('ended a confirmed read_canceled');
-    // The list still says so for a while.
+    // The list may still contain the old state for a while.
     expect(await scene.again()).toBe('');
     expect(await scene.wait(HOUR)).toBe('');
     expect(scene.sent).toEqual(['a']);
   });
 
-  it('acts once an episode, also after a restart, and anew on a new one', async () => {
+  it('cancels once per episode, also after a restart', async () => {
     const scene = await warmScene();
     await scene.walk('a');
     await scene.wait(0);
@@ -37,7 +37,7 @@ describe('a decision', () => {
     expect(scene.sent).toEqual(['a', 'a']);
   });
 
-  it('only plans where a rule only plans, once, and tells so', async () => {
+  it('plans once if the rule is in plan mode', async () => {
     const scene = await warmScene({ rules: [rule('jobs', { mode: 'plan' })] });
     expect(await scene.walk('a')).toBe('ended a planned stuck');
     expect(await scene.again()).toBe('');
@@ -45,20 +45,20 @@ describe('a decision', () => {
     await scene.warm();
     expect(await scene.walk('a')).toBe('');
     expect(scene.sent).toEqual([]);
-    // A plan keeps nobody from acting later.
+    // A plan does not prevent a later cancel.
     await scene.restart({ rules: [rule('jobs')] });
     await scene.warm();
     expect(await scene.walk('a')).toMatch(/^intent a jobs 1\n/);
   });
 
-  it('only plans while the global mode is no other', async () => {
+  it('plans if the global mode is plan', async () => {
     const scene = await warmScene({ mode: 'plan', rules: [rule('jobs')] });
     expect(await scene.walk('a')).toBe('ended a planned stuck');
     expect(await scene.lines()).toMatchObject([{ mode: 'plan' }]);
     expect(scene.sent).toEqual([]);
   });
 
-  it('only plans from the moment at which a rule expires', async () => {
+  it('plans from the millisecond at which a rule expires', async () => {
     const expires = '2026-06-01T01:00:00Z';
     const scene = await warmScene({ rules: [rule('jobs', { expires })] });
     await scene.wait(Date.parse(expires) - scene.clock.now() - MINUTE - 1);
@@ -70,7 +70,7 @@ describe('a decision', () => {
     expect(scene.sent).toEqual(['a']);
   });
 
-  it('gives up what it sent and may no longer send', async () => {
+  it('gives up an open cancel if the rule may no longer act', async () => {
     const scene = await warmScene();
     scene.answers = ['500'];
     await scene.walk('a');
@@ -84,15 +84,15 @@ describe('a decision', () => {
 
   it.each([
     ['plan', 'plan', 'enforce', 'ended a planned stuck'],
-    ['the last, which only plans', 'enforce', 'plan', 'ended a planned stuck'],
+    ['plan, although it is the last rule', 'enforce', 'plan', 'ended a planned stuck'],
     ['approve', 'approve', 'enforce', 'awaiting_approval a first\nleft a awaiting_approval'],
-  ])('is that of the most cautious rule that matches: %s', async (_, first, second, expected) => {
+  ])('uses the most cautious matching rule: %s', async (_, first, second, expected) => {
     const scene = await warmScene({ rules: [rule('first', { mode: first }), rule('second', { mode: second })] });
     expect(await scene.walk('a')).toBe(expected);
     expect(scene.sent).toEqual([]);
   });
 
-  it('is that of the first of two equal rules, and the others are only heard', async () => {
+  it('uses the first of two rules with the same mode and explains the findings of the other', async () => {
     const scene = await warmScene({ rules: [rule('first'), rule('second')] });
     expect(await scene.walk('a:first=idle_for,second=stuck b:first=no_match,second=stuck')).toBe(
       'intent b second 1\nanswered b 1 accepted\nleft a idle_for',
@@ -102,13 +102,13 @@ describe('a decision', () => {
     expect(findings.slice(1).map(({ rule, verdict }) => `${rule} ${verdict}`)).toEqual(['second stuck']);
   });
 
-  it('is of rules that are for the account', async () => {
+  it('ignores rules for other accounts', async () => {
     const section = { rules: [rule('theirs', { accounts: ['other'] }), rule('ours', { accounts: ['production'] })] };
     const scene = await warmScene(section);
     expect(await scene.walk('a b:ours=no_match')).toBe('intent a ours 1\nanswered a 1 accepted');
   });
 
-  it('leaves alone what has no id', async () => {
+  it('skips a callback without an id', async () => {
     const scene = await warmScene({ idFrom: 'messageId', rules: [rule('jobs')] });
     await scene.walk('a');
     expect(scene.sent).toEqual(['m-a']);
@@ -121,14 +121,14 @@ describe('a decision', () => {
     expect(await scene.wait(MINUTE)).not.toContain('intent');
   });
 
-  it('does nothing with an entry of which something is not known', async () => {
+  it('skips an entry with an unknown condition', async () => {
     const scene = await warmScene();
     expect(await scene.walk('a:unknown_label b:no_match')).toBe('left a unknown_label');
     expect(scene.sent).toEqual([]);
     expect(scene.autoCancel().numbers().skips).toMatchObject([{ rule: 'jobs', reason: 'unknown_label', count: 1 }]);
   });
 
-  it('waits between two cancels', async () => {
+  it('waits for the spacing between two cancels', async () => {
     const scene = await warmScene({ limits: { spacing: '7s', perRun: 9 }, rules: [rule('jobs')] });
     const times: number[] = [];
     scene.onSend = () => times.push(scene.clock.monotonic());
@@ -136,7 +136,7 @@ describe('a decision', () => {
     expect(times.map((time, index) => time - (times[index - 1] ?? time))).toEqual([0, 7 * SECOND, 7 * SECOND]);
   });
 
-  it('tells once why it leaves something alone, and again when that changes', async () => {
+  it('reports the reason for skipping a callback once', async () => {
     const scene = await warmScene();
     scene.isStopped = true;
     expect(await scene.walk('a')).toBe('left a stop_file');
@@ -148,7 +148,7 @@ describe('a decision', () => {
   });
 });
 
-describe('the last look', () => {
+describe('the final check', () => {
   it.each([
     ['success', 'left a now_success'],
     ['fail', 'left a now_fail'],
@@ -156,27 +156,27 @@ describe('the last look', () => {
     ['unknown', 'left a now_unknown'],
     [undefined, 'left a now_unreported'],
     ['gone', 'left a now_gone'],
-  ] as const)('finds %s: nothing is sent', async (state, expected) => {
+  ] as const)('prevents the cancel if the callback state is %s', async (state, expected) => {
     const scene = await warmScene();
     scene.states.set('a', state);
     expect(await scene.walk('a')).toBe(expected);
     expect(scene.sent).toEqual([]);
   });
 
-  it('finds another run of the callback: nothing is sent', async () => {
+  it('prevents the cancel if the callback was run again', async () => {
     const scene = await warmScene();
     await scene.walk('a:idle_for');
     scene.messages.set('a', 'c1');
     await scene.walk('a:idle_for');
     await scene.wait(MINUTE);
-    // What the walk saw is not what is there now.
+    // The callback changes after the walk.
     const walked = scene.walk('a');
     scene.messages.set('a', 'c2');
     expect(await walked).toBe('left a another_episode');
     expect(scene.sent).toEqual([]);
   });
 
-  it('fails: nothing is sent, and it is tried again after the next walk', async () => {
+  it('prevents the cancel if it fails, and is repeated after the next walk', async () => {
     const scene = await warmScene();
     scene.failing = new UpstreamError('server', 'GET /v2/dlq: 500', { status: 500 });
     expect(await scene.walk('a')).toBe('left a look_failed');
@@ -185,20 +185,20 @@ describe('the last look', () => {
   });
 });
 
-describe('a run that fails half-way', () => {
-  it('sends nothing when the intent can not be written, and goes on later', async () => {
+describe('a run that fails', () => {
+  it('sends nothing if the intent cannot be stored, and is repeated after 30 s', async () => {
     const scene = await warmScene();
     scene.failCommitsAfter(0);
     await expect(scene.walk('a b')).rejects.toThrow('disk full');
     expect(scene.sent).toEqual([]);
     scene.failCommitsAfter(undefined);
-    // Not at once: what failed is left alone for half a minute.
+    // A failed run is repeated after 30 s.
     expect(await scene.wait(29 * SECOND)).toBe('');
     expect(await scene.wait(SECOND)).toMatch(/^intent a/);
     expect(scene.sent).toEqual(['a', 'b']);
   });
 
-  it('reads back an intent that was written although its commit rejected, and counts it before another is sent', async () => {
+  it('reads an intent back that was stored although its commit rejected, before another cancel is sent', async () => {
     const scene = await warmScene();
     scene.failedCommitsAreWritten = true;
     scene.failCommitsAfter(0);
@@ -213,7 +213,7 @@ describe('a run that fails half-way', () => {
     expect(scene.sent).toEqual(['a']);
   });
 
-  it('sends nothing again when the answer can not be written, whether the process lives on or not', async () => {
+  it('does not send a cancel again if its response could not be stored, with or without a restart', async () => {
     for (const dies of [false, true]) {
       const scene = await warmScene();
       scene.onSend = () => {
@@ -231,7 +231,7 @@ describe('a run that fails half-way', () => {
   });
 });
 
-it('acts on all that are stuck', async () => {
+it('all stuck callbacks of a walk are cancelled', async () => {
   const scene = await warmScene();
   expect(await scene.walk('a b')).toBe(
     'intent a jobs 1\nanswered a 1 accepted\nintent b jobs 1\nanswered b 1 accepted',

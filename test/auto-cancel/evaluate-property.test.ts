@@ -71,7 +71,7 @@ const seen: fc.Arbitrary<CallbackEvidence> = fc
     askedAt: 1e12 + seenFor,
   }));
 
-it('stuck is what every predicate says, and nothing else', () => {
+it('a callback is stuck if and only if every predicate holds', () => {
   let stuck = 0;
   fc.assert(
     fc.property(rule, seen, (rule, seen) => {
@@ -89,7 +89,7 @@ it('stuck is what every predicate says, and nothing else', () => {
   expect(stuck).toBeGreaterThan(50);
 });
 
-it('what is stuck stays stuck while it is seen on and nothing happens', () => {
+it('a stuck callback stays stuck in later walks without events', () => {
   let stuck = 0;
   fc.assert(
     fc.property(rule, seen, fc.nat(500 * HOUR), fc.nat(9), (rule, seen, later, walks) => {
@@ -108,12 +108,12 @@ it('what is stuck stays stuck while it is seen on and nothing happens', () => {
   expect(stuck).toBeGreaterThan(50);
 });
 
-it('taking evidence away never makes anything stuck', () => {
+it('removing evidence never makes a callback stuck', () => {
   const keys = fc.constantFrom('url', 'queue', 'callbackState', 'labels', 'id', 'lastEventAt');
   let taken = 0;
   fc.assert(
     fc.property(rule, seen, keys, (rule, seen, key) => {
-      // To blind rules no state is the evidence.
+      // For blind rules, a missing state is the evidence.
       if (rule.evidence === 'blind' && key === 'callbackState') return;
       const gone = { [key]: key === 'labels' ? [] : undefined };
       const { sighting } = seen;
@@ -132,7 +132,7 @@ it('taking evidence away never makes anything stuck', () => {
   expect(taken).toBeGreaterThan(10);
 });
 
-it('the retry window is the sum of its waits and attempts', () => {
+it('the retry window is the sum of all waits and attempts', () => {
   const naive = (retries: number, timeout: number) => {
     let sum = (retries + 1) * timeout;
     for (let n = 1; n <= retries; n++) sum += Math.min(86_400, Math.exp(2.5 * n)) * 1000;

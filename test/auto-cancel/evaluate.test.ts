@@ -39,7 +39,7 @@ function ruleOf(text: object): DetectionRule {
   return { name: 'r', ...detectionRule.parse({ match: { label: { in: ['nightly'] } }, ...text }) };
 }
 
-/** CallbackEvidence for `hours`, last right now. */
+/** Returns evidence of a callback that walks have seen for `hours`, until now. */
 function seenFor(hours: number, entry: Partial<DlqEntry> = {}, more: Partial<CallbackEvidence> = {}): CallbackEvidence {
   const lastSeenAt = START + hours * HOUR;
   return {
@@ -64,7 +64,7 @@ const everything = ruleOf({
 const blind = ruleOf({ evidence: 'blind', stuckWhen: { seenFor: '72h' } });
 
 describe('a rule', () => {
-  it('finds stuck what every predicate says, and shows each without secrets', () => {
+  it('finds a callback stuck if every predicate holds, and shows predicates without secrets', () => {
     const finding = evaluate(everything, seenFor(49));
     expect(finding.predicates.map(({ name, holds, found, asked }) => `${name} ${holds}: ${found}; ${asked}`)).toEqual([
       'match.label true: nightly, crm; one of nightly',
@@ -81,7 +81,7 @@ describe('a rule', () => {
     expect(JSON.stringify(finding)).not.toContain('canary');
   });
 
-  it('shows hostile text as one short line', () => {
+  it('shows hostile text as one short line without control characters', () => {
     const { predicates } = evaluate(usual, seenFor(1, { labels: [`\u001b[2J\n\u202e${'x'.repeat(5000)}`] }));
     expect(predicates[0]?.found).toMatch(/^\ufffd\[2J\ufffd\ufffdx{100,200}…$/);
   });
@@ -91,7 +91,7 @@ describe('a rule', () => {
     ['not_stuck: in_progress_for', usual, seenFor(47.99)],
     // 1.5 × (30.7 h + 6 × 15 min) is more than two days.
     ['not_stuck: past_retry_window', usual, seenFor(48)],
-    // The retries of the failed message make those of its callback no fewer.
+    // Fewer retries of the failed message do not lower the assumed retries of its callback.
     ['not_stuck: past_retry_window', usual, seenFor(48, { maxRetries: 3 })],
     ['not_stuck: past_retry_window', usual, seenFor(48, { maxRetries: 0 })],
     ['stuck: stuck', usual, seenFor(49, { maxRetries: 3 })],
@@ -123,14 +123,14 @@ describe('a rule', () => {
     ['not_stuck: state_is_reported', blind, seenFor(73)],
     ['not_stuck: state_is_reported', blind, seenFor(73, { callbackState: 'unknown' })],
     ['unknown: no_id', blind, seenFor(73, { callbackState: undefined }, { id: undefined })],
-  ])('says %s', (expected, rule, seen) => expect(said(rule, seen)).toBe(expected));
+  ])('finds %s', (expected, rule, seen) => expect(said(rule, seen)).toBe(expected));
 
-  it('counts silence until it was asked for, not the time since', () => {
+  it('counts silence until the event look-up', () => {
     const asked = { lastEventAt: START + 48.5 * HOUR, askedAt: START + 48.6 * HOUR };
     expect(said(everything, seenFor(60, {}, asked))).toBe('not_stuck: idle_for');
   });
 
-  it('counts what walks saw, not the time since the last one', () => {
+  it('counts the time between walks that listed the callback', () => {
     const seen = seenFor(1);
     expect(said(usual, { ...seen, askedAt: seen.askedAt + 900 * HOUR })).toBe('not_stuck: in_progress_for');
   });
@@ -143,7 +143,7 @@ describe('match and except', () => {
     ['stuck: stuck', { workflowUrl: { in: ['x'], prefix: ['y', 'https://api.example.com/'] } }],
     ['no_match: no_match', { workflowUrl: { prefix: ['api.example.com'] } }],
     ['stuck: stuck', { workflowUrl: { matches: 'https://[a-z]+\\.example\\.com/jobs/.*' } }],
-    // The whole must match.
+    // The complete value must match.
     ['no_match: no_match', { workflowUrl: { matches: 'example\\.com' } }],
     ['stuck: stuck', { failureCallbackUrl: { prefix: ['https://reports.example.com/'] } }],
     ['stuck: stuck', { failureCallbackUrl: { in: ['https://reports.example.com/failed?key=hidden'] } }],
@@ -175,9 +175,9 @@ describe('match and except', () => {
     ['unknown: unknown_queue', { queue: { matches: 'x+' } }, { queue: 'x'.repeat(8193) }],
     ['stuck: stuck', { queue: { matches: 'x+' } }, { queue: 'x'.repeat(8192) }],
     ['stuck: stuck', { queue: { matches: 'y+', prefix: ['x'] } }, { queue: 'x'.repeat(8193) }],
-  ])('say %s of %j %j', (expected, ways, entry) => expect(match(ways, entry)).toBe(expected));
+  ])('give %s for %j %j', (expected, ways, entry) => expect(match(ways, entry)).toBe(expected));
 
-  it('failureCallbackUrl in except excludes a callback, also one whose URL is not reported, and shows no query', () => {
+  it('exclude a callback by failureCallbackUrl, also without a reported URL, and show no query', () => {
     const rule = ruleOf({ except: { failureCallbackUrl: { prefix: ['https://reports.example.com/'] } } });
     expect(said(rule, seenFor(49))).toBe('no_match: excepted');
     expect(said(rule, seenFor(49, { failureCallbackUrl: 'https://other.example.com/' }))).toBe('stuck: stuck');
@@ -186,7 +186,7 @@ describe('match and except', () => {
     expect(JSON.stringify(evaluate(rule, seenFor(49)))).not.toContain('hidden');
   });
 
-  it('any key of except is enough, and one that is not reported is unknown', () => {
+  it('exclude an entry by any key of except; a key that is not reported is unknown', () => {
     const rule = ruleOf({ except: { label: { in: ['keep'] }, responseStatus: { in: [504] } } });
     expect(said(rule, seenFor(49))).toBe('no_match: excepted');
     expect(said(rule, seenFor(49, { responseStatus: 500 }))).toBe('stuck: stuck');
@@ -194,10 +194,10 @@ describe('match and except', () => {
   });
 });
 
-describe('what rules ask of the walks', () => {
+describe('requirements of rules for walks', () => {
   const unreported = { ...ENTRY, callbackState: undefined };
 
-  it('blind ones want entries of which nothing is reported to be tracked, if they may be theirs', () => {
+  it('blind rules track matching entries without a reported state', () => {
     expect(tracksUnreported(blind, unreported)).toBe(true);
     expect(tracksUnreported(usual, unreported)).toBe(false);
     expect(tracksUnreported(blind, { ...unreported, labels: ['weekly'] })).toBe(false);
@@ -205,7 +205,7 @@ describe('what rules ask of the walks', () => {
     expect(tracksUnreported({ ...blind, except: { responseStatus: { in: ['504'] } } }, unreported)).toBe(false);
   });
 
-  it('the shortest gap that one names holds, and the queue is walked twice in it', () => {
+  it('the shortest maxGap of all rules applies, and the queue is walked twice in that time', () => {
     const gap = (maxGap: string) => ruleOf({ stuckWhen: { maxGap } });
     const rescanEvery = 600_000;
     expect(allowedGap([], rescanEvery)).toBe(1_800_000);
@@ -216,7 +216,7 @@ describe('what rules ask of the walks', () => {
     expect(walkEvery([], rescanEvery)).toBe(rescanEvery);
   });
 
-  it('the default rule suspects any callback that is in progress for too long', () => {
+  it('the default rule finds any callback stuck that has been in progress for too long', () => {
     const anything = {
       labels: [],
       url: undefined,

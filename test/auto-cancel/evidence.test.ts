@@ -8,12 +8,12 @@ async function warmScene(section: object = { rules: [rule('jobs')] }) {
   return scene;
 }
 
-describe('evidence that is not to be trusted', () => {
+describe('unreliable evidence', () => {
   it.each([
     ['no_data', { hasFacts: false }],
     ['stale', { isFresh: false }],
     ['partial', { isPartial: true }],
-  ] as const)('%s: nothing is done', async (reason, change) => {
+  ] as const)('prevents cancels: %s', async (reason, change) => {
     const scene = await warmScene();
     Object.assign(scene, change);
     expect(await scene.walk('a')).toBe(reason === 'no_data' ? '' : `left a ${reason}`);
@@ -23,26 +23,23 @@ describe('evidence that is not to be trusted', () => {
     expect(await scene.again()).toMatch(/^intent a/);
   });
 
-  it.each(['stale', 'partial', 'no_data'] as const)(
-    'is told of though no walk comes upon which to decide: %s',
-    async reason => {
-      const scene = await warmScene();
-      const told = () => scene.log.lines.filter(({ message }) => message.includes('auto-cancel data'));
-      const before = told().length;
-      Object.assign(scene, {
-        isFresh: reason !== 'stale',
-        isPartial: reason === 'partial',
-        hasFacts: reason !== 'no_data',
-      });
-      for (let minute = 0; minute < 30; minute += 1) await scene.wait(MINUTE);
-      expect(told().slice(before)).toMatchObject([{ level: 'warn', fields: { account: 'production', reason } }]);
-      Object.assign(scene, { isFresh: true, isPartial: false, hasFacts: true });
-      await scene.wait(MINUTE);
-      expect(told().slice(before + 1)).toMatchObject([{ level: 'info', fields: { account: 'production' } }]);
-    },
-  );
+  it.each(['stale', 'partial', 'no_data'] as const)('is logged although no walk completes: %s', async reason => {
+    const scene = await warmScene();
+    const result = () => scene.log.lines.filter(({ message }) => message.includes('auto-cancel data'));
+    const before = result().length;
+    Object.assign(scene, {
+      isFresh: reason !== 'stale',
+      isPartial: reason === 'partial',
+      hasFacts: reason !== 'no_data',
+    });
+    for (let minute = 0; minute < 30; minute += 1) await scene.wait(MINUTE);
+    expect(result().slice(before)).toMatchObject([{ level: 'warn', fields: { account: 'production', reason } }]);
+    Object.assign(scene, { isFresh: true, isPartial: false, hasFacts: true });
+    await scene.wait(MINUTE);
+    expect(result().slice(before + 1)).toMatchObject([{ level: 'info', fields: { account: 'production' } }]);
+  });
 
-  it('is not told of at the start, where it takes some walks', async () => {
+  it('is not logged right after the start', async () => {
     const scene = await createScene({ rules: [rule('jobs')] });
     scene.hasFacts = false;
     await scene.wait(MINUTE);
@@ -51,7 +48,7 @@ describe('evidence that is not to be trusted', () => {
     expect(scene.log.lines.filter(({ level }) => level === 'warn')).toEqual([]);
   });
 
-  it('is that of the first two walks of a process', async () => {
+  it('comes from the first two walks of a process', async () => {
     const scene = await createScene({ rules: [rule('jobs')] });
     expect(await scene.walk('a')).toBe('left a too_early');
     expect(await scene.again()).toBe('');
@@ -62,7 +59,7 @@ describe('evidence that is not to be trusted', () => {
   });
 
   it.each([HOUR, -HOUR, 31 * SECOND, -31 * SECOND])(
-    'is that of two walks after the clock was set by %i ms',
+    'comes from the first two walks after a clock step of %i ms',
     async by => {
       const scene = await warmScene();
       scene.clock.step(by);
@@ -73,13 +70,13 @@ describe('evidence that is not to be trusted', () => {
     },
   );
 
-  it('is not that after the clock was corrected by less', async () => {
+  it('does not include walks after a clock step of 30 s', async () => {
     const scene = await warmScene();
     scene.clock.step(30 * SECOND);
     expect(await scene.walk('a')).toMatch(/^intent a/);
   });
 
-  it('is that of two walks after the clock was set while nothing was known', async () => {
+  it('comes from the first two walks after a clock step without facts', async () => {
     const scene = await warmScene();
     scene.hasFacts = false;
     scene.clock.step(-HOUR);
@@ -91,11 +88,11 @@ describe('evidence that is not to be trusted', () => {
   });
 });
 
-describe('events', () => {
+describe('event look-ups', () => {
   it.each([
-    ['are old enough', 3 * HOUR, 'intent a jobs 1\nanswered a 1 accepted'],
-    ['are too young', MINUTE, 'left a idle_for'],
-  ])('of a callback that lacks nothing else %s', async (_, age, expected) => {
+    ['old event', 3 * HOUR, 'intent a jobs 1\nanswered a 1 accepted'],
+    ['recent event', MINUTE, 'left a idle_for'],
+  ])('decide if a callback lacks only this evidence: %s', async (_, age, expected) => {
     const scene = await warmScene();
     scene.events.set('m-a', scene.clock.now() - age);
     scene.messages.set('a', 'c');
@@ -104,10 +101,10 @@ describe('events', () => {
   });
 
   it.each([
-    ['there are none', 'none'],
-    ['can not be read', 'error'],
-    ['are not followed now', 'stale'],
-  ])('%s: nothing is done', async (_, kind) => {
+    ['no event', 'none'],
+    ['unreadable', 'error'],
+    ['stale', 'stale'],
+  ])('prevent a cancel if there is no usable one: %s', async (_, kind) => {
     const scene = await warmScene();
     if (kind === 'error') scene.events.set('m-a', undefined);
     if (kind === 'stale') {
@@ -118,7 +115,7 @@ describe('events', () => {
     expect(scene.autoCancel().numbers().skips).toMatchObject([{ rule: 'jobs', reason: 'unknown_idle_for', count: 1 }]);
   });
 
-  it('are those of the entry and of its callback, whichever is newer', async () => {
+  it('use the newest event of the message and its callback', async () => {
     const scene = await warmScene();
     scene.messages.set('a', 'c');
     scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
@@ -128,7 +125,7 @@ describe('events', () => {
     expect(await scene.walk('a:asks_events')).toMatch(/^intent a/);
   });
 
-  it('are read of those first about which something is left to decide', async () => {
+  it('prefer undecided callbacks', async () => {
     const plan = { rules: [rule('jobs', { mode: 'plan' })] };
     const scene = await warmScene(plan);
     const many = Array.from({ length: 25 }, (_, index) => `a${index}:asks_events`);

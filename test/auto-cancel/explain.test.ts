@@ -4,7 +4,7 @@ import { createScene } from '../support/auto-cancel-scene.ts';
 
 const heldOf = (scene: Awaited<ReturnType<typeof createScene>>, id = 'a') => scene.explain(id)?.held;
 
-it('explains what is seen of a callback, by dlqId or messageId, and nothing of others', async () => {
+it('a tracked callback is explained by dlqId or messageId', async () => {
   const scene = await createScene({ rules: [rule('first'), rule('second', { mode: 'plan' })] });
   await scene.walk('a:first=stuck,second=idle_for b:no_match');
   expect(scene.explain('a')).toEqual({
@@ -32,7 +32,7 @@ it('explains what is seen of a callback, by dlqId or messageId, and nothing of o
   expect(scene.explain('c')).toBeUndefined();
 });
 
-it('says what keeps a stuck one from being cancelled', async () => {
+it('an explanation contains the reason why a stuck callback is not cancelled', async () => {
   const windows = { deny: [{ from: '2026-06-01T02:00:00Z', to: '2026-06-01T03:00:00Z', reason: 'freeze' }] };
   const scene = await createScene({ rules: [rule('jobs', { mode: 'approve', grace: '30m', windows })] });
   await scene.walk('a');
@@ -55,7 +55,7 @@ it('says what keeps a stuck one from being cancelled', async () => {
   expect(heldOf(scene)).toBe('stale');
 });
 
-it('says what was done', async () => {
+it('an explanation contains attempts and outcome', async () => {
   const scene = await createScene({ rules: [rule('jobs')] });
   await scene.warm();
   await scene.walk('a');

@@ -13,11 +13,11 @@ async function warmScene(section: object = { rules: [rule('jobs')] }) {
 const blindRule = (name: string) =>
   rule(name, { evidence: 'blind', acceptUnverified: true, stuckWhen: { seenFor: '72h' }, recheckAfter: '24h' });
 
-/** Words for so many callbacks. */
+/** Returns the words of a walk with this many callbacks. */
 const many = (count: number, word = '', from = 0) =>
   Array.from({ length: count }, (_, index) => `i${from + index}${word}`).join(' ');
 
-/** What becomes of one that was answered nothing useful: all looks say that it is still in progress. */
+/** Passes the time of all read-backs, which find the callback still in progress. */
 async function lookInVain(scene: Scene) {
   for (const seconds of [0, 5, 10, 45]) expect(await scene.wait(seconds * SECOND)).toBe('');
 }
@@ -28,20 +28,20 @@ async function approve(scene: Scene, id: string) {
     .append([{ at: scene.clock.now(), action: scene.explain(id)?.action ?? '', step: 'approved', by: 'ann' }]);
 }
 
-describe('look-ups of events, of which there is room for 25 after a walk', () => {
-  it('hide no crowd from the breaker of candidates', async () => {
+describe('event look-ups, at most 25 per walk', () => {
+  it('do not hide surplus candidates from the breaker', async () => {
     const scene = await warmScene({
       breaker: { candidates: { max: 25, percent: 100 } },
       rules: [rule('jobs')],
     });
     for (let index = 0; index < 1000; index += 1) scene.events.set(`m-i${index}`, scene.clock.now() - 3 * HOUR);
-    const told = await scene.walk(many(1000, ':asks_events'));
-    expect(told).toContain('opened candidates (1000 callbacks seem stuck, more than 25)');
+    const result = await scene.walk(many(1000, ':asks_events'));
+    expect(result).toContain('opened candidates (1000 callbacks seem stuck, more than 25)');
     await scene.again();
     expect(scene.sent).toEqual([]);
   });
 
-  it('are made in turn, and whoever the log says nothing about makes no crowd', async () => {
+  it('rotate over the callbacks; callbacks without events do not count for the breaker', async () => {
     const scene = await warmScene({ breaker: { candidates: { max: 25, percent: 100 } }, rules: [rule('jobs')] });
     for (let index = 55; index < 60; index += 1) scene.events.set(`m-i${index}`, scene.clock.now() - 3 * HOUR);
     await scene.walk(many(60, ':asks_events'));
@@ -51,7 +51,7 @@ describe('look-ups of events, of which there is room for 25 after a walk', () =>
     expect(scene.sent).toEqual(['i55', 'i56', 'i57', 'i58', 'i59']);
   });
 
-  it('that fail are made again when the others had their turn', async () => {
+  it('that fail are repeated after the other callbacks were looked up', async () => {
     const scene = await warmScene();
     for (let index = 0; index < 30; index += 1) {
       scene.events.set(`m-i${index}`, index < 25 ? undefined : scene.clock.now() - 3 * HOUR);
@@ -62,7 +62,7 @@ describe('look-ups of events, of which there is room for 25 after a walk', () =>
     expect(scene.sent).toEqual(['i25', 'i26', 'i27', 'i28', 'i29']);
   });
 
-  it('are of this walk: what was said at an earlier one is not known any more', async () => {
+  it('are repeated for each walk', async () => {
     const scene = await warmScene({ rules: [rule('jobs', { grace: '1m' })] });
     scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
     expect(await scene.walk('a:asks_events')).toBe('marked a jobs\nleft a grace');
@@ -71,23 +71,20 @@ describe('look-ups of events, of which there is room for 25 after a walk', () =>
     expect(scene.sent).toEqual([]);
   });
 
-  it.each(['are not followed', 'can not be read'])(
-    'that %s once throw no approval away, and let nothing be sent',
-    async why => {
-      const scene = await warmScene({ rules: [rule('jobs', { mode: 'approve' })] });
-      scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
-      await scene.walk('a:asks_events');
-      await approve(scene, 'a');
-      if (why === 'can not be read') scene.events.set('m-a', undefined);
-      else scene.eventsAreFresh = false;
-      expect(await scene.again()).toBe('approved a ann\nleft a unknown_idle_for');
-      scene.eventsAreFresh = true;
-      scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
-      expect(await scene.again()).toBe('intent a jobs 1\nanswered a 1 accepted');
-    },
-  );
+  it.each(['are stale', 'are unreadable'])('that %s prevent a cancel and keep its approval', async why => {
+    const scene = await warmScene({ rules: [rule('jobs', { mode: 'approve' })] });
+    scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
+    await scene.walk('a:asks_events');
+    await approve(scene, 'a');
+    if (why === 'are unreadable') scene.events.set('m-a', undefined);
+    else scene.eventsAreFresh = false;
+    expect(await scene.again()).toBe('approved a ann\nleft a unknown_idle_for');
+    scene.eventsAreFresh = true;
+    scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
+    expect(await scene.again()).toBe('intent a jobs 1\nanswered a 1 accepted');
+  });
 
-  it('that find nothing do', async () => {
+  it('that find no event discard an approval', async () => {
     const scene = await warmScene({ rules: [rule('jobs', { mode: 'approve' })] });
     scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
     await scene.walk('a:asks_events');
@@ -97,10 +94,10 @@ describe('look-ups of events, of which there is room for 25 after a walk', () =>
   });
 });
 
-describe('a rule that is changed to approve while a cancel is open', () => {
+describe('the second attempt of a rule in approve mode', () => {
   const section = (mode: string) => ({ rules: [rule('jobs', { mode })] });
 
-  it('sends no second one that nobody has approved', async () => {
+  it('is not made without an approval, if the rule has changed from enforce', async () => {
     const scene = await warmScene(section('enforce'));
     scene.answers = ['500'];
     await scene.walk('a');
@@ -112,7 +109,7 @@ describe('a rule that is changed to approve while a cancel is open', () => {
     expect(scene.sent).toEqual(['a']);
   });
 
-  it('but one that was', async () => {
+  it('is made with the approval of the first', async () => {
     const scene = await warmScene(section('approve'));
     scene.answers = ['500'];
     await scene.walk('a');
@@ -133,7 +130,7 @@ describe('a blind cancel', () => {
   }
 
   it.each(['500', 'timeout', '302', '404'])(
-    'with the answer %s is the last of that id, also when a pause begins the episode anew',
+    'with the response %s is the last for its id, also in later episodes',
     async answer => {
       const scene = await blind(answer);
       expect(await scene.walk('a#2')).toBe('left a sent_before');
@@ -145,7 +142,7 @@ describe('a blind cancel', () => {
     },
   );
 
-  it('whose answer died with the process is the last, too', async () => {
+  it('with an unknown response is the last for its id', async () => {
     const scene = await warmScene({ rules: [blindRule('jobs')] });
     scene.states.set('a', undefined);
     scene.onSend = () => scene.failCommitsAfter(0);
@@ -156,7 +153,7 @@ describe('a blind cancel', () => {
     expect(await scene.walk('a#2')).toBe('left a sent_before');
   });
 
-  it('keeps no rule from acting that sees a later episode in progress', async () => {
+  it('does not prevent a rule with reported evidence from cancelling a later episode', async () => {
     const scene = await blind('302');
     await scene.restart({ rules: [rule('reported')] });
     await scene.warm();
@@ -164,7 +161,7 @@ describe('a blind cancel', () => {
     expect(await scene.walk('a#2')).toMatch(/^intent a reported 1\n/);
   });
 
-  it('that was refused is the last for recheckAfter, whatever the episode', async () => {
+  it('that was refused is not repeated within recheckAfter, also in later episodes', async () => {
     const scene = await blind('400');
     const at = scene.clock.now();
     expect(await scene.walk('a#2')).toBe('left a not_in_progress_lately');
@@ -174,12 +171,12 @@ describe('a blind cancel', () => {
     expect(await scene.walk('a#3')).toMatch(/^intent a jobs 1\n/);
   });
 
-  it.each(['429', 'unsent'])('with the answer %s reached nobody, and may be made again', async answer => {
+  it.each(['429', 'unsent'])('with the response %s may be repeated', async answer => {
     const scene = await blind(answer);
     expect(await scene.walk('a#2')).toMatch(/^intent a jobs 1\n/);
   });
 
-  it('does not count for the breaker of candidates once it was refused', async () => {
+  it('that was refused does not count for the breaker of candidates', async () => {
     const scene = await warmScene({ breaker: { candidates: { max: 3, percent: 100 } }, rules: [blindRule('jobs')] });
     for (let index = 0; index < 6; index += 1) scene.states.set(`i${index}`, undefined);
     scene.answers = ['400', '400', '400', '400', '400', '400'];
@@ -189,9 +186,9 @@ describe('a blind cancel', () => {
   });
 });
 
-it('does not send a cancel more than 30 s after its intent, although the process was stopped in between', async () => {
+it('a process that was stopped after an intent does not send the cancel later than 30 s', async () => {
   const scene = await warmScene();
-  // A stopped process runs no timer, so the deadline of the request does not end it.
+  // A stopped process runs no timer, so the request's deadline cannot abort it.
   scene.onTurn = () => scene.clock.sleep(31 * SECOND);
   await scene.walk('a');
   expect(scene.sent).toEqual([]);
@@ -202,7 +199,7 @@ it('does not send a cancel more than 30 s after its intent, although the process
 describe('spacing', () => {
   const SPACED = { limits: { perRun: 9, perHour: 99, perDay: 99, spacing: '1h' }, rules: [rule('jobs')] };
 
-  it('lies between two cancels of two walks, and of two processes, too', async () => {
+  it('is kept between cancels of different walks and processes', async () => {
     const scene = await warmScene(SPACED);
     const times: number[] = [];
     scene.onSend = () => times.push(scene.clock.now());
@@ -214,7 +211,7 @@ describe('spacing', () => {
     expect(times.map((time, index) => time - (times[index - 1] ?? time))).toEqual([0, HOUR, HOUR]);
   });
 
-  it('is not waited for by what is skipped, or only planned', async () => {
+  it('does not delay skipped or planned callbacks', async () => {
     const scene = await warmScene({
       ...SPACED,
       rules: [rule('jobs', { limits: { perRun: 1, perHour: 9 } }), rule('plans', { mode: 'plan' })],
@@ -224,37 +221,37 @@ describe('spacing', () => {
     expect([scene.sent, scene.clock.monotonic() - at]).toEqual([['i0'], MINUTE]);
   });
 
-  /** `happens`: while the second of two waits. */
-  async function meanwhile(happens: (scene: Scene) => void) {
+  /** Calls `happens` during the wait for the second of two cancels. */
+  async function duringWait(happens: (scene: Scene) => void) {
     const scene = await warmScene(SPACED);
     const { sleep } = scene.clock;
     scene.clock.sleep = async ms => {
       await sleep(ms);
       happens(scene);
     };
-    return { scene, told: await scene.walk('a b') };
+    return { scene, result: await scene.walk('a b') };
   }
 
   it.each([
     ['stop_file', { isStopped: true }],
     ['stale', { isFresh: false }],
     ['partial', { isPartial: true }],
-  ] as const)('does not keep from being seen what changes meanwhile: %s', async (reason, change) => {
-    const { scene, told } = await meanwhile(scene => Object.assign(scene, change));
-    expect(told).toBe(`intent a jobs 1\nanswered a 1 accepted\nleft b ${reason}`);
+  ] as const)('is followed by a new check of all stages: %s', async (reason, change) => {
+    const { scene, result } = await duringWait(scene => Object.assign(scene, change));
+    expect(result).toBe(`intent a jobs 1\nanswered a 1 accepted\nleft b ${reason}`);
     expect(scene.sent).toEqual(['a']);
   });
 
-  it('lets the walk that comes meanwhile judge', async () => {
-    const { scene, told } = await meanwhile(scene => scene.list('a b:idle_for'));
-    expect(told).toBe('intent a jobs 1\nanswered a 1 accepted');
+  it('is followed by the evaluation of a walk that completed during the wait', async () => {
+    const { scene, result } = await duringWait(scene => scene.list('a b:idle_for'));
+    expect(result).toBe('intent a jobs 1\nanswered a 1 accepted');
     expect(await scene.wait(0)).toContain('left b idle_for');
     expect(scene.sent).toEqual(['a']);
   });
 });
 
-describe('the limit of one run', () => {
-  it('is that of one walk, although commits fail', async () => {
+describe('the limit per walk', () => {
+  it('is not reset if a decision is repeated after a failed commit', async () => {
     const scene = await warmScene({
       limits: { perRun: 2, perHour: 99, perDay: 99, spacing: '0s' },
       rules: [rule('jobs')],
@@ -270,7 +267,7 @@ describe('the limit of one run', () => {
     expect(scene.sent).toEqual(['a', 'b', 'c', 'd']);
   });
 
-  it('is one for plans and another for cancels', async () => {
+  it('counts plans and cancels separately', async () => {
     const scene = await warmScene({
       limits: { perRun: 1, perHour: 99, perDay: 99, spacing: '0s' },
       rules: [rule('plans', { mode: 'plan' }), rule('acts')],
@@ -281,7 +278,7 @@ describe('the limit of one run', () => {
   });
 });
 
-it('waits the grace of the rule that acts, whatever another has waited', async () => {
+it('a rule waits for its own grace, regardless of the grace of another rule', async () => {
   const scene = await warmScene({ rules: [rule('quick', { grace: '30m' })] });
   expect(await scene.walk('a')).toBe('marked a quick\nleft a grace');
   await scene.restart({ rules: [rule('slow', { grace: '24h' })] });
@@ -295,8 +292,8 @@ it('waits the grace of the rule that acts, whatever another has waited', async (
   expect(await scene.again()).toMatch(/^intent a slow/);
 });
 
-describe('an id that can not be sent', () => {
-  it.each(['dlq:1', '', '../a', 'a b', 'x'.repeat(201)])('%j is none, and uses no limit', async dlqId => {
+describe('an invalid id', () => {
+  it.each(['dlq:1', '', '../a', 'a b', 'x'.repeat(201)])('%j counts as missing and against no limit', async dlqId => {
     const scene = await warmScene({ rules: [rule('jobs', { limits: { perRun: 9, perHour: 1 } })] });
     scene.rows.set('a', { dlqId });
     expect(await scene.walk('a')).toBe(`left ${dlqId} no_id`);
@@ -305,8 +302,8 @@ describe('an id that can not be sent', () => {
   });
 });
 
-describe('a state that only the workflow source tells', () => {
-  it('is looked for there, before a cancel and after it', async () => {
+describe('a callback state that only the workflow list reports', () => {
+  it('is read before and after a cancel', async () => {
     const scene = await warmScene();
     scene.states.set('a', undefined);
     scene.workflowStates.set('a', 'in_progress');
@@ -316,14 +313,14 @@ describe('a state that only the workflow source tells', () => {
     expect(await scene.wait(0)).toBe('ended a confirmed read_canceled');
   });
 
-  it('may be that it ended: nothing is sent', async () => {
+  it('prevents a cancel if the callback has ended', async () => {
     const scene = await warmScene();
     scene.states.set('a', undefined);
     scene.workflowStates.set('a', 'success');
     expect(await scene.walk('a')).toBe('left a now_success');
   });
 
-  it('may be told of others alone: the entry is still listed', async () => {
+  it('is unreported if that list lacks the entry', async () => {
     const scene = await warmScene();
     scene.states.set('a', undefined);
     scene.workflowStates.set('b', 'in_progress');
@@ -332,7 +329,7 @@ describe('a state that only the workflow source tells', () => {
 });
 
 describe('an open cancel', () => {
-  it('is still read back when the second attempt reached nobody', async () => {
+  it('is still read back if the second attempt did not reach the service', async () => {
     const scene = await warmScene();
     scene.answers = ['500', '429'];
     await scene.walk('a');
@@ -342,7 +339,7 @@ describe('an open cancel', () => {
     expect(await scene.wait(0)).toBe('ended a confirmed read_canceled unproven');
   });
 
-  it('is looked at every hour when there are no walks any more', async () => {
+  it('is read back every hour without walks', async () => {
     const scene = await warmScene();
     scene.answers = ['500'];
     await scene.walk('a');
@@ -354,7 +351,7 @@ describe('an open cancel', () => {
     expect(await scene.wait(1)).toBe('ended a superseded read_success');
   });
 
-  it('is explained by how it ended, although it is still listed', async () => {
+  it('is explained by its outcome while it is still listed', async () => {
     const scene = await warmScene();
     scene.answers = ['400'];
     await scene.walk('a');

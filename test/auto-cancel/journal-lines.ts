@@ -14,7 +14,7 @@ export const TARGET: JournalTarget = {
 };
 const about = { action: 'x', rule: 'jobs', target: TARGET, evidence: [] };
 
-/** A line from words: `marked 30`, `intent 1`, `intent 2 blind`, `answered 1 unknown`, `ended confirmed`. `at`: its number in the journal. */
+/** Parses a line: `marked 30`, `intent 1`, `intent 2 blind`, `answered 1 unknown`, `ended confirmed`. `at`: its number in the journal. */
 export function line(words: string, at: number): JournalEntry {
   const [step, one = '', two = ''] = words.split(' ');
   switch (step) {
@@ -52,7 +52,7 @@ export function line(words: string, at: number): JournalEntry {
 
 export const linesOf = (text: string) => text.split(', ').map((words, index) => line(words, index + 1));
 
-/** The state of an action in words. */
+/** Returns the state of an action as text. */
 export function summaryOf(action: Action | undefined): string {
   if (!action) return 'nothing';
   const { graceUntil, approvalUntil, approvedBy, isPlanned, attempts, isOpen, ended } = action;

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { emptyJournal, endOf, foldEntry, isPlanned, prune } from '../../src/auto-cancel/journal-state.ts';
 import { line, linesOf, summaryOf, TARGET } from './journal-lines.ts';
 
-describe('lines folded', () => {
+describe('folded lines', () => {
   it.each([
     ['marked 30', 'grace 30'],
     ['marked 30, cleared', ''],
@@ -21,7 +21,7 @@ describe('lines folded', () => {
     ['intent 1 blind, answered 1 refused, ended not_in_progress', '#1@1 refused@2'],
     ['intent 1 blind, ended accepted_unverified', '#1@1, accepted_unverified'],
     ['awaiting_approval 40, approved ann, intent 1, ended expired', '#1@3'],
-    // About nothing that was ever begun.
+    // Lines of an unknown action.
     ['cleared', 'nothing'],
     ['approved ann', 'nothing'],
     ['answered 1 accepted', 'nothing'],
@@ -51,13 +51,13 @@ describe('lines folded', () => {
     expect(state.uses.every(({ rule, url }) => rule === 'jobs' && url === TARGET.workflowUrl)).toBe(true);
   });
 
-  it('tell the latest time, also where a command came after the clock was set back', () => {
+  it('keep the latest time, although a later line has an earlier time', () => {
     const state = emptyJournal();
     for (const at of [5000, 2000]) foldEntry(state, line('resumed', at));
     expect(state.lastAt).toBe(5000);
   });
 
-  it('open breakers and a pause, and end them', () => {
+  it('open and reset breakers, and start and end a pause', () => {
     const state = emptyJournal();
     for (const each of linesOf('breaker_opened errors, breaker_opened candidates, paused, breaker_reset errors'))
       foldEntry(state, each);
@@ -67,7 +67,7 @@ describe('lines folded', () => {
     expect(state.paused).toBeUndefined();
   });
 
-  it('count outcomes by rule and mode, since shortly before the first of each', () => {
+  it('count outcomes by rule and mode, with a start shortly before the first', () => {
     const state = emptyJournal();
     for (const each of linesOf('ended gone, ended gone, ended confirmed')) foldEntry(state, each);
     expect([...state.outcomes.values()].map(({ outcome, count, since }) => `${outcome} ${count} ${since}`)).toEqual([
@@ -76,7 +76,7 @@ describe('lines folded', () => {
     ]);
   });
 
-  it('remember no more races than are ever asked for', () => {
+  it('keep the latest 1,000 races', () => {
     const state = emptyJournal();
     for (let at = 0; at < 1500; at += 1) foldEntry(state, line(at < 500 ? 'ended superseded' : 'ended confirmed', at));
     expect([state.races.length, state.races.includes(true)]).toEqual([1000, false]);
@@ -118,7 +118,7 @@ describe('a pruned state', () => {
     expect(words.filter(Boolean).join(', ')).toBe(expected);
   });
 
-  it('keeps attempts without an end for a year, and the outcome of blind cancels for ever', () => {
+  it('keeps attempts without an outcome for a year, and outcomes of blind cancels without limit', () => {
     const state = folded('intent 1 blind, answered 1 refused, ended not_in_progress');
     prune(state, 366 * DAY);
     expect(summaryOf(state.actions.get('x'))).toBe('#1@1 refused@2');
@@ -126,7 +126,7 @@ describe('a pruned state', () => {
     expect([state.actions.size, [...state.blindEnds.keys()]]).toEqual([0, ['d']]);
   });
 
-  it('keeps uses of the last day, and the latest of each URL for a year', () => {
+  it('keeps uses of the last day and, for a year, the latest use of each URL', () => {
     const state = emptyJournal();
     const use = (at: number, url: string, isPlan = false) => state.uses.push({ at, rule: 'r', url, isPlan });
     use(1, 'a');
@@ -146,7 +146,7 @@ describe('a pruned state', () => {
     expect(kept()).toBe('');
   });
 
-  it('is the same however often it was pruned before', () => {
+  it('is the same with or without earlier pruning', () => {
     const text = 'ended planned, marked 30, intent 1, answered 1 unknown, intent 2, ended gave_up, paused';
     const [once, often] = [emptyJournal(), emptyJournal()];
     for (const each of linesOf(text)) {

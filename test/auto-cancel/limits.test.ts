@@ -4,14 +4,14 @@ import { DAY, HOUR, MINUTE, optionsOf, rule } from '../support/auto-cancel-optio
 import { createScene } from '../support/auto-cancel-scene.ts';
 import { reasonsIn, sentIn, warmScene } from './warm-scene.ts';
 
-describe('limits', () => {
+describe('a limit', () => {
   it.each([
-    ['of all rules', { limits: { perRun: 2, perHour: 99, perDay: 99, spacing: '0s' }, rules: [rule('jobs')] }],
-    ['of the rule', { rules: [rule('jobs', { limits: { perRun: 2, perHour: 99 } })] }],
-  ])('of one run %s', async (_, section) => {
+    ['to all rules', { limits: { perRun: 2, perHour: 99, perDay: 99, spacing: '0s' }, rules: [rule('jobs')] }],
+    ['to each rule', { rules: [rule('jobs', { limits: { perRun: 2, perHour: 99 } })] }],
+  ])('per walk applies %s', async (_, section) => {
     const scene = await warmScene(section);
-    const told = await scene.walk('a b c');
-    expect([sentIn(told), reasonsIn(told)]).toEqual([2, ['limit_run']]);
+    const result = await scene.walk('a b c');
+    expect([sentIn(result), reasonsIn(result)]).toEqual([2, ['limit_run']]);
     expect(sentIn(await scene.walk('c'))).toBe(1);
   });
 
@@ -19,12 +19,12 @@ describe('limits', () => {
     ['hour', HOUR, 'limit_hour', { limits: { perRun: 9, perHour: 2, perDay: 99, spacing: '0s' } }],
     ['day', DAY, 'limit_day', { limits: { perRun: 9, perHour: 9, perDay: 2, spacing: '0s' } }],
     ['hour of the rule', HOUR, 'limit_hour', {}],
-  ])('of one %s, from the journal, to the millisecond', async (name, ms, reason, more) => {
+  ])('per %s is counted from the journal, to the millisecond', async (name, ms, reason, more) => {
     const ofRule = name.endsWith('rule') ? { limits: { perRun: 9, perHour: 2 } } : {};
     const section = { ...more, rules: [rule('jobs', ofRule)] };
     const scene = await warmScene(section);
-    const told = await scene.walk('a b c');
-    expect([sentIn(told), reasonsIn(told)]).toEqual([2, [reason]]);
+    const result = await scene.walk('a b c');
+    expect([sentIn(result), reasonsIn(result)]).toEqual([2, [reason]]);
     const at = scene.clock.now();
     await scene.restart();
     await scene.warm();
@@ -36,28 +36,28 @@ describe('limits', () => {
     expect(sentIn(await scene.walk('c'))).toBe(1);
   });
 
-  it('are of intents, sent or not', async () => {
+  it('counts intents, including unsent ones', async () => {
     const scene = await warmScene({ rules: [rule('jobs', { limits: { perRun: 9, perHour: 2 } })] });
     scene.answers = ['unsent', '429'];
-    const told = await scene.walk('a b c');
-    expect([sentIn(told), reasonsIn(told)]).toEqual([2, ['limit_hour']]);
+    const result = await scene.walk('a b c');
+    expect([sentIn(result), reasonsIn(result)]).toEqual([2, ['limit_hour']]);
   });
 
-  it('of plans are others than those of cancels', async () => {
+  it('counts plans and cancels separately', async () => {
     const rules = [
       rule('first', { mode: 'plan', limits: { perRun: 9, perHour: 1 } }),
       rule('second', { limits: { perRun: 9, perHour: 1 } }),
     ];
     const scene = await warmScene({ limits: { perRun: 9, perHour: 1, spacing: '0s' }, rules });
-    const told = await scene.walk(
+    const result = await scene.walk(
       'a:first=stuck,second=no_match b:first=no_match,second=stuck c:first=stuck,second=no_match',
     );
-    expect(told).toContain('ended a planned');
-    expect(told).toContain('intent b second');
-    expect(told).toContain('left c limit_hour');
+    expect(result).toContain('ended a planned');
+    expect(result).toContain('intent b second');
+    expect(result).toContain('left c limit_hour');
   });
 
-  it('leave so many', async () => {
+  it('has an exposed remainder', async () => {
     const options = optionsOf({ limits: { perHour: 3, perDay: 4 } });
     const scene = await warmScene({ rules: [rule('jobs')] });
     const left = () => actionsLeft(options, scene.journal().state, scene.clock.now());
@@ -71,11 +71,11 @@ describe('limits', () => {
   });
 });
 
-describe('after a cancel', () => {
-  it('the rule leaves callbacks of the same address alone, to the millisecond and across a restart', async () => {
+describe('the cooldown of a rule', () => {
+  it('starts with a cancel of the same URL, and survives a restart', async () => {
     const scene = await warmScene({ rules: [rule('jobs', { cooldown: { perUrl: '10m' } })] });
-    const told = await scene.walk('a@one b@one c@two');
-    expect([scene.sent, reasonsIn(told)]).toEqual([['a', 'c'], ['cooldown']]);
+    const result = await scene.walk('a@one b@one c@two');
+    expect([scene.sent, reasonsIn(result)]).toEqual([['a', 'c'], ['cooldown']]);
     const at = scene.clock.now();
     await scene.restart();
     await scene.warm();
@@ -85,15 +85,15 @@ describe('after a cancel', () => {
     expect(sentIn(await scene.walk('b@one'))).toBe(1);
   });
 
-  it('so does another rule, and the same by another name, for as long as it says itself', async () => {
+  it('also starts with a cancel by another or renamed rule, and has its own length', async () => {
     const cooldown = { perUrl: '10m' };
     const scene = await warmScene({
       rules: [rule('first', { cooldown }), rule('second', { cooldown }), rule('third')],
     });
-    const told = await scene.walk(
+    const result = await scene.walk(
       'a:first=stuck,second=no_match,third=no_match@one b:first=no_match,second=stuck,third=no_match@one c:first=no_match,second=no_match,third=stuck@one',
     );
-    expect([scene.sent, reasonsIn(told)]).toEqual([['a', 'c'], ['cooldown']]);
+    expect([scene.sent, reasonsIn(result)]).toEqual([['a', 'c'], ['cooldown']]);
     await scene.restart({ rules: [rule('renamed', { cooldown })] });
     await scene.warm();
     expect(await scene.walk('b@one')).toBe('left b cooldown');
@@ -101,7 +101,7 @@ describe('after a cancel', () => {
     expect(sentIn(await scene.walk('b@one'))).toBe(1);
   });
 
-  it('what is only planned does not', async () => {
+  it('does not start with a plan', async () => {
     const cooldown = { perUrl: '10m' };
     const scene = await warmScene({ rules: [rule('first', { cooldown, mode: 'plan' }), rule('second', { cooldown })] });
     expect(await scene.walk('a:first=stuck,second=no_match@one b:first=no_match,second=stuck@one')).toBe(
@@ -110,13 +110,13 @@ describe('after a cancel', () => {
   });
 });
 
-describe('windows', () => {
+describe('time windows', () => {
   const deny = [{ from: '2026-06-01T00:30:00Z', to: '2026-06-01T01:00:00Z', reason: 'freeze' }];
   it.each([
-    ['that are denied', { deny }, 29 * MINUTE, 'window_denied'],
-    ['that are denied and allowed', { deny, allow: [{ cron: '* * * * *', for: '1h' }] }, 29 * MINUTE, 'window_denied'],
-    ['that are not allowed', { allow: [{ cron: '0 3 * * *', for: '1h' }] }, 29 * MINUTE, 'window_closed'],
-  ])('%s: nothing is done', async (_, windows, ms, reason) => {
+    ['denied', { deny }, 29 * MINUTE, 'window_denied'],
+    ['denied and allowed', { deny, allow: [{ cron: '* * * * *', for: '1h' }] }, 29 * MINUTE, 'window_denied'],
+    ['not allowed', { allow: [{ cron: '0 3 * * *', for: '1h' }] }, 29 * MINUTE, 'window_closed'],
+  ])('prevent a cancel: %s', async (_, windows, ms, reason) => {
     const scene = await createScene({ rules: [rule('jobs', { windows })] });
     await scene.warm();
     await scene.wait(ms - 3 * MINUTE);
@@ -124,7 +124,7 @@ describe('windows', () => {
     expect(scene.sent).toEqual([]);
   });
 
-  it('are closed from their first millisecond to right before their last', async () => {
+  it('include their start and exclude their end', async () => {
     const scene = await createScene({ rules: [rule('jobs', { windows: { deny } })] });
     await scene.warm();
     await scene.wait(26 * MINUTE - 1);

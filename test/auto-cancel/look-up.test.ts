@@ -7,7 +7,7 @@ import { createTestLog } from '../support/silent.ts';
 const NOW = 1_800_000_000_000;
 const WANTED = { dlqId: `${NOW}-0`, messageId: 'msg_aB' };
 
-/** How the service applies `messageId`, and which of these messages it lists for msg_aB. */
+/** Ways to apply the parameter `messageId`, with the messages that the service then lists for msg_aB. */
 const LISTED = {
   exactly: ['msg_aB'],
   'not at all': ['msg_x', 'msg_aB', 'msg_aB2'],
@@ -62,11 +62,11 @@ describe('the look-up of an entry, if the service applies messageId', () => {
     expect(await found(way, { messageId: WANTED.messageId })).toBe(result);
   });
 
-  it('in another case: concludes nothing', async () => {
+  it('is inconclusive if the id is listed in another case', async () => {
     expect(await found('in another case', { messageId: WANTED.messageId })).toBe('an id is listed in another case');
   });
 
-  it('concludes nothing from an entry that is listed with another message', async () => {
+  it('is inconclusive if the entry is listed with another message', async () => {
     const target = { dlqId: WANTED.dlqId, messageId: 'msg_other' };
     expect(await found('exactly', target)).toBe('the entry is listed with another message');
   });

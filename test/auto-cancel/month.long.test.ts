@@ -17,13 +17,13 @@ const START = Date.UTC(2026, 2, 1);
 const FREEZE = { from: START + 13 * DAY, to: START + 14 * DAY };
 
 const EAGER = 'inProgressFor: 7h, pastRetryWindow: 1, assumeMaxRetries: 4, assumeTimeout: 1s';
-/** After whatever makes the agent forget, all that hang are due at the same time. */
+/** Wide breaker: after an event that resets all episodes, all stuck callbacks are due at the same time. */
 const WIDE = 'max: 100, percent: 80, minPopulation: 10';
-/** The thresholds are those of the example configuration. */
+/** Thresholds of the example configuration. */
 const CAREFUL =
   'inProgressFor: 48h, snapshots: 8, pastRetryWindow: 1.5, assumeMaxRetries: 5, assumeTimeout: 15m, idleFor: 1h';
 
-/** In memory where the system has such a place: what a power failure would leave is nothing to this test. */
+/** Folder in memory, if available: this test does not need durable files. */
 const MEMORY = '/dev/shm';
 const folders: string[] = [];
 afterEach(() => {
@@ -66,7 +66,7 @@ interface Step {
   readonly by: number;
 }
 
-/** What happens to the agent. Four days at most bring what makes it forget, so that it can tell something in between. */
+/** Draws incidents, clock steps and kills. Events that reset episodes are days apart, so that the agent can act in between. */
 function drawTroubles(seed: number, days: number) {
   const random = createRandom(seed + 1);
   const incidents: Incident[] = [];
@@ -79,10 +79,10 @@ function drawTroubles(seed: number, days: number) {
       incidents.push({ from: at, to, kind: random.pick(kinds) });
       at = to + random.between(MINUTE, HOUR);
     }
-    // By hours, forward and back, but never in the dark.
+    // Clock steps of hours, forward and back, never during an incident.
     if (random.chance(0.7)) steps.push({ at: at + HOUR, by: random.pick([-6, -2, -1, 1, 5, 30]) * HOUR });
   }
-  // Short enough to be bridged: processes that are replaced, requests that fail.
+  // Incidents that are too short to reset episodes.
   for (let at = START + DAY; at < START + days * DAY; at += random.between(4 * HOUR, 30 * HOUR)) {
     if (incidents.some(({ from, to }) => at > from - HOUR && at < to + HOUR)) continue;
     incidents.push({
@@ -95,7 +95,7 @@ function drawTroubles(seed: number, days: number) {
   return { incidents: incidents.sort((a, b) => a.from - b.from), steps, kills };
 }
 
-/** Times without anything that makes the agent forget: it must tell what hangs all the while. */
+/** Returns periods without a reset of episodes. The agent must find callbacks that are stuck throughout such a period. */
 function quietTimes(incidents: readonly Incident[], steps: readonly Step[], end: number) {
   const breaks = [
     ...incidents.filter(({ from, to, kind }) => to - from > 4 * MINUTE || kind === 'empty' || kind === 'short'),
@@ -110,7 +110,7 @@ function quietTimes(incidents: readonly Incident[], steps: readonly Step[], end:
   return quiet;
 }
 
-/** From its first sight to its cancel, with all that may come between. */
+/** Upper bound of the time from the first sighting of a stuck callback to its cancel. */
 const ENOUGH = 56 * HOUR;
 
 interface Simulation {
@@ -171,13 +171,13 @@ async function simulate(seed: number, { days, count, stuckWhen, maxGap, candidat
       await agent.walk();
       const sent = service.heard.length;
       await agent.act();
-      // What was sent now, or by a process that is dead, is read back after some seconds.
+      // Cancels of this or an earlier process are read back after some seconds.
       const isBusy = service.heard.length > sent || restarts % 2 === 1;
       for (const ms of isBusy ? [6, 10, 46] : []) {
         time += ms * SECOND;
         await agent.act();
       }
-      // Whoever is called to a breaker comes some hours later.
+      // The operator resets a breaker some hours later.
       openSince = agent.isOpen('errors') ? (openSince ?? time) : undefined;
       if (openSince !== undefined && time > openSince + 2 * HOUR && !guillotine.isDead) {
         await agent.tell({
@@ -204,13 +204,13 @@ async function simulate(seed: number, { days, count, stuckWhen, maxGap, candidat
   const quiet = quietTimes(incidents, drawTroubles(seed, days).steps, end);
   const mustBeCancelled = ({ isStuck, isMeant, runs, leavesAt }: Callback) => {
     const since = runs.at(-1)?.from ?? 0;
-    // In the freeze nothing is done; what is due then comes after it.
+    // Cancels that are due during the freeze happen after it.
     return (
       isStuck &&
       isMeant &&
       quiet.some(({ from, to }) => {
-        const told = Math.max(from, since) + ENOUGH;
-        const done = told > FREEZE.from && told < FREEZE.to + HOUR ? FREEZE.to + HOUR : told;
+        const result = Math.max(from, since) + ENOUGH;
+        const done = result > FREEZE.from && result < FREEZE.to + HOUR ? FREEZE.to + HOUR : result;
         return done < Math.min(to, leavesAt);
       })
     );
@@ -227,7 +227,7 @@ async function simulate(seed: number, { days, count, stuckWhen, maxGap, candidat
     wrongly: wrongly.map(({ at, state, callback }) => `${callback.dlqId} at ${new Date(at).toISOString()}: ${state}`),
     opened,
     intents: journal.filter(({ step }) => step === 'intent').length,
-    told: {
+    result: {
       seed,
       callbacks: callbacks.length,
       stuck: callbacks.filter(({ isStuck }) => isStuck).length,
@@ -252,23 +252,23 @@ it.each([
 ])(
   'a month ends with every stuck callback cancelled and not one healthy one (seed %i, maxGap %im)',
   async (seed, minutes) => {
-    const { told, missed, wrongly, opened, intents } = await simulate(seed, {
+    const { result, missed, wrongly, opened, intents } = await simulate(seed, {
       days: 30,
       count: 2500,
       stuckWhen: CAREFUL,
       maxGap: minutes * MINUTE,
       candidates: WIDE,
     });
-    process.stdout.write(`${JSON.stringify(told)}\n`);
+    process.stdout.write(`${JSON.stringify(result)}\n`);
     expect(wrongly, `seed ${seed}`).toEqual([]);
     expect(missed, `seed ${seed}`).toEqual([]);
-    expect(told['healthy cancelled']).toBe(0);
+    expect(result['healthy cancelled']).toBe(0);
     expect(opened).toEqual([]);
-    // It was put to the test at all.
-    expect(told['stuck, meant and long enough']).toBeGreaterThan(20);
-    expect(told.restarts).toBeGreaterThan(20);
-    // A DELETE for each intent at most.
-    expect(told.DELETEs).toBeLessThanOrEqual(intents);
+    // The simulation exercised the rules.
+    expect(result['stuck, meant and long enough']).toBeGreaterThan(20);
+    expect(result.restarts).toBeGreaterThan(20);
+    // There is at most one DELETE per intent.
+    expect(result.DELETEs).toBeLessThanOrEqual(intents);
   },
 );
 
@@ -276,14 +276,14 @@ describe('a rule that is too eager', () => {
   const eager = { days: 5, count: 420, stuckWhen: EAGER, maxGap: 30 * MINUTE };
 
   it('would cancel healthy ones in such a month', async () => {
-    const { told, wrongly } = await simulate(1, { ...eager, candidates: 'max: 1000, percent: 100' });
-    expect(told['healthy cancelled']).toBeGreaterThan(10);
+    const { result, wrongly } = await simulate(1, { ...eager, candidates: 'max: 1000, percent: 100' });
+    expect(result['healthy cancelled']).toBeGreaterThan(10);
     expect(wrongly.length).toBeGreaterThan(10);
   });
 
   it('is stopped by the breaker of candidates', async () => {
-    const { told, opened } = await simulate(1, { ...eager, candidates: 'max: 25, percent: 30' });
+    const { result, opened } = await simulate(1, { ...eager, candidates: 'max: 25, percent: 30' });
     expect(opened).toEqual(['candidates']);
-    expect(told['healthy cancelled']).toBeLessThan(5);
+    expect(result['healthy cancelled']).toBeLessThan(5);
   });
 });

@@ -15,7 +15,7 @@ function setUp() {
   const clock = createManualClock();
   const log = createTestLog();
   let policy = 'p';
-  /** A process that holds these accounts. */
+  /** Creates a process with the leases of these accounts. */
   async function hold(names: readonly string[], configured = ACCOUNTS) {
     const journals = await Promise.all(names.map(async name => ({ name, journal: await openJournal(store, name) })));
     const accounts = () => journals.map(each => ({ ...each, policy }));
@@ -36,7 +36,7 @@ function setUp() {
     setPolicy(next: string) {
       policy = next;
     },
-    /** Gives an order while these agents run. */
+    /** Places an order while these agents run. */
     give: (order: Parameters<typeof giveOrder>[0], ...agents: Awaited<ReturnType<typeof hold>>[]) =>
       giveOrder(
         order,
@@ -60,7 +60,7 @@ function setUp() {
 }
 
 describe('an approval', () => {
-  it('is executed by the holder of the account, by the id of the action, its beginning, or the dlqId', async () => {
+  it('is executed by the holder of the account, for an action id, its first characters or a dlqId', async () => {
     const { hold, give, approve, waits, lines, orders } = setUp();
     await waits('a', 'action-a', '1-0');
     await waits('c', 'deed-c', '2-0');
@@ -75,7 +75,7 @@ describe('an approval', () => {
     ]);
   });
 
-  it('is refused without an order when no action or more than one is meant', async () => {
+  it('is refused without an order if no action or several actions match', async () => {
     const { give, approve, waits, orders } = setUp();
     await waits('a', 'action-a', '1-0');
     await waits('b', 'action-b', '1-0');
@@ -85,7 +85,7 @@ describe('an approval', () => {
     expect(await orders()).toEqual([]);
   });
 
-  it('is refused visibly when the rules are not those that the operator saw', async () => {
+  it('is refused with a journal line if the rules have changed since the request', async () => {
     const { hold, give, approve, waits, setPolicy, lines } = setUp();
     await waits('a', 'action-a', '1-0');
     const agent = await hold(['a']);
@@ -94,7 +94,7 @@ describe('an approval', () => {
     expect(await lines('a')).toEqual([{ step: 'order_refused', by: 'ann' }]);
   });
 
-  it('is refused when another rule has requested approval since, with the same rules in force', async () => {
+  it('is refused if another rule has requested approval since', async () => {
     const { hold, store, clock, operator, approve, waits, lines } = setUp();
     await waits('a', 'action-a', '1-0');
     const found = await orderApproval(approve('action-a'), operator());
@@ -109,7 +109,7 @@ describe('an approval', () => {
     expect(await lines('a')).toEqual([{ step: 'order_refused', by: 'ann' }]);
   });
 
-  it('is refused when the action no longer waits as the agent reads the order', async () => {
+  it('is refused if the action no longer waits when the agent executes the order', async () => {
     const { hold, store, clock, operator, approve, waits } = setUp();
     await waits('a', 'action-a', '1-0');
     const found = await orderApproval(approve('action-a'), operator());
@@ -124,7 +124,7 @@ describe('an approval', () => {
 });
 
 describe('the result of an order', () => {
-  it('is read from the end of the journal, not from all of it', async () => {
+  it('is read from the end of the journal', async () => {
     const { hold, give, approve, waits, store, clock } = setUp();
     const cleared = { at: clock.now(), action: 'other', step: 'cleared', reason: 'x' } as const;
     await (await openJournal(store, 'a')).append(Array.from({ length: 500 }, () => cleared));
@@ -140,13 +140,13 @@ describe('the result of an order', () => {
       },
     });
     expect(await give(approve('action-a'), agent)).toBe('obeyed');
-    // The whole journal is read once, to find the action.
+    // The complete journal is read once, to find the action.
     expect(read).toEqual([501, 3]);
   });
 });
 
 describe('a reset', () => {
-  it('is of every account in which the breaker is open', async () => {
+  it('applies to every account in which the breaker is open', async () => {
     const { hold, give, opens, lines } = setUp();
     await opens('a');
     await opens('c');
@@ -158,7 +158,7 @@ describe('a reset', () => {
     ]);
   });
 
-  it('that is older than the last opening is refused, and the breaker stays open', async () => {
+  it('is refused if the breaker has opened again since', async () => {
     const { hold, store, clock, operator, opens } = setUp();
     await opens('a');
     const [reset] = await orderReset(RESET, operator());
@@ -177,7 +177,7 @@ describe('a reset', () => {
 });
 
 describe('an order', () => {
-  it('waits for the next agent when none runs', async () => {
+  it('waits for the next agent if none is running', async () => {
     const { hold, give, opens, orders, lines, clock } = setUp();
     await opens('a');
     expect(await give(RESET)).toBe('waiting');
@@ -189,7 +189,7 @@ describe('an order', () => {
     expect([await lines('a'), await orders()]).toEqual([[{ step: 'breaker_reset', by: 'bob' }], []]);
   });
 
-  it('is executed once when the process dies before it deletes the row', async () => {
+  it('is executed once if the process dies before it deletes the row', async () => {
     const { hold, give, opens, orders, lines, store } = setUp();
     await opens('a');
     await give(RESET);
@@ -203,7 +203,7 @@ describe('an order', () => {
     expect([await lines('a'), await orders()]).toEqual([[{ step: 'breaker_reset', by: 'bob' }], []]);
   });
 
-  it('is executed once when the commit of its line was written but rejects', async () => {
+  it('is executed once if its line was stored although the commit rejected', async () => {
     const { hold, give, opens, orders, lines, store } = setUp();
     await opens('a');
     const agent = await hold(['a']);
@@ -238,7 +238,7 @@ describe('an order', () => {
     },
   );
 
-  it('to an account that is not configured any more is deleted after a day', async () => {
+  it('is deleted after a day if its account is not configured', async () => {
     const { hold, give, opens, orders, clock } = setUp();
     await opens('a');
     await give(RESET);
@@ -251,7 +251,7 @@ describe('an order', () => {
     expect(await orders()).toEqual([]);
   });
 
-  it('is executed although the journal of another account rejects its order', async () => {
+  it('is executed if the order of another account fails', async () => {
     const { hold, give, opens, orders, lines, store } = setUp();
     for (const account of ['a', 'b', 'c']) await opens(account);
     const agent = await hold(['a', 'b', 'c']);
@@ -272,7 +272,7 @@ describe('an order', () => {
     expect([(await lines('b')).length, (await lines('c')).length, await orders()]).toEqual([1, 1, []]);
   });
 
-  it('with a blank operator is not written', async () => {
+  it('is not stored with a blank operator', async () => {
     const { operator, opens, orders } = setUp();
     await opens('a');
     await expect(orderReset({ ...RESET, by: ' ' }, operator())).rejects.toThrow(RangeError);

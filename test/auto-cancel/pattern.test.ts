@@ -13,7 +13,7 @@ it.each([
   '[[:alpha:]]+',
   '\\pL+',
   '',
-  // What takes an engine that tries one way after the other for ever.
+  // Patterns that need exponential time in a backtracking engine.
   '(a+)+',
   '(a|a)*',
   '.*a.*a.*a.*b',
@@ -29,11 +29,11 @@ it.each([
   ['(?=a)b', 'invalid or unsupported Perl syntax'],
   ['(a)\\1', 'invalid escape sequence'],
   ['(a{1000}){1000}', 'invalid repeat count'],
-  // A pattern is quoted nowhere.
+  // The message does not quote the pattern.
   ['[canary', 'missing closing ]'],
-])('%s is none: %s', (pattern, why) => expect(patternError(pattern)).toBe(`${DIALECT}: ${why}`));
+])('%s is invalid: %s', (pattern, why) => expect(patternError(pattern)).toBe(`${DIALECT}: ${why}`));
 
-it('matches the whole text, line breaks and all, and does not try what is too long', () => {
+it('a pattern must match the complete text, including line breaks; too long texts are not tested', () => {
   const matches = (pattern: string, text: string) => createPattern(pattern).matches(text);
   expect(matches('a|b', 'ab')).toBe(false);
   expect(matches('a|b', 'b')).toBe(true);
@@ -46,13 +46,13 @@ it('matches the whole text, line breaks and all, and does not try what is too lo
   expect(matches('a*', 'a'.repeat(8193))).toBeUndefined();
 });
 
-it('is its own text in whatever prints a rule', () => {
+it('a pattern is printed as its own text', () => {
   const pattern = createPattern('a+');
   expect(`${pattern}`).toBe('a+');
   expect(JSON.stringify({ matches: pattern })).toBe('{"matches":"a+"}');
 });
 
-/** Patterns that mean the same to RE2 and to JavaScript. */
+/** Patterns with the same meaning in RE2 and JavaScript. */
 const { common } = fc.letrec<{ common: string; piece: string }>(tie => ({
   piece: fc.oneof(
     { depthSize: 'small' },
@@ -71,22 +71,22 @@ const { common } = fc.letrec<{ common: string; piece: string }>(tie => ({
 }));
 const text = fc.array(fc.constantFrom('a', 'b', 'é', '😀', '.', '1', '\n'), { maxLength: 12 }).map(all => all.join(''));
 
-it('agrees with JavaScript on what both have', () => {
+it('patterns match the same texts as in JavaScript', () => {
   fc.assert(
     fc.property(common, fc.array(text, { maxLength: 6 }), (source, texts) => {
       const pattern = createPattern(source);
       const same = new RegExp(`^(?:${source})$`, 'su');
-      // Twice: what is remembered is what was found.
+      // Test each text twice, because results are cached.
       for (const each of [...texts, ...texts]) expect([each, pattern.matches(each)]).toEqual([each, same.test(each)]);
     }),
     { numRuns: 2000 },
   );
 });
 
-describe('text of the service may be hostile', () => {
+describe('with hostile texts of the service, a pattern', () => {
   const LENGTHS = [512, 8192] as const;
 
-  /** The least of some runs on texts that were not seen before, milliseconds. */
+  /** Returns the shortest of some runs on new texts (ms). */
   function least(pattern: string, hostile: string, length: number): number {
     const runs = Array.from({ length: 7 }, (_, run) => {
       const text = `${hostile.repeat(length).slice(0, length - 2)}${run}!`;
@@ -108,12 +108,12 @@ describe('text of the service may be hostile', () => {
     ['(.*)(.*)(.*)(.*)(.*)[^a]{50}', 'ab'],
   ])('%s takes time by its length, and not by a power of it', (pattern, hostile) => {
     const [short, long] = LENGTHS;
-    // 16 times the text. The square of that would be 256, and the cube, which the first needs where ways are tried, 4096.
+    // The text is 16 times longer. Quadratic time would take 256 times as long, and cubic time 4096 times.
     const measured = least(pattern, hostile, long) / Math.max(least(pattern, hostile, short), 0.05);
     expect(measured).toBeLessThan(200);
   });
 
-  it('each text is evaluated once, however often it is asked for', ({ onTestFinished }) => {
+  it('evaluates each text once', ({ onTestFinished }) => {
     const evaluated = vi.spyOn(RE2JS.prototype, 'matches');
     onTestFinished(() => evaluated.mockRestore());
     const pattern = createPattern('.*a.*a.*b');
@@ -121,13 +121,13 @@ describe('text of the service may be hostile', () => {
     expect(evaluated).toHaveBeenCalledTimes(3);
   });
 
-  it('remembers a bounded amount, and says the same beyond it', ({ onTestFinished }) => {
+  it('caches a bounded amount and returns the same results beyond it', ({ onTestFinished }) => {
     const evaluated = vi.spyOn(RE2JS.prototype, 'matches');
     onTestFinished(() => evaluated.mockRestore());
     const pattern = createPattern('[0-9]+x*');
     const texts = Array.from({ length: 1200 }, (_, number) => `${number}${'x'.repeat(4000)}`);
     for (const text of [...texts, ...texts]) expect(pattern.matches(text)).toBe(true);
-    // 1,200 × 4,000 characters are more than are kept, and the first were forgotten.
+    // 1,200 × 4,000 characters exceed the cache, so the first texts were evicted.
     expect(evaluated.mock.calls.length).toBeGreaterThan(1200);
   });
 });

@@ -11,23 +11,23 @@ const BLIND = {
   ],
 };
 
-/** A cancel that was answered like this. */
+/** Sends a cancel that gets this response. */
 async function answered(answer: string, section: object = REPORTED) {
   const scene = await createScene(section);
   await scene.warm();
   scene.answers = [answer];
-  return { scene, told: await scene.walk('a') };
+  return { scene, result: await scene.walk('a') };
 }
 
-/** What is told at each of the looks, so many seconds after the answer. */
+/** Returns the journal words of the read-backs at these times after the response (seconds). */
 async function looks(scene: Awaited<ReturnType<typeof createScene>>, ...seconds: number[]) {
   const from = scene.clock.monotonic();
-  const told: string[] = [];
-  for (const second of seconds) told.push(await scene.wait(from + second * SECOND - scene.clock.monotonic()));
-  return told;
+  const result: string[] = [];
+  for (const second of seconds) result.push(await scene.wait(from + second * SECOND - scene.clock.monotonic()));
+  return result;
 }
 
-describe('an answer that settles it', () => {
+describe('a conclusive response', () => {
   it.each([
     ['404', 'answered a 1 missing\nended a gone answer_missing'],
     [
@@ -37,12 +37,12 @@ describe('an answer that settles it', () => {
     ['429', 'answered a 1 limited\nended a expired answer_limited'],
     ['unsent', 'answered a 1 not_sent\nended a expired answer_not_sent'],
   ])('%s', async (answer, expected) => {
-    const { scene, told } = await answered(answer);
-    expect(told).toBe(`intent a jobs 1\n${expected}`);
+    const { scene, result } = await answered(answer);
+    expect(result).toBe(`intent a jobs 1\n${expected}`);
     expect(await scene.wait(HOUR)).toBe('');
   });
 
-  it.each(['429', 'unsent'])('%s lets it be tried again, evaluated anew', async answer => {
+  it.each(['429', 'unsent'])('%s permits another attempt after a new evaluation', async answer => {
     const { scene } = await answered(answer);
     expect(await scene.again()).toBe('intent a jobs 2\nanswered a 2 accepted');
     expect(await scene.wait(0)).toBe('ended a confirmed read_canceled');
@@ -56,7 +56,7 @@ describe('an answer that settles it', () => {
   });
 });
 
-describe('what is read back', () => {
+describe('an open cancel', () => {
   it.each<[string, CallbackState | 'gone' | undefined, string]>([
     ['302', 'canceled', 'ended a confirmed read_canceled'],
     ['400', 'canceled', 'ended a confirmed read_canceled unproven'],
@@ -77,7 +77,7 @@ describe('what is read back', () => {
     [[0], 5],
     [[0, 5], 15],
     [[0, 5, 15], 60],
-  ])('is looked for %j, and then %i seconds after the answer', async (before, next) => {
+  ])('is read back after %j seconds, and then %i seconds after the response', async (before, next) => {
     const { scene } = await answered('302');
     const from = scene.clock.monotonic();
     await looks(scene, ...before);
@@ -89,19 +89,19 @@ describe('what is read back', () => {
   it.each([
     ['unknown', 'read_unknown'],
     [undefined, 'read_unreported'],
-  ] as const)('may be that nobody can tell: %s', async (state, reason) => {
+  ] as const)('is given up if the callback state stays unknown: %s', async (state, reason) => {
     const { scene } = await answered('302');
     scene.states.set('a', state);
     expect(await looks(scene, 0, 5, 15, 60)).toEqual(['', '', '', `ended a gave_up ${reason}`]);
   });
 
-  it('is nothing that a refusal could mean but wrong information', async () => {
+  it('is given up if it was refused and is still in progress', async () => {
     const { scene } = await answered('400');
     expect(await looks(scene, 0, 5, 15, 60)).toEqual(['', '', '', 'ended a gave_up refused_while_in_progress']);
     expect(await scene.again()).toBe('');
   });
 
-  it('lets a second attempt be made, after a walk, and no third', async () => {
+  it('has a second attempt after a walk, but no third', async () => {
     const { scene } = await answered('500');
     expect(await looks(scene, 0, 5, 15, 60)).toEqual(['', '', '', '']);
     scene.answers = ['500'];
@@ -111,7 +111,7 @@ describe('what is read back', () => {
     expect(scene.sent).toEqual(['a', 'a']);
   });
 
-  it('forbids a second attempt before the last look', async () => {
+  it('has no second attempt before its last read-back', async () => {
     const { scene } = await answered('500');
     expect(await scene.wait(0)).toBe('');
     scene.states.set('a', 'unknown');
@@ -120,7 +120,7 @@ describe('what is read back', () => {
     expect(scene.sent).toEqual(['a']);
   });
 
-  it('keeps another episode of the same callback from being acted upon, and is given up when its own is over', async () => {
+  it('blocks a later episode of the callback until it is given up', async () => {
     const { scene } = await answered('500');
     expect(await scene.wait(0)).toBe('');
     scene.answers = ['302!'];
@@ -130,7 +130,7 @@ describe('what is read back', () => {
     expect(await scene.wait(0)).toBe('ended a confirmed read_canceled');
   });
 
-  it('is given up when its episode is over after the last look', async () => {
+  it('is given up if its episode has ended after the last read-back', async () => {
     const { scene } = await answered('500');
     await looks(scene, 0, 5, 15, 60);
     expect(await scene.walk('b:idle_for')).toContain('ended a gave_up not_tracked');
@@ -146,7 +146,7 @@ describe('what is read back', () => {
     expect(await scene.walk('a')).toBe('ended a gave_up not_tracked');
   });
 
-  it('does not forbid the second attempt to anybody who was not sent the first', async () => {
+  it('has further attempts as long as none reached the service', async () => {
     const { scene } = await answered('429');
     scene.answers = ['unsent', '500', '500'];
     await scene.again();
@@ -156,7 +156,7 @@ describe('what is read back', () => {
     expect(scene.sent).toHaveLength(4);
   });
 
-  it('comes later when the look fails', async () => {
+  it('is read back again a minute after a failed read-back', async () => {
     const { scene } = await answered('302!');
     scene.failing = new UpstreamError('server', 'GET /v2/dlq: 500', { status: 500 });
     expect(await scene.wait(0)).toBe('');
@@ -165,7 +165,7 @@ describe('what is read back', () => {
     expect(await scene.wait(1)).toBe('ended a confirmed read_canceled');
   });
 
-  it('is of an intent without an answer, too, which is never sent by whoever finds it', async () => {
+  it('without a response is read back after a restart and never sent again', async () => {
     const scene = await createScene(REPORTED);
     await scene.warm();
     scene.onSend = () => {
@@ -178,7 +178,7 @@ describe('what is read back', () => {
     expect(await looks(scene, 0, 5, 15, 60)).toEqual(['intent a jobs 1', '', '', '']);
     const inFlight = async () => (await scene.store.scan('production', 'auto-cancel/sending')).size;
     expect(await inFlight()).toBe(1);
-    // Before the first three walks nobody is evaluated, but looked at.
+    // Read-backs do not wait for the first three walks.
     scene.states.set('a', 'canceled');
     await scene.walk('');
     await scene.walk('');
@@ -187,13 +187,13 @@ describe('what is read back', () => {
   });
 });
 
-it('sends no second cancel upon a walk that began before the first, although its decisions are made again', async () => {
+it('a repeated decision sends no second cancel for a walk that started before the first', async () => {
   const scene = await createScene(REPORTED);
   await scene.warm();
   scene.answers = ['500'];
   scene.onSend = () => scene.failCommitsAfter(0);
   await expect(scene.walk('a b')).rejects.toThrow('disk full');
-  // All looks are made, and each decision fails at the intent of b.
+  // All read-backs are done, and each decision fails at the intent of b.
   for (let run = 0; run < 6; run += 1) await expect(scene.wait(30 * SECOND)).rejects.toThrow('disk full');
   scene.failCommitsAfter(undefined);
   scene.onSend = () => undefined;
@@ -208,7 +208,7 @@ describe('a blind cancel', () => {
     await scene.warm();
     scene.states.set('a', undefined);
     scene.answers = [answer];
-    return { scene, told: await scene.walk('a') };
+    return { scene, result: await scene.walk('a') };
   }
 
   it.each([
@@ -216,9 +216,9 @@ describe('a blind cancel', () => {
     ['500', 'answered a 1 unknown\nended a unknown_final answer_unknown'],
     ['timeout', 'answered a 1 unknown\nended a unknown_final answer_unknown'],
     ['404', 'answered a 1 missing\nended a gone answer_missing'],
-  ])('is final with the answer %s', async (answer, expected) => {
-    const { scene, told } = await blind(answer);
-    expect(told).toBe(`intent a jobs 1\n${expected}`);
+  ])('is final with the response %s', async (answer, expected) => {
+    const { scene, result } = await blind(answer);
+    expect(result).toBe(`intent a jobs 1\n${expected}`);
     for (let day = 0; day < 3; day += 1) {
       await scene.wait(DAY);
       expect(await scene.walk('a')).toBe('');
@@ -226,9 +226,9 @@ describe('a blind cancel', () => {
     expect(scene.sent).toEqual(['a']);
   });
 
-  it('is refused when none is in progress: remembered for recheckAfter, across a restart, outside the breakers', async () => {
-    const { scene, told } = await blind('400');
-    expect(told).toBe('intent a jobs 1\nanswered a 1 refused\nended a not_in_progress answer_refused');
+  it('that was refused is not repeated within recheckAfter and does not count for breakers', async () => {
+    const { scene, result } = await blind('400');
+    expect(result).toBe('intent a jobs 1\nanswered a 1 refused\nended a not_in_progress answer_refused');
     const at = scene.clock.now();
     await scene.restart();
     await scene.warm();
@@ -241,7 +241,7 @@ describe('a blind cancel', () => {
     expect([errors, races]).toEqual([[], []]);
   });
 
-  it('is never sent again when its answer is lost with the process', async () => {
+  it('is never sent again if the process died before the response', async () => {
     const scene = await createScene(BLIND);
     await scene.warm();
     scene.states.set('a', undefined);
@@ -257,7 +257,7 @@ describe('a blind cancel', () => {
     expect(scene.sent).toEqual(['a']);
   });
 
-  it('is not made of what reports a state at the last look', async () => {
+  it('is not sent if the final check finds a reported state', async () => {
     const scene = await createScene(BLIND);
     await scene.warm();
     expect(await scene.walk('a')).toBe('left a now_in_progress');

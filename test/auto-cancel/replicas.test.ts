@@ -14,7 +14,7 @@ async function warmScene() {
   return scene;
 }
 
-/** The newest process stops as its request is about to be written; gives how it goes on, and what then becomes of that run. */
+/** Stops the newest process right before it writes a request. `wake` continues it; `run` is the result of its run. */
 async function stopBeforeRequest(scene: Awaited<ReturnType<typeof warmScene>>) {
   const reached = Promise.withResolvers<void>();
   const woken = Promise.withResolvers<void>();
@@ -29,14 +29,14 @@ async function stopBeforeRequest(scene: Awaited<ReturnType<typeof warmScene>>) {
 }
 
 describe('a replica', () => {
-  it('acts while its lease lasts longer than a cancel may take, and names itself in the intent', async () => {
+  it('cancels if its lease lasts longer than a cancel, and records its id in the intent', async () => {
     const scene = await warmScene();
     expect(await scene.walk('a')).toContain('intent a');
     expect(scene.sent).toEqual(['a']);
     expect((await scene.lines()).find(({ step }) => step === 'intent')).toMatchObject({ replica: 'replica 2' });
   });
 
-  it('intends nothing where the lease may end before the request does', async () => {
+  it('writes no intent if the lease may end before the request', async () => {
     const scene = await warmScene();
     scene.lease = { ...HELD, left: HELD.needed };
     expect(await scene.walk('a')).toBe('left a not_leader');
@@ -45,7 +45,7 @@ describe('a replica', () => {
     expect(scene.sent).toEqual(['a']);
   });
 
-  it('sends nothing where the lease has run out between the intent and the request', async () => {
+  it('sends nothing if the lease has expired between intent and request', async () => {
     const scene = await warmScene();
     scene.onTurn = () => {
       scene.lease = { ...HELD, left: HELD.needed };
@@ -53,12 +53,12 @@ describe('a replica', () => {
     expect(await scene.walk('a')).toContain('not_sent');
     scene.onTurn = () => undefined;
     scene.lease = HELD;
-    // It surely was not sent: the next walk may.
+    // The request was certainly not sent, so the next walk may send it.
     await scene.again();
     expect(scene.sent).toEqual(['a']);
   });
 
-  it('gives up a request before another can hold the account', async () => {
+  it('aborts a request before another replica can acquire the account', async () => {
     const scene = await warmScene();
     scene.lease = { left: LEASE_MARGIN + 50, needed: LEASE_MARGIN };
     let why = '';
@@ -75,17 +75,17 @@ describe('a replica', () => {
     expect(scene.sent).toEqual([]);
   });
 
-  it('intends nothing, and so sends nothing, while the database is away', async () => {
+  it('writes no intent and sends nothing while the database is unavailable', async () => {
     const scene = await warmScene();
     scene.failCommitsAfter(0);
     await expect(scene.walk('a')).rejects.toThrow('disk full');
     expect(scene.sent).toEqual([]);
   });
 
-  it('that is stopped between intent and request and wakes after the takeover sends nothing; nor is it sent twice', async () => {
+  it('sends nothing if it was stopped after its intent and continues after the takeover', async () => {
     const scene = await warmScene();
     const { wake, run } = await stopBeforeRequest(scene);
-    // Another takes over: it reads back what became of the intent before it does anything.
+    // The new holder first reads the open intent back.
     await scene.restart();
     wake();
     expect(await run).toContain('belongs to another replica now');
@@ -95,13 +95,13 @@ describe('a replica', () => {
       await scene.walk('a');
       await scene.wait(MINUTE);
     }
-    // Still in progress after all looks: one more attempt, by the holder alone.
+    // The callback is still in progress after all read-backs: only the holder makes another attempt.
     expect(scene.sent).toEqual(['a']);
     const intents = (await scene.lines()).filter(({ step }) => step === 'intent');
     expect(intents.map(line => 'replica' in line && line.replica)).toEqual(['replica 2', 'replica 3']);
   });
 
-  it('does not send again what the one before sent and could not write down', async () => {
+  it('does not repeat a cancel of the previous holder that has no stored response', async () => {
     const scene = await warmScene();
     const sending = Promise.withResolvers<void>();
     scene.onSend = () => sending.resolve();
@@ -118,7 +118,7 @@ describe('a replica', () => {
   });
 });
 
-it('nothing is cancelled twice, nor by a replica that lost the account, however they are stopped, replaced and woken', async () => {
+it('no callback is cancelled twice or by a replica without the lease, although replicas stop, take over and continue', async () => {
   const step = fc.constantFrom(
     'walk',
     'walk',
@@ -136,17 +136,17 @@ it('nothing is cancelled twice, nor by a replica that lost the account, however 
       let holder = 2;
       const stopped: (() => void)[] = [];
       const runs: Promise<unknown>[] = [];
-      /** Of each request the replica that held the account then. */
+      /** Holder of the account at the time of each request. */
       const senders: (string | undefined)[] = [];
       scene.onSend = () => senders.push(`replica ${holder}`);
-      /** Runs as far as it comes: to its end, or to where it is stopped. */
+      /** Waits for the end of the work or until the replica is stopped. */
       const run = async (work: Promise<unknown>, until?: Promise<void>) => {
         const settled = work.catch(() => undefined);
         runs.push(settled);
         await Promise.race([settled, ...(until ? [until] : [])]);
       };
       for (const each of steps) {
-        // No replica takes over while the database is away.
+        // No replica takes over while the database is unavailable.
         if (each === 'stop' || each === 'take over') scene.failCommitsAfter(undefined);
         if (each === 'walk') await run(scene.walk('a b c'));
         if (each === 'wait') await run(scene.wait(MINUTE));
@@ -161,7 +161,7 @@ it('nothing is cancelled twice, nor by a replica that lost the account, however 
           stopped.push(woken.resolve);
           await run(scene.walk('a b c'), reached.promise);
           scene.onTurn = () => undefined;
-          // One that is stopped does nothing more: another has to take over.
+          // A stopped replica does nothing: another one must take over.
           await scene.restart();
           holder += 1;
         }

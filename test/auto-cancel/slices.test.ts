@@ -11,7 +11,7 @@ const HOUR = 3_600_000;
 const NOON = Date.UTC(2027, 0, 1, 12);
 const END = new Date(NOON + 1000).toISOString();
 
-/** An account with so many callbacks in progress and ten rules, all of which match each of them and end at the same time. */
+/** Creates an account with this many callbacks in progress and ten rules that match all of them and expire at the same time. */
 async function manyCallbacks(count: number, firstSeenAt: number) {
   const names = Array.from({ length: 10 }, (_, index) => `r${index}`);
   const match = { url: { prefix: ['https://a.example/'] }, label: { in: ['x'] } };
@@ -64,7 +64,7 @@ async function manyCallbacks(count: number, firstSeenAt: number) {
   };
 }
 
-/** Runs `work` and counts the turns of the event loop meanwhile; `onTurn` is called in each. */
+/** Runs `work` and returns the number of event loop turns. `onTurn` is called in each turn. */
 async function turnsOf(work: Promise<unknown>, onTurn: (turn: number) => unknown = () => undefined): Promise<number> {
   let [turns, isDone] = [0, false];
   const count = () => {
@@ -84,26 +84,26 @@ const running = () => new AbortController().signal;
 it.each([
   ['not stuck', NOON - HOUR],
   ['stuck', NOON - 100 * HOUR],
-])('judges 2,000 callbacks by ten rules in slices: %s', async (_, firstSeenAt) => {
+])('2,000 callbacks and ten rules are evaluated in slices: %s', async (_, firstSeenAt) => {
   const { autoCancel, lines } = await manyCallbacks(2000, firstSeenAt);
   expect(await turnsOf(autoCancel.run(running()))).toBeGreaterThan(8);
   expect(lines()).toHaveLength(2000);
 });
 
-it('judges all callbacks of a walk as of one time, whatever passes between slices', async () => {
+it('all callbacks of a walk are evaluated as of the same time, although time passes between slices', async () => {
   const { autoCancel, clock, lines } = await manyCallbacks(2000, NOON - HOUR);
   await turnsOf(autoCancel.run(running()), turn => (turn === 3 ? clock.advance(HOUR) : undefined));
   expect(clock.now()).toBe(NOON + HOUR);
   expect(new Set(lines().map(({ mode }) => mode))).toEqual(new Set(['approve']));
 });
 
-it('decides nothing on a walk that a newer one replaces between slices', async () => {
+it('a decision is dropped if a newer walk completes between slices', async () => {
   const { autoCancel, lines, nextWalk } = await manyCallbacks(2000, NOON - HOUR);
   await turnsOf(autoCancel.run(running()), turn => (turn === 3 ? nextWalk() : undefined));
   expect(lines()).toEqual([]);
 });
 
-it('stops between slices when it is aborted', async () => {
+it('an aborted run stops between slices', async () => {
   const { autoCancel, lines } = await manyCallbacks(2000, NOON - HOUR);
   const stopping = new AbortController();
   const run = autoCancel.run(stopping.signal);

@@ -9,10 +9,10 @@ import { dlqFacts } from '../support/shown-facts.ts';
 
 const HOUR = 3_600_000;
 const START = Date.UTC(2026, 6, 1);
-/** Longest time that a healthy callback takes by the default evidence: 1.5 times 30.7 h of waits and 6 attempts of 15 minutes. */
+/** Minimum age of a stuck callback by default: 1.5 times the sum of 30.7 h of waits and 6 attempts of 15 minutes. */
 const LONG = 49 * HOUR;
 
-/** Facts after complete walks at these times. */
+/** Returns the facts after complete walks at these times. */
 async function factsOf(rows: readonly Partial<DlqEntry>[], times: readonly number[]) {
   const track = ({ queue }: DlqEntry) => queue === 'blind';
   const collector = createDlq(dlq.options.parse({}), { callbacks: { track, maxGap: LONG } });
@@ -38,7 +38,7 @@ async function factsOf(rows: readonly Partial<DlqEntry>[], times: readonly numbe
   return facts as NonNullable<typeof facts>;
 }
 
-/** Values of the two gauges. */
+/** Returns the values of the two gauges. */
 async function valuesOf(rows: readonly Partial<DlqEntry>[], times = [START, START + LONG]) {
   const facts = await factsOf(rows, times);
   const [oldest] = dlq.samples(facts).oldestInProgress ?? [];
@@ -55,18 +55,18 @@ it.each([
   expect(await valuesOf(rows)).toEqual(values);
 });
 
-it('evaluates a callback at the time of the last walk that saw it', async () => {
+it('a callback is evaluated at the time of the last walk that listed it', async () => {
   const hours = (count: number) => valuesOf([inProgress], [START, START + count * HOUR]);
   expect((await hours(48)).suspected).toBe(0);
   expect((await hours(49)).suspected).toBe(1);
   expect((await valuesOf([inProgress], [START])).suspected).toBe(0);
 });
 
-it('counts nothing before the first complete walk', () => {
+it('the number of suspected callbacks is undefined before the first complete walk', () => {
   expect(suspectedCallbacks(dlqFacts({}).tracked)).toBeUndefined();
 });
 
-it('exposes no sample without facts, and changes its revision with each walk', async () => {
+it('the gauge has no sample without facts, and a new revision after each walk', async () => {
   let facts: ReturnType<typeof dlqFacts> | undefined;
   const source = createSuspectedSource('a', () => facts);
   const family = 'delivery_dlq_failure_callbacks_suspected';

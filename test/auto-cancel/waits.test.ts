@@ -11,18 +11,18 @@ async function warmScene(section: object = { rules: [rule('jobs')] }) {
 describe('grace', () => {
   const GRACE = { rules: [rule('jobs', { grace: '30m' })] };
 
-  it('marks, waits, and acts when a walk that began after its end says the same', async () => {
+  it('ends with a walk that started after it', async () => {
     const scene = await warmScene(GRACE);
     expect(await scene.walk('a')).toBe('marked a jobs\nleft a grace');
     await scene.wait(28 * MINUTE);
-    // Begins one millisecond too early.
+    // This walk starts one millisecond too early.
     expect(await scene.walk('a')).toBe('');
     const { at } = (await scene.lines())[0] ?? { at: 0 };
     expect(scene.clock.now()).toBe(at + 29 * MINUTE);
     expect(await scene.walk('a')).toMatch(/^intent a/);
   });
 
-  it('is over when it is healthy again, and begins anew', async () => {
+  it('restarts if the callback was healthy in between', async () => {
     const scene = await warmScene(GRACE);
     await scene.walk('a b');
     expect(await scene.walk('a:in_progress_for')).toBe(
@@ -43,14 +43,14 @@ describe('grace', () => {
     expect(await scene.walk('a')).toMatch(/^intent a/);
   });
 
-  it('of a plan is waited for, too', async () => {
+  it('also delays plans', async () => {
     const scene = await warmScene({ rules: [rule('jobs', { mode: 'plan', grace: '30m' })] });
     expect(await scene.walk('a')).toBe('marked a jobs\nleft a grace');
     await scene.wait(HOUR);
     expect(await scene.walk('a')).toBe('ended a planned stuck');
   });
 
-  it('is not begun, and not ended, on evidence that is not to be trusted', async () => {
+  it('neither starts nor ends with a partial walk', async () => {
     const scene = await warmScene(GRACE);
     await scene.walk('a');
     scene.isPartial = true;
@@ -74,7 +74,7 @@ describe('approval', () => {
   const tell = (scene: Awaited<ReturnType<typeof asked>>, action: string) =>
     scene.order({ kind: 'approve', action, by: 'ann' });
 
-  it('is asked for once, and lets that one be cancelled', async () => {
+  it('is requested once and permits the cancel of its action', async () => {
     const scene = await asked();
     expect(await scene.again()).toBe('');
     expect(await tell(scene, 'a')).toBe('obeyed');
@@ -84,7 +84,7 @@ describe('approval', () => {
     expect(intent).toMatchObject({ approvedBy: 'ann', mode: 'approve' });
   });
 
-  it('stays the first operator’s when a second one approves, too', async () => {
+  it('is attributed to the first of two operators', async () => {
     const scene = await asked();
     expect(await tell(scene, 'a')).toBe('obeyed');
     expect(await scene.order({ kind: 'approve', action: 'a', by: 'bob' })).toBe('obeyed');
@@ -93,7 +93,7 @@ describe('approval', () => {
     expect(intent).toMatchObject({ approvedBy: 'ann' });
   });
 
-  it('may be given by the beginning of the action, if that is long enough', async () => {
+  it('can be given with the first 6 characters of the action', async () => {
     const scene = await asked();
     const action = (await scene.lines()).find(({ action }) => action !== undefined)?.action ?? '';
     expect(await tell(scene, action.slice(0, 5))).not.toBe('obeyed');
@@ -101,7 +101,7 @@ describe('approval', () => {
     expect(await tell(scene, 'nobody')).toBe('no action nobody waits for approval');
   });
 
-  it('may be given for a day, and no longer', async () => {
+  it('can be given within a day', async () => {
     const scene = await asked();
     await scene.wait(DAY - 1);
     expect(await tell(scene, 'b')).toBe('obeyed');
@@ -109,7 +109,7 @@ describe('approval', () => {
     expect(await tell(scene, 'a')).not.toBe('obeyed');
   });
 
-  it('is void after a day, to the millisecond, and asked for anew', async () => {
+  it('expires after a day, to the millisecond, and is requested again', async () => {
     const scene = await asked();
     await tell(scene, 'b');
     await scene.wait(DAY - MINUTE);
@@ -119,7 +119,7 @@ describe('approval', () => {
     expect(scene.sent).toEqual([]);
   });
 
-  it('is void when the callback is healthy meanwhile', async () => {
+  it('is discarded if the callback was healthy in between', async () => {
     const scene = await asked();
     await tell(scene, 'a');
     expect(await scene.walk('a:in_progress_for b')).toContain('cleared a in_progress_for');
@@ -127,7 +127,7 @@ describe('approval', () => {
     expect(scene.sent).toEqual([]);
   });
 
-  it('comes after grace, and is of one episode', async () => {
+  it('is requested after grace and for one episode', async () => {
     const scene = await warmScene({ rules: [rule('jobs', { mode: 'approve', grace: '30m' })] });
     expect(await scene.walk('a')).toBe('marked a jobs\nleft a grace');
     expect(await tell(scene, 'a')).not.toBe('obeyed');

@@ -6,9 +6,9 @@ export async function warmScene(section: object) {
   return scene;
 }
 
-/** How many were sent, as a walk told. */
-export const sentIn = (told: string) => told.split('\n').filter(line => line.startsWith('intent')).length;
-/** Why others were left alone. */
-export const reasonsIn = (told: string) => [
-  ...new Set(told.split('\n').flatMap(line => /^left \w+ (\w+)/.exec(line)?.[1] ?? [])),
+/** How many were sent, as a walk result. */
+export const sentIn = (result: string) => result.split('\n').filter(line => line.startsWith('intent')).length;
+/** Returns the skip reasons in a walk's result. */
+export const reasonsIn = (result: string) => [
+  ...new Set(result.split('\n').flatMap(line => /^left \w+ (\w+)/.exec(line)?.[1] ?? [])),
 ];

@@ -10,7 +10,7 @@ const FREEZE = { from: Date.parse('2026-12-20T00:00:00Z'), to: Date.parse('2027-
 const at = (windows: Windows, time: string) => windowReason(windows, Date.parse(time)) ?? 'open';
 
 describe('windows', () => {
-  it('are always open where none is named', () =>
+  it('are always open if none is configured', () =>
     expect(at({ allow: [], deny: [] }, '2027-03-01T03:00:00Z')).toBe('open'));
 
   // Clocks go from UTC+1 to UTC+2 on Sunday 2027-03-28, and back on Sunday 2027-10-31.
@@ -27,24 +27,24 @@ describe('windows', () => {
     ['2027-11-01T07:00:00.000Z', 'open'],
   ])('at %s: %s', (time, expected) => expect(at({ allow: [OFFICE], deny: [] }, time)).toBe(expected));
 
-  it('last real time through the night in which clocks change', () => {
+  it('last as long as configured when the clocks change', () => {
     const night = { cron: '0 22 * * 6', for: 8 * HOUR, tz: 'Europe/Amsterdam' };
     expect(at({ allow: [night], deny: [] }, '2027-03-28T04:59:59.999Z')).toMatch(/^open$/);
     expect(at({ allow: [night], deny: [] }, '2027-03-28T05:00:00Z')).toMatch(/^window_closed$/);
   });
 
-  it('open at a time that the clocks leave out right after it', () => {
+  it('that start in a skipped hour open right after it', () => {
     const skipped = { cron: '30 2 * * *', for: HOUR / 2, tz: 'Europe/Amsterdam' };
     expect(at({ allow: [skipped], deny: [] }, '2027-03-28T00:59:59Z')).toMatch(/^window_closed$/);
     expect(at({ allow: [skipped], deny: [] }, '2027-03-28T01:00:00Z')).toMatch(/^open$/);
   });
 
-  it('any of several is enough, also while one overlaps its next', () => {
+  it('are open if any of them is, also if a window overlaps its next occurrence', () => {
     const long = { cron: '*/10 * * * *', for: 2 * HOUR, tz: 'UTC' };
     expect(at({ allow: [OFFICE, long], deny: [] }, '2027-03-28T12:34:56Z')).toBe('open');
   });
 
-  it('are closed while one denies, whatever is allowed', () => {
+  it('are closed while a deny window is open, regardless of allow', () => {
     const windows = { allow: [OFFICE], deny: [FREEZE] };
     expect(at(windows, '2026-12-18T12:00:00Z')).toMatch(/^open$/);
     expect(at(windows, '2026-12-21T12:00:00Z')).toBe('window_denied');
