@@ -23,7 +23,7 @@ import { COUNTED_WINDOWS } from './thresholds.ts';
 
 /** When to load each set of alerts. */
 export const SETS: Readonly<Record<AlertSet, string>> = {
-  core: 'For every team, unchanged.',
+  core: 'For every team, unchanged: see [core-alerts.md](core-alerts.md).',
   postgresql: 'Where replicas share a PostgreSQL store.',
   'auto-cancel': 'Where auto-cancel is enabled.',
   schedules: 'Where `schedules` are configured.',

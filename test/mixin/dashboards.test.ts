@@ -87,6 +87,12 @@ describe('rules', () => {
     ]);
   });
 
+  it('docs/core-alerts.md explains each core alert and no other', () => {
+    const listed = readFileSync('docs/core-alerts.md', 'utf8').matchAll(/^\| \[(Delivery\w+)\]\(runbooks\/\1\.md\)/gm);
+    const core = alerts.filter(({ set }) => set === 'core').map(({ name }) => name);
+    expect(Array.from(listed, ([, name]) => name).sort()).toEqual(core.sort());
+  });
+
   it.each(alerts)('$name has a severity, annotations, links and formatted values', alert => {
     const places = { runbooks: 'https://wiki.example/r', grafana: 'https://g.example' };
     const { annotations, labels } = alertingRule(alert.name, places);
