@@ -6,7 +6,7 @@ export async function warmScene(section: object) {
   return scene;
 }
 
-/** How many were sent, as a walk result. */
+/** Returns the number of intents in a walk's result. */
 export const sentIn = (result: string) => result.split('\n').filter(line => line.startsWith('intent')).length;
 /** Returns the skip reasons in a walk's result. */
 export const reasonsIn = (result: string) => [
