@@ -4,7 +4,7 @@ import type { FaultSeed } from './faults.ts';
 /** A scenario. Times in milliseconds; `elapsedMs` counts from the start of the workload and is negative before it. */
 export interface Scenario {
   readonly description: string;
-  /** Shipped alerts that fire within eight hours (stuck callbacks: two days), except alerts of severity `info`. */
+  /** Shipped alerts of all sets that fire within eight hours (stuck callbacks: two days), except those of severity `info`. */
   readonly fires: readonly string[];
   /** Share (0 to 1) of messages to a destination that fail for good, from its usual share; default the usual share. */
   doomed?(usual: number, elapsedMs: number): number;

@@ -1,14 +1,19 @@
 import { expect, onTestFinished, test } from 'vitest';
+import { alerts } from '../../mixin/rules.ts';
 import { type Emulator, scenarios } from '../../src/emulator/server.ts';
 import { runCli, startCli } from '../support/cli.ts';
 import { ask } from './emulated.ts';
 
-test('emulate --help names scenarios, options and faults', async () => {
+test('emulate --help names scenarios with their alerts, options and faults', async () => {
   const { code, stdout } = await runCli(['emulate', '--help']);
   expect(code).toBe(0);
-  for (const [name, { description }] of Object.entries(scenarios)) {
-    expect(stdout).toContain(`  ${name}\n`);
-    expect(stdout).toContain(description);
+  const extended = alerts.filter(({ set }) => set === 'extended').map(({ name }): string => name);
+  for (const [name, { description, fires }] of Object.entries(scenarios)) {
+    const [, block = ''] = new RegExp(`^  ${name}\n((?: {6}.*\n)+)`, 'm').exec(stdout) ?? [];
+    expect(block).toContain(description);
+    const listed = (kind: string) => new RegExp(`^ {6}${kind}: (.*)$`, 'm').exec(block)?.[1]?.split(', ') ?? [];
+    expect(listed('alerts')).toEqual(fires.filter(alert => !extended.includes(alert)));
+    expect(listed('extended alerts')).toEqual(fires.filter(alert => extended.includes(alert)));
   }
   for (const text of ['--port <n>', 'cancelAnswer=302|302-location', 'logLagMs=0', 'latencyMs'])
     expect(stdout).toContain(text);
