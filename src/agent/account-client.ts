@@ -8,6 +8,7 @@ import type { Tracer } from '../kit/tracer.ts';
 import { type AccountMeter, createAccountMeter, knownRequests } from '../metrics/own.ts';
 import type { Holding } from '../replicas/holding.ts';
 import { whileHeld } from '../replicas/session.ts';
+import type { Reader } from '../upstream/api.ts';
 import { createBudget } from '../upstream/budget.ts';
 import { ENDPOINTS } from '../upstream/call.ts';
 import { createClient } from '../upstream/client.ts';
@@ -35,6 +36,8 @@ export interface ClientDeps {
   readonly secrets: Pick<SecretValues, 'of'>;
   /** Undefined if no other process may hold the account. */
   readonly holding?: Pick<Holding, 'remaining' | 'confirm'> | undefined;
+  /** Replaces the service: for a replay. */
+  readonly reader?: Reader;
 }
 
 /**
@@ -45,7 +48,7 @@ export function createAccountClient(
   settings: AccountSettings,
   before: LastKnown,
   counted: AccountMeter | undefined,
-  { env, dispatchers, requestSeconds, clock, random, log: agentLog, tracer, secrets, holding }: ClientDeps,
+  { env, dispatchers, requestSeconds, clock, random, log: agentLog, tracer, secrets, holding, reader }: ClientDeps,
 ) {
   const { name, token, actionToken, paths, upstream, collect } = settings;
   const collectors = [...enabledRounds(collect).keys()];
@@ -89,12 +92,11 @@ export function createAccountClient(
     meter,
     /** Names the service's hosts in each line. */
     log,
-    at: client.at,
+    at: reader ? () => reader : client.at,
     /** Creates a writer on the same budget, with the token for acting. Only for auto-cancel, which keeps a journal. */
     createWriter: () => createWriter({ ...common, token: tokenSource(actionToken ?? token, env), meter: timed }),
     /** The service's last conclusive answer, also to an earlier process; undefined before the first. */
     isTokenRejected: () => tokenRejected,
-    /** Whether the service has accepted or rejected the token since this process began. */
     isTokenKnown: () => isTokenKnown,
     /** Difference between the wall clock and the service's clock (ms), or undefined if it is unknown. */
     clockSkew: serviceClock.skew,

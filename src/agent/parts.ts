@@ -46,7 +46,6 @@ export interface PartsDeps {
   readonly backfill?: number;
   readonly bounds?: Partial<Bounds>;
   readonly openStore?: typeof openStore;
-  /** For tests. */
   readonly openAccount?: typeof openAccount;
   readonly intervals?: Partial<typeof INTERVALS>;
 }

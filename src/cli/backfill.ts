@@ -4,22 +4,10 @@ import { dirname } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { type LoadedConfig, loadConfig } from '../config/load.ts';
 import { systemClock } from '../kit/clock.ts';
-import { parseDuration } from '../kit/duration.ts';
 import { printable } from '../kit/text.ts';
 import { type Backfilled, type BackfillProgress, backfill } from './backfill/run.ts';
-import { momentOption, repeated } from './option-values.ts';
+import { repeated, timeOption } from './option-values.ts';
 import { stopSignal } from './until-stopped.ts';
-
-/** Reads a time, or a duration before now, as milliseconds since the Unix epoch. Without an offset a time is UTC. */
-function timeOption(text: string): number {
-  const ago = parseDuration(text);
-  if (ago !== undefined) return systemClock.now() - ago;
-  try {
-    return momentOption(text);
-  } catch {
-    throw new InvalidArgumentError('must be a time such as 2026-11-22T06:00:00Z, or a duration before now such as 6h.');
-  }
-}
 
 type Labels = Readonly<Record<string, string>>;
 

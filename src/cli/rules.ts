@@ -3,6 +3,7 @@ import { formatFault, loadConfig } from '../config/load.ts';
 import { readRuleCase } from '../config/rule-cases.ts';
 import type { Config } from '../config/schema.ts';
 import { writeYaml } from '../config/yaml-file.ts';
+import { backtestCommand } from './backtest.ts';
 import { warnOfBlindAlerts } from './blind-alerts.ts';
 import { type Coverage, configuredAlerts, coverageOf, type RuleCheck, testRules } from './offline-rules.ts';
 import { commandGroup, jobOption, linkOption, servedRunbooks } from './option-values.ts';
@@ -123,4 +124,8 @@ function printCommand(): Command {
 }
 
 export const rulesCommand = (): Command =>
-  commandGroup('rules', 'print and test alert and auto-cancel rules', [printCommand(), testCommand()]);
+  commandGroup('rules', 'print and test alert and auto-cancel rules, and try alert rules on the past', [
+    printCommand(),
+    testCommand(),
+    backtestCommand(),
+  ]);

@@ -7,7 +7,7 @@ import { restoreMemory } from '../../collectors/events/rows.ts';
 import { schedulesOf } from '../../collectors/index.ts';
 import { createRoutes } from '../../collectors/routes.ts';
 import type { LoadedConfig } from '../../config/load.ts';
-import { withClosing } from '../../kit/closing.ts';
+import { type Closing, withClosing } from '../../kit/closing.ts';
 import type { Family, Sample } from '../../metrics/family.ts';
 import { createGlobs } from '../../metrics/shown-sources.ts';
 import { createMemoryStore } from '../../store/memory.ts';
@@ -185,6 +185,21 @@ async function ownStore(accounts: readonly AccountSettings[], store: Store | und
   return own;
 }
 
+/** Opens the accounts for reading on the day's budget that the agent has left, without changing its store. */
+export async function openForReading(
+  loaded: LoadedConfig,
+  { env, clock, random }: Pick<PartsDeps, 'env' | 'clock' | 'random'>,
+  closing: Closing,
+) {
+  const { config } = loaded;
+  const store = await storeOf(loaded, env);
+  if (store) closing.add('store', () => store.close());
+  const own = await ownStore(config.accounts, store);
+  const alone = { ...config, store: { ...config.store, kind: 'memory' as const } };
+  const parts = { env, clock, random, openStore: async () => own };
+  return { accounts: await openAccounts({ ...loaded, config: alone }, parts, closing), store };
+}
+
 /**
  * Reads the remaining event log of a range, and writes the counters and histograms that an agent would have shown, one point a
  * minute. A refused account is reported and not written. Rejects with StoreError, or with the service's error.
@@ -192,12 +207,7 @@ async function ownStore(accounts: readonly AccountSettings[], store: Store | und
 export function backfill(loaded: LoadedConfig, order: BackfillOrder, deps: BackfillDeps): Promise<Backfilled[]> {
   return withClosing(async closing => {
     const { config } = loaded;
-    const store = await storeOf(loaded, deps.env);
-    if (store) closing.add('store', () => store.close());
-    const own = await ownStore(config.accounts, store);
-    const alone = { ...config, store: { ...config.store, kind: 'memory' as const } };
-    const parts = { ...deps, openStore: async () => own };
-    const accounts = await openAccounts({ ...loaded, config: alone }, parts, closing);
+    const { accounts, store } = await openForReading(loaded, deps, closing);
     const file = createSeriesFile(order.labels);
     closing.add('temporary file', file.close);
     const done: Backfilled[] = [];

@@ -5,7 +5,7 @@ import { type EventsFacts, type EventsServices, factsOf } from './events.ts';
 import { byTime, type KeptEvent } from './kept-event.ts';
 import { detectMissing, follow, MAX_OPEN } from './lifecycle.ts';
 import { count, firstCheckpoint, MINUTE } from './memory.ts';
-import { type RangeRead, startRange } from './read.ts';
+import { type RangeRead, type Reading, startRange } from './read.ts';
 import { restoreMemory } from './rows.ts';
 import { type LogWalk, readTail } from './tail.ts';
 
@@ -81,27 +81,41 @@ async function* replay(
     return { at, facts: factsOf(memory, options) };
   }
 
-  const oldest = (await findOldest(api, { from: start, to }, signal)) ?? to;
-  const readBack = { skip: undefined, settles: true };
-  const first = startRange(api, oldest, to, false, signal);
-  const walk: LogWalk = { until: to, readBack, range: first, span: Number.POSITIVE_INFINITY };
   let at = from;
-  for (let readTo = oldest - 1; readTo < to; ) {
-    const range = await readTail(api, walk, memory, signal);
-    signal.throwIfAborted();
-    if (!range) continue;
-    note(found, range);
+  for await (const range of readInOrder(api, memory, { from: start, to }, signal)) {
+    noteRange(found, range);
     for (const event of [...range.events.values()].sort(byTime)) {
       for (; event.time > at; at += MINUTE) yield stepAt(at);
       fold(event);
     }
-    readTo = range.to;
-    for (; at <= readTo; at += MINUTE) yield stepAt(at);
+    for (; at <= range.to; at += MINUTE) yield stepAt(at);
   }
   if (at - MINUTE < to) yield stepAt(to);
 }
 
-function note(found: ReplayFound, { events, rejected, to }: RangeRead): void {
+/** Reads a part of the log as consecutive ranges, the oldest first; nothing before the first event. Rejects with the reader's error. */
+export async function* readInOrder(
+  api: Reader,
+  reading: Reading,
+  { from, to }: ReplayRange,
+  signal: AbortSignal,
+  isDetailed = false,
+): AsyncGenerator<RangeRead> {
+  const oldest = (await findOldest(api, { from, to }, signal)) ?? to;
+  const readBack = { skip: undefined, settles: true };
+  const first = startRange(api, oldest, to, isDetailed, signal);
+  const walk: LogWalk = { until: to, readBack, range: first, span: Number.POSITIVE_INFINITY };
+  for (let readTo = oldest - 1; readTo < to; ) {
+    const range = await readTail(api, walk, reading, signal);
+    signal.throwIfAborted();
+    if (!range) continue;
+    readTo = range.to;
+    yield range;
+  }
+}
+
+/** Adds a range to what was found. */
+export function noteRange(found: ReplayFound, { events, rejected, to }: RangeRead): void {
   for (const { time } of events.values()) found.oldest = Math.min(found.oldest ?? time, time);
   found.events += events.size;
   found.rejected += rejected;

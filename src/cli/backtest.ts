@@ -1,0 +1,94 @@
+import { Command, Option } from 'commander';
+import { loadConfig } from '../config/load.ts';
+import { systemClock } from '../kit/clock.ts';
+import { printable } from '../kit/text.ts';
+import { type AccountResult, type AlertChange, backtest, type RuleResult } from './backtest/run.ts';
+import { repeated, timeOption } from './option-values.ts';
+import { stopSignal } from './until-stopped.ts';
+
+const UNITS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000 };
+const WEEK = 7 * UNITS.d;
+
+const seconds = (time: number) => new Date(time).toISOString().replace(/\.\d+Z$/, 'Z');
+const plural = (count: number, word: string) => `${count} ${word}${count === 1 ? '' : 's'}`;
+
+/** `1h 5m`: the two largest units. */
+function lasting(ms: number): string {
+  let rest = Math.round(ms / 1000) * 1000;
+  const parts = Object.entries(UNITS).flatMap(([unit, size]) => {
+    const count = Math.floor(rest / size);
+    rest %= size;
+    return count > 0 ? [`${count}${unit}`] : [];
+  });
+  return parts.slice(0, 2).join(' ') || '0s';
+}
+
+function changeLine({ at, account, rule, labels, state, value, startedAt }: AlertChange): string {
+  const named = Object.entries(labels).map(([name, text]) => `${name}=${JSON.stringify(text)}`);
+  const alert = named.length === 0 ? rule : `${rule}{${named.join(',')}}`;
+  const after = startedAt === undefined ? '' : ` after ${lasting(at - startedAt)}`;
+  return `${seconds(at)} ${account} ${alert} ${state} ${Number(value.toPrecision(4))}${after}`;
+}
+
+function ruleLine({ rule, fired, firingFor, unknownFor, unknown }: RuleResult): string {
+  if (unknown !== undefined) return `${rule}: unknown: ${unknown}`;
+  const firings = fired === 0 ? 'did not fire' : `fired ${plural(fired, 'time')}, ${lasting(firingFor)} in all`;
+  if (unknownFor === 0) return `${rule}: ${firings}`;
+  return `${rule}: ${firings}; unknown for ${lasting(unknownFor)}: windows were not complete, or rows could not be read`;
+}
+
+function resultLines({ account, range, events, rejected, requests, rules }: AccountResult): string[] {
+  const evaluated = range ? `${seconds(range.from)} to ${seconds(range.to)}` : 'not evaluated';
+  const unread = rejected > 0 ? [`${plural(rejected, 'row')} of the log could not be read`] : [];
+  const cost = `${plural(events, 'event')} read with ${plural(requests, 'request')} of the day's budget`;
+  return [`${evaluated}; ${cost}`, ...unread, ...rules.map(ruleLine)].map(line => `${account}: ${line}`);
+}
+
+interface Options {
+  readonly config: string;
+  readonly since?: number;
+  readonly account?: readonly string[];
+}
+
+export function backtestCommand(): Command {
+  const command = new Command('backtest');
+  return command
+    .description(
+      'evaluate the alert rules on the remaining event log, and print when each would have fired; reads the log with requests of the account’s budget, stores and sends nothing',
+    )
+    .requiredOption('--config <file>', 'configuration file of the agent')
+    .addOption(
+      new Option('--since <time>', 'start: ISO 8601, or a duration before now such as 3d (default: 7d)').argParser(
+        timeOption,
+      ),
+    )
+    .option('--account <name>', 'only this account; may be repeated', repeated)
+    .action(async ({ config: file, since = systemClock.now() - WEEK, account: names }: Options) => {
+      const loaded = loadConfig(file, process.env);
+      const unknown = names?.find(name => !loaded.config.accounts.some(each => each.name === name));
+      if (unknown !== undefined) return command.error(`there is no account called ${unknown} in ${file}`);
+      if (since >= systemClock.now()) return command.error('--since must be before now');
+      const accounts = loaded.config.accounts.filter(({ name }) => names?.includes(name) ?? true);
+      const config = { ...loaded.config, accounts, log: { ...loaded.config.log, level: 'silent' as const } };
+      const isTerminal = process.stderr.isTTY;
+      const clear = isTerminal ? '\r\u001b[K' : '';
+      let shownAt = Number.NEGATIVE_INFINITY;
+      const print = (line: string) => {
+        process.stderr.write(clear);
+        process.stdout.write(`${printable(line)}\n`);
+      };
+      const results = await backtest({ ...loaded, config }, since, {
+        env: process.env,
+        clock: systemClock,
+        random: Math.random,
+        signal: stopSignal(),
+        onChange: change => print(changeLine(change)),
+        onProgress({ account, at, requests }) {
+          if (!isTerminal || systemClock.monotonic() - shownAt < 200) return;
+          shownAt = systemClock.monotonic();
+          process.stderr.write(`${clear}${printable(`${account}: ${seconds(at)}, ${plural(requests, 'request')}`)}`);
+        },
+      });
+      for (const line of results.flatMap(resultLines)) print(line);
+    });
+}

@@ -1,0 +1,269 @@
+import { type Account, openAccount } from '../../agent/account.ts';
+import { openBase, type PartsDeps } from '../../agent/parts.ts';
+import { Supervisor } from '../../agent/supervisor.ts';
+import { events } from '../../collectors/events/events.ts';
+import type { LoadedConfig } from '../../config/load.ts';
+import type { Config } from '../../config/schema.ts';
+import { withClosing } from '../../kit/closing.ts';
+import { Secret } from '../../kit/secret.ts';
+import { type AlertCondition, isAbout, selectorsOf } from '../../rules/options.ts';
+import { createMemoryStore } from '../../store/memory.ts';
+import { openForReading } from '../backfill/run.ts';
+import { PastLog } from './past-log.ts';
+
+type AccountSettings = Config['accounts'][number];
+type Labels = Readonly<Record<string, string>>;
+
+const MINUTE = 60_000;
+
+/** Keys of families that depend on the time of reading. */
+const OF_READING: ReadonlySet<string> = new Set(['gaps', 'late', 'duplicates', 'newest', 'since', 'seriesDropped']);
+const IN_LOG: ReadonlySet<string> = new Set(
+  Object.entries(events.families).flatMap(([key, { name }]) => (OF_READING.has(key) ? [] : [name])),
+);
+
+/** A change of an alert. Times: milliseconds since the Unix epoch. */
+export interface AlertChange {
+  readonly at: number;
+  readonly account: string;
+  readonly rule: string;
+  /** Without account and name of the rule. */
+  readonly labels: Labels;
+  readonly state: 'firing' | 'resolved';
+  readonly value: number;
+  /** Start, if the alert is resolved. */
+  readonly startedAt?: number;
+}
+
+/** Totals of a rule. Durations: milliseconds. */
+export interface RuleResult {
+  readonly rule: string;
+  readonly fired: number;
+  readonly firingFor: number;
+  readonly unknownFor: number;
+  /** Why the rule could not be evaluated; undefined if it was. */
+  readonly unknown?: string;
+}
+
+export interface AccountResult {
+  readonly account: string;
+  /** The evaluated range, milliseconds since the Unix epoch; undefined if the log is empty or not read. */
+  readonly range: { readonly from: number; readonly to: number } | undefined;
+  readonly events: number;
+  readonly rejected: number;
+  readonly requests: number;
+  readonly rules: readonly RuleResult[];
+}
+
+export interface BacktestDeps extends Pick<PartsDeps, 'env' | 'clock' | 'random'> {
+  readonly signal: AbortSignal;
+  readonly onChange: (change: AlertChange) => void;
+  /** `at`: until when the rules are evaluated, milliseconds since the Unix epoch. */
+  readonly onProgress: (progress: { readonly account: string; readonly at: number; readonly requests: number }) => void;
+}
+
+const NOTHING = { fired: 0, firingFor: 0, unknownFor: 0 };
+
+/** Why the event log does not determine a condition; undefined if it does. */
+function unknownReason(when: AlertCondition): string | undefined {
+  if (when.kind === 'stale') return 'the event log does not contain when data was stale';
+  const metric = selectorsOf(when).find(selector => !IN_LOG.has(selector.metric))?.metric;
+  return metric && `the event log does not contain ${metric}`;
+}
+
+/** The agent's configuration for one account that only reads the event log. Without a sweep: no event is delayed. */
+function configOf(config: Config, settings: AccountSettings, rules: Config['alerts']['rules']): Config {
+  const { dlq, flowControl, events } = settings.collect;
+  const collect = {
+    ...settings.collect,
+    dlq: { ...dlq, enabled: false },
+    flowControl: { ...flowControl, enabled: false },
+    events: { ...events, lateSweep: events.overlap },
+  };
+  const upstream = { ...settings.upstream, proxy: null, caFile: null };
+  const token = { literal: new Secret('replay') };
+  return {
+    ...config,
+    log: { ...config.log, level: 'silent' },
+    store: { ...config.store, kind: 'memory' },
+    accounts: [{ ...settings, collect, upstream, token, actionToken: null, management: null }],
+    heartbeat: null,
+    push: { metrics: { ...config.push.metrics, enabled: false } },
+    tracing: { ...config.tracing, enabled: false },
+    alerts: { ...config.alerts, enabled: true, rules, notifiers: [], silences: [] },
+    autoCancel: { ...config.autoCancel, mode: 'off', rules: [] },
+  };
+}
+
+/** Calls each task at its interval from `from` to `to`, in the given order if several are due. */
+async function drive(
+  tasks: readonly { readonly every: number; run(at: number): Promise<void> }[],
+  { from, to }: { readonly from: number; readonly to: number },
+): Promise<void> {
+  const due = tasks.map(() => from);
+  for (let at = from; at <= to; at = Math.min(...due)) {
+    for (const [index, { every, run }] of tasks.entries()) {
+      if (at < (due[index] as number)) continue;
+      await run(at);
+      due[index] = at + every;
+    }
+  }
+}
+
+/** Records the changes of one account's alerts. */
+function createRecord(account: string, every: number, onChange: BacktestDeps['onChange']) {
+  const firing = new Map<string, AlertChange>();
+  const results = new Map<string, { fired: number; firingFor: number; unknownFor: number }>();
+  const resultOf = (rule: string) => {
+    const known = results.get(rule) ?? { ...NOTHING };
+    results.set(rule, known);
+    return known;
+  };
+  return {
+    note(at: number, { alerting }: Supervisor): void {
+      for (const [rule, state] of alerting.states(account)) if (state === 'unknown') resultOf(rule).unknownFor += every;
+      for (const { state, labels: all, value } of alerting.alerts(account)) {
+        const { alertname: rule = '', account: _, ...labels } = all;
+        const key = JSON.stringify(all);
+        const before = firing.get(key);
+        const change = { at, account, rule, labels, value };
+        if (state === 'firing' && !before) {
+          firing.set(key, { ...change, state });
+          resultOf(rule).fired += 1;
+          onChange({ ...change, state });
+        } else if (state === 'resolved' && before) {
+          firing.delete(key);
+          resultOf(rule).firingFor += at - before.at;
+          onChange({ ...change, state, startedAt: before.at });
+        }
+      }
+    },
+    end(at: number, rules: readonly string[]): RuleResult[] {
+      for (const { rule, at: startedAt } of firing.values()) resultOf(rule).firingFor += at - startedAt;
+      return rules.map(rule => ({ rule, ...resultOf(rule) }));
+    },
+  };
+}
+
+type Range = NonNullable<AccountResult['range']>;
+
+/** Runs an agent that starts at the start of the range over the log. Rejects with UpstreamError. */
+function replay(
+  loaded: LoadedConfig,
+  settings: AccountSettings,
+  log: PastLog,
+  range: Range,
+  rules: Config['alerts']['rules'],
+  { random, signal, onChange }: BacktestDeps,
+  onProgress: (at: number) => void,
+): Promise<RuleResult[]> {
+  const { name } = settings;
+  return withClosing(async closing => {
+    const config = configOf(loaded.config, settings, rules);
+    const { evaluateEvery } = config.alerts;
+    let now = range.from;
+    const clock = { now: () => now, monotonic: () => now, sleep: async () => undefined };
+    const reader = log.reader(clock.now);
+    const parts: PartsDeps = {
+      env: {},
+      clock,
+      random,
+      openStore: async () => createMemoryStore(),
+      openAccount: (settings, deps, last) => openAccount(settings, { ...deps, reader }, last),
+    };
+    const base = await openBase({ ...loaded, config }, parts, closing);
+    const agent = await Supervisor.open({ ...loaded, config }, base);
+    closing.add('accounts', () => agent.close());
+    closing.add('loops', () => agent.stop());
+    const [running] = agent.state().running;
+    if (!running) throw new Error(`${name} could not be opened`);
+    const record = createRecord(name, evaluateEvery, onChange);
+    const rounds = running.account.rounds.map(({ every, run }) => ({ every, run: () => run(signal) }));
+    const sample = { every: base.intervals.sample, run: () => running.sample() };
+    const evaluate = {
+      every: evaluateEvery,
+      async run(at: number) {
+        for (const evaluate of agent.alerting.evaluations) await evaluate(signal);
+        record.note(at, agent);
+        onProgress(at);
+      },
+    };
+    await drive(
+      [...rounds, sample, evaluate].map(({ every, run }) => ({
+        every,
+        async run(at) {
+          signal.throwIfAborted();
+          now = at;
+          await run(at);
+          if (log.failure !== undefined) throw log.failure;
+        },
+      })),
+      range,
+    );
+    return record.end(
+      range.to,
+      rules.map(({ name }) => name),
+    );
+  });
+}
+
+/** Evaluates the rules on the event log of one account since a time (milliseconds since the Unix epoch). Rejects with UpstreamError. */
+async function backtestAccount(
+  loaded: LoadedConfig,
+  settings: AccountSettings,
+  account: Account,
+  since: number,
+  deps: BacktestDeps,
+): Promise<AccountResult> {
+  const { name, collect, retention } = settings;
+  const own = loaded.config.alerts.rules.filter(({ when }) => isAbout(when, name));
+  const rules = own.filter(({ when }) => unknownReason(when) === undefined);
+  const others = own.flatMap(({ name: rule, when }): RuleResult[] => {
+    const unknown = unknownReason(when);
+    return unknown === undefined ? [] : [{ rule, ...NOTHING, unknown }];
+  });
+  const now = deps.clock.now();
+  const kept = retention.events === null ? Number.NEGATIVE_INFINITY : now - retention.events;
+  const to = now - collect.events.overlap;
+  const log = new PastLog(account, collect.events, { from: Math.max(since, kept), to }, deps.signal);
+  // If the retention is unknown, an empty log before the first listed event does not prove that nothing happened.
+  const first = retention.events === null ? await log.oldest() : kept;
+  const result = (range: AccountResult['range'], evaluated: readonly RuleResult[]): AccountResult => {
+    const { events, rejected } = log.found;
+    return {
+      account: name,
+      range,
+      events,
+      rejected,
+      requests: account.spent().requests,
+      rules: [...evaluated, ...others],
+    };
+  };
+  const from = Math.ceil(Math.max(since, first ?? to) / MINUTE) * MINUTE;
+  if (from >= to) {
+    return result(
+      undefined,
+      rules.map(({ name: rule }) => ({ rule, ...NOTHING, unknown: 'the event log lists nothing' })),
+    );
+  }
+  const onProgress = (at: number) => deps.onProgress({ account: name, at, requests: account.spent().requests });
+  const range = { from, to };
+  return result(range, await replay(loaded, settings, log, range, rules, deps, onProgress));
+}
+
+/**
+ * Evaluates the configured rules on the event logs since a time (milliseconds since the Unix epoch), as an agent that starts then
+ * with an empty store. Spends requests of the day's budget; stores and sends nothing. Rejects with StoreError, or with
+ * the service's error.
+ */
+export function backtest(loaded: LoadedConfig, since: number, deps: BacktestDeps): Promise<AccountResult[]> {
+  return withClosing(async closing => {
+    const { accounts } = await openForReading(loaded, deps, closing);
+    const results: AccountResult[] = [];
+    for (const settings of loaded.config.accounts) {
+      const account = accounts.find(({ name }) => name === settings.name);
+      if (account) results.push(await backtestAccount(loaded, settings, account, since, deps));
+    }
+    return results;
+  });
+}

@@ -1,0 +1,162 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { type AlertChange, backtest } from '../../../src/cli/backtest/run.ts';
+import { backtestCommand } from '../../../src/cli/backtest.ts';
+import type { EventSeed } from '../../../src/emulator/added.ts';
+import { systemClock } from '../../../src/kit/clock.ts';
+import { emulateEmpty } from '../../support/emulate.ts';
+import { newFolder } from '../../support/folder.ts';
+import { json, serve } from '../../support/http-service.ts';
+import { loadedFrom } from '../../support/view-scene.ts';
+import { compare } from './comparison.ts';
+import { RULES } from './rules.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+
+const failed = { metric: 'delivery_messages_finished_total', labels: { outcome: 'failed' } };
+
+/** Messages that fail, one a minute. */
+const failures = (from: number, minutes: number): EventSeed[] =>
+  Array.from({ length: minutes }, (_, minute) =>
+    (['created', 'active', 'error', 'failed'] as const).map((state, index) => ({
+      messageId: `msg_${from + minute}`,
+      state,
+      time: from + minute * MINUTE + index * SECOND,
+      url: 'https://one.example.com/',
+    })),
+  ).flat();
+
+async function setUp(rules: readonly object[], account: object = {}, events: object = {}) {
+  const emulator = await emulateEmpty();
+  const loaded = loadedFrom({
+    accounts: [{ name: 'a', baseUrl: emulator.url, token: emulator.token, ...account }],
+    collect: { events: { every: '1m', ...events } },
+    alerts: { evaluateEvery: '1m', rules },
+  });
+  async function run(since: number) {
+    const changes: AlertChange[] = [];
+    const [result] = await backtest(loaded, since, {
+      env: {},
+      clock: systemClock,
+      random: () => 0,
+      signal: new AbortController().signal,
+      onChange: change => changes.push(change),
+      onProgress: () => undefined,
+    });
+    return { result, changes };
+  }
+  return { emulator, run };
+}
+
+it('fires and resolves at the same evaluations as an agent that ran at the time', async () => {
+  const { live, past, result } = await compare({
+    scenario: 'schedule-missed',
+    length: HOUR,
+    every: 15_000,
+    config: { alerts: { enabled: true, rules: RULES } },
+  });
+  expect(past).toEqual(live);
+  expect(live.length).toBeGreaterThan(10);
+  expect(result).toMatchObject({ rejected: 0 });
+});
+
+it('reports an alert that fires and resolves with its labels, value and start', async () => {
+  const { emulator, run } = await setUp([
+    { name: 'Failing', when: { growth: { ...failed, over: '10m', atLeast: 5 } } },
+  ]);
+  const from = Math.floor((Date.now() - 2 * HOUR) / MINUTE) * MINUTE;
+  emulator.state.addEvents([
+    ...failures(from, 1),
+    ...failures(from + 30 * MINUTE, 10),
+    ...failures(from + 100 * MINUTE, 1),
+  ]);
+  const { result, changes } = await run(from - HOUR);
+  expect(changes).toMatchObject([
+    { account: 'a', rule: 'Failing', labels: { outcome: 'failed' }, state: 'firing', value: 5 },
+    { account: 'a', rule: 'Failing', labels: { outcome: 'failed' }, state: 'resolved', startedAt: changes[0]?.at },
+  ]);
+  const [firing, resolved] = changes.map(({ at }) => (at - from) / MINUTE) as [number, number];
+  // A message counts when no earlier event can follow, an overlap of a minute later.
+  expect([firing, resolved]).toEqual([36, 47]);
+  expect(result).toMatchObject({ range: { from }, events: 48 });
+  expect(result?.rules).toEqual([{ rule: 'Failing', fired: 1, firingFor: 11 * MINUTE, unknownFor: 10 * MINUTE }]);
+});
+
+it('reports rules on anything else than the event log as unknown', async () => {
+  const { emulator, run } = await setUp([
+    { name: 'Dlq', when: { above: { metric: 'delivery_dlq_messages', value: 1 } } },
+    { name: 'Waiting', when: { absent: { metric: 'delivery_flow_control_waitlist_size' } } },
+    { name: 'Gaps', when: { above: { metric: 'delivery_event_log_gaps_total', value: 1 } } },
+    { name: 'Down', when: { below: { metric: 'delivery_up', value: 1 } } },
+    { name: 'Stale', when: { stale: { collector: 'events' } } },
+    { name: 'Other', when: { above: { metric: 'delivery_messages_in_flight', labels: { account: ['b'] }, value: 1 } } },
+  ]);
+  emulator.state.addEvents(failures(Date.now() - HOUR, 1));
+  const { result, changes } = await run(Date.now() - 2 * HOUR);
+  expect(changes).toEqual([]);
+  expect(result?.rules.map(({ rule, fired, unknown }) => [rule, fired, unknown])).toEqual([
+    ['Dlq', 0, 'the event log does not contain delivery_dlq_messages'],
+    ['Waiting', 0, 'the event log does not contain delivery_flow_control_waitlist_size'],
+    ['Gaps', 0, 'the event log does not contain delivery_event_log_gaps_total'],
+    ['Down', 0, 'the event log does not contain delivery_up'],
+    ['Stale', 0, 'the event log does not contain when data was stale'],
+  ]);
+});
+
+const QUIET = {
+  name: 'Quiet',
+  when: { below: { metric: 'delivery_events_recent', labels: { state: 'failed' }, value: 1 } },
+};
+
+it('takes an empty log for silence only as far back as the log is kept', async () => {
+  const unknown = await setUp([QUIET]);
+  expect((await unknown.run(Date.now() - HOUR)).result).toMatchObject({
+    range: undefined,
+    rules: [{ rule: 'Quiet', unknown: 'the event log lists nothing' }],
+  });
+  const kept = await setUp([QUIET], { retention: { events: '30m' } });
+  const now = Date.now();
+  const { result, changes } = await kept.run(now - HOUR);
+  expect(changes).toMatchObject([{ rule: 'Quiet', state: 'firing' }]);
+  expect(result?.range?.from).toBeGreaterThan(now - 30 * MINUTE - 1);
+});
+
+it('leaves a rule about missing events unknown while rows cannot be read', async () => {
+  const time = Date.now() - HOUR;
+  const service = await serve((_request, response) =>
+    json(response, { events: [{ messageId: 'msg_1', state: 'CREATED', time }, { messageId: 'msg_2' }] }),
+  );
+  const { run } = await setUp([QUIET], { baseUrl: service.url });
+  const { result } = await run(time - HOUR);
+  const { from = 0, to = 0 } = result?.range ?? {};
+  expect(result?.rejected).toBeGreaterThan(0);
+  expect(result?.rules).toEqual([{ rule: 'Quiet', fired: 0, firingFor: 0, unknownFor: expect.any(Number) }]);
+  expect(result?.rules[0]?.unknownFor).toBeGreaterThan(to - from - MINUTE);
+});
+
+it('rejects with the error of a service that cannot be read', async () => {
+  const { emulator, run } = await setUp([QUIET]);
+  emulator.faults.add({ kind: 'status', status: 403 });
+  await expect(run(Date.now() - HOUR)).rejects.toThrow('403');
+});
+
+it.each([
+  [['--account', 'nobody'], 'there is no account called nobody in config.yaml\n'],
+  [['--since', '2999-01-01T00:00:00Z'], '--since must be before now\n'],
+  [['--since', 'yesterday'], expect.stringContaining('must be a time such as 2026-11-22T06:00:00Z')],
+])('rejects the options %j before it reads anything', async (options, text) => {
+  const config = join(newFolder(), 'config.yaml');
+  writeFileSync(
+    config,
+    JSON.stringify({ accounts: [{ name: 'a', baseUrl: 'http://127.0.0.1:1', token: 'test-token' }] }),
+  );
+  let written = '';
+  const command = backtestCommand()
+    .exitOverride()
+    .configureOutput({ writeErr: line => (written += line) });
+  await expect(command.parseAsync(['--config', config, ...options], { from: 'user' })).rejects.toThrow();
+  expect(written.replace(config, 'config.yaml')).toEqual(text);
+});

@@ -1,0 +1,22 @@
+import { expect, it } from 'vitest';
+import { destinations } from '../../../src/emulator/destinations.ts';
+import { compare } from './comparison.ts';
+import { RULES } from './rules.ts';
+
+const MINUTE = 60_000;
+const WEEK = 7 * 24 * 60 * MINUTE;
+
+it('fires and resolves in a week at the same evaluations as an agent that ran at the time', async () => {
+  const { live, past, result } = await compare({
+    scenario: 'flow-control-pileup',
+    length: WEEK,
+    every: MINUTE,
+    // A quiet service: most of the time goes into sending events over HTTP twice.
+    destinations: destinations.filter(({ everyMs }) => everyMs >= 10_000),
+    config: { alerts: { enabled: true, evaluateEvery: '1m', rules: RULES } },
+  });
+  expect(past).toEqual(live);
+  const fired = result?.rules.map(({ rule, fired }) => `${rule} ${fired}`).join(', ');
+  process.stdout.write(`a week, ${result?.events} events: ${fired}\n`);
+  for (const { rule, fired } of result?.rules ?? []) expect(fired, rule).toBeGreaterThan(5);
+}, 1_200_000);
