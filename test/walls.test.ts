@@ -28,10 +28,10 @@ const TABLE: readonly (readonly [module: string, lines: number, imports: string]
     6150,
     'kit model upstream store metrics scheduler replicas history collectors notify rules auto-cancel http',
   ],
-  ['config', 2800, 'kit upstream store metrics telemetry scheduler push collectors notify rules auto-cancel http'],
+  ['config', 2820, 'kit upstream store metrics telemetry scheduler push collectors notify rules auto-cancel http'],
   [
     'agent',
-    1900,
+    1960,
     'kit model upstream store metrics telemetry scheduler replicas history push collectors notify rules auto-cancel http status config',
   ],
   ['emulator', 3900, 'kit'],
@@ -54,7 +54,7 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
   store: ['store.ts', 'errors.ts', 'account-file.ts'],
   collectors: ['index.ts'],
   rotation: ['index.ts'],
-  rules: ['families.ts'],
+  rules: ['families.ts', 'checks/alerts.ts'],
   emulator: ['server.ts'],
 };
 /** Files that decide, and so must not be able to do anything: they import kit, model and each other alone, and nothing of Node. */

@@ -5,7 +5,7 @@ import type { Session } from '../replicas/session.ts';
 import type { Alerting } from '../rules/alerting.ts';
 import { createLoopSlot, type LoopSlot } from '../scheduler/loop-slot.ts';
 import { createInfoSource } from '../status/account-metrics.ts';
-import { createSampling, historyLimits } from '../status/recording.ts';
+import { createChecking, createSampling, historyLimits } from '../status/recording.ts';
 import { type Account, openAccount } from './account.ts';
 import type { Exporting } from './exporting.ts';
 import type { Base } from './parts.ts';
@@ -136,11 +136,12 @@ export class RunningAccount {
       }
     }
     this.describe(prepared);
-    await alerting.evaluate(account, this.#sources);
+    const numbers = this.#autoCancel?.own.numbers;
+    const viewed = { ...base, settings, sources: this.#sources, autoCancel: numbers };
+    await alerting.evaluate(account, this.#sources, createChecking(account, viewed));
     const alerts = alerting.sourceOf(this.name);
     const sources = alerts ? [...this.#sources, alerts] : this.#sources;
-    const numbers = this.#autoCancel?.own.numbers;
-    this.#sample = createSampling(account, { ...base, config, settings, sources, autoCancel: numbers });
+    this.#sample = createSampling(account, { ...viewed, config, sources });
     if (failure !== undefined) throw failure;
     this.#configured = prepared;
   }

@@ -2,6 +2,7 @@ import { accountMayAct } from '../auto-cancel/options.ts';
 import { dataSources, roundsOf as roundsOfAccount } from '../collectors/index.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { HEARTBEAT } from '../notify/options.ts';
+import { BUILTIN_ALERTS, builtinAlert } from '../rules/checks/alerts.ts';
 import { alertFamilies, collectorsOf } from '../rules/families.ts';
 import { type AlertCondition, type AlertRule, isAbout, type Selector } from '../rules/options.ts';
 import { type DeclaredNames, noSuchName, type Reporter } from './faults.ts';
@@ -140,9 +141,13 @@ function checkCondition({ when, labels }: AlertRule, checking: Checking, path: r
   }
 }
 
+const builtinOfAgent = new Set<string>(BUILTIN_ALERTS.filter(name => builtinAlert(name).isOfAgent));
+
 /** Warns of pausing alerts that can never fire for an account, and so never prevent a cancel there. */
 function checkPausing({ alerts, autoCancel, accounts }: Config, report: Reporter): void {
   for (const [index, alert] of autoCancel.pauseWhileAlerts.entries()) {
+    const path = ['autoCancel', 'pauseWhileAlerts', index];
+    if (builtinOfAgent.has(alert)) report.fault(path, `${alert} is about the agent, and not about an account`);
     const when = alerts.rules.find(({ name }) => name === alert)?.when;
     if (!when) continue;
     // Accounts that the alert does not select are excluded on purpose.
@@ -151,7 +156,7 @@ function checkPausing({ alerts, autoCancel, accounts }: Config, report: Reporter
       if (missing === undefined) continue;
       const why = `because its collector ${missing} is not enabled`;
       const message = `${alert} never fires for the account ${account.name}, ${why}: it prevents no cancel there`;
-      report.warn(['autoCancel', 'pauseWhileAlerts', index], message);
+      report.warn(path, message);
     }
   }
 }
@@ -182,10 +187,14 @@ export function checkAlerts(config: Config, now: number, declared: DeclaredNames
   const taken = config.heartbeat ? alerts.notifiers.findIndex(({ name }) => name === HEARTBEAT) : -1;
   if (taken >= 0)
     report.fault(['alerts', 'notifiers', taken, 'name'], `${HEARTBEAT} is the name of the section heartbeat`);
+  const builtin: readonly string[] = alerts.builtin ? BUILTIN_ALERTS : [];
   for (const [index, rule] of alerts.rules.entries()) {
+    if (builtin.includes(rule.name)) {
+      report.fault(['alerts', 'rules', index, 'name'], `${rule.name} is a built-in alert: choose another name`);
+    }
     checkCondition(rule, { config, declared, report }, ['alerts', 'rules', index, 'when', rule.when.kind]);
   }
-  const isPausing = alerts.rules.some(({ name }) => autoCancel.pauseWhileAlerts.includes(name));
+  const isPausing = autoCancel.pauseWhileAlerts.some(name => declared.alerts.includes(name));
   if (!alerts.enabled && isPausing) report.fault(['autoCancel', 'pauseWhileAlerts'], 'needs alerts.enabled: true');
   else checkPausing(config, report);
 }

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { printable } from '../kit/text.ts';
+import { printable, someOf } from '../kit/text.ts';
 
 type Path = readonly PropertyKey[];
 
@@ -60,7 +60,7 @@ export interface DeclaredNames {
 
 /** Returns the message for an unknown name. `existing` lists the declared names. */
 export function noSuchName(kind: string, name: string, existing: readonly string[]): string {
-  return `there is no ${kind} called ${name}${existing.length === 0 ? '' : `; there are: ${existing.join(', ')}`}`;
+  return `there is no ${kind} called ${name}${existing.length === 0 ? '' : `; there are: ${someOf(existing)}`}`;
 }
 
 /** Reports unknown names in a list at `path`. */

@@ -3,6 +3,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { systemClock } from '../kit/clock.ts';
 import type { Env } from '../kit/secret.ts';
+import { sentAlerts } from '../rules/checks/alerts.ts';
 import { type StoreOptions, storeOptions } from '../store/options.ts';
 import { checkAlerts } from './alerts.ts';
 import { checkAutoCancel } from './auto-cancel.ts';
@@ -201,7 +202,7 @@ export function parseConfig(text: string, file: string, env?: Env, now = systemC
     if (gathered.isComplete) {
       const declared = {
         accounts: namesAt(raw, ['accounts']),
-        alerts: namesAt(raw, ['alerts', 'rules']),
+        alerts: [...namesAt(raw, ['alerts', 'rules']), ...sentAlerts(config.alerts.builtin)],
         notifiers: namesAt(raw, ['alerts', 'notifiers']),
       };
       checkAlerts(config, now, declared, report);

@@ -3,7 +3,7 @@ import { createCounter } from './own.ts';
 
 const alerts = gauge(
   'delivery_watch_alerts',
-  'The agent’s own alerts by state, at the last evaluation, each counted once. firing: sent; silenced: firing, but a silence of the configuration holds; beyond_cap: series beyond the 100 alerts of a rule in an account, which one alert with the label overflow represents. Only if `alerts.enabled` is true.',
+  'The agent’s own alerts by state, at the last evaluation, each counted once. firing: sent; silenced: firing, but a silence of the configuration holds; beyond_cap: series beyond the 100 alerts of a rule in an account, which one alert with the label overflow represents. Built-in alerts only have series for states above 0. Only if `alerts.enabled` is true.',
   ['alert', 'state'],
 );
 
@@ -35,6 +35,7 @@ function stateOf({ state: { phase }, silencedBy }: CountedAlert): State | undefi
   return silencedBy === undefined ? 'firing' : 'silenced';
 }
 
+/** `rules`: those with a series for each state at all times. */
 export function alertsSource(
   account: string,
   rules: readonly { readonly name: string }[],
@@ -47,12 +48,14 @@ export function alertsSource(
       const key = `${alert.rule} ${stateOf(alert)}`;
       counts.set(key, (counts.get(key) ?? 0) + 1);
     }
-    return rules.flatMap(({ name: alert }) =>
+    const named = new Set(rules.map(({ name }) => name));
+    const others = new Set([...present.values()].map(({ rule }) => rule).filter(rule => !named.has(rule)));
+    const samplesOf = (alert: string) =>
       STATES.map(state => ({
         labels: { alert, state },
         value: (counts.get(`${alert} ${state}`) ?? 0) + (state === 'beyond_cap' ? (beyondCap.get(alert) ?? 0) : 0),
-      })),
-    );
+      }));
+    return [...[...named].flatMap(samplesOf), ...[...others].flatMap(samplesOf).filter(({ value }) => value > 0)];
   };
   return {
     account,

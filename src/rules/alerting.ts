@@ -26,7 +26,10 @@ import { isNotHeld, type Store } from '../store/store.ts';
 import { type Asking, createPost } from '../upstream/post.ts';
 import { type AccountAlerts, openAccountAlerts } from './account-alerts.ts';
 import type { Alert } from './alert.ts';
-import { createAlerts } from './evaluate-account.ts';
+import { builtinRules } from './builtin.ts';
+import type { CheckResult } from './checks/run.ts';
+import { type Builtin, createAlerts } from './evaluate-account.ts';
+import type { Rule } from './evaluation.ts';
 import { createHistories, type Histories } from './evidence.ts';
 import { createAlertFacts, type RuledAccount } from './facts.ts';
 import { collectorsOf } from './families.ts';
@@ -53,6 +56,7 @@ export interface AlertingSettings extends ReceiversSettings {
   readonly accounts: readonly { readonly name: string }[];
   readonly alerts: AlertsOptions;
   readonly heartbeat: HeartbeatOptions | null;
+  readonly server: { readonly externalUrl: string | null };
 }
 
 export interface ShownAlert {
@@ -70,7 +74,7 @@ interface Entry {
   readonly alerts: AccountAlerts;
   readonly histories: Histories;
   readonly loop: LoopSlot;
-  rules: readonly AlertRule[];
+  rules: readonly Rule[];
   source: Source;
   evaluate: () => Promise<void>;
 }
@@ -186,10 +190,15 @@ export class Alerting {
   }
 
   /**
-   * Evaluates the rules of the current configuration on an account from now on. `sources`: those of the account. To be called for
-   * each new session of an account and for each configuration. Rejects with StoreError if alerts have just been enabled.
+   * Evaluates the alerts of the current configuration for an account from now on. `sources`: those of the account; `check` runs the
+   * built-in checks. To be called for each new session of an account and for each configuration. Rejects with StoreError if alerts
+   * have just been enabled.
    */
-  async evaluate(account: EvaluatedAccount, sources: readonly Source[]): Promise<void> {
+  async evaluate(
+    account: EvaluatedAccount,
+    sources: readonly Source[],
+    check?: () => readonly CheckResult[],
+  ): Promise<void> {
     const { clock, log, tracer } = this.#deps;
     const { name, history } = account;
     await this.#openStates(name);
@@ -198,15 +207,17 @@ export class Alerting {
     if (!this.#config.alerts.enabled) return this.#resolveAll(name, entry);
     const { alerts, histories } = entry;
     const rules = rulesFor(account, this.#config);
+    const builtin = check && this.#builtin(check);
+    const all: readonly Rule[] = [...(builtin?.rules ?? []), ...rules];
     const known = new Set(entry.rules.map(this.#identity));
-    const unjudged = rules.filter(rule => !known.has(this.#identity(rule))).map(({ name }) => name);
+    const unjudged = all.filter(rule => !known.has(this.#identity(rule))).map(({ name }) => name);
     alerts.use({ silences: this.#silences, unjudged });
     histories.keep(rules.map(({ when }) => when));
-    entry.rules = rules;
+    entry.rules = all;
     entry.source = alertsSource(name, rules, alerts.current);
     const facts = createAlertFacts(account, sources);
     const past = history && createPast(history, clock);
-    entry.evaluate = createAlerts({ alerts, rules, facts, histories, past, clock, log, tracer });
+    entry.evaluate = createAlerts({ alerts, rules, builtin, facts, histories, past, clock, log, tracer });
     if (this.#senders) await this.#startEvaluation(entry);
   }
 
@@ -270,6 +281,12 @@ export class Alerting {
     await this.stop();
     await this.#asking.close();
     await Promise.all([...this.#entries.values()].map(entry => this.#save(entry)));
+  }
+
+  #builtin(check: () => readonly CheckResult[]): Builtin {
+    const { alerts, server } = this.#config;
+    const rules = builtinRules(alerts.builtin, 'account', server.externalUrl);
+    return { rules, disabled: alerts.builtin?.disable ?? [], check };
   }
 
   async #openStates(account: string): Promise<void> {

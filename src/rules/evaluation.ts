@@ -35,18 +35,21 @@ function textOf(condition: AlertCondition, { account = '', round }: Labels, valu
   }
 }
 
-/** What an alert says by itself, where its rule has no words for people. `labels`: of the alert. */
-export function defaultSummary({ annotations, when }: AlertRule, labels: Labels, value: number): Labels {
+/** A rule as it is evaluated; built-in alerts have no condition of their own. */
+export type Rule = Omit<AlertRule, 'when'> & { readonly when?: AlertCondition };
+
+/** Returns the summary of an alert whose rule has no text for people. */
+export function defaultSummary({ annotations, when }: Rule, labels: Labels, value: number): Labels {
   const isExplained = annotations.summary !== undefined || annotations.description !== undefined;
-  return isExplained ? {} : { summary: textOf(when, labels, value) };
+  return isExplained || !when ? {} : { summary: textOf(when, labels, value) };
 }
 
 export interface EvaluationDeps {
   readonly alerts: Pick<AccountAlerts, 'account' | 'current' | 'update'>;
-  readonly rules: readonly AlertRule[];
-  judge(rule: AlertRule): AlertJudgement;
+  readonly rules: readonly Rule[];
+  judge(rule: Rule): AlertJudgement;
   /** Whether it may be that its condition holds though it does not seem so: of the alert with these labels, or of any. */
-  isDoubtful(rule: AlertRule, labels?: Labels): boolean;
+  isDoubtful(rule: Rule, labels?: Labels): boolean;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -76,7 +79,7 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
   const { account } = own;
   const names = new Set(rules.map(({ name }) => name));
 
-  function judgeSafely(rule: AlertRule): AlertJudgement {
+  function judgeSafely(rule: Rule): AlertJudgement {
     try {
       return deps.judge(rule);
     } catch (error) {
@@ -85,19 +88,19 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
     }
   }
 
-  function overflow({ name, labels }: AlertRule, value: number): Candidate {
+  function overflow({ name, labels }: Rule, value: number): Candidate {
     const summary = `${name} has ${value} more series than the ${MAX_ALERTS} that get individual alerts.`;
     const identity = withoutEmpty({ ...labels, alertname: name, account, overflow: 'true' });
     return { rule: name, labels: identity, annotations: { summary }, value };
   }
 
   /** Series that fit under the cap, by fingerprint. Existing alerts keep their places, so changing keys do not make any number of alerts. */
-  function cap(rule: AlertRule, listed: readonly Holding[], known: ReadonlyMap<string, Alert>) {
+  function cap(rule: Rule, listed: readonly Holding[], known: ReadonlyMap<string, Alert>) {
     const { name, labels: more, annotations } = rule;
     const holding = new Map<string, Candidate>();
     let room = MAX_ALERTS - known.size;
     let left = 0;
-    for (const { labels: own, value, heldFor } of listed) {
+    for (const { labels: own, value, heldFor, annotations: ownTexts } of listed) {
       const labels = withoutEmpty({ ...own, ...more, alertname: name, account });
       const fingerprint = fingerprintOf(labels);
       if (!known.has(fingerprint) && room <= 0) {
@@ -106,7 +109,7 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
       }
       if (!known.has(fingerprint) && !holding.has(fingerprint)) room -= 1;
       const texts = Object.entries(annotations).map(([key, text]) => [key, expand(text, labels, value)] as const);
-      const said = { ...defaultSummary(rule, labels, value), ...Object.fromEntries(texts) };
+      const said = { ...defaultSummary(rule, labels, value), ...ownTexts, ...Object.fromEntries(texts) };
       holding.set(fingerprint, { rule: name, labels, annotations: said, value, heldFor });
     }
     if (left > 0) {
@@ -117,7 +120,7 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
   }
 
   /** A rule's alerts after this evaluation, what is beyond its cap, and whether all its series could be judged. */
-  function evaluate(rule: AlertRule, before: Evaluated) {
+  function evaluate(rule: Rule, before: Evaluated) {
     const { listed, others } = read(judgeSafely(rule));
     const known = new Map([...before.alerts].filter(([, alert]) => alert.rule === rule.name));
     const { holding, left } = cap(rule, listed, known);

@@ -29,6 +29,8 @@ export interface AlertEvidence {
 export interface Holding {
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
+  /** Texts of the alert, in addition to those of the rule. */
+  readonly annotations?: Readonly<Record<string, string>>;
   /** For how many milliseconds it has held at least, where that is known from elsewhere than earlier judgements. */
   readonly heldFor?: number | undefined;
 }

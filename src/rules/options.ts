@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { Duration, DurationOrZero } from '../kit/duration.ts';
 import { LABEL_NAME } from '../kit/text.ts';
 import { uniqueNames } from '../kit/unique-names.ts';
+import { CHECK_KINDS, CHECK_SEVERITIES } from '../model/check-kind.ts';
 import { labelValues, notifierOptions, silenceOptions } from '../notify/options.ts';
 
 const selector = z.strictObject({
@@ -136,17 +137,32 @@ export function expand(text: string, labels: Readonly<Record<string, string>>, v
   );
 }
 
+const builtinOptions = z
+  .strictObject({
+    severity: z.enum(CHECK_SEVERITIES).default('warning').describe('Lowest severity that is sent.'),
+    disable: z
+      .array(z.enum(CHECK_KINDS))
+      .default([])
+      .describe('Kinds of problems that are not sent: see docs/problems.md. The page still shows them.'),
+  })
+  .nullable()
+  .prefault({});
+export type BuiltinOptions = z.output<typeof builtinOptions>;
+
 export const alertsOptions = z.strictObject({
   enabled: z
     .boolean()
     .default(false)
-    .describe('Whether `rules` are evaluated. `autoCancel.rules[].notify` works either way.'),
-  evaluateEvery: Duration.prefault('15s').describe('How often the rules are evaluated.'),
+    .describe(
+      'Whether built-in alerts and `rules` are evaluated and sent. `autoCancel.rules[].notify` works either way.',
+    ),
+  builtin: builtinOptions.describe('Alerts on the problems that the status page shows. `null`: none.'),
+  evaluateEvery: Duration.prefault('15s').describe('How often alerts are evaluated.'),
   rules: z
     .array(alertRule)
     .superRefine(uniqueNames)
     .default([])
-    .describe('Alert rules, each evaluated for every account.'),
+    .describe('Further alerts, each evaluated for every account.'),
   silences: z
     .array(silenceOptions)
     .max(1000)

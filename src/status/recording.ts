@@ -60,6 +60,21 @@ interface RecordedAccount extends ShownSource, RuledAccount {
   readonly problems: ProblemLog;
 }
 
+/** Runs the built-in checks of an account. */
+export function createChecking(
+  account: RecordedAccount,
+  { settings, sources, autoCancel, clock }: Pick<SamplingDeps, 'settings' | 'sources' | 'autoCancel' | 'clock'>,
+) {
+  const { history, problems } = account;
+  const viewed = { account, settings, autoCancel, sources, recent: history.recent, firstSeen: problems.firstSeen };
+  return () => {
+    const now = clock.now();
+    const judged = judgedAccount(viewed, now, 'brief');
+    problems.saw(judged.problems, now);
+    return judged.checked;
+  };
+}
+
 interface SamplingDeps {
   readonly config: { readonly alerts: AlertsOptions };
   readonly settings: StatusSettings;
@@ -84,21 +99,17 @@ export const historyLimits = ({ store: { history }, accounts }: HistorySettings)
 });
 
 /** Returns the body of a loop that adds a sample to the account's history and logs its problems. It never rejects. */
-export function createSampling(
-  account: RecordedAccount,
-  { config, settings, sources, autoCancel, clock, log }: SamplingDeps,
-) {
-  const { name, history, problems } = account;
+export function createSampling(account: RecordedAccount, deps: SamplingDeps) {
+  const { config, sources, log } = deps;
+  const { name, history } = account;
   const { enabled, rules } = config.alerts;
-  const { recent } = history;
-  const viewed = { account, settings, autoCancel, sources, recent, firstSeen: problems.firstSeen };
+  const check = createChecking(account, deps);
   const conditions = rules.map(({ when }) => when).filter(when => windowsOf(when).length > 0 && isAbout(when, name));
   const selection = createSelection(enabled ? conditions : [], createAlertFacts(account, sources));
   return async (): Promise<void> => {
     try {
       await history.sample(new Map([...selection(), ...sampleOf(recorded, sources)]));
-      const now = clock.now();
-      problems.saw(judgedAccount(viewed, now, 'brief').problems, now);
+      check();
     } catch (error) {
       log.error({ account: name, stack: error instanceof Error ? error.stack : String(error) }, 'bug');
     }

@@ -50,7 +50,11 @@ async function setUp(config: (enabled: boolean) => object, isLabelled = false) {
 
 /** Auto-cancel; `enabled`: while no alert fires. */
 const pausedByAlerts = (enabled: boolean) => ({
-  alerts: { enabled, rules: [{ name: 'Pausing', when: { above: { metric: 'delivery_dlq_messages', value: 0 } } }] },
+  alerts: {
+    enabled,
+    builtin: null,
+    rules: [{ name: 'Pausing', when: { above: { metric: 'delivery_dlq_messages', value: 0 } } }],
+  },
   autoCancel: {
     mode: 'plan',
     rules: [{ name: 'r', match: { url: { prefix: ['https://'] } } }],

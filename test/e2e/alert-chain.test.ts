@@ -139,6 +139,7 @@ describe.skipIf(!requireProgram('prometheus') || !requireProgram(ALERTMANAGER))(
     await watch(emulator, {
       alerts: {
         enabled: true,
+        builtin: null,
         evaluateEvery: '500ms',
         rules: [{ name: 'DlqGrowing', when: { growth }, for: '3s', labels: { severity: 'warning' } }],
         notifiers: [{ name: 'ops', alertmanager: { urls: [alertmanager.url] } }],

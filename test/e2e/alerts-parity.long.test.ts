@@ -92,7 +92,7 @@ describe.skipIf(!requireProgram('prometheus'))('the agent and a Prometheus with 
           events: { every: '300ms' },
         },
         staleness: { markAfter: 5, withdrawAfter: 10 },
-        alerts: { enabled: true, evaluateEvery: `${INTERVAL}ms`, rules: RULES },
+        alerts: { enabled: true, builtin: null, evaluateEvery: `${INTERVAL}ms`, rules: RULES },
       },
       { DELIVERY_TOKEN: emulator.token },
     );

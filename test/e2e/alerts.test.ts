@@ -69,6 +69,7 @@ function createAlerting(emulator: Emulator, notifiers: readonly object[], more: 
     collect: { dlq: { every: '200ms', rescanEvery: '500ms' } },
     alerts: {
       enabled: true,
+      builtin: null,
       evaluateEvery: '200ms',
       rules: [
         { name: 'Any', when: above(0), annotations: { summary: '{{ $value }} in {{ $labels.account }}' } },
@@ -151,7 +152,7 @@ describe('alerts of an agent that is killed repeatedly', () => {
       {
         accounts,
         collect,
-        alerts: { enabled: true, evaluateEvery: '200ms', rules, notifiers: [{ name: 'hook', webhook }] },
+        alerts: { enabled: true, builtin: null, evaluateEvery: '200ms', rules, notifiers: [{ name: 'hook', webhook }] },
       },
       Object.fromEntries(emulators.map(({ token }, index) => [`TOKEN_${index}`, token])),
     );

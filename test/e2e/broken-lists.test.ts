@@ -77,7 +77,7 @@ async function setUp() {
     },
     // Withdrawn data would disappear as well.
     staleness: { withdrawAfter: 10_000, withdrawAtMost: '1h' },
-    alerts: { enabled: true, evaluateEvery: '100ms', rules: RULES },
+    alerts: { enabled: true, builtin: null, evaluateEvery: '100ms', rules: RULES },
   };
   const agent = await startAgent(config);
   const scrape = async () => (await agent.scrape()).sum;

@@ -90,6 +90,7 @@ describe('an outage with restarts', () => {
         staleness: { markAfter: Math.ceil(atThisLoad(3)), withdrawAfter: Math.ceil(atThisLoad(20)) },
         alerts: {
           enabled: true,
+          builtin: null,
           evaluateEvery: '100ms',
           rules,
           notifiers: [{ name: 'hook', webhook: { url: hook.url, groupBy: ['...'], groupWait: '0s' } }],
@@ -163,6 +164,7 @@ describe('an outage with restarts', () => {
         },
         alerts: {
           enabled: true,
+          builtin: null,
           evaluateEvery: '100ms',
           rules: [{ name: 'Blind', when: { stale: { collector: 'dlq', round: 'new' } }, for: '1s' }],
           notifiers: [{ name: 'hook', webhook: { url: hook.url, groupBy: ['...'], groupWait: '0s' } }],

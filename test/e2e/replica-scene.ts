@@ -74,6 +74,7 @@ function configOf(names: readonly string[], url: string, { lease, every }: Scene
     },
     alerts: {
       enabled: true,
+      builtin: null,
       evaluateEvery: '1s',
       rules: [{ name: 'Many', when: { above: { metric: 'delivery_dlq_messages', value: MANY - 1 } } }],
       notifiers: [{ name: 'hook', webhook: { url: { env: 'HOOK_URL' }, groupWait: '0s' } }],

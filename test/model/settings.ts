@@ -126,6 +126,7 @@ collect:
   events: { every: 4m, window: 10m, overlap: 60s, lateSweep: ${lateSweep} }
 alerts:
   enabled: true
+  builtin: null
   evaluateEvery: 2m
   rules:
     - { name: DlqHigh, when: { above: { metric: delivery_dlq_messages, value: 6 } } }

@@ -1,6 +1,9 @@
-import type { CheckSeverity } from '../../model/check-kind.ts';
+import { CHECK_SEVERITIES, type CheckKind, type CheckSeverity } from '../../model/check-kind.ts';
+import type { BuiltinOptions } from '../options.ts';
 
 interface Definition {
+  /** Of the checks that feed it. */
+  readonly kinds: readonly CheckKind[];
   readonly severity: CheckSeverity;
   /** How long a finding must last before it is sent (ms). Default: sent at the first evaluation. */
   readonly for?: number;
@@ -9,6 +12,8 @@ interface Definition {
   /** Label that contains the subject of a finding. */
   readonly label?: string;
   readonly hasNoRunbook?: true;
+  /** Whether it is about the agent instead of one of its accounts. */
+  readonly isOfAgent?: true;
 }
 
 const SECOND = 1000;
@@ -21,43 +26,125 @@ const KEEP_FIRING_FOR = 15 * MINUTE;
  * differ, and why.
  */
 export const builtinAlerts = {
-  DeliveryBlind: { severity: 'critical', for: 30 * SECOND, keepFiringFor: MINUTE, label: 'collector' },
-  DeliveryCollectorStale: { severity: 'warning', for: 15 * MINUTE, label: 'filter' },
-  DeliveryTokenRejected: { severity: 'critical', for: MINUTE },
-  DeliveryRateLimited: { severity: 'warning', for: 10 * MINUTE },
-  DeliveryRequestBudgetLow: { severity: 'warning', for: 15 * MINUTE },
-  DeliveryRowsRejected: { severity: 'warning', for: 5 * MINUTE, keepFiringFor: 5 * MINUTE, label: 'collector' },
-  DeliveryListsMissing: { severity: 'warning', for: 5 * MINUTE, keepFiringFor: 5 * MINUTE, label: 'collector' },
-  DeliveryErrorBudgetFastBurn: { severity: 'critical', for: 2 * MINUTE, keepFiringFor: 12 * MINUTE },
-  DeliveryErrorBudgetSlowBurn: { severity: 'warning', for: 15 * MINUTE },
-  DeliveryOnTimeBudgetFastBurn: { severity: 'critical', for: 2 * MINUTE, keepFiringFor: 12 * MINUTE },
-  DeliveryOnTimeBudgetSlowBurn: { severity: 'warning', for: 15 * MINUTE },
-  DeliveryStalled: { severity: 'critical', for: 10 * MINUTE },
-  DeliveryRetryRatioHigh: { severity: 'warning', for: 15 * MINUTE },
-  DeliveryEventLogStale: { severity: 'warning', for: 5 * MINUTE },
-  DeliveryEventLogGap: { severity: 'warning' },
-  DeliveryDlqGrowing: { severity: 'warning', for: 2 * MINUTE },
-  DeliveryDlqExpiringSoon: { severity: 'critical', for: 15 * MINUTE },
-  DeliveryDlqAgeHigh: { severity: 'warning', for: 15 * MINUTE },
-  DeliveryDlqNearlyFull: { severity: 'warning', for: 15 * MINUTE },
-  DeliveryFailureCallbackStuck: { severity: 'warning', for: 15 * MINUTE },
-  DeliveryFailureCallbackFailed: { severity: 'warning', for: 30 * MINUTE },
-  DeliveryFlowControlBacklogGrowing: { severity: 'warning', for: 15 * MINUTE, label: 'flow_control_key' },
-  DeliveryFlowControlGhostSlots: { severity: 'warning', for: 2 * MINUTE, label: 'flow_control_key' },
-  DeliveryWaitlistStalled: { severity: 'warning', for: 10 * MINUTE, label: 'flow_control_key' },
-  DeliveryDispatchPausedWithBacklog: { severity: 'warning', label: 'flow_control_key' },
-  DeliveryScheduleMissed: { severity: 'warning', label: 'schedule' },
-  DeliveryScheduleLate: { severity: 'warning', label: 'schedule' },
-  DeliveryAutoCancelUnresolved: { severity: 'critical', for: 5 * MINUTE, label: 'rule' },
-  DeliveryAutoCancelBreakerOpen: { severity: 'warning', keepFiringFor: 5 * MINUTE, label: 'breaker' },
-  DeliveryAutoCancelPaused: { severity: 'info', hasNoRunbook: true },
-  DeliveryServiceUnavailable: { severity: 'critical', for: 15 * SECOND, keepFiringFor: 3 * MINUTE },
-  DeliveryDatabaseAway: { severity: 'critical', for: 3 * MINUTE, keepFiringFor: 5 * MINUTE },
-  DeliveryStoreFailing: { severity: 'critical', for: 2 * MINUTE, keepFiringFor: 5 * MINUTE },
-  DeliveryNotificationsFailing: { severity: 'critical', for: 10 * MINUTE, label: 'notifier' },
-  DeliveryPushFailing: { severity: 'warning', for: 10 * MINUTE },
-  DeliveryConfigReloadFailed: { severity: 'warning', for: 5 * MINUTE },
-  DeliveryAccountUncollected: { severity: 'critical', keepFiringFor: 5 * MINUTE },
+  DeliveryBlind: {
+    kinds: ['service_unavailable', 'data_withdrawn', 'data_stale'],
+    severity: 'critical',
+    for: 30 * SECOND,
+    keepFiringFor: MINUTE,
+    label: 'collector',
+  },
+  DeliveryCollectorStale: {
+    kinds: ['data_stale', 'filter_failing'],
+    severity: 'warning',
+    for: 15 * MINUTE,
+    label: 'filter',
+  },
+  DeliveryTokenRejected: { kinds: ['token_rejected'], severity: 'critical', for: MINUTE },
+  DeliveryRateLimited: { kinds: ['rate_limited'], severity: 'warning', for: 10 * MINUTE },
+  DeliveryRequestBudgetLow: { kinds: ['budget_low'], severity: 'warning', for: 15 * MINUTE },
+  DeliveryRowsRejected: {
+    kinds: ['rows_unreadable'],
+    severity: 'warning',
+    for: 5 * MINUTE,
+    keepFiringFor: 5 * MINUTE,
+    label: 'collector',
+  },
+  DeliveryListsMissing: {
+    kinds: ['lists_missing'],
+    severity: 'warning',
+    for: 5 * MINUTE,
+    keepFiringFor: 5 * MINUTE,
+    label: 'collector',
+  },
+  DeliveryErrorBudgetFastBurn: {
+    kinds: ['messages_failing'],
+    severity: 'critical',
+    for: 2 * MINUTE,
+    keepFiringFor: 12 * MINUTE,
+  },
+  DeliveryErrorBudgetSlowBurn: { kinds: ['messages_failing'], severity: 'warning', for: 15 * MINUTE },
+  DeliveryOnTimeBudgetFastBurn: {
+    kinds: ['messages_late'],
+    severity: 'critical',
+    for: 2 * MINUTE,
+    keepFiringFor: 12 * MINUTE,
+  },
+  DeliveryOnTimeBudgetSlowBurn: { kinds: ['messages_late'], severity: 'warning', for: 15 * MINUTE },
+  DeliveryStalled: { kinds: ['deliveries_stalled'], severity: 'critical', for: 10 * MINUTE },
+  DeliveryRetryRatioHigh: { kinds: ['retries_high'], severity: 'warning', for: 15 * MINUTE },
+  DeliveryEventLogStale: { kinds: ['event_log_behind'], severity: 'warning', for: 5 * MINUTE },
+  DeliveryEventLogGap: { kinds: ['event_log_gap'], severity: 'warning' },
+  DeliveryDlqGrowing: { kinds: ['dlq_growing'], severity: 'warning', for: 2 * MINUTE },
+  DeliveryDlqExpiringSoon: { kinds: ['dlq_expiring'], severity: 'critical', for: 15 * MINUTE },
+  DeliveryDlqAgeHigh: { kinds: ['dlq_old'], severity: 'warning', for: 15 * MINUTE },
+  DeliveryDlqNearlyFull: { kinds: ['dlq_nearly_full'], severity: 'warning', for: 15 * MINUTE },
+  DeliveryFailureCallbackStuck: { kinds: ['callbacks_stuck'], severity: 'warning', for: 15 * MINUTE },
+  DeliveryFailureCallbackFailed: { kinds: ['callbacks_failing'], severity: 'warning', for: 30 * MINUTE },
+  DeliveryFlowControlBacklogGrowing: {
+    kinds: ['waitlist_growing'],
+    severity: 'warning',
+    for: 15 * MINUTE,
+    label: 'flow_control_key',
+  },
+  DeliveryFlowControlGhostSlots: {
+    kinds: ['ghost_slots'],
+    severity: 'warning',
+    for: 2 * MINUTE,
+    label: 'flow_control_key',
+  },
+  DeliveryWaitlistStalled: {
+    kinds: ['waitlist_stalled'],
+    severity: 'warning',
+    for: 10 * MINUTE,
+    label: 'flow_control_key',
+  },
+  DeliveryDispatchPausedWithBacklog: { kinds: ['paused_with_backlog'], severity: 'warning', label: 'flow_control_key' },
+  DeliveryScheduleMissed: { kinds: ['schedule_missed'], severity: 'warning', label: 'schedule' },
+  DeliveryScheduleLate: { kinds: ['schedule_late'], severity: 'warning', label: 'schedule' },
+  DeliveryAutoCancelUnresolved: { kinds: ['cancel_unresolved'], severity: 'critical', for: 5 * MINUTE, label: 'rule' },
+  DeliveryAutoCancelBreakerOpen: {
+    kinds: ['breaker_open'],
+    severity: 'warning',
+    keepFiringFor: 5 * MINUTE,
+    label: 'breaker',
+  },
+  DeliveryAutoCancelPaused: { kinds: ['auto_cancel_paused'], severity: 'info', hasNoRunbook: true },
+  DeliveryServiceUnavailable: {
+    kinds: ['service_unavailable'],
+    severity: 'critical',
+    for: 15 * SECOND,
+    keepFiringFor: 3 * MINUTE,
+    isOfAgent: true,
+  },
+  DeliveryDatabaseAway: {
+    kinds: ['database_away'],
+    severity: 'critical',
+    for: 3 * MINUTE,
+    keepFiringFor: 5 * MINUTE,
+    isOfAgent: true,
+  },
+  DeliveryStoreFailing: {
+    kinds: ['store_failing'],
+    severity: 'critical',
+    for: 2 * MINUTE,
+    keepFiringFor: 5 * MINUTE,
+    isOfAgent: true,
+  },
+  DeliveryNotificationsFailing: {
+    kinds: ['notifications_failing'],
+    severity: 'critical',
+    for: 10 * MINUTE,
+    label: 'notifier',
+    isOfAgent: true,
+  },
+  DeliveryPushFailing: { kinds: ['push_failing'], severity: 'warning', for: 10 * MINUTE, isOfAgent: true },
+  DeliveryConfigReloadFailed: { kinds: ['reload_refused'], severity: 'warning', for: 5 * MINUTE, isOfAgent: true },
+  DeliveryAccountUncollected: {
+    kinds: ['account_uncollected'],
+    severity: 'critical',
+    keepFiringFor: 5 * MINUTE,
+    isOfAgent: true,
+  },
 } as const satisfies Readonly<Record<`Delivery${string}`, Definition>>;
 
 export type BuiltinAlert = keyof typeof builtinAlerts;
@@ -67,4 +154,18 @@ export const BUILTIN_ALERTS = Object.keys(builtinAlerts) as readonly BuiltinAler
 /** A built-in alert with its defaults. */
 export function builtinAlert(name: BuiltinAlert): Definition & Required<Pick<Definition, 'for' | 'keepFiringFor'>> {
   return { for: 0, keepFiringFor: KEEP_FIRING_FOR, ...builtinAlerts[name] };
+}
+
+/** Whether a severity is at least as high as another. */
+export const isAtLeast = (severity: CheckSeverity, lowest: CheckSeverity): boolean =>
+  CHECK_SEVERITIES.indexOf(severity) <= CHECK_SEVERITIES.indexOf(lowest);
+
+/** The built-in alerts that are sent. */
+export function sentAlerts(options: BuiltinOptions): readonly BuiltinAlert[] {
+  if (!options) return [];
+  const { severity: lowest, disable } = options;
+  return BUILTIN_ALERTS.filter(name => {
+    const { kinds, severity } = builtinAlert(name);
+    return isAtLeast(severity, lowest) && kinds.some(kind => !disable.includes(kind));
+  });
 }

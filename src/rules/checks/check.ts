@@ -43,7 +43,7 @@ export const UNKNOWN: Unknown = { isUnknown: true };
 
 /** Findings of a check and subjects without a result; a text is a finding without other properties. */
 export type Result = Outcome | readonly Outcome[];
-type Outcome = string | Finding | Unknown;
+export type Outcome = string | Finding | Unknown;
 
 /** The collectors whose data checks read, each with its part of the view. */
 export const PARTS = { dlq: 'deadLetters', events: 'events', flow_control: 'flowControl' } as const;

@@ -6,7 +6,7 @@ import { flowControl } from './flow-control.ts';
 import { plural } from './format.ts';
 import { type Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
-import { alertList, named, newestOf, problemList, STATE_WORDS, verdict } from './problems.ts';
+import { alertList, named, newestOf, problemList, STATE_WORDS, unlistedAlerts, verdict } from './problems.ts';
 import { databaseNote, heldNote } from './replicas.ts';
 import { calls, rounds, schedules } from './rounds.ts';
 
@@ -39,12 +39,13 @@ function about({ baseUrl, region, plan, labels }: AnyAccountView): Html {
 /** `/accounts/NAME`. Omits sections that only the holder can show. */
 export function accountPage(view: AnyAccountView, context: PageContext): Html {
   const { problems, alerts, account } = view;
+  const others = unlistedAlerts(alerts, problems);
   const places = Object.entries(PLACES).filter(([id]) => view.complete || (id !== 'schedules' && id !== 'calls'));
   const links = places.map(([id, word]) => html`<a href="#${id}">${word}</a> `);
   const body = html`<section id="state" data-live aria-label="State">
 ${head(view, context)}${about(view)}${heldNote(view, context)}${databaseNote(context)}
 ${problems.length > 0 && html`<h2>${problems[0]?.severity === 'info' ? 'Worth knowing' : 'Problems'}</h2>\n${problemList(problems, context, false)}`}
-${alerts.length > 0 && html`<h2>Alerts</h2>\n${alertList(alerts, context, false)}`}
+${others.length > 0 && html`<h2>Alerts</h2>\n${alertList(others, context, false)}`}
 </section>
 <div class="places"><nav aria-label="On this page">${links}</nav>${chartRange()}</div>
 ${deadLetters(view, context)}${events(view, context)}${flowControl(view, context)}${view.complete && schedules(view)}${rounds(view, context)}${view.complete && calls(view)}`;

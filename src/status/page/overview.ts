@@ -15,6 +15,7 @@ import {
   problemList,
   STATE_WORDS,
   stateMark,
+  unlistedAlerts,
   verdict,
 } from './problems.ts';
 import { replicaLink } from './replicas.ts';
@@ -80,9 +81,10 @@ const rest = (shown: number, total: number, what: string) =>
 
 function troubles(view: Overview, context: PageContext, faults: readonly ReloadFault[]): Html {
   const { problems, problemsTotal, alerts, alertsFiring } = view;
+  const others = unlistedAlerts(alerts, problems);
   return html`${problems.length > 0 && html`<h2>${problems[0]?.severity === 'info' ? 'Worth knowing' : 'Problems'}</h2>\n${problemList(problems, context)}\n${rest(problems.length, problemsTotal, 'problem')}`}
 ${faults.length > 0 && html`<h2>The new configuration was refused; the one before is in use</h2>\n${faultList(faults)}`}
-${alerts.length > 0 && html`<h2>Firing alerts</h2>\n${alertList(alerts, context)}\n${rest(alerts.length, alertsFiring, 'alert')}`}`;
+${others.length > 0 && html`<h2>Firing alerts</h2>\n${alertList(others, context)}\n${rest(alerts.length, alertsFiring, 'alert')}`}`;
 }
 
 /** Returns the address of this page with a changed query, without default values. */

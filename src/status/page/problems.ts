@@ -1,3 +1,4 @@
+import { BUILTIN_ALERTS, type BuiltinAlert, builtinAlert } from '../../rules/checks/alerts.ts';
 import type { Fault } from '../api/agent.ts';
 import type { Alert, DataState, Problem, State } from '../api/parts.ts';
 import { ago, at } from './format.ts';
@@ -128,6 +129,20 @@ const silence = ({ silencedBy }: Alert): Html | undefined =>
 
 const isSeverity = (text: string | undefined): text is Problem['severity'] =>
   text === 'critical' || text === 'warning' || text === 'info';
+
+/** Alerts except those that fire because of a listed problem. */
+export function unlistedAlerts(alerts: readonly Alert[], problems: readonly Problem[]): readonly Alert[] {
+  const kindsOf = (alertname = ''): readonly string[] =>
+    BUILTIN_ALERTS.find(name => name === alertname) ? builtinAlert(alertname as BuiltinAlert).kinds : [];
+  return alerts.filter(({ labels }) => {
+    const { alertname, account = null, collector, round } = labels;
+    const kinds = kindsOf(alertname);
+    const values: readonly (string | null)[] = [null, ...Object.values(labels), `${collector} ${round}`];
+    return !problems.some(
+      each => each.account === account && kinds.includes(each.kind) && values.includes(each.subject),
+    );
+  });
+}
 
 export function alertList(alerts: readonly Alert[], context: PageContext, withAccount = true): Html {
   const items = alerts.map(alert => {

@@ -1,0 +1,69 @@
+import { type BuiltinAlert, builtinAlert, isAtLeast, sentAlerts } from './checks/alerts.ts';
+import type { Unknown } from './checks/check.ts';
+import type { CheckResult } from './checks/run.ts';
+import type { Rule } from './evaluation.ts';
+import type { AlertJudgement, Holding } from './judge.ts';
+import type { BuiltinOptions } from './options.ts';
+
+type Labels = Readonly<Record<string, string>>;
+
+/** Rules of the built-in alerts about accounts, or about the agent. `externalUrl`: the address that serves their runbooks. */
+export const builtinRules = (
+  options: BuiltinOptions,
+  about: 'account' | 'agent',
+  externalUrl: string | null,
+): readonly Rule[] =>
+  sentAlerts(options).flatMap(name => {
+    const { severity, isOfAgent = false, hasNoRunbook, for: pending, keepFiringFor } = builtinAlert(name);
+    if (isOfAgent !== (about === 'agent')) return [];
+    const hasRunbook = externalUrl !== null && !hasNoRunbook;
+    const annotations: Labels = hasRunbook ? { runbook_url: new URL(`runbooks/${name}`, `${externalUrl}/`).href } : {};
+    return { name, for: pending, keepFiringFor, labels: { severity }, annotations };
+  });
+
+/** Labels of the alert on a finding, or on a subject without a result. */
+function labelsOf({ check, label }: Labelled, { subject, labels }: Pick<Unknown, 'subject' | 'labels'>): Labels {
+  const { collector } = check;
+  const own = labels ?? (subject === undefined || label === undefined ? {} : { [label]: subject.toWellFormed() });
+  return collector === undefined ? own : { collector, ...own };
+}
+
+interface Labelled extends Pick<CheckResult, 'check'> {
+  readonly label: string | undefined;
+}
+
+/** What the results of all checks mean for one alert. */
+export interface BuiltinJudgement {
+  readonly judged: AlertJudgement;
+  /** Labels of subjects without a result: alerts with these labels keep their state. */
+  readonly unknown: readonly Labels[];
+}
+
+/** Evaluates a built-in alert. A finding of lower severity than the alert's does not count yet. */
+export function judgeBuiltin(
+  name: BuiltinAlert,
+  results: readonly CheckResult[],
+  disabled: readonly string[],
+): BuiltinJudgement {
+  const { severity: own, label } = builtinAlert(name);
+  const of = results.filter(({ check }) => check.alert === name && !disabled.includes(check.kind));
+  const listed = of.flatMap(({ check, findings }): Holding[] =>
+    findings
+      .filter(({ severity = check.severity }) => isAtLeast(severity, own))
+      .map(finding => ({
+        labels: labelsOf({ check, label }, finding),
+        value: 1,
+        annotations: { summary: finding.text },
+      })),
+  );
+  const unknown = of.flatMap(({ check, unknown }) => unknown.map(each => ({ check, each })));
+  const isUnknown = unknown.some(({ each }) => each.subject === undefined);
+  return {
+    judged: isUnknown ? { atLeast: listed } : listed,
+    unknown: unknown.map(({ check, each }) => labelsOf({ check, label }, each)),
+  };
+}
+
+/** Whether alerts with these labels, or any without labels, are about a subject without a result. */
+export const isAboutUnknown = ({ unknown }: BuiltinJudgement, labels?: Labels): boolean =>
+  unknown.some(own => Object.entries(own).every(([name, value]) => (labels?.[name] ?? value) === value));

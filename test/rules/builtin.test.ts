@@ -1,0 +1,233 @@
+import { describe, expect, it } from 'vitest';
+import type { Account } from '../../src/agent/account.ts';
+import { parseConfig } from '../../src/config/load.ts';
+import type { CheckKind } from '../../src/model/check-kind.ts';
+import { Alerting } from '../../src/rules/alerting.ts';
+import type { Outcome } from '../../src/rules/checks/check.ts';
+import { ACCOUNT_CHECKS, runChecks } from '../../src/rules/checks/run.ts';
+import type { Store } from '../../src/store/store.ts';
+import { afterThisTest } from '../support/client.ts';
+import { createSharedStore } from '../support/fake-replicas.ts';
+import { json, serve } from '../support/http-service.ts';
+import { createManualClock } from '../support/manual-clock.ts';
+import { createTestLog, createTestTracer } from '../support/silent.ts';
+
+const SECOND = 1000;
+const MINUTE = 60_000;
+const never = new AbortController().signal;
+
+type Results = Readonly<Partial<Record<CheckKind, readonly Outcome[]>>>;
+
+/** Alerting of one account whose checks return what a test sets. A webhook gets one request per alert. */
+async function setUp() {
+  const clock = createManualClock();
+  const shared = createSharedStore(clock);
+  const broken = { isFull: false };
+  const store: Store = {
+    ...shared.rows,
+    async commit(...what) {
+      if (broken.isFull) throw new Error('disk full');
+      await shared.rows.commit(...what);
+    },
+  };
+  const received: { status: string; labels: Record<string, string>; annotations: Record<string, string> }[] = [];
+  const hook = await serve((request, response) => {
+    let body = '';
+    request.on('data', chunk => {
+      body += chunk;
+    });
+    request.on('end', () => {
+      received.push(...JSON.parse(body).alerts);
+      json(response, {});
+    });
+  });
+  let results: Results = {};
+  /** Of each kind, the first check returns the results. */
+  const check = () =>
+    runChecks(
+      ACCOUNT_CHECKS.map((check, index) => {
+        const isFirst = ACCOUNT_CHECKS.findIndex(({ kind }) => kind === check.kind) === index;
+        return { ...check, check: () => (isFirst ? (results[check.kind] ?? []) : []) };
+      }),
+      undefined,
+    );
+  function configOf(alerts: object) {
+    const webhook = { url: hook.url, groupBy: ['alertname', 'account', 'flow_control_key'], groupWait: '0s' };
+    return parseConfig(
+      JSON.stringify({
+        server: { externalUrl: 'https://dw.example.com/agent' },
+        accounts: [{ name: 'a', baseUrl: 'http://127.0.0.1:1', token: 'x' }],
+        alerts: { enabled: true, notifiers: [{ name: 'hook', webhook }], ...alerts },
+      }),
+      'x.yaml',
+    ).config;
+  }
+  const account = { name: 'a', state: () => undefined } as unknown as Account;
+  let alerting: Alerting;
+  async function start(alerts: object = {}): Promise<void> {
+    const deps = { env: {}, store, clock, random: () => 0, log: createTestLog(), tracer: createTestTracer() };
+    alerting = new Alerting(configOf(alerts), { ...deps, accounts: () => [] });
+    const started = alerting;
+    afterThisTest(() => started.close());
+    await alerting.open('');
+    await alerting.open('a');
+    await alerting.evaluate(account, [], check);
+  }
+  /** Evaluates every 15 seconds, and returns what was sent. */
+  async function run(next: Results, ms = 15 * SECOND): Promise<string> {
+    results = next;
+    const before = received.length;
+    for (let passed = 0; passed < ms; passed += 15 * SECOND) {
+      await clock.advance(15 * SECOND);
+      for (const evaluate of alerting.evaluations) await evaluate(never);
+      for (const send of alerting.senders) await send(never);
+    }
+    return received
+      .slice(before)
+      .map(({ status, labels: { alertname, account, severity, ...others } }) =>
+        [status, alertname, ...Object.values(others)].join(' '),
+      )
+      .join('; ');
+  }
+  await start();
+  return {
+    run,
+    start,
+    broken,
+    received,
+    phases: () =>
+      alerting
+        .alerts('a')
+        .map(({ labels, state }) => `${labels.alertname} ${state}`)
+        .join('; '),
+    states: () => alerting.states('a'),
+    source: () => [...(alerting.sourceOf('a')?.samples().get('delivery_watch_alerts') ?? [])],
+    async reload(alerts: object) {
+      const config = configOf(alerts);
+      await alerting.use(config, alerting.prepare(config));
+      await alerting.evaluate(account, [], check);
+    },
+    /** Another replica continues with the account. */
+    async handOver() {
+      await alerting.release('a');
+      await start();
+    },
+  };
+}
+
+const growing = (text = 'The queue grew.') => ({ dlq_growing: [text] });
+const UNKNOWN = { isUnknown: true } as const;
+
+describe('a built-in alert', () => {
+  it('fires after the time of its shipped alert with the sentence of the page, and resolves after a delay', async () => {
+    const { run, received } = await setUp();
+    expect(await run(growing('Grew by 50.'), 2 * MINUTE)).toBe('');
+    expect(await run(growing('Grew by 60.'))).toBe('firing DeliveryDlqGrowing dlq');
+    expect(received).toEqual([
+      expect.objectContaining({
+        labels: { alertname: 'DeliveryDlqGrowing', account: 'a', severity: 'warning', collector: 'dlq' },
+        annotations: {
+          summary: 'Grew by 60.',
+          runbook_url: 'https://dw.example.com/agent/runbooks/DeliveryDlqGrowing',
+        },
+      }),
+    ]);
+    expect(await run({}, 15 * MINUTE)).toBe('');
+    expect(await run({})).toBe('resolved DeliveryDlqGrowing dlq');
+  });
+
+  it('has one alert per subject, and does not count findings of lower severity', async () => {
+    const { run } = await setUp();
+    const finding = (subject: string, more: object = {}) => ({ subject, text: `Key ${subject}.`, ...more });
+    expect(await run({ paused_with_backlog: [finding('a', { severity: 'info' }), finding('b')] })).toBe(
+      'firing DeliveryDispatchPausedWithBacklog flow_control b',
+    );
+    expect(await run({ paused_with_backlog: [finding('a'), finding('b')] })).toBe(
+      'firing DeliveryDispatchPausedWithBacklog flow_control a',
+    );
+  });
+
+  it('neither starts nor resolves while its check is unknown, and for a subject without a result', async () => {
+    const { run, phases, states } = await setUp();
+    const [one, other] = ['a', 'b'].map(subject => ({ subject, text: subject }));
+    await run({ ghost_slots: [one, other] as Outcome[] }, 3 * MINUTE);
+    const unknown = { ghost_slots: [{ subject: 'a', isUnknown: true as const }] };
+    expect(await run(unknown, 16 * MINUTE)).toBe('resolved DeliveryFlowControlGhostSlots flow_control b');
+    expect(states().get('DeliveryFlowControlGhostSlots')).toBe('firing');
+    expect(await run({ ghost_slots: [UNKNOWN], ...growing() }, 30 * MINUTE)).toBe('firing DeliveryDlqGrowing dlq');
+    expect(phases()).toBe('DeliveryDlqGrowing firing; DeliveryFlowControlGhostSlots firing');
+    expect(await run({ dlq_growing: [UNKNOWN] }, 16 * MINUTE)).toBe(
+      'resolved DeliveryFlowControlGhostSlots flow_control a',
+    );
+  });
+
+  it('fires on partial data, which does not resolve it', async () => {
+    const { run } = await setUp();
+    expect(await run({ dlq_growing: ['Grew.', UNKNOWN] }, 3 * MINUTE)).toBe('firing DeliveryDlqGrowing dlq');
+    expect(await run({ dlq_growing: [UNKNOWN] }, 30 * MINUTE)).toBe('');
+  });
+
+  it.each(['restart', 'hand-over'])('survives a %s: it is not sent again, and resolves only on data', async how => {
+    const { run, start, handOver, phases } = await setUp();
+    await run(growing(), 3 * MINUTE);
+    await (how === 'restart' ? start() : handOver());
+    expect(await run({ dlq_growing: [UNKNOWN] }, 30 * MINUTE)).toBe('');
+    expect(phases()).toBe('DeliveryDlqGrowing firing');
+    expect(await run({}, 15 * MINUTE + 30 * SECOND)).toBe('resolved DeliveryDlqGrowing dlq');
+  });
+
+  it('is sent although the store rejects commits', async () => {
+    const { run, broken } = await setUp();
+    broken.isFull = true;
+    expect(await run(growing(), 3 * MINUTE)).toBe('firing DeliveryDlqGrowing dlq');
+  });
+
+  it('is not sent while silenced', async () => {
+    const { run, reload, phases } = await setUp();
+    await reload({
+      silences: [{ match: { alertname: 'DeliveryDlqGrowing' }, until: '2099-01-01T00:00:00Z', reason: 'test' }],
+    });
+    expect(await run(growing(), 5 * MINUTE)).toBe('');
+    expect(phases()).toBe('DeliveryDlqGrowing firing');
+  });
+
+  it.each<[string, object]>([
+    ['its kind is disabled', { builtin: { disable: ['dlq_growing'] } }],
+    ['its severity is too low', { builtin: { severity: 'critical' } }],
+    ['there are no built-in alerts', { builtin: null }],
+  ])('resolves at the next evaluation when after a reload %s', async (_why, alerts) => {
+    const { run, reload } = await setUp();
+    await run(growing(), 3 * MINUTE);
+    await reload(alerts);
+    expect(await run(growing())).toBe('resolved DeliveryDlqGrowing dlq');
+    expect(await run(growing(), 5 * MINUTE)).toBe('');
+  });
+
+  it('is only sent with severity info if that is configured', async () => {
+    const { run, reload } = await setUp();
+    const paused = { auto_cancel_paused: ['Paused.'] };
+    expect(await run(paused)).toBe('');
+    await reload({ builtin: { severity: 'info' } });
+    expect(await run(paused)).toBe('firing DeliveryAutoCancelPaused');
+  });
+
+  it('remains unaffected by findings of disabled checks that feed the same alert', async () => {
+    const { run, reload } = await setUp();
+    await reload({ builtin: { disable: ['data_stale'] } });
+    const stale = [{ subject: 'dlq', text: 'Stale.' }];
+    expect(await run({ data_stale: stale }, 5 * MINUTE)).toBe('');
+    expect(await run({ data_withdrawn: stale }, MINUTE)).toBe('firing DeliveryBlind dlq');
+  });
+
+  it('has metrics while it is pending or firing', async () => {
+    const { run, source } = await setUp();
+    expect(source()).toEqual([]);
+    await run(growing());
+    expect(source()).toEqual([{ labels: { alert: 'DeliveryDlqGrowing', state: 'pending' }, value: 1 }]);
+  });
+
+  it('is unknown before its first evaluation', async () => {
+    const { states } = await setUp();
+    expect(states().get('DeliveryDlqGrowing')).toBe('unknown');
+  });
+});
