@@ -3,23 +3,22 @@ import { autoCancelFamilies } from '../src/metrics/auto-cancel.ts';
 import { ownFamilies } from '../src/metrics/own.ts';
 import { pushFamilies } from '../src/metrics/push.ts';
 import { UNRESOLVED } from '../src/metrics/thresholds.ts';
-import { accountsOf, highest, increase, latest, lowest, series } from '../src/rules/promql.ts';
+import { highest, latest, lowest, onAccount, series } from '../src/rules/promql.ts';
 import type { Alert } from './alert.ts';
 import { placeholder } from './placeholder.ts';
-import { total } from './promql.ts';
 import { agentFamily } from './queries.ts';
 
 /** Prometheus's own metric: whether the last scrape of a target succeeded. */
 const up = { name: 'up', labels: [] } as const;
 
 const notified = (outcome: string | RegExp) =>
-  total(alertingFamilies.notifications, increase('15m'), { where: { outcome }, keep: ['notifier'] });
+  `sum by (cluster, namespace, job, notifier) (increase(${series(alertingFamilies.notifications, { outcome })}[15m]))`;
 
-const pushed = (outcome: string | RegExp) => total(pushFamilies.requests, increase('15m'), { where: { outcome } });
+const pushed = (outcome: string | RegExp) =>
+  `sum by (cluster, namespace, job) (increase(${series(pushFamilies.requests, { outcome })}[15m]))`;
 
-/** Aggregates by process, and by scrape job. */
+/** Aggregates by process. */
 const byInstance = (op: 'max' | 'min', expr: string) => `${op} by (cluster, namespace, job, instance) (${expr})`;
-const byJob = (expr: string) => `max by (job) (${expr})`;
 
 /** Selects the job that scrapes the agents. */
 const ofJob = { job: placeholder('jobInQuotes') } as const;
@@ -43,15 +42,16 @@ export const agentAlerts: readonly Alert[] = [
   {
     name: 'DeliveryInstanceDown',
     set: 'core',
-    severity: 'warning',
+    severity: '{{ if eq $value 2.0 }}critical{{ else }}warning{{ end }}',
     labels: ['instance'],
-    // If no instance is up, only DeliveryAgentDown fires.
-    expr: `${byInstance('max', series(up, ofJob))} == 0\nand on (job) ${byJob(series(up, ofJob))} == 1`,
+    // 2 if accounts that the instance had in the last hour have no other agent, or while the alert fires for that
+    // reason, else 1. If no instance is up, only DeliveryAgentDown fires.
+    expr: `${byInstance('max', `1 + ${series(up)}\nor 2 + 0 * (last_over_time(${series(ownFamilies.up)}[1h]) unless ${onAccount()} last_over_time(${series(ownFamilies.up)}[2m]))\nor 2 * ALERTS{alertname="DeliveryInstanceDown", alertstate="firing", severity="critical"}`)}\nand on (cluster, namespace, job, instance) ${series(up, ofJob)} == 0\nand on (job) ${series(up, ofJob)} == 1`,
     for: '10m',
     keepFiringFor: '0s',
     summary: 'The agent {{ $labels.instance }} cannot be scraped; others can.',
     description:
-      'The target {{ $labels.instance }} has not answered a scrape for 10 minutes. Accounts that only this agent watches are not monitored.',
+      'The target {{ $labels.instance }} has not answered a scrape for 10 minutes. {{ if eq $value 2.0 }}No agent watches its accounts: nothing about them is known, and no alert on them can start.{{ else }}Other agents watch its accounts.{{ end }}',
     dashboard: 'agent',
     isOfAgent: true,
   },
@@ -68,25 +68,11 @@ export const agentAlerts: readonly Alert[] = [
     isOfAgent: true,
   },
   {
-    name: 'DeliveryAccountMissing',
-    set: 'core',
-    severity: 'critical',
-    // A removed account resolves after two hours, unless an agent of its job is down: that agent may watch the account.
-    expr: `(${accountsOf(`last_over_time(${series(ownFamilies.up)}[2h])`)}\nor ${accountsOf('ALERTS{alertname="DeliveryAccountMissing", alertstate="firing"}')} and on (cluster, namespace, job) ${series(up, ofJob)} == 0)\nunless ${accountsOf(latest(series(ownFamilies.up)))}`,
-    // Alerts about a down agent fire first, because missing accounts are a consequence.
-    for: '7m',
-    keepFiringFor: '0s',
-    summary: 'No agent watches {{ $labels.account }} any more.',
-    description:
-      'For more than 10 minutes no agent has exposed metrics of {{ $labels.account }}; one did before. Nothing about it is known, and no alert on it can start. If it was removed on purpose, this alert resolves after two hours, once all agents can be scraped.',
-    dashboard: 'agent',
-  },
-  {
     name: 'DeliveryConfigReloadFailed',
     set: 'extended',
     severity: 'warning',
     labels: ['instance'],
-    expr: `${byInstance('min', latest(series(agentFamily('delivery_watch_config_last_reload_successful'), ofJob)))} == 0`,
+    expr: `${byInstance('min', latest(series(agentFamily('delivery_watch_config_last_reload_successful'))))} == 0`,
     for: '5m',
     summary: 'The agent {{ $labels.instance }} rejected its changed configuration.',
     description:
@@ -102,7 +88,7 @@ export const agentAlerts: readonly Alert[] = [
     // A round that read everything but failed could not store its data.
     expr: byInstance(
       'max',
-      `${latest(series(ownFamilies.dataComplete, ofJob))} == 1 unless ${latest(series(ownFamilies.success, ofJob))} == 1`,
+      `${latest(series(ownFamilies.dataComplete))} == 1 unless ${latest(series(ownFamilies.success))} == 1`,
     ),
     // Fires before data has been stale long enough for accounts to count as blind.
     for: '2m',

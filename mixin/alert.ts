@@ -15,7 +15,8 @@ export const DASHBOARDS = {
 export interface Alert {
   readonly name: `Delivery${string}`;
   readonly set: AlertSet;
-  readonly severity: Severity;
+  /** A template if it depends on the value. */
+  readonly severity: Severity | `{{ ${string} }}`;
   /** PromQL without the hold. Its value is never negative; held alerts have negative values. */
   readonly expr: string;
   /** Labels of the expression, in addition to the account labels. */
@@ -34,13 +35,10 @@ export interface Alert {
   readonly collector?: 'flow_control' | 'dlq' | 'events';
   /** Unreadable rows are included in its value, so they do not prevent it from resolving. */
   readonly countsUnreadable?: true;
-  /**
-   * PromQL of the accounts for which it can be evaluated: an alert on windows needs complete ones. Only applies to data
-   * that `collector` reads.
-   */
-  readonly judged?: string;
-  /** PromQL of series that keep the alert firing, by the account and `labels`, and the description in that case. */
-  readonly heldBy?: { readonly expr: string; readonly says: string };
+  /** The expression has no result while the collector's data is stale. */
+  readonly isAbsentWhenBlind?: true;
+  /** A record that exists if the state of the alert is known. Without one the state is known unless data is unreadable. */
+  readonly known?: string;
   /** Labels that the expression does not return. */
   readonly given?: Readonly<Record<string, string>>;
   /** One line without numbers: what is wrong and where. May use `$labels`. */
@@ -68,5 +66,5 @@ export const queried = (expr: string) =>
   `query (printf \`${expr}\` $labels.cluster $labels.namespace $labels.job $labels.account)`;
 
 /** In a template: `text` if the record of the alert's account is above 0. In the text, `.` is the record's value. */
-export const ifAbove0 = (record: string, text: string) =>
-  `{{ with ${queried(`${ofItsAccount(record)} > 0`)} }}{{ with . | first | value }}${text}{{ end }}{{ end }}`;
+export const ifAbove0 = (record: string, text: string, more = '') =>
+  `{{ with ${queried(`${ofItsAccount(record, more)} > 0`)} }}{{ with . | first | value }}${text}{{ end }}{{ end }}`;

@@ -18,7 +18,7 @@ export function dashboardsReference(): string {
         .filter(alert => alert.set === set)
         .map(({ name, severity, for: after, summary }) => [
           `[${name}](runbooks/${name}.md)`,
-          severity,
+          severity.startsWith('{{') ? 'critical or warning' : severity,
           after ?? '0s',
           summary,
         ]),
@@ -60,7 +60,7 @@ export function dashboardsReference(): string {
     'Levels: `replica`: all labels of the target; `account`: `cluster`, `namespace`, `job`, `account`. `increase` and `ratio_increase` end with the length of the window. `complete` marks replicas with a complete window. `burning` is the share of bad messages while an error budget burns too fast, 0 while it does not, and absent while that is unknown.',
     table(
       ['series', 'expression'],
-      records.map(({ record, expr }) => [`\`${record}\``, `\`${expr}\``]),
+      records.map(({ record, expr }) => [`\`${record}\``, `\`${expr.replaceAll('\n', ' ')}\``]),
     ),
     '## Panels',
     'Drawn from an emulated service with three accounts, with incidents in the last hours: [overview](images/overview-light.png), [dead letters](images/dlq-light-all.png), [agent and API](images/agent-light-all.png).',

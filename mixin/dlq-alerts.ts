@@ -11,72 +11,70 @@ import {
   DLQ_FULL,
   type Growth,
 } from '../src/metrics/thresholds.ts';
-import { highest, highestOf, latest, lowest, series } from '../src/rules/promql.ts';
+import { highest, highestOf, latest, series } from '../src/rules/promql.ts';
 import { type Alert, ifAbove0 } from './alert.ts';
-import { placeholder } from './placeholder.ts';
-import { type RecordingRule, riseAboveLowest, unlessBlind } from './promql.ts';
+import { difference, type RecordingRule, unlessBlind } from './promql.ts';
 
-const { messages, oldestEntered, callbacks, suspected, left, groupsNew, groupsReturned } = dlq.families;
+const { messages, oldestEntered, callbacks, suspected, left, groupsNew } = dlq.families;
 
-/** Entries of the complete queue on replicas that are not blind. */
-const size = 'account:delivery_dlq_messages:max';
+/** Entries of the complete queue. Absent while it cannot be read. */
+const size = 'account:delivery_dlq:size';
 /**
  * The minimum of the last 15 minutes. Removals only appear with the next complete walk, so the size follows a
  * saw-tooth.
  */
-const settledSize = 'account:delivery_dlq_messages:min15m';
-const maxAge = 'account:delivery_dlq_max_age_seconds:max';
-
-/** The value at an earlier time, or the last one up to a day before it. */
-const lastKnown = (record: string, ago: string) => `last_over_time(${record}[1d] offset ${ago})`;
-
+const settledSize = 'account:delivery_dlq:settled';
 /**
  * The largest settled size between two hours and one hour ago, or the last known one. A queue that is emptied and
  * refilled does not grow.
  */
-const hourBefore = `(max_over_time(${settledSize}[1h] offset 1h) or ${lastKnown(settledSize, '1h')})`;
+const hourBefore = 'account:delivery_dlq:before';
+/** Age of the oldest entry in seconds. Absent while the queue cannot be read. */
+const age = 'account:delivery_dlq:oldest_age';
+/** Entries removed within a week by reason, or since a reset of the counter. */
+const leftInWeek = 'account:delivery_dlq:left7d';
+
+/** The value at an earlier time, or the last one up to a day before it. */
+const lastKnown = (record: string, ago: string) => `last_over_time(${record}[1d] offset ${ago})`;
 
 /** Growth from `before` to `now` if it exceeds the limits. */
 const grown = (now: string, before: string, { share, fewest, many }: Growth) =>
-  `${now} - ${before} > clamp(${share} * ${before}, ${fewest}, ${many})`;
+  `${now} - ${before} > clamp(${share === 1 ? '' : `${share} * `}${before}, ${fewest}, ${many})`;
 
 /** Growth above its limits: sudden, within an hour, and continuous over six hours. */
 const GROWTHS = [
   {
-    record: 'account:delivery_dlq_messages:growth10m',
+    record: 'account:delivery_dlq:growth10m',
     expr: grown(size, `max_over_time(${size}[20m] offset 10m)`, DLQ_AT_ONCE),
     since: 'at any time between 10 and 30 minutes ago',
   },
   {
-    record: 'account:delivery_dlq_messages:growth1h',
-    expr: DLQ_BY_THE_HOUR.map(growth => grown(settledSize, hourBefore, growth)).join(' or '),
+    record: 'account:delivery_dlq:growth1h',
+    expr: DLQ_BY_THE_HOUR.map(growth => grown(settledSize, hourBefore, growth)).join('\nor '),
     since: 'an hour ago',
   },
   {
-    record: 'account:delivery_dlq_messages:growth6h',
-    expr: `${grown(settledSize, lastKnown(settledSize, '6h'), { share: 1, fewest: 10, many: 200 })} and ${settledSize} > ${lastKnown(settledSize, '1h')}`,
+    record: 'account:delivery_dlq:growth6h',
+    expr: `${grown(settledSize, lastKnown(settledSize, '6h'), { share: 1, fewest: 10, many: 200 })}\nand ${settledSize} > ${lastKnown(settledSize, '1h')}`,
     since: 'six hours ago',
   },
 ] as const;
 
+const leftUntil = (offset = '') => highestOf(latest(series(left), offset), ['reason']);
+
 export const dlqRecords: readonly RecordingRule[] = [
-  { record: size, expr: highestOf(`${latest(series(messages))} ${unlessBlind('dlq')}`) },
+  { record: size, expr: `${highest(messages)}\n${unlessBlind('dlq')}` },
   { record: settledSize, expr: `min_over_time(${size}[15m]) and ${size}` },
+  { record: hourBefore, expr: `max_over_time(${settledSize}[1h] offset 1h) or ${lastKnown(settledSize, '1h')}` },
   ...GROWTHS.map(({ record, expr }) => ({ record, expr })),
-  {
-    record: maxAge,
-    expr: `${highest(objectiveFamilies.dlqMaxAge)} or ${highest(ownFamilies.up)} * 0 + ${placeholder('dlqMaxAgeSeconds')}`,
-  },
+  { record: age, expr: `${highestOf(`time() - ${latest(series(oldestEntered))}`)}\n${unlessBlind('dlq')}` },
+  { record: leftInWeek, expr: `${leftUntil()} - ${leftUntil(' offset 7d')} >= 0\nor ${leftUntil()}` },
 ];
 
-/** Entries removed for a reason within a week, or since a reset of the counter. */
-function leftInWeek(reason: LeftReason): string {
-  const until = (offset = '') => highestOf(latest(series(left, { reason }), offset));
-  return `(${until()} - ${until(' offset 7d')} >= 0 or ${until()})`;
-}
+const inWeek = (reason: LeftReason) => series({ name: leftInWeek, labels: ['reason'] }, { reason });
 
-/** Failure callbacks in a state. */
-const callbacksIn = (state: string) => highestOf(latest(series(callbacks, { state })));
+/** Failure callbacks in a state, by replica. */
+const callbacksIn = (state: string) => latest(series(callbacks, { state }));
 
 /** Alerts about the complete dead-letter queue. */
 export const dlqAlerts: readonly Alert[] = [
@@ -86,8 +84,9 @@ export const dlqAlerts: readonly Alert[] = [
     severity: 'info',
     collector: 'dlq',
     countsUnreadable: true,
+    isAbsentWhenBlind: true,
     // Entries added during blindness fire once data is available.
-    expr: `${size} > 0\nand (min_over_time(${size}[1h]) == 0 or ${lastKnown(size, '1h')} == 0)`,
+    expr: `${size} > 0 and (min_over_time(${size}[1h]) == 0 or ${lastKnown(size, '1h')} == 0)`,
     summary: 'First messages in the dead-letter queue of {{ $labels.account }}.',
     description:
       'Messages in the dead-letter queue of {{ $labels.account }}: {{ $value | printf "%.0f" }}. It was empty before.',
@@ -99,6 +98,7 @@ export const dlqAlerts: readonly Alert[] = [
     severity: 'warning',
     collector: 'dlq',
     countsUnreadable: true,
+    isAbsentWhenBlind: true,
     expr: GROWTHS.map(({ record }) => record).join(' or '),
     for: '2m',
     summary: 'The dead-letter queue of {{ $labels.account }} is growing.',
@@ -116,7 +116,8 @@ export const dlqAlerts: readonly Alert[] = [
     severity: 'critical',
     collector: 'dlq',
     // If most dead letters are left to expire, the next expiry needs no action.
-    expr: `time() - ${lowest(oldestEntered)} > ${DLQ_EXPIRING} * ${highest(ownFamilies.dlqRetention)}\nand ${leftInWeek('removed')} >= ${leftInWeek('expired')}`,
+    isAbsentWhenBlind: true,
+    expr: `${age} > ${DLQ_EXPIRING} * ${highest(ownFamilies.dlqRetention)}\nunless ${inWeek('expired')} > ignoring (reason) ${inWeek('removed')}`,
     for: '15m',
     summary: 'Messages in the dead-letter queue of {{ $labels.account }} are about to expire.',
     description:
@@ -128,7 +129,8 @@ export const dlqAlerts: readonly Alert[] = [
     set: 'extended',
     severity: 'warning',
     collector: 'dlq',
-    expr: `time() - ${lowest(oldestEntered)} > ${maxAge}`,
+    isAbsentWhenBlind: true,
+    expr: `${age} > ${highest(objectiveFamilies.dlqMaxAge)}`,
     for: '15m',
     summary: 'Messages have been in the dead-letter queue of {{ $labels.account }} for too long.',
     description:
@@ -141,6 +143,7 @@ export const dlqAlerts: readonly Alert[] = [
     severity: 'warning',
     collector: 'dlq',
     countsUnreadable: true,
+    isAbsentWhenBlind: true,
     expr: `${size} / ${highest(limitFamily('dlq_size'))} > ${DLQ_FULL}`,
     for: '15m',
     summary: 'The dead-letter queue of {{ $labels.account }} is nearly full.',
@@ -153,23 +156,11 @@ export const dlqAlerts: readonly Alert[] = [
     set: 'extended',
     severity: 'info',
     collector: 'dlq',
-    expr: `${highest(groupsNew, riseAboveLowest('1h'))} > 0`,
+    expr: `${highest(groupsNew, difference('1h'))} > 0`,
     keepFiringFor: '0s',
     summary: 'A new kind of message is in the dead-letter queue of {{ $labels.account }}.',
     description:
       'Kinds of messages (host and route, status and error) that the agent found for the first time in the dead-letter queue of {{ $labels.account }} in the last hour: {{ $value | printf "%.0f" }}.',
-    dashboard: 'dlq',
-  },
-  {
-    name: 'DeliveryDlqKindReturned',
-    set: 'extended',
-    severity: 'info',
-    collector: 'dlq',
-    expr: `${highest(groupsReturned, riseAboveLowest('1h'))} > 0`,
-    keepFiringFor: '0s',
-    summary: 'A kind of message is back in the dead-letter queue of {{ $labels.account }}.',
-    description:
-      'Kinds of messages (host and route, status and error) that the agent found again in the dead-letter queue of {{ $labels.account }} in the last hour, after a day or more without one: {{ $value | printf "%.0f" }}.',
     dashboard: 'dlq',
   },
   {
@@ -189,7 +180,7 @@ export const dlqAlerts: readonly Alert[] = [
     set: 'extended',
     severity: 'warning',
     collector: 'dlq',
-    expr: `${callbacksIn('fail')} > ${CALLBACKS_FAILED} * ${callbacksIn('success')}`,
+    expr: highestOf(`${callbacksIn('fail')} > ignoring (state) ${CALLBACKS_FAILED} * ${callbacksIn('success')}`),
     for: '30m',
     summary: 'Failure callbacks of {{ $labels.account }} fail.',
     description:

@@ -1,22 +1,36 @@
 import { limitFamily } from '../src/collectors/account-plan.ts';
 import { flowControl } from '../src/collectors/flow-control/flow-control.ts';
-import { highest, highestOf, latest, lowestOf, series } from '../src/rules/promql.ts';
+import { highest, highestOf, latest, perReplica, series } from '../src/rules/promql.ts';
 import { type Alert, ofItsAccount } from './alert.ts';
-import { total, unlessBlind } from './promql.ts';
+import { type RecordingRule, unlessBlind } from './promql.ts';
 import { BACKLOG, BACKLOG_GROWTH } from './thresholds.ts';
 
 const { waitlistSize, paused, parallelismInUse, rateLimit, rateUsed, ghostSlots, state } = flowControl.families;
 const labels = waitlistSize.labels;
-const isPaused = `${highest(paused)} == 1`;
-/** Nothing can be sent before the period ends, which may take a day. */
-const isRateUsedUp = `${highest(rateUsed)} >= ${highest(rateLimit)}`;
-/** Keys in a state. */
-const inState = (name: string) => highestOf(latest(series(state, { state: name })), labels);
 
-/** The minimum waitlist of an hour on any replica: a new replica lacks part of the hour. */
-const backlog = (offset = '') =>
-  lowestOf(`min_over_time(${series(waitlistSize)}[1h]${offset}) ${unlessBlind('flow_control', labels)}`, labels);
-const before = backlog(' offset 1h');
+/** Waitlists. Absent while they cannot be read. */
+const waitlist = 'account_key:delivery_waitlist:max';
+/** Minimum waitlists of an hour, of keys that are not paused. */
+const longWaitlist = 'account_key:delivery_waitlist:min1h';
+/** Keys that are paused or whose limits hold messages back, perhaps for a day. */
+const limited = 'account_key:delivery_limited:max';
+
+export const flowControlRecords: readonly RecordingRule[] = [
+  { record: waitlist, expr: `${highest(waitlistSize)}\n${unlessBlind('flow_control', labels)}` },
+  {
+    record: longWaitlist,
+    expr: `min_over_time(${waitlist}[1h]) and ${waitlist}\nunless ${highest(paused)} == 1`,
+  },
+  {
+    record: limited,
+    // Workers that publish as many messages as they finish keep the waitlist constant, but are throttled.
+    expr: highestOf(
+      `${latest(series(paused))} == 1\nor ${latest(series(rateUsed))} >= ${latest(series(rateLimit))}\nor ignoring (state, reason) ${latest(series(state, { state: 'throttled' }))}`,
+      labels,
+    ),
+  },
+];
+const before = `${longWaitlist} offset 1h`;
 
 /** In a template: the number of messages waiting on the key, if any. */
 const waiting = `{{ with query (printf \`max(${ofItsAccount(waitlistSize.name, ', flow_control_key=%q')}) > 0\` $labels.cluster $labels.namespace $labels.job $labels.account $labels.flow_control_key) }} Messages that wait on the key: {{ . | first | value | printf "%.0f" }}.{{ end }}`;
@@ -30,7 +44,8 @@ export const flowControlAlerts: readonly Alert[] = [
     severity: 'warning',
     collector: 'flow_control',
     labels,
-    expr: `${backlog()} > ${BACKLOG}\nand ${backlog()} - ${before} >= clamp(${share} * ${before}, ${fewest}, ${many})\nunless ${isPaused}`,
+    isAbsentWhenBlind: true,
+    expr: `${longWaitlist} > ${BACKLOG}\nand ${longWaitlist} - ${before} >= clamp(${share} * ${before}, ${fewest}, ${many})`,
     for: '15m',
     summary: 'Growing backlog on a flow-control key of {{ $labels.account }}.',
     description:
@@ -45,10 +60,8 @@ export const flowControlAlerts: readonly Alert[] = [
     labels,
     expr: `${highest(ghostSlots)} > 0`,
     for: '2m',
-    heldBy: {
-      expr: inState('unknown'),
-      says: 'Whether slots of {{ $labels.flow_control_key }} in {{ $labels.account }} are still in use without an attempt cannot be told now: the event log is late or was not read, or waiting retries may hold them.',
-    },
+    // Whether slots are in use without an attempt is unknown at times.
+    keepFiringFor: '1h',
     summary: 'Slots of a flow-control key of {{ $labels.account }} are in use, and nothing runs in them.',
     description: `Slots of {{ $labels.flow_control_key }} in {{ $labels.account }} that are in use although the event log shows no attempt in them: {{ $value | printf "%.0f" }}.${waiting}`,
     dashboard: 'overview',
@@ -59,9 +72,8 @@ export const flowControlAlerts: readonly Alert[] = [
     severity: 'warning',
     collector: 'flow_control',
     labels,
-    // The waitlist is constant for half an hour although the key may send. Workers that publish as many messages as
-    // they finish also keep it constant, but are throttled.
-    expr: `${highest(waitlistSize)} > 0\nand ${highest(waitlistSize)} == ${highest(waitlistSize, waiting => latest(waiting, ' offset 30m'))}\nand ${highest(waitlistSize, waiting => `changes(${waiting}[30m])`)} == 0\nunless ${isPaused}\nunless ${isRateUsedUp}\nunless ${inState('throttled')}`,
+    isAbsentWhenBlind: true,
+    expr: `${waitlist} > 0 and ${waitlist} == ${waitlist} offset 30m and changes(${waitlist}[30m]) == 0\nunless ${limited}`,
     for: '10m',
     summary: 'A flow-control key of {{ $labels.account }} is stalled.',
     description:
@@ -74,7 +86,8 @@ export const flowControlAlerts: readonly Alert[] = [
     severity: 'warning',
     collector: 'flow_control',
     labels,
-    expr: `${highest(waitlistSize)} > 0\nand ${isPaused}`,
+    isAbsentWhenBlind: true,
+    expr: `${waitlist} > 0 and ${highest(paused)} == 1`,
     for: '1h',
     summary: 'A flow-control key of {{ $labels.account }} is paused while messages wait.',
     description:
@@ -86,7 +99,9 @@ export const flowControlAlerts: readonly Alert[] = [
     set: 'flow-control',
     severity: 'warning',
     collector: 'flow_control',
-    expr: `${total(parallelismInUse, latest)} / ${highest(limitFamily('global_parallelism'))} > 0.9`,
+    expr: highestOf(
+      `${perReplica(parallelismInUse, latest)} / ${latest(series(limitFamily('global_parallelism')))} > 0.9`,
+    ),
     for: '15m',
     summary: '{{ $labels.account }} uses nearly all concurrent deliveries of its plan.',
     description:

@@ -1,126 +1,149 @@
 import { events } from '../src/collectors/events/events.ts';
-import { OBJECTIVES, objectiveFamilies } from '../src/metrics/objectives.ts';
+import { type OBJECTIVES, objectiveFamilies } from '../src/metrics/objectives.ts';
 import { ownFamilies } from '../src/metrics/own.ts';
 import { BURN_RATES, type BurnRate, FEWEST_BAD, MONTH, MOST_BAD } from '../src/metrics/thresholds.ts';
-import { accountsOf, highest, highestOf, perReplica, series } from '../src/rules/promql.ts';
-import { type Placeholder, placeholder } from './placeholder.ts';
-import type { RecordingRule } from './promql.ts';
-import { BAD, BURN_ALERTS, type Burn, COUNTED_WINDOWS, type Count, type Window } from './thresholds.ts';
-import { completeRecord, ifComplete, range } from './windows.ts';
+import { highest, highestOf, onAccount, PARTIAL, perReplica, series } from '../src/rules/promql.ts';
+import { type RecordingRule, unlessBlind } from './promql.ts';
+import { BURNS, type Burn, COUNTED_WINDOWS, type Pace, WINDOW_SECONDS, type Window } from './thresholds.ts';
 
-const { finished, overdue } = events.families;
+/** Records by account. Those on bad messages and error budgets have the label `objective`. */
+
+const { finished, overdue, overdueNow } = events.families;
 
 type Objective = (typeof OBJECTIVES)[number];
+const ofObjective = (record: string, objective: Objective) =>
+  series({ name: record, labels: ['objective'] }, { objective });
+
+/** 1 if a replica counted events as they happened at any time in the previous five minutes, else 0. Absent if blind. */
+const counting = 'account:delivery_counting:max';
+/** Replicas that catch up with the event log while another replica counts. */
+const behind = 'replica:delivery_behind:min5m';
+const steady = `min_over_time(${series(ownFamilies.counting)}[5m])`;
+
 /** Increase of a counter since the sample of a minute ago, or the last one before it. */
 const lastMinute = (selector: string) => `clamp_min(${selector} - last_over_time(${selector}[15m] offset 1m), 0)`;
+const minutes = (perReplica: string) => highestOf(`${perReplica} unless ${behind}`);
+
+/** Messages counted in each minute. Bad ones by objective: failed, or overdue, which includes messages that never end. */
+export const finishedInMinute = 'account:delivery_ended:increase1m';
+export const badInMinute = 'account:delivery_bad:increase1m';
+
+/** Counters by the minute, which all windows sum. They lose no increase and read no destinations. */
+const minuteRecords: readonly RecordingRule[] = [
+  {
+    record: counting,
+    expr: `${highestOf(`max_over_time(${series(ownFamilies.counting)}[5m])`)}\n${unlessBlind('events')}`,
+  },
+  { record: behind, expr: `${steady} < ${onAccount()} group_left ${highestOf(steady)}` },
+  {
+    record: finishedInMinute,
+    expr: minutes(perReplica(finished, lastMinute, { where: { outcome: /delivered|failed/ } })),
+  },
+  {
+    record: badInMinute,
+    labels: { objective: 'delivered' },
+    expr: minutes(perReplica(finished, lastMinute, { where: { outcome: 'failed' } })),
+  },
+  { record: badInMinute, labels: { objective: 'on_time' }, expr: minutes(lastMinute(series(overdue))) },
+];
 
 /**
- * Counters by the minute, per replica. The records of all windows sum these, so that a window of days reads one series
- * per account instead of one per destination, and neither extrapolates nor loses increases between two reads of a shorter
- * window.
+ * A sum over a window. The range omits the window's start, where Prometheus before version 3 includes a sample: the sum
+ * would cover one minute too many.
  */
-const minutes: Readonly<Record<Count, string>> = {
-  failed: perReplica(finished, lastMinute, { where: { outcome: 'failed' } }),
-  overdue: lastMinute(series(overdue)),
-  finished: perReplica(finished, lastMinute, { where: { outcome: /delivered|failed/ } }),
-};
-const COUNTS: readonly Count[] = ['failed', 'overdue', 'finished'];
+const sum = (record: string, window: Window) => `sum_over_time(${record}[${WINDOW_SECONDS[window] - 1}s])`;
 
-/** Name of the record of the number of messages in a window, by replica. */
-export const inReplica = (count: Count, window: string) => `replica:delivery_messages_${count}:increase${window}`;
+/**
+ * Whether all events of a window were counted. After an outage the agent counts all missed events at once. A window that
+ * starts in the outage contains events from before its start; a window that contains the outage is correct. So events
+ * must be counted now and at the window's start.
+ */
+const isComplete = (window: Window) => `${counting} == 1 and ${counting} offset ${window} == 1`;
 
-/** Name of the record of the number of messages in a window, by account. */
-export const counted = (count: Count, window: Window) => `account:delivery_messages_${count}:increase${window}`;
-
-/** Name of the record of the share of an objective's bad messages in a window, by account. */
-export const badRatio = (objective: Objective, window: Window) =>
-  `account:delivery_messages_${BAD[objective]}_per_finished:ratio_increase${window}`;
+/** Record of the share of bad messages in a window. Absent if unknown, 0 without messages. */
+export const badRatio = (window: Window) => `account:delivery_bad:ratio${window}`;
 
 /** Overdue messages may outnumber finished ones: then the ratio is 1. */
-const ratioRecord = (objective: Objective, window: Window): RecordingRule => ({
-  record: badRatio(objective, window),
-  expr: highestOf(
-    `clamp_max(${inReplica(BAD[objective], window)} / ${inReplica('finished', window)}, 1) ${ifComplete(window)}`,
-  ),
+const ratioRecord = (window: Window): RecordingRule => ({
+  record: badRatio(window),
+  expr: `clamp_max(${sum(badInMinute, window)} / ignoring (objective) group_left clamp_min(${sum(finishedInMinute, window)}, 1), 1)\nand ignoring (objective) (${isComplete(window)})`,
 });
 
-const countRecord = (count: Count, window: Window): RecordingRule => ({
-  record: counted(count, window),
-  expr: highestOf(`${inReplica(count, window)} ${ifComplete(window)}`),
-});
+/** Record of the error budget as a share of messages. */
+export const budgets = 'account:delivery_budget:ratio';
 
-function windowRecords(window: Window): readonly RecordingRule[] {
-  const sum = (count: Count) => `sum_over_time(${inReplica(count, '1m')}${range(window)})`;
-  return [
-    completeRecord(window),
-    ...COUNTS.map(count => ({ record: inReplica(count, window), expr: sum(count) })),
-    ratioRecord('delivered', window),
-    ratioRecord('on_time', window),
-    ...COUNTS.map(count => countRecord(count, window)),
-  ];
-}
+/** Record of the share of bad messages above which a budget burns too fast. */
+export const burnLimit = (times: BurnRate) => `account:delivery_burn:limit${String(times).replace('.', '_')}x`;
 
-/** Record names by account: an objective's error budget as a share of messages, and its window in seconds. */
-export const budget = (objective: Objective) => `account:delivery_error_budget_${objective}:ratio`;
-const objectiveWindow = 'account:delivery_objective_window_seconds:max';
+const budgetRecords: readonly RecordingRule[] = [
+  { record: budgets, expr: `1 - ${highest(objectiveFamilies.ratio)}` },
+  // A shorter objective window spends the same share of its budget at a lower rate, but the limit is never below the
+  // sustainable rate. For a lax objective the limit is `MOST_BAD`.
+  ...BURN_RATES.map(times => ({
+    record: burnLimit(times),
+    expr: `clamp_max(clamp_min(${times === 1 ? '' : `${times} * `}${highest(objectiveFamilies.window)} / ${MONTH}, 1)\n* ignoring (objective) group_right ${budgets}, ${MOST_BAD})`,
+  })),
+];
 
-/** Name of the record of the share of bad messages above which a budget burns too fast, by account. */
-export const burnLimit = (objective: Objective, times: BurnRate) =>
-  `account:delivery_error_budget_${objective}:burn${String(times).replace('.', '_')}x`;
+/** Record of both windows of a burn: the long window's share of bad messages if both exceed the limit. */
+export const burningIn = ({ long }: Burn) => `account:delivery_burn:ratio${long}`;
 
-/**
- * A shorter objective window spends the same share of its budget at a lower rate, but the limit is never below the
- * sustainable rate. For a lax objective the limit is `MOST_BAD`.
- */
-const burnLimitRecord = (objective: Objective, times: BurnRate): RecordingRule => ({
-  record: burnLimit(objective, times),
-  expr: `clamp_max(clamp_min(${times} * ${objectiveWindow} / ${MONTH}, 1) * ${budget(objective)}, ${MOST_BAD})`,
-});
-
-/** Name of the record of whether both windows of a burn exceed its limit, by account. */
-export const burning = (objective: Objective, { long }: Burn) =>
-  `account:delivery_error_budget_${objective}:burning${long}`;
-
-/** Share of bad messages in the long window if the budget burns too fast, 0 if not, absent if unknown. */
-function burningRecord(objective: Objective, burn: Burn): RecordingRule {
-  const [ofLong, ofShort] = [badRatio(objective, burn.long), badRatio(objective, burn.short)];
-  const most = burnLimit(objective, burn.times);
-  const burns = `${ofLong} > ${most} and ${ofShort} > ${most} and ${counted(BAD[objective], burn.long)} >= ${FEWEST_BAD}`;
-  // A short window below the limit suffices: the budget does not burn now.
-  const isDecided = accountsOf(`${ofLong} and ${ofShort} or (${ofShort} unless ${ofShort} > ${most})`);
-  return { record: burning(objective, burn), expr: `${burns} or 0 * ${isDecided}` };
-}
-
-/** Objectives exposed by agents, or those given to `rules print` if an agent exposes none. */
-function objectiveRecords(): readonly RecordingRule[] {
-  const otherwise = (value: Placeholder) => `${highest(ownFamilies.up)} * 0 + ${value}`;
-  const ratio = (objective: Objective, value: Placeholder): RecordingRule => {
-    const set = `max without (objective) (${highest(objectiveFamilies.ratio, undefined, { objective })})`;
-    return { record: budget(objective), expr: `1 - (${set} or ${otherwise(value)})` };
+/** 0 if the budget does not burn too fast, absent if unknown. A short window below the limit suffices for 0. */
+function burningRecord(burn: Burn): RecordingRule {
+  const [long, short, most] = [badRatio(burn.long), badRatio(burn.short), burnLimit(burn.times)];
+  return {
+    record: burningIn(burn),
+    expr: `${long} > ${most} and ${short} > ${most} and ${sum(badInMinute, burn.long)} >= ${FEWEST_BAD}\nor 0 * (${long} and ${short} or ${short} <= ${most})`,
   };
-  return [
-    ratio('delivered', placeholder('delivered')),
-    ratio('on_time', placeholder('onTime')),
-    {
-      record: objectiveWindow,
-      expr: `${highest(objectiveFamilies.window)} or ${otherwise(placeholder('windowSeconds'))}`,
-    },
-    ...OBJECTIVES.flatMap(objective => BURN_RATES.map(times => burnLimitRecord(objective, times))),
-  ];
 }
+
+/** Unreadable rows of the event log may contain the data that would resolve an alert. `labels`: labels to ignore. */
+const unlessPartial = (...labels: readonly string[]) =>
+  `unless ignoring (${['collector', ...labels].join(', ')}) ${series(PARTIAL, { collector: 'events' })} == 1`;
+
+/** Record of the burns of an alert: above 0 if the budget burns too fast, 0 if not, absent if unknown. */
+const burningAt = (pace: Pace) => `account:delivery_burn:${pace}`;
+export const burning = (objective: Objective, pace: Pace) => ofObjective(burningAt(pace), objective);
+
+/** A slow burn does not follow a fast one: it would only report its rest. */
+function paceRecord(pace: Pace): RecordingRule {
+  const [first, second] = BURNS[pace].map(burningIn);
+  const burns = `${first} > 0 or ${second} > 0`;
+  return {
+    record: burningAt(pace),
+    expr: `${pace === 'fast' ? burns : `(${burns}) unless max_over_time(${burningAt('fast')}[6h]) > 0`}\nor 0 * (${first} and ${second}) ${unlessPartial('objective')}`,
+  };
+}
+
+/** Record of the number of messages that ended in half an hour. */
+const ended = 'account:delivery_ended:increase30m';
+/** Record of messages that became overdue in half an hour while none ended; 0 if some ended or none is overdue. */
+export const stalled = 'account:delivery_stalled:increase30m';
+export const stalledKnown = `(${stalled} ${unlessPartial()})`;
+
+const stalledRecords: readonly RecordingRule[] = [
+  { record: ended, expr: `${sum(finishedInMinute, '30m')} and ${isComplete('30m')}` },
+  {
+    record: stalled,
+    // Messages that wait for their scheduled time are not overdue.
+    expr: `max without (objective) (${sum(ofObjective(badInMinute, 'on_time'), '30m')} >= ${FEWEST_BAD}) and ${ended} == 0\nor 0 * (${ended} > 0 or ${ended} and ${highest(overdueNow)} == 0)`,
+  },
+];
 
 /** Records of minutes and short windows, evaluated every minute. */
 export const messageRecords: readonly RecordingRule[] = [
-  ...objectiveRecords(),
-  ...COUNTS.map(count => ({ record: inReplica(count, '1m'), expr: minutes[count] })),
-  completeRecord('15m'),
-  ...COUNTED_WINDOWS.short.flatMap(windowRecords),
+  ...budgetRecords,
+  ...minuteRecords,
+  ...COUNTED_WINDOWS.short.map(ratioRecord),
+  ...stalledRecords,
 ];
 
 /** Records of long windows, which change too slowly to be evaluated every minute. */
-export const longRecords: readonly RecordingRule[] = COUNTED_WINDOWS.long.flatMap(windowRecords);
+export const longRecords: readonly RecordingRule[] = COUNTED_WINDOWS.long.map(ratioRecord);
 
 /** Records for alerts on error budgets and their texts. */
-export const burnRecords: readonly RecordingRule[] = Object.values(BURN_ALERTS).flatMap(({ objective, burns }) =>
-  burns.map(burn => burningRecord(objective, burn)),
-);
+export const burnRecords: readonly RecordingRule[] = [
+  ...Object.values(BURNS).flat().map(burningRecord),
+  paceRecord('fast'),
+  paceRecord('slow'),
+];

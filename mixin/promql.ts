@@ -5,6 +5,7 @@ import {
   highestOf,
   latest,
   lowestOf,
+  onAccount,
   PARTIAL,
   perReplica,
   type SumOptions,
@@ -15,6 +16,7 @@ import { decidingRounds } from './alert.ts';
 
 export interface RecordingRule {
   readonly record: string;
+  readonly labels?: Readonly<Record<string, string>>;
   readonly expr: string;
 }
 
@@ -23,27 +25,40 @@ export const total = <L extends string>(family: Family<L>, of: VectorOf, options
   highestOf(perReplica(family, of, options), options.keep);
 
 /**
- * Increase of a counter above its lowest value in a window. A restored backup can lower a counter by one; `increase`
- * treats that as a reset and returns the complete value.
+ * Difference of a counter between the ends of a window. A restored backup can lower a counter by one; `increase` treats
+ * that as a reset and returns the complete value.
  */
-export const riseAboveLowest = (window: string) => (selector: string) =>
-  `last_over_time(${selector}[${window}]) - min_over_time(${selector}[${window}])`;
-
-const BLIND_REPLICA = { name: 'replica_collector:delivery_collector_data_stale:max', labels: ['collector'] } as const;
+export const difference = (window: string) => (selector: string) => `delta(${selector}[${window}])`;
 
 const ofRounds = (family: Family) => series(family, { round: decidingRounds });
 const worstRound = (expr: string) => `max without (round) (${expr})`;
 const stale = ofRounds(ownFamilies.dataStale);
+const BLIND_REPLICA = { name: 'replica:delivery_blind:max', labels: ['collector'] } as const;
 
+/** Labels of alerts in addition to the account labels. A label that an alert does not have is empty. */
+const ALERT_LABELS = ['alertname', 'collector', 'destination', 'flow_control_key', 'schedule'];
+const FIRING = {
+  name: 'account:delivery_hold:why',
+  labels: ALERT_LABELS,
+} as const satisfies Family;
+
+/** An alert while it fires. Values: -1 if its data is readable, -2 if it is partial, less if all replicas are blind. */
+export const firing = (alertname: string) => series(FIRING, { alertname });
+
+const collector = ['collector'];
 /**
- * Three rules for each collector, over the rounds that gauges depend on. Blind: 1 if a round is stale, or never
- * completed since the agent started, in a replica (first rule) or in all replicas (second rule); else 0. Partial: 1 if
- * the last round of every replica had unreadable rows, so that a missing entry may be one of them; else less.
+ * Quality of collected data, over the rounds that gauges depend on. Blind, by replica and for the best of all replicas: 1
+ * if data is stale, 2 if it is stale because the agent cannot store it, 0.5 if nothing was read since the agent started,
+ * else 0.
+ * Partial: 1 if the last round of every replica had unreadable rows, so that a missing entry may be one of them; else
+ * less. Firing: each firing alert on collected data: -1 if that data is readable, -2 if it is partial, -4 to -6 if blind.
  */
 export const healthRecords: readonly RecordingRule[] = [
   {
     record: BLIND_REPLICA.name,
-    expr: worstRound(`${stale} > 0 or (${stale} unless ${series(ownFamilies.dataTimestamp)}) + 1 or ${stale}`),
+    expr: worstRound(
+      `${stale} == 1 unless ${series(ownFamilies.dataComplete)} > ${series(ownFamilies.success)}\nor (${stale} == 0 unless ${series(ownFamilies.dataTimestamp)}) + 0.5\nor 2 * ${stale}`,
+    ),
   },
   // A replica that ended counts for five more minutes, until its successor has read data.
   { record: BLIND.name, expr: lowestOf(latest(series(BLIND_REPLICA)), BLIND.labels) },
@@ -54,8 +69,15 @@ export const healthRecords: readonly RecordingRule[] = [
       PARTIAL.labels,
     ),
   },
+  {
+    record: FIRING.name,
+    expr: `${highestOf('ALERTS{alertstate="firing", collector!=""}', ALERT_LABELS)}\n* ${onAccount(collector)} group_left () (-2 - 4 * (${series(BLIND)} > 0) or -1 - (${series(PARTIAL)} > 0) or 0 * ${series(BLIND)} - 1)`,
+  },
 ];
 
-/** Excludes blind replicas from a vector with all labels of the target, and `labels`. */
+/** Excludes accounts without data of a collector from a vector with the account labels and `labels`. */
 export const unlessBlind = (collector: string, labels: readonly string[] = []) =>
-  `unless ignoring (${['collector', ...labels].join(', ')}) ${series(BLIND_REPLICA, { collector })} == 1`;
+  `unless ignoring (${['collector', ...labels].join(', ')}) ${series(BLIND, { collector })} > 0`;
+
+/** Ignores the labels that the record of firing alerts has in addition to an alert's expression. */
+export const IGNORING_NAME = 'ignoring (alertname, collector)';

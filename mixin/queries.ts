@@ -27,8 +27,8 @@ export const ofAgent = (name: string, where: Matchers = {}, suffix: Suffix = '')
   series(agentFamily(name), { job: /$job/, instance: /$instance/, ...where }, suffix);
 
 /** Recorded series of the selected accounts. They have no instance, because rules aggregate over instances. */
-export const recorded = (record: string, where: Matchers = {}) =>
-  series({ name: record, labels: [] }, { job: /$job/, account: /$account/, ...where });
+export const recorded = (record: string, where: Matchers<'objective' | 'collector'> = {}) =>
+  series({ name: record, labels: [] }, { job: /$job/, account: /$account/, ...where } as Matchers);
 
 /** Labels to keep in a sum, and selected series; `account`: one sum per account. */
 interface Sum<L extends string> {

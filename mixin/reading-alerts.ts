@@ -8,38 +8,33 @@ import {
   increase,
   latest,
   lowest,
-  onAccount,
+  lowestOf,
   perReplica,
   series,
 } from '../src/rules/promql.ts';
-import { type Alert, auxiliaryRounds, decidingRounds, ofItsAccount, queried } from './alert.ts';
-import { total } from './promql.ts';
+import { type Alert, auxiliaryRounds, ofItsAccount, queried } from './alert.ts';
+import { type RecordingRule, total } from './promql.ts';
 
 const requests = (outcome?: string) =>
   perReplica(ownFamilies.requests, increase('15m'), { where: outcome === undefined ? {} : { outcome } });
 
 const unread = (family: typeof ownFamilies.rowsRejected) => total(family, increase('15m'), { keep: ['collector'] });
 
-/** Counts by account, and by job. */
+/** Counts by account. */
 const countByAccount = (expr: string) => `count by (cluster, namespace, job, account) (${expr})`;
-const countByJob = (expr: string) => `count by (cluster, namespace, job) (${expr})`;
 
 const blind = series(BLIND);
-/** Covers the time until DeliveryAgentDown or DeliveryAccountMissing fires for an agent that dies while blind. */
-const lastKnown = (selector: string) => `last_over_time(${selector}[13m])`;
-/** Rounds that read everything and could not store it: DeliveryStoreFailing reports them. */
-const unstored = `(${latest(series(ownFamilies.dataComplete))} == 1 unless ${latest(series(ownFamilies.success))} == 1)`;
-/** A round is stale: no process has completed it recently. */
-const isStale = `${highestOf(`${lastKnown(series(ownFamilies.dataStale, { round: decidingRounds }))} unless ${unstored}`, ['collector'])} == 1`;
+/** Covers the time until DeliveryAgentDown or DeliveryInstanceDown fires for an agent that dies while blind. */
+const isStale = `last_over_time(${blind}[8m]) ==`;
 /** No process has read anything, and none ran long enough to become stale: a crash loop. */
-const neverReads = `min_over_time(${blind}[30m]) == 1 and last_over_time(${blind}[10m] offset 30m)`;
-/** By account and collector. */
-const unreadable = `${lastKnown(blind)} == 1 and ${onAccount(['collector'])} (${isStale} or ${neverReads})`;
-const blindAccounts = countByAccount(unreadable);
-const accounts = accountsOf(latest(series(ownFamilies.up)));
-/** Excludes accounts with a rejected token: the token is the cause, not the service. */
-const countAccepted = (vector: string) =>
-  countByJob(`${vector} unless ${onAccount()} ${highest(ownFamilies.tokenRejected)} == 1`);
+const neverReads = `min_over_time(${blind}[30m]) == 0.5 and ${blind} offset 30m > 0`;
+
+/** Whether accounts are blind. Without accounts with a rejected token: the token is the cause, not the service. */
+const unavailable = 'account:delivery_unavailable:max';
+export const unavailableRecord: RecordingRule = {
+  record: unavailable,
+  expr: `${highestOf(`${isStale} bool 1`)}\nunless ${highest(ownFamilies.tokenRejected)} == 1`,
+};
 
 /** In a template: the label's values in the result of `expr` for the alert's account. */
 const listed = (label: string, expr: string) =>
@@ -51,7 +46,7 @@ const staleRounds = listed(
 );
 
 /** Remaining share of the configured requests per UTC day that reading may use, and remaining share of the day. */
-const budgetLeft = `(${lowest(ownFamilies.budgetRemaining)} / ${highest(ownFamilies.budgetLimit)} - ${REQUESTS_KEPT})`;
+const budgetLeft = `(${lowestOf(`${latest(series(ownFamilies.budgetRemaining))} / ${latest(series(ownFamilies.budgetLimit))}`)} - ${REQUESTS_KEPT})`;
 const dayLeft = '(1 - time() % 86400 / 86400)';
 
 /** Alerts about access to the service. */
@@ -61,7 +56,7 @@ export const readingAlerts: readonly Alert[] = [
     set: 'core',
     severity: 'critical',
     labels: ['collector'],
-    expr: highestOf(unreadable, ['collector']),
+    expr: `${isStale} 1\nor ${neverReads}`,
     // Data is stale after three intervals: with the scrape and the evaluation, two minutes after the start of an
     // outage.
     for: '30s',
@@ -75,7 +70,7 @@ export const readingAlerts: readonly Alert[] = [
     name: 'DeliveryServiceUnavailable',
     set: 'core',
     severity: 'critical',
-    expr: `${countAccepted(blindAccounts)} / ${countAccepted(accounts)} > 0.5\nand ${countAccepted(blindAccounts)} >= 3`,
+    expr: `avg by (cluster, namespace, job) (${unavailable}) > 0.5\nand sum by (cluster, namespace, job) (${unavailable}) >= 3`,
     // Fires before DeliveryBlind of the same accounts and resolves after it: it inhibits that alert.
     for: '15s',
     keepFiringFor: '3m',
@@ -111,12 +106,12 @@ export const readingAlerts: readonly Alert[] = [
     set: 'extended',
     severity: 'warning',
     expr: highestOf(
-      `${requests('rate_limited')} / ${requests()} > ${RATE_LIMITED.share} and ${requests('rate_limited')} >= ${RATE_LIMITED.fewest}`,
+      `${requests('rate_limited')} > clamp_min(${RATE_LIMITED.share} * ${requests()}, ${RATE_LIMITED.fewest})`,
     ),
     for: '10m',
     summary: 'The service rate-limits requests of {{ $labels.account }}.',
     description:
-      '{{ $value | humanizePercentage }} of the requests of {{ $labels.account }} in the last 15 minutes were answered with 429. Data is older than the configured intervals, and other clients of the account may be limited, too.',
+      '{{ $value | printf "%.0f" }} requests of {{ $labels.account }} in the last 15 minutes were answered with 429, more than a tenth of all. Data is older than the configured intervals, and other clients of the account may be limited, too.',
     dashboard: 'agent',
   },
   {

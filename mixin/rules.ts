@@ -7,16 +7,15 @@ import {
   filled,
   type RuleGroup,
 } from '../src/cli/shipped.ts';
-import { HELD, heldExpression } from '../src/rules/promql.ts';
 import { agentAlerts } from './agent-alerts.ts';
 import { type Alert, DASHBOARDS } from './alert.ts';
 import { dlqAlerts, dlqRecords } from './dlq-alerts.ts';
-import { flowControlAlerts } from './flow-control-alerts.ts';
+import { flowControlAlerts, flowControlRecords } from './flow-control-alerts.ts';
 import { messageAlerts } from './message-alerts.ts';
 import { burnRecords, longRecords, messageRecords } from './message-records.ts';
 import { placeholder } from './placeholder.ts';
-import { healthRecords, type RecordingRule } from './promql.ts';
-import { readingAlerts } from './reading-alerts.ts';
+import { firing, healthRecords, IGNORING_NAME, type RecordingRule, unlessBlind } from './promql.ts';
+import { readingAlerts, unavailableRecord } from './reading-alerts.ts';
 import { replicaAlerts } from './replica-alerts.ts';
 import { scheduleAlerts } from './schedule-alerts.ts';
 import { COUNTED_WINDOWS } from './thresholds.ts';
@@ -46,7 +45,7 @@ export const alerts: readonly Alert[] = [
 /** Groups of recording rules, in the order of their dependencies. */
 const recordGroups: readonly RuleGroup[] = [
   // Must be first: `rules print` adds configured alerts to it.
-  { name: 'delivery-health', rules: healthRecords },
+  { name: 'delivery-health', rules: [...healthRecords, unavailableRecord] },
   // These sum minutes.
   { name: 'delivery-messages-short', interval: '1m', rules: messageRecords },
   // More often than Prometheus's look-back of five minutes.
@@ -54,42 +53,36 @@ const recordGroups: readonly RuleGroup[] = [
   { name: 'delivery-error-budgets', interval: '1m', rules: burnRecords },
   // Alerts read a day of these.
   { name: 'delivery-dlq-records', interval: '1m', rules: dlqRecords },
+  { name: 'delivery-flow-control-records', interval: '1m', rules: flowControlRecords },
 ];
 
-const UNREAD = 'Still firing from before data went stale; current state unknown.';
+const UNREAD = 'Still firing: no current data shows that it is over.';
 
-/** An alert's description for all of its states, which the value distinguishes. */
-function descriptionOf({ description, collector, heldBy }: Alert): string {
-  if (collector === undefined) return description;
-  const notOver = heldBy === undefined ? '' : `{{ if eq $value ${HELD.notOver}.0 }}${heldBy.says}{{ else }}`;
-  return `${notOver}{{ if lt $value 0.0 }}${UNREAD}{{ else }}${description}{{ end }}${notOver && '{{ end }}'}`;
+/**
+ * An alert's expression with its hold. Unreadable data looks like recovery, because gauges vanish and counters are frozen.
+ * So a firing alert continues with a negative value, until there is data, or until no agent reads that data any more. An
+ * alert that does not fire yet does not start.
+ */
+function heldExpression({ name, expr, labels, collector, countsUnreadable, isAbsentWhenBlind, known }: Alert): string {
+  if (collector === undefined) return expr;
+  const hold = known === undefined ? `< ${countsUnreadable ? -2 : -1}` : `unless ${IGNORING_NAME} ${known}`;
+  const quiet = isAbsentWhenBlind || known !== undefined ? [] : [unlessBlind(collector, labels)];
+  return [expr, ...quiet, `or ${IGNORING_NAME} ${firing(name)} ${hold}`].join('\n');
 }
 
 /** An alert as a Prometheus rule, with placeholders. */
 function alertingRule(alert: Alert) {
-  const { name, expr, labels = [], severity, keepFiringFor = '15m', summary, dashboard } = alert;
-  const { judged, heldBy, countsUnreadable } = alert;
-  const collectors = alert.collector ? [alert.collector] : [];
+  const { name, severity, keepFiringFor = '15m', summary, description, dashboard, collector } = alert;
   const account = alert.isOfAgent ? '' : '?var-account={{ $labels.account }}';
   return {
     alert: name,
-    expr: heldExpression({
-      name,
-      expr,
-      labels,
-      given: [],
-      collectors,
-      isCertain: true,
-      countsUnreadable,
-      judged,
-      heldBy: heldBy?.expr,
-    }),
+    expr: heldExpression(alert),
     ...(alert.for === undefined ? {} : { for: alert.for }),
     ...(keepFiringFor === '0s' ? {} : { keep_firing_for: keepFiringFor }),
-    labels: { severity, ...(alert.collector && { collector: alert.collector }), ...alert.given },
+    labels: { severity, ...(collector && { collector }), ...alert.given },
     annotations: {
       summary,
-      description: descriptionOf(alert),
+      description: collector ? `{{ if lt $value 0.0 }}${UNREAD}{{ else }}${description}{{ end }}` : description,
       runbook_url: `${placeholder('runbooks')}/${name}.md`,
       dashboard_url: `${placeholder('grafana')}/d/${DASHBOARDS[dashboard]}${account}`,
     },
@@ -108,7 +101,9 @@ export const rulesTemplate = JSON.stringify([...recordGroups, ...alertingGroups]
 /** All rules with default objectives and without links. */
 export const allGroups = filled(rulesTemplate, { objectives: DEFAULT_OBJECTIVES }) as readonly RuleGroup[];
 export const records: readonly RecordingRule[] = allGroups.flatMap(({ rules }) =>
-  rules.flatMap(({ record, expr }) => (record === undefined ? [] : { record, expr })),
+  rules.flatMap(({ record, labels, expr }) =>
+    record === undefined ? [] : [{ record, ...(labels && { labels }), expr }],
+  ),
 );
 
 const GENERATED = '# Generated by `npm run generate`; do not edit.\n';

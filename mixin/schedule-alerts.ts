@@ -1,16 +1,17 @@
 import { scheduleFamilies } from '../src/collectors/index.ts';
 import type { Family } from '../src/metrics/family.ts';
-import { highest } from '../src/rules/promql.ts';
+import { highestOf, latest, series } from '../src/rules/promql.ts';
 import type { Alert } from './alert.ts';
-import { riseAboveLowest } from './promql.ts';
+import { difference } from './promql.ts';
 
 const { scheduleMissed, scheduleLate, scheduleStarted, scheduleDelivered } = scheduleFamilies;
 
-/** Increases within the last day; only within the last hour if the schedule has been on time since. */
-function lately(counter: Family<'schedule'>, madeGood: Family<'schedule'>): string {
-  const risen = (window: string) => `${highest(counter, riseAboveLowest(window))} > 0`;
-  return `${risen('1d')}\nunless (${highest(madeGood)} > time() - 86400 unless ${risen('1h')})`;
-}
+/** Misses within the last hour, or within the last day without a success since. */
+const lately = (misses: Family<'schedule'>, success: Family<'schedule'>) =>
+  highestOf(
+    `${difference('1d')(series(misses))} > 0 and time() - ${latest(series(success))} > 86400 or ${difference('1h')(series(misses))} > 0`,
+    misses.labels,
+  );
 
 /** Alerts on schedules. */
 export const scheduleAlerts: readonly Alert[] = [
@@ -19,6 +20,7 @@ export const scheduleAlerts: readonly Alert[] = [
     set: 'schedules',
     severity: 'warning',
     collector: 'events',
+    isAbsentWhenBlind: true,
     labels: ['schedule'],
     expr: lately(scheduleMissed, scheduleStarted),
     summary: 'The schedule {{ $labels.schedule }} of {{ $labels.account }} did not start.',
@@ -31,6 +33,7 @@ export const scheduleAlerts: readonly Alert[] = [
     set: 'schedules',
     severity: 'warning',
     collector: 'events',
+    isAbsentWhenBlind: true,
     labels: ['schedule'],
     expr: lately(scheduleLate, scheduleDelivered),
     summary: 'Messages of the schedule {{ $labels.schedule }} of {{ $labels.account }} were not delivered in time.',

@@ -99,7 +99,7 @@ function withConfigured(shipped: readonly RuleGroup[], { alerts }: Pick<Config, 
 function printCommand(): Command {
   return new Command('print')
     .description('print the shipped rules and the configured alerts as a Prometheus rule file (YAML)')
-    .option('--config <file>', 'configuration file with alerts and objectives; needs no secrets')
+    .option('--config <file>', 'configuration file with alerts; needs no secrets')
     .option(
       '--set <names>',
       `print only these sets of shipped alerts: ${ALERT_SETS.join(', ')} (default: all but extended)`,

@@ -44,7 +44,6 @@ const HEALTHY: Pick<Scenario, 'doomed' | 'takesMs' | 'isTidy'> = {
 const DLQ_GROWTH = [
   'DeliveryDestinationFailing',
   'DeliveryDlqAgeHigh',
-  'DeliveryDlqArrivalRatioHigh',
   'DeliveryDlqGrowing',
   'DeliveryErrorBudgetFastBurn',
   'DeliveryFlowControlBacklogGrowing',

@@ -85,56 +85,40 @@ export function perReplica<L extends string>(
 
 export const increase = (window: string) => (selector: string) => `increase(${selector}[${window}])`;
 
-/** Recording rules that keep alerts firing: collectors that no replica can read, or that all replicas read in part. */
-export const BLIND = { name: 'account_collector:delivery_collector_data_stale:min', labels: ['collector'] } as const;
-export const PARTIAL = {
-  name: 'account_collector:delivery_collector_success_minus_data_complete:min',
-  labels: ['collector'],
-} as const;
-
-/** Values of alerts that are held: their data can't be judged, or it can and gives no sign of an end. */
-export const HELD = { unread: -1, notOver: -2 } as const;
+/**
+ * Recorded quality of a collector's data, which keeps alerts firing. Blind: 0 if a replica has current data, 0.5 if
+ * one has read nothing since it started, 1 if data is stale, 2 if no replica can store its data. Partial: 1 if all replicas have
+ * unreadable rows, else less.
+ */
+export const BLIND = { name: 'account:delivery_blind:min', labels: ['collector'] } as const;
+export const PARTIAL = { name: 'account:delivery_partial:min', labels: ['collector'] } as const;
 
 interface Held {
   readonly name: string;
   readonly expr: string;
-  /** Labels by which its alerts are told apart, besides the account's. */
+  /** Labels of the alert, in addition to the account labels. */
   readonly labels: readonly string[];
-  /** Names of labels that the rule sets: of these, its alerts do not have those of the account. */
+  /** Labels set by the rule, which replace account labels of the same name. */
   readonly given: readonly string[];
-  /** Whose data the expression judges; empty: it can always be judged. */
+  /** Collectors of the alert's data. */
   readonly collectors: readonly string[];
-  /** Whether the expression also decides the end while rows can't be read. */
-  readonly countsUnreadable?: boolean | undefined;
-  /** What the expression says is true though rows could not be read. */
+  /** Whether the expression holds regardless of unreadable rows. */
   readonly isCertain: boolean;
-  /** A vector of the accounts that can be judged; default: all whose data is read. */
-  readonly judged?: string | undefined;
-  /** Besides: PromQL of series that go on firing while it gives them, by the account and the `labels`. */
-  readonly heldBy?: string | undefined;
 }
 
 /**
- * An alert's expression with its hold. Unreadable data looks like recovery, because gauges vanish and counters stand still.
- * So a firing alert continues, with the value `HELD`, until there is data, or until nothing reads that data any more. An
- * alert that does not fire yet does not start.
+ * An alert's expression with its hold. Unreadable data looks like recovery, because gauges vanish and counters are frozen.
+ * So a firing alert continues with the value -1 until there is data, or until no agent reads that data any more. An alert
+ * that does not fire yet does not start.
  */
-export function heldExpression(held: Held): string {
-  const { name, expr, labels, given, collectors, isCertain, countsUnreadable = false, judged, heldBy } = held;
+function heldExpression({ name, expr, labels, given, collectors, isCertain }: Held): string {
+  if (collectors.length === 0) return expr;
   const among = ACCOUNT.filter(label => !given.includes(label));
   const firing = `max ${by(labels, among)} (ALERTS{alertname=${quoted(name)}, alertstate="firing"})`;
-  const hold = (on: string, state: string, value: number = HELD.unread) => `${value} * (${firing} and ${on} ${state})`;
-  const isSo = (of: Family<'collector'>) => `${series(of, { collector: collectors })} == 1`;
-  const unjudged =
-    judged === undefined ? [] : [`(${series(BLIND, { collector: collectors })} unless ${onAccount()} ${judged})`];
-  const states = [isSo(BLIND), ...(countsUnreadable ? [] : [isSo(PARTIAL)]), ...unjudged];
-  const quiet = states.slice(0, isCertain ? 1 : 2).map(state => `\nunless ${onAccount()} ${state}`);
-  const can = collectors.length > 0;
-  return [
-    can ? `(${expr})${quiet.join('')}` : expr,
-    ...(can ? [hold(`on (${among.join(', ')})`, `(${states.join(' or ')})`)] : []),
-    ...(heldBy === undefined ? [] : [hold(`on (${[...among, ...labels].join(', ')})`, `(${heldBy})`, HELD.notOver)]),
-  ].join('\nor\n');
+  const blind = `${series(BLIND, { collector: collectors })} > 0`;
+  const partial = `${series(PARTIAL, { collector: collectors })} == 1`;
+  const quiet = (isCertain ? [blind] : [blind, partial]).map(state => `\nunless ${onAccount()} ${state}`);
+  return `(${expr})${quiet.join('')}\nor\n-1 * (${firing} and on (${among.join(', ')}) (${blind} or ${partial}))`;
 }
 
 export interface Metrics {

@@ -22,6 +22,6 @@ describe('shipped rules and dashboards', () => {
 });
 
 it('replaces placeholders by values of their type, and deletes properties without a value', () => {
-  const template = '{"a":"<<delivered>>","b":"[<<window>>:1h]","c":"<<grafana>>/d","d":["<<traces>>",1,null]}';
-  expect(filled(template, { objectives })).toEqual({ a: 0.99, b: '[30d:1h]', d: ['/explore', 1, null] });
+  const template = '{"a":"<<onTimeSeconds>>","b":"[<<window>>:1h]","c":"<<grafana>>/d","d":["<<traces>>",1,null]}';
+  expect(filled(template, { objectives })).toEqual({ a: 300, b: '[30d:1h]', d: ['/explore', 1, null] });
 });

@@ -40,27 +40,22 @@ const incidents: Readonly<Record<string, { readonly fires: readonly Labels[]; re
     fires: [
       // absent() returns no target labels.
       shippedAlert('DeliveryAgentDown', { cluster: 'eu' }),
-      ...ACCOUNTS.flatMap(account => ofAccount(account, ['DeliveryAccountMissing'])),
       ...ofAccount('two', ['DeliveryErrorBudgetFastBurn', 'DeliveryDlqGrowing']),
     ],
     sent: ['urgent: DeliveryAgentDown'],
   },
   'one of several agents': {
     fires: [
-      ...['DeliveryInstanceDown', 'DeliveryAgentCrashLooping'].map(name =>
-        shippedAlert(name, { cluster: 'eu', namespace: 'shop', instance: 'one:10922' }),
+      ...['critical', 'warning'].map((severity, i) =>
+        shippedAlert('DeliveryInstanceDown', { cluster: 'eu', namespace: 'shop', instance: `${i}:10922`, severity }),
       ),
-      ...ACCOUNTS.flatMap(account => ofAccount(account, ['DeliveryAccountMissing'])),
     ],
-    sent: [
-      'default: DeliveryAgentCrashLooping',
-      'urgent: DeliveryAccountMissing DeliveryAccountMissing DeliveryAccountMissing',
-    ],
+    sent: ['default: DeliveryInstanceDown', 'urgent: DeliveryInstanceDown'],
   },
   'no agent, with the label cluster on targets only': {
     fires: [
       shippedAlert('DeliveryAgentDown', {}),
-      ...ACCOUNTS.flatMap(account => ofAccount(account, ['DeliveryAccountMissing'])),
+      shippedAlert('DeliveryInstanceDown', { cluster: 'eu', namespace: 'shop', instance: 'one', severity: 'critical' }),
     ],
     sent: ['urgent: DeliveryAgentDown'],
   },
@@ -103,7 +98,6 @@ const incidents: Readonly<Record<string, { readonly fires: readonly Labels[]; re
       'DeliveryErrorBudgetFastBurn',
       'DeliveryErrorBudgetSlowBurn',
       'DeliveryOnTimeBudgetFastBurn',
-      'DeliveryDlqArrivalRatioHigh',
     ]),
     sent: ['urgent: DeliveryErrorBudgetFastBurn'],
   },

@@ -45,6 +45,13 @@ const renewing = (instance: string, from = 9999, to = 9999): Input => ({
 });
 const of01 = (is: (minute: number) => boolean) => (minute: number) => Number(is(minute));
 
+/** DeliveryInstanceDown fires once, with this severity. */
+const firesAs = (severity: string, minute: number) => ({
+  expr: 'count by (severity) (ALERTS{alertname="DeliveryInstanceDown", alertstate="firing"})',
+  minute,
+  expected: [{ labels: `{severity="${severity}"}`, value: 1 }],
+});
+
 const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { readonly minutes?: number })[]>> = {
   DeliveryInstanceDown: [
     {
@@ -56,6 +63,43 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
       name: 'the only instance of its namespace never came up',
       input: { [of('up', 'one', 'namespace="stage"')]: () => 0, [of('up', 'two', 'namespace="prod"')]: always },
       queries: [firesIn('DeliveryInstanceDown', 'stage', 10)],
+    },
+    {
+      name: 'the only agent with an account is down for three hours: critical until it returns',
+      input: {
+        [up('one')]: minute => Number(minute < 30 || minute >= 210),
+        [account('a', 'one')]: minute => (minute < 30 || minute >= 210 ? 1 : undefined),
+        [up('two')]: always,
+        [account('b', 'two')]: always,
+      },
+      queries: [
+        isQuiet('DeliveryInstanceDown', 39),
+        ...[42, 145, 175, 209].map(minute => firesAs('critical', minute)),
+        isQuiet('DeliveryInstanceDown', 211),
+      ],
+    },
+    {
+      name: 'another agent also has the accounts: a warning',
+      input: {
+        [up('one')]: minute => Number(minute < 30),
+        [account('a', 'one')]: until(30),
+        [account('b', 'one')]: until(30),
+        [up('two')]: always,
+        [account('a', 'two')]: always,
+        [up('three')]: always,
+        [account('b', 'three')]: minute => (minute < 31 ? undefined : 1),
+      },
+      queries: [isQuiet('DeliveryInstanceDown', 39), ...[40, 100, minutes].map(minute => firesAs('warning', minute))],
+    },
+    {
+      name: 'the other agent has an account of the same name in another namespace: critical',
+      input: {
+        [of('up', 'one', 'namespace="prod"')]: minute => Number(minute < 30),
+        [of('delivery_up', 'one', 'account="a",namespace="prod"')]: until(30),
+        [of('up', 'two', 'namespace="stage"')]: always,
+        [of('delivery_up', 'two', 'account="a",namespace="stage"')]: always,
+      },
+      queries: [firesAs('critical', 42)],
     },
     {
       name: 'is quiet if all instances are down, which is another alert',
@@ -85,49 +129,6 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
         [of('process_start_time_seconds', 'two')]: minute => (minute < 31 ? 0 : 1860),
       },
       queries: [neverFired('DeliveryAgentCrashLooping', minutes)],
-    },
-  ],
-  DeliveryAccountMissing: [
-    {
-      name: 'the only agent with the account is down; resolves two hours later',
-      input: { [account('a', 'one')]: until(30), [account('b', 'two')]: always },
-      queries: [
-        isQuiet('DeliveryAccountMissing', 41),
-        fires('DeliveryAccountMissing', 42),
-        fires('DeliveryAccountMissing', 140),
-        isQuiet('DeliveryAccountMissing', 155),
-      ],
-    },
-    {
-      name: 'the agent with the account is down for three hours while another is up; fires until it returns',
-      input: {
-        [up('one')]: minute => Number(minute < 30 || minute >= 210),
-        [account('a', 'one')]: minute => (minute < 30 || minute >= 210 ? 1 : undefined),
-        [up('two')]: always,
-        [account('b', 'two')]: always,
-      },
-      queries: [
-        ...[42, 145, 175, 209].map(minute => fires('DeliveryAccountMissing', minute)),
-        isQuiet('DeliveryAccountMissing', 211),
-      ],
-    },
-    {
-      name: 'is quiet if another agent also has the account or replaces the first',
-      input: {
-        [account('a', 'one')]: until(30),
-        [account('a', 'two')]: always,
-        [account('b', 'one')]: until(30),
-        [account('b', 'three')]: minute => (minute < 33 ? undefined : 1),
-      },
-      queries: [neverFired('DeliveryAccountMissing', minutes)],
-    },
-    {
-      name: 'fires in one namespace although another has an account of the same name',
-      input: {
-        [of('delivery_up', 'one', 'account="a",namespace="prod"')]: until(30),
-        [of('delivery_up', 'two', 'account="a",namespace="stage"')]: always,
-      },
-      queries: [fires('DeliveryAccountMissing', 42)],
     },
   ],
   DeliveryDatabaseAway: [
@@ -336,8 +337,7 @@ const CASES: Readonly<Record<string, readonly (Omit<RuleTest, 'minutes'> & { rea
           minute: 30,
           expected: [],
         },
-        // Both fire for a while: rule groups are evaluated at different times, and DeliveryAccountMissing fires two
-        // minutes later.
+        // Both fire for a while: rule groups are evaluated at different times.
         fires('DeliveryBlind', 27),
         fires('DeliveryAgentDown', 27),
         isQuietFrom('DeliveryBlind', 29, 2 * HOUR),

@@ -23,7 +23,6 @@ const OF_AGENTS = [
   'DeliveryAgentDown',
   'DeliveryInstanceDown',
   'DeliveryAgentCrashLooping',
-  'DeliveryAccountMissing',
   'DeliveryConfigReloadFailed',
   'DeliveryDatabaseAway',
   'DeliveryAccountUncollected',
@@ -47,10 +46,12 @@ it('every exemption names an existing variant and reason', () => {
   }
 });
 
-it('every alert except those about the agent and DeliveryEventLogGap depends on a collector', () => {
+it('every alert except those about the agent and two on the event log depends on a collector', () => {
   expect(alerts.filter(({ collector }) => !collector).map(({ name }) => name)).toEqual([
     ...[...agentAlerts, ...replicaAlerts, ...readingAlerts].map(({ name }) => name),
     // A gap is permanent, so the alert does not depend on fresh data.
     'DeliveryEventLogGap',
+    // Compares the log with other collectors; none of them may be blind.
+    'DeliveryEventLogStale',
   ]);
 });

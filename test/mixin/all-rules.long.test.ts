@@ -230,7 +230,7 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
       const gone = ended({ ...process(flat(0)), ...health(allRounds), ...atWork }, 30);
       return { ...shows({}, target()), ...replica({ ...gone, up: from(30, 0, 1) }, lost) };
     },
-    fires: ['DeliveryAccountMissing', 'DeliveryInstanceDown'],
+    fires: ['DeliveryInstanceDown'],
   },
   'a day of blindness with failures only in its first hour': {
     hours: 30,

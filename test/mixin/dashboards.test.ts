@@ -96,7 +96,9 @@ describe('rules', () => {
   it.each(alerts)('$name has a severity, annotations, links and formatted values', alert => {
     const places = { runbooks: 'https://wiki.example/r', grafana: 'https://g.example' };
     const { annotations, labels } = alertingRule(alert.name, places);
-    expect(['critical', 'warning', 'info']).toContain(labels.severity);
+    expect(['critical', 'warning', 'info', '{{ if eq $value 2.0 }}critical{{ else }}warning{{ end }}']).toContain(
+      labels.severity,
+    );
     expect(annotations.summary).not.toContain('$value');
     expect(annotations.runbook_url).toBe(`${places.runbooks}/${alert.name}.md`);
     expect(

@@ -84,7 +84,7 @@ function exprOf(title: string): string {
 
 describe.skipIf(!requireProgram('promtool'))('panels during a handover (promtool test rules)', () => {
   it('count nothing twice and show no burst', () => {
-    expect(testRules(['DeliveryDlqArrivalRatioHigh', 'DeliveryDlqGrowing'], tests)).toBe('');
+    expect(testRules(['DeliveryErrorBudgetFastBurn', 'DeliveryDlqGrowing'], tests)).toBe('');
   });
 
   it('show the holder of each account and accounts with no or two holders', () => {

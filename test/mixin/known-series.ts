@@ -39,7 +39,7 @@ const ofAgents: readonly Family[] = [
   ...Object.values(pushFamilies),
 ];
 
-const OF_ALERTS = ['alertname', 'severity', 'cluster', 'namespace', 'job', 'account'];
+const OF_ALERTS = ['alertname', 'severity', 'cluster', 'namespace', 'job', 'account', 'collector'];
 
 /** Every series that rules and dashboards may use, with its possible labels. */
 export const knownSeries: ReadonlyMap<string, readonly string[]> = new Map([
@@ -49,7 +49,11 @@ export const knownSeries: ReadonlyMap<string, readonly string[]> = new Map([
   ['ALERTS', [...OF_ALERTS, 'alertstate']],
   ['ALERTS_FOR_STATE', OF_ALERTS],
   ...records.map(
-    ({ record }) => [record, ['cluster', 'namespace', 'job', 'instance', 'account', 'collector']] as const,
+    ({ record }) =>
+      [
+        record,
+        [...OF_ALERTS, 'instance', 'objective', 'reason', 'destination', 'flow_control_key', 'schedule'],
+      ] as const,
   ),
 ]);
 

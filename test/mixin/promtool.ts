@@ -70,10 +70,10 @@ function rulesOf(names: readonly string[]) {
     .filter(({ alert }) => alert !== undefined && names.includes(alert));
   const used = new Set<string>();
   const use = (expr: string) => {
-    for (const { record, expr: further } of records) {
+    for (const { record } of records) {
       if (used.has(record) || !expr.includes(record)) continue;
       used.add(record);
-      use(further);
+      for (const further of records) if (further.record === record) use(further.expr);
     }
   };
   for (const { expr } of rules) use(expr);

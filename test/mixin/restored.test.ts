@@ -29,7 +29,6 @@ const counters: Readonly<Record<string, number>> = {
   'delivery_dlq_left_total{reason="removed"}': 5,
   'delivery_dlq_left_total{reason="expired"}': 5,
   delivery_dlq_groups_new_total: 4,
-  delivery_dlq_groups_returned_total: 2,
   [ofSchedule('missed_total')]: 7,
   [ofSchedule('late_total')]: 7,
 };

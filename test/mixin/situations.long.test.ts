@@ -10,15 +10,7 @@ const HOUR = 60;
 const DAY = 24 * HOUR;
 const [FAST, SLOW] = ['DeliveryErrorBudgetFastBurn', 'DeliveryErrorBudgetSlowBurn'];
 const [LATE_FAST, LATE_SLOW] = ['DeliveryOnTimeBudgetFastBurn', 'DeliveryOnTimeBudgetSlowBurn'];
-const ALERTS = [
-  FAST,
-  SLOW,
-  LATE_FAST,
-  LATE_SLOW,
-  'DeliveryDlqArrivalRatioHigh',
-  'DeliveryRateLimited',
-  'DeliveryStalled',
-];
+const ALERTS = [FAST, SLOW, LATE_FAST, LATE_SLOW, 'DeliveryRateLimited', 'DeliveryStalled'];
 
 const well = health(allRounds.filter(({ collector }) => collector === 'events'));
 const FAILED = 'delivery_messages_finished_total{outcome="failed"}';
@@ -41,7 +33,6 @@ const objective = (delivered: number, days = 30): Input => ({
   'delivery_objective_ratio{objective="delivered"}': flat(delivered),
   delivery_objective_window_seconds: flat(days * 86_400),
 });
-const withoutObjectives = Object.fromEntries(Object.entries(well).filter(([name]) => !/objective/.test(name)));
 
 const rates: readonly RuleTest[] = [
   {
@@ -96,11 +87,7 @@ const rates: readonly RuleTest[] = [
     name: '40 fail within three minutes',
     input: replica(messages(m => Math.min(40, 14 * Math.max(0, m - HOUR)), rising(20))),
     minutes: 3 * HOUR,
-    queries: [
-      ...quiet(3 * HOUR, FAST),
-      fires('DeliveryDlqArrivalRatioHigh', HOUR + 8),
-      isQuiet('DeliveryDlqArrivalRatioHigh', 2 * HOUR),
-    ],
+    queries: quiet(3 * HOUR, FAST),
   },
 ];
 
@@ -122,7 +109,7 @@ const objectives: readonly RuleTest[] = [
     name: 'an objective of 75 % with all failing',
     input: replica({ ...messages(rising(12), flat(0)), ...objective(0.75) }),
     minutes: 2 * HOUR,
-    queries: [fires(FAST, 2 * HOUR), fires('DeliveryDlqArrivalRatioHigh', HOUR)],
+    queries: [fires(FAST, 2 * HOUR)],
   },
   {
     name: 'an objective of 99.9 % with 2 % failing',
@@ -133,12 +120,6 @@ const objectives: readonly RuleTest[] = [
   {
     name: 'an objective over seven days with 4 % failing',
     input: replica({ ...messages(rising(4), rising(96)), ...objective(0.99, 7) }),
-    minutes: 2 * HOUR,
-    queries: [fires(FAST, 2 * HOUR)],
-  },
-  {
-    name: 'an agent without objective metrics',
-    input: replica({ ...withoutObjectives, [FAILED]: rising(3), [DELIVERED]: rising(17) }),
     minutes: 2 * HOUR,
     queries: [fires(FAST, 2 * HOUR)],
   },
@@ -168,7 +149,7 @@ const replicas: readonly RuleTest[] = [
     input: replica(away(course(none, [2 * HOUR, failing], [4 * HOUR, none]), HOUR, DAY)),
     minutes: DAY + 4 * HOUR,
     step: 4,
-    queries: quiet(DAY + 4 * HOUR, FAST, SLOW, 'DeliveryDlqArrivalRatioHigh'),
+    queries: quiet(DAY + 4 * HOUR, FAST, SLOW),
   },
   {
     name: 'one of two agents was down for a day while the other counted everything',

@@ -178,7 +178,8 @@ const rejectedRows: Generated = ({ each, withHealth, canBeBlind }) => {
   ];
 };
 
-const handover: Generated = ({ each: { alert, fires: cause, at, idle, step }, withHealth }) => {
+const handover: Generated = ({ each, withHealth }) => {
+  const { alert, fires: cause, at, idle, step, evaluableAfter = 0 } = each;
   const keepsFiring = (how: keyof typeof handovers): RuleTest => ({
     name: `${alert} keeps firing during a handover: ${how}`,
     input: handovers[how](withHealth(cause), at + 4),
@@ -194,7 +195,7 @@ const handover: Generated = ({ each: { alert, fires: cause, at, idle, step }, wi
     step,
     queries: [fires(alert, at + 8)],
   });
-  const later = coarse(30 + at + 8);
+  const later = coarse(30 + Math.max(at, evaluableAfter) + 8);
   return [
     ...(['released', 'afterKill', 'cutOff', 'probedElsewhere'] as const).map(keepsFiring),
     ...(['released', 'afterKill'] as const).map(fallsInto),

@@ -378,6 +378,6 @@ describe('rules as Prometheus reads them', () => {
 
   it('are written as they are meant', async () => {
     const file = { groups: [{ name: 'delivery-watch', ...configuredAlerts(config) }] };
-    await expect(writeYaml(file)).toMatchFileSnapshot('../agent/golden/alert-rules.yaml');
+    await expect(writeYaml(file)).toMatchFileSnapshot('golden/alert-rules.yaml');
   });
 });

@@ -60,9 +60,9 @@ export const agentCases: readonly AlertCase[] = [
       [requests('ok')]: rising(4),
       [requests('ok', 'events')]: rising(4),
     },
-    at: 15,
+    at: 16,
     description:
-      '11.11% of the requests of a in the last 15 minutes were answered with 429. Data is older than the configured intervals, and other clients of the account may be limited, too.',
+      '15 requests of a in the last 15 minutes were answered with 429, more than a tenth of all. Data is older than the configured intervals, and other clients of the account may be limited, too.',
     below: {
       'one in ten': { [requests('rate_limited')]: rising(1), [requests('ok')]: rising(9) },
       'too few': { [requests('rate_limited')]: rising(1, 4), [requests('ok')]: flat(0) },

@@ -103,16 +103,6 @@ export const dlqCases: readonly AlertCase[] = [
     exempt: FIRES_ONCE,
   },
   {
-    alert: 'DeliveryDlqKindReturned',
-    fires: { delivery_dlq_groups_returned_total: from(30, 1) },
-    at: 30,
-    description:
-      'Kinds of messages (host and route, status and error) that the agent found again in the dead-letter queue of a in the last hour, after a day or more without one: 1.',
-    below: { 'kinds that remain': { delivery_dlq_groups_returned_total: flat(7) } },
-    idle: { delivery_dlq_groups_returned_total: flat(0) },
-    exempt: FIRES_ONCE,
-  },
-  {
     alert: 'DeliveryFailureCallbackStuck',
     fires: { delivery_dlq_failure_callbacks_suspected: flat(1) },
     at: 15,

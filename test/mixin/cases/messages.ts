@@ -44,22 +44,6 @@ const WAITLIST = 'delivery_flow_control_waitlist_size{flow_control_key="mail"}';
 
 export const messageCases: readonly AlertCase[] = [
   {
-    alert: 'DeliveryDlqArrivalRatioHigh',
-    fires: {
-      [finished('failed', 'one')]: rising(2),
-      [finished('failed', 'two')]: rising(2),
-      [finished('delivered', 'one')]: rising(36),
-      [finished('cancelled', 'one')]: rising(100),
-    },
-    at: 10,
-    description: '10% of the messages that finished in a in the last five minutes failed permanently.',
-    below: {
-      'one in twenty': ends(rising(2), rising(38)),
-      'too few': ends(from(20, 9), flat(0)),
-    },
-    idle: noMessages,
-  },
-  {
     alert: 'DeliveryErrorBudgetFastBurn',
     ...burning(ends, [3, 17], ['5.9 %', 59, 941]),
     at: 62,
@@ -98,14 +82,15 @@ export const messageCases: readonly AlertCase[] = [
   {
     alert: 'DeliveryRetryRatioHigh',
     fires: { [events('retry', 'one')]: rising(13), [events('active', 'one')]: rising(50) },
-    at: 30,
+    at: 16,
     description:
-      '26% of the delivery attempts in a in the last 15 minutes led to a retry. Messages that keep failing go to the dead-letter queue once their retries are exhausted.',
+      '195 delivery attempts in a in the last 15 minutes led to a retry, more than a quarter of all. Messages that keep failing go to the dead-letter queue once their retries are exhausted.',
     below: {
       'one in four': { [events('retry')]: rising(10), [events('active')]: rising(40) },
-      'too few': { [events('retry')]: rising(10, 40), [events('active')]: rising(10, 40) },
+      'too few': { [events('retry')]: rising(10, 10), [events('active')]: rising(10, 10) },
     },
     idle: noMessages,
+    evaluableAfter: 60,
   },
   {
     alert: 'DeliveryStalled',
@@ -131,9 +116,8 @@ export const messageCases: readonly AlertCase[] = [
       [events('delivered', 'api.example.com')]: rising(1),
       [events('delivered', 'mail.example.com')]: rising(100),
     },
-    at: 20,
-    description:
-      '66.67% of the delivery attempts to api.example.com in a in the last 15 minutes failed. Resolves when a message is delivered there again.',
+    at: 11,
+    description: '22 delivery attempts to api.example.com in a in the last 15 minutes failed, more than succeeded.',
     below: {
       'one in two': {
         [events('error', 'api.example.com')]: rising(2),
@@ -150,6 +134,7 @@ export const messageCases: readonly AlertCase[] = [
       [events('error', 'api.example.com')]: flat(0),
       [events('delivered', 'api.example.com')]: rising(5),
     },
+    memory: 90,
   },
   {
     alert: 'DeliveryEventLogGap',

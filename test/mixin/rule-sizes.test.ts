@@ -1,0 +1,26 @@
+import { expect, it } from 'vitest';
+import { dashboardsTemplate } from '../../mixin/dashboards.ts';
+import { allGroups, records } from '../../mixin/rules.ts';
+
+const rules = allGroups.flatMap(({ rules }) => rules);
+const bytes = (text: string) => Buffer.byteLength(text);
+
+it('no expression has more than 400 characters', () => {
+  const long = rules.filter(({ expr }) => expr.length > 400);
+  expect(long.map(({ alert, record, expr }) => `${alert ?? record}: ${expr.length}`)).toEqual([]);
+});
+
+it('all expressions together have at most 20,000 bytes', () => {
+  expect(rules.reduce((sum, { expr }) => sum + bytes(expr), 0)).toBeLessThanOrEqual(20_000);
+});
+
+it('there are at most 40 recording rules', () => {
+  expect(records.length).toBeLessThanOrEqual(40);
+});
+
+it('every recording rule is read by a rule or by a dashboard', () => {
+  const unread = records.filter(
+    ({ record }) => !rules.some(({ expr }) => expr.includes(record)) && !dashboardsTemplate.includes(record),
+  );
+  expect(unread.map(({ record }) => record)).toEqual([]);
+});
