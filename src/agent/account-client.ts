@@ -18,7 +18,7 @@ import { addressesOf } from '../upstream/options.ts';
 import { createServiceClock } from '../upstream/service-clock.ts';
 import { tokenSource } from '../upstream/token.ts';
 import { createWriter } from '../upstream/writer.ts';
-import type { LastKnown } from './account-rows.ts';
+import type { StoredAccount } from './account-rows.ts';
 
 const KNOWN = knownRequests(ENDPOINTS, OUTCOMES);
 
@@ -32,21 +32,21 @@ export interface ClientDeps {
   readonly random: () => number;
   readonly log: Log;
   readonly tracer: Tracer;
-  /** Secrets that error texts of the service must not show. */
+  /** Secrets to redact from error texts of the service. */
   readonly secrets: Pick<SecretValues, 'of'>;
-  /** Undefined if no other process may hold the account. */
+  /** Undefined if no other process can own the account. */
   readonly holding?: Pick<Holding, 'remaining' | 'confirm'> | undefined;
   /** Replaces the service: for a replay. */
   readonly reader?: Reader;
 }
 
 /**
- * Sends the requests of an account, within its budget, and counts them. `before`: stored by an earlier process; `counted`: counters of
- * the same account under other settings.
+ * Sends and counts the requests of an account within its budget. `before`: state stored by an earlier process; `counted`: counters
+ * of the same account before a reload.
  */
 export function createAccountClient(
   settings: AccountSettings,
-  before: LastKnown,
+  before: StoredAccount,
   counted: AccountMeter | undefined,
   { env, dispatchers, requestSeconds, clock, random, log: agentLog, tracer, secrets, holding, reader }: ClientDeps,
 ) {
@@ -61,7 +61,7 @@ export function createAccountClient(
   let { tokenRejected } = before;
   let isTokenKnown = false;
   function onTokenRejected(isRejected: boolean): void {
-    if (isRejected) log.error({ account: name }, 'the service rejects the token; reading stops until it accepts one');
+    if (isRejected) log.error({ account: name }, 'the service rejects the token; polling stops until it accepts one');
     else if (tokenRejected) log.info({ account: name }, 'the service accepts the token again');
     tokenRejected = isRejected;
     isTokenKnown = true;
@@ -93,9 +93,9 @@ export function createAccountClient(
     /** Names the service's hosts in each line. */
     log,
     at: reader ? () => reader : client.at,
-    /** Creates a writer on the same budget, with the token for acting. Only for auto-cancel, which keeps a journal. */
+    /** Creates a writer with the token for acting, on the same budget. Only for auto-cancel, which keeps a journal. */
     createWriter: () => createWriter({ ...common, token: tokenSource(actionToken ?? token, env), meter: timed }),
-    /** The service's last conclusive answer, also to an earlier process; undefined before the first. */
+    /** Result of the last conclusive token check, also of an earlier process; undefined before the first. */
     isTokenRejected: () => tokenRejected,
     isTokenKnown: () => isTokenKnown,
     /** Difference between the wall clock and the service's clock (ms), or undefined if it is unknown. */

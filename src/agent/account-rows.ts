@@ -9,15 +9,15 @@ import type { Store } from '../store/store.ts';
 import type { Spent } from '../upstream/budget.ts';
 
 /** Stored state of an account, except the rows of its collectors. */
-export interface LastKnown {
+export interface StoredAccount {
   readonly spent?: Spent | undefined;
   readonly freshness?: Readonly<Record<string, StoredRounds>> | undefined;
-  /** The service's last conclusive answer. */
+  /** Result of the last conclusive token check. */
   readonly tokenRejected?: boolean | undefined;
   readonly problems?: StoredProblems | undefined;
 }
 
-const KEYS: Readonly<Record<keyof LastKnown, string>> = {
+const KEYS: Readonly<Record<keyof StoredAccount, string>> = {
   spent: 'budget/spent',
   freshness: 'account-state/freshness',
   tokenRejected: 'account-state/token-rejected',
@@ -27,15 +27,15 @@ const KEYS: Readonly<Record<keyof LastKnown, string>> = {
 /** Rejects with StoreError. */
 export async function openAccountRows(store: Store, account: string) {
   const stored = new Map([...(await store.scan(account, 'budget/')), ...(await store.scan(account, 'account-state/'))]);
-  const names = Object.keys(KEYS) as (keyof LastKnown)[];
+  const names = Object.keys(KEYS) as (keyof StoredAccount)[];
   const values = names.map(name => {
     const text = stored.get(KEYS[name]);
     return [name, text === undefined ? undefined : JSON.parse(text)];
   });
   return {
-    before: Object.fromEntries(values) as LastKnown,
-    /** Commits what differs from the stored state, and `more` rows with it. Rejects with StoreError. */
-    async save(known: LastKnown, more: readonly Change[]): Promise<void> {
+    before: Object.fromEntries(values) as StoredAccount,
+    /** Commits changes of the state together with `more` rows. Rejects with StoreError. */
+    async save(known: StoredAccount, more: readonly Change[]): Promise<void> {
       const changes = names.flatMap(name => {
         const value = JSON.stringify(known[name]);
         return value === undefined || value === stored.get(KEYS[name]) ? [] : [{ key: KEYS[name], value }];
@@ -53,7 +53,7 @@ interface UpkeepDeps {
   readonly rows: Pick<Awaited<ReturnType<typeof openAccountRows>>, 'save'>;
   readonly history: Pick<Recorder, 'unsaved' | 'saved'>;
   /** Current state, except the freshness of the data. */
-  known(): Omit<LastKnown, 'freshness'>;
+  known(): Omit<StoredAccount, 'freshness'>;
   readonly clock: Pick<Clock, 'now'>;
   readonly log: Log;
 }
@@ -70,26 +70,26 @@ export function createUpkeep({ account, states, rows, history, known, clock, log
       const fields = { account, collector: state.collector };
       if (isWithdrawn) {
         withdrawn.add(state);
-        log.warn(fields, 'stale data is withdrawn: its gauges are no longer shown');
+        log.warn(fields, 'stale data withdrawn: its gauges are no longer exposed');
       } else {
         withdrawn.delete(state);
-        log.info(fields, 'data is fresh again: its gauges are shown');
+        log.info(fields, 'data is fresh again: its gauges are exposed');
       }
     }
   }
 
-  /** State that must not wait for the next regular save, which a process in a crash loop never reaches. */
+  /** Identifies state that is saved immediately when it changes: a process in a crash loop never reaches a regular save. */
   function turn(): string {
     const rounds = states.flatMap(state => Object.values(state.freshness()));
     return JSON.stringify([known().tokenRejected, rounds.map(({ tryingFor }) => tryingFor === undefined)]);
   }
 
-  /** `more`: other rows that are committed with it. Rejects with StoreError. */
+  /** `more`: further rows of the same commit. Rejects with StoreError. */
   async function save(more: readonly Change[] = []): Promise<void> {
     logWithdrawals();
     savedTurn = turn();
     const freshness = states.map(state => [state.collector, toStored(state.freshness(), clock.now())] as const);
-    // In the same commit: one transaction for all accounts, one fsync.
+    // One commit, so that all rows of all accounts share one transaction and one fsync.
     const recorded = history.unsaved();
     await rows.save({ ...known(), freshness: Object.fromEntries(freshness) }, [...recorded, ...more]);
     history.saved(recorded);

@@ -22,10 +22,10 @@ export interface AccountDeps extends ClientDeps, CollectorsDeps {
   readonly holding?: ClientDeps['holding'] & CollectorsDeps['holding'];
 }
 
-/** One account: its rounds, and what it shows. A second one with the same name may be opened after the first is closed. */
+/** An open account with its rounds and data. Another one with the same name may be opened after it is closed. */
 export type Account = Awaited<ReturnType<typeof openAccount>>;
 
-/** What an account takes over from its predecessor of the same name. Must hold no reference to the predecessor. */
+/** State that an account inherits from its predecessor of the same name. Must not reference the predecessor. */
 interface Predecessor {
   readonly meter: AccountMeter;
   shown(): ShownFacts;
@@ -42,8 +42,8 @@ async function startLoops(rounds: readonly AccountRound[], loops: Loops): Promis
 }
 
 /**
- * Reads the stored rows of the account and sends no request. `last`: the same account under other settings, stopped and saved; its
- * counters continue, and its gauges stay until they are read. Rejects with StoreError.
+ * Opens an account from its stored rows, without requests. `last`: the same account before a reload, stopped and saved. Its counters
+ * continue, and its gauges stay until the next read. Rejects with StoreError.
  */
 export async function openAccount(settings: AccountSettings, deps: AccountDeps, last?: Predecessor) {
   const { name, collect } = settings;
@@ -71,7 +71,7 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
   });
   const history = await openRecorder({ account: name, store, clock, log });
   const upkeep = createUpkeep({ account: name, states, rows, history, known, clock, log });
-  // Records the attempt, even if this process ends soon.
+  // Stores the attempt, even if this process ends soon.
   await upkeep.afterRound();
 
   let ended = 0;
@@ -90,17 +90,17 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
   const loops = createLoops(deps);
   const status = () => accountStatus(name, states);
   const statusBefore = last?.shownStatus();
-  /** The status; a round that was not tried yet has its status under earlier settings. */
+  /** Status of the account. Rounds not tried since a reload keep their earlier status. */
   const shownStatus = () => continued(status(), statusBefore);
   const suspected = createSuspectedSource(name, () => collectors.shown().dlq?.now);
   const facts = [...collectors.all.map(({ source }) => source), ...(collect.dlq.enabled ? [suspected] : [])];
   return {
     ...client,
     name,
-    /** For running rounds one by one, instead of `start`. */
+    /** Rounds for callers that run them individually instead of calling `start`. */
     rounds,
     facts,
-    /** `facts`, and the agent's own numbers of the account. */
+    /** Sources of `facts` and of the agent's own metrics of the account. */
     sources: [...facts, createAccountSource({ settings, client, status: shownStatus, plan })],
     roundsEnded: () => ended,
     shown: collectors.shown,
@@ -110,16 +110,16 @@ export async function openAccount(settings: AccountSettings, deps: AccountDeps, 
     budgetRemaining: budget.remaining,
     /** State of a collector's data; undefined if the collector is not enabled. */
     state: (collector: string) => states.find(each => each.collector === collector),
-    /** The shown dead-letter queue; undefined before the first complete walk, and after it was withdrawn. */
+    /** Facts of the dead-letter queue; undefined before the first complete walk and after withdrawal. */
     dlqFacts: collectors.dlqFacts,
     history,
     problems,
-    /** Undefined before the account's record was read. */
+    /** Undefined until the account's record is read. */
     plan,
     limits: (): AccountLimits => plan()?.limits ?? {},
-    /** Starts the loops of all rounds. Resolves when each has run once. To be called once. */
+    /** Starts the loops of all rounds. Resolves when each has run once. Must be called only once. */
     start: () => startLoops(rounds, loops),
-    /** Saves budget use, freshness of the data and history, and other rows with them. Rejects with StoreError. */
+    /** Saves budget use, data freshness and history, with further rows. Rejects with StoreError. */
     save: upkeep.save,
     /** Ends the rounds and aborts requests in flight. No round starts afterwards. */
     stop: () => loops.close(),

@@ -7,13 +7,12 @@ import type { Base } from './parts.ts';
 import type { Prepared } from './prepared.ts';
 import type { RunningAccount } from './running-account.ts';
 
-/** What this process shows at one moment. Another object means that accounts or the configuration have changed. */
+/** Snapshot of the accounts and configuration that this process serves. Replaced when they change. */
 export type AgentState = ReturnType<typeof createAgentState>;
 
 interface StateDeps extends Pick<Base, 'leases' | 'process' | 'holding' | 'clock'> {
   readonly prepared: Prepared;
   readonly running: ReadonlyMap<string, RunningAccount>;
-  /** Closed accounts that are about to be opened again: their facts are still shown. */
   readonly closed: ReadonlyMap<string, RunningAccount>;
   failureOf(account: string): Failure | undefined;
   alertsOf(account: string): Source | undefined;
@@ -45,11 +44,11 @@ export function createAgentState({ prepared, running, closed, autoCancel, ...dep
   ];
   return {
     loaded,
-    /** Accounts of this process, in the order of the configuration. */
+    /** Accounts run by this process, in the order of the configuration. */
     accounts: placed.map(({ account }) => account),
     running: [...desired.keys()].flatMap(name => running.get(name) ?? []),
     sources,
-    /** `sources` without the families that accounts exclude. */
+    /** `sources` without excluded families. */
     shown: deps.selectShown(sources, loaded.config.accounts),
     autoCancel,
   };

@@ -19,7 +19,7 @@ import { Supervisor } from './supervisor.ts';
 import { createWatch, readState } from './watch.ts';
 
 export interface AgentDeps extends PartsDeps {
-  /** Interval at which the files of the configuration are checked (ms); undefined: they are not watched. */
+  /** Interval at which the configuration files are checked (ms); undefined disables watching. */
   readonly watchEvery?: number;
 }
 
@@ -28,7 +28,7 @@ export type Agent = Awaited<ReturnType<typeof startAgent>>;
 /** All parts except the port. */
 export type Core = Awaited<ReturnType<typeof openCore>>;
 
-/** Opens all parts and accounts; nothing runs before `start`. Throws with nothing left open if a part is missing. */
+/** Opens all parts and accounts without starting them. If a part is missing, closes everything and throws. */
 export async function openCore(loaded: LoadedConfig, deps: PartsDeps) {
   const closing = createClosing();
   try {
@@ -48,7 +48,6 @@ export async function openCore(loaded: LoadedConfig, deps: PartsDeps) {
         supervisor.start(serving.statusRows);
         void loops.start(SAMPLE_EVERY, SAMPLE_EVERY, serving.logProblems);
       },
-      /** Ends all loops and aborts requests in flight. What was read is still served. */
       stop,
       close: closing.close,
     };
@@ -63,10 +62,10 @@ function serverSettings({ server }: Config): ServerSettings {
   return { ...rest, ...parseListen(listen), probes: probesListen === null ? null : parseListen(probesListen) };
 }
 
-/** Builds every part, opens the port and starts the loops. Throws with nothing left open if a part is missing. */
+/** Builds all parts, opens the port and starts the loops. If a part is missing, closes everything and throws. */
 export async function startAgent(loaded: LoadedConfig, deps: AgentDeps) {
   const { watchEvery, clock, random, env, bounds } = deps;
-  // Before the parts are opened, so that later changes of the files are detected.
+  // Read before the parts are opened, so that later changes of the files are detected.
   const tried = watchEvery === undefined ? undefined : { ...(await readState(loaded)), hash: loaded.hash };
   const core = await openCore(loaded, deps);
   const { supervisor, base } = core;
@@ -75,23 +74,23 @@ export async function startAgent(loaded: LoadedConfig, deps: AgentDeps) {
   closing.add('core', core.close);
   const settingsOf = ({ config }: LoadedConfig) => ({ ...serverSettings(config), ...bounds });
   let reloading: Reloading | undefined;
-  /** Loads the configuration file again, or reports why it cannot be used and keeps the current one. Never rejects. */
+  /** Reloads the configuration. If it cannot be used, returns the reasons and keeps the current one. Never rejects. */
   async function reload(): Promise<ReloadAnswer> {
     if (!reloading) return { faults: [{ file: loaded.file, message: 'the agent is starting' }] };
     const answer = await reloading.reload();
     reloads.last = { at: clock.now(), changed: [], faults: [], ...answer };
     return answer;
   }
-  /** Stores the URL for commands. Replicas have a table of their URLs. */
+  /** Stores the URL for commands. Replicas have their own table of URLs. */
   async function announce(): Promise<void> {
     if (store.replicas) return;
     await writeAgentUrl(store, server.url).catch((error: unknown) =>
-      log.warn({ error: String(error) }, 'the address of this agent could not be stored'),
+      log.warn({ error: String(error) }, 'failed to store the address of this agent'),
     );
   }
   const read: ReadWebConfig = file => readWebConfig(file).config;
   const served: Served = Object.assign(core.served, { reload, reloadFaults: () => reloads.last?.faults ?? [] });
-  // The port first: an agent that cannot be scraped must not query the service either.
+  // Open the port first: an agent that cannot be scraped must not query the service either.
   const server = await startHttpServer(settingsOf(loaded), served, log, read).catch(async (error: unknown) => {
     await closing.close();
     throw error;
@@ -123,7 +122,7 @@ export async function startAgent(loaded: LoadedConfig, deps: AgentDeps) {
     /** Ends the loops, aborting requests in flight, and closes everything in reverse order. */
     async close(): Promise<void> {
       log.info({}, 'stopping');
-      // Before the reload in progress is waited for: with a database that does not answer, it is given up after a few seconds.
+      // Start the shutdown timeout before waiting for a running reload, which an unresponsive database may delay.
       base.holding?.drain();
       await closing.close();
       log.info({}, 'stopped');

@@ -4,7 +4,6 @@ import { openPush, type Push, type PushDeps } from '../push/push.ts';
 import { createLoopSlot } from '../scheduler/loop-slot.ts';
 import { openTraces, type Traces, type TracesDeps } from '../telemetry/message-traces.ts';
 
-/** What sends traces and metrics for one configuration. */
 export interface Exports {
   readonly traces: Traces;
   readonly push: Push;
@@ -14,13 +13,13 @@ export interface Exports {
 const LIFECYCLES_EVERY = 2000;
 const SEND_EVERY = 1000;
 
-/** Closes exports except those that another object uses, too. */
+/** Closes exports, except those shared with `other`. */
 async function closeUnlessShared({ traces, push }: Exports, other?: Exports): Promise<void> {
   if (traces !== other?.traces) await traces.close();
   if (push !== other?.push) await push.close(other?.push);
 }
 
-/** Sends traces and metrics to OTLP receivers. Owns the queues and counters that outlive a reload. */
+/** Sends traces and metrics to OTLP receivers. Owns the queues and counters that survive a reload. */
 export class Exporting {
   readonly #deps: Omit<TracesDeps & PushDeps, 'config'>;
   readonly #loops;
@@ -32,7 +31,7 @@ export class Exporting {
     this.#loops = { lifecycles: createLoopSlot(deps), enqueue: createLoopSlot(deps), send: createLoopSlot(deps) };
   }
 
-  /** Creates what a configuration needs; unchanged sections keep their objects. Rejects with an Error for unsupported settings. */
+  /** Creates the exports of a configuration and reuses unchanged ones. Rejects with an Error for unsupported settings. */
   async prepare(config: Config): Promise<Exports> {
     const deps = { ...this.#deps, config };
     const traces = await openTraces(deps, this.#current?.traces);
@@ -52,7 +51,7 @@ export class Exporting {
     if (prepared.traces !== before?.traces) prepared.traces.activate();
   }
 
-  /** Starts the loops of the current exports, or replaces those that changed. */
+  /** Starts the loops of the current exports, replacing loops that changed. */
   async start(config: Config, random: () => number): Promise<void> {
     const { traces, push } = this.current;
     const { exportMessages } = traces;
@@ -63,18 +62,18 @@ export class Exporting {
         traces,
         exportMessages && { every: LIFECYCLES_EVERY, firstDelay: LIFECYCLES_EVERY, body: exportMessages },
       ),
-      // Not at the same time as agents that were started together with this one.
+      // Random, so that agents started together do not push simultaneously.
       enqueue.run(push, push.loops && { every, firstDelay: every * random(), body: push.loops.enqueue }),
       send.run(push, push.loops && { every: SEND_EVERY, firstDelay: SEND_EVERY, body: push.loops.send }),
     ]);
   }
 
-  /** Closes prepared exports that are not used. */
+  /** Closes prepared exports that are not put into use. */
   discard(prepared: Exports): Promise<void> {
     return closeUnlessShared(prepared, this.#current);
   }
 
-  /** Closes replaced exports and sends what they still have. */
+  /** Flushes and closes replaced exports. */
   async closeReplaced(): Promise<void> {
     for (const replaced of this.#replaced.splice(0)) await closeUnlessShared(replaced, this.#current);
   }
@@ -88,7 +87,7 @@ export class Exporting {
     await Promise.all(Object.values(this.#loops).map(loop => loop.close()));
   }
 
-  /** Sends what is pending, all at the same time: none of the receivers may respond. */
+  /** Flushes all exports concurrently, because several receivers may be unresponsive. */
   async close(): Promise<void> {
     await Promise.all([this.current.traces.close(), this.current.push.close()]);
   }

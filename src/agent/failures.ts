@@ -3,17 +3,17 @@ import type { Base } from './parts.ts';
 
 export interface Failure {
   readonly error: unknown;
-  /** Time of the first of these failures, milliseconds since the Unix epoch. */
+  /** Time of the first of consecutive failures (ms since the Unix epoch). */
   readonly since: number;
   readonly count: number;
-  /** On the monotonic clock. */
+  /** Time of the next attempt (monotonic clock). */
   readonly retryAt: number;
 }
 
-/** Time until a failed account is tried again (ms). */
+/** Delay before a failed account is retried (ms). */
 const RETRY: Backoff = { first: 30_000, longest: 600_000 };
 
-/** Accounts that could not be opened, configured or saved, and when each is tried again. */
+/** Accounts that could not be opened, configured or saved, with the time of their next attempt. */
 export class Failures {
   readonly #deps: Pick<Base, 'clock' | 'random' | 'log'>;
   readonly #failures = new Map<string, Failure>();
@@ -45,7 +45,7 @@ export class Failures {
     return (this.#failures.get(account)?.retryAt ?? 0) <= this.#deps.clock.monotonic();
   }
 
-  /** Another condition decides when an account is tried again. */
+  /** Makes an account due, because another condition delays its next attempt. */
   ignoreDelay(account: string): void {
     const failure = this.#failures.get(account);
     if (failure) this.#failures.set(account, { ...failure, retryAt: 0 });
@@ -55,7 +55,7 @@ export class Failures {
     this.#failures.delete(account);
   }
 
-  /** Makes every account due, with the shortest delay after its next failure. */
+  /** Makes all accounts due and resets their delays. */
   retryAll(): void {
     for (const [account, failure] of this.#failures) this.#failures.set(account, { ...failure, count: 0, retryAt: 0 });
   }

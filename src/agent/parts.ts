@@ -24,17 +24,17 @@ import { createDispatchers } from '../upstream/dispatcher.ts';
 import { type Account, openAccount } from './account.ts';
 import { createStoredKey } from './peer-key.ts';
 
-/** Milliseconds between two runs. */
+/** Intervals (ms). */
 const INTERVALS = {
-  /** Budget use, freshness and histories are saved. */
+  /** Saves budget use, freshness and history. */
   save: 15_000,
-  /** Auto-cancel of an account checks for due work. */
+  /** Checks an account's auto-cancel for due work. */
   act: 1000,
-  /** Operators' orders and the brake are read. */
+  /** Reads operators' orders and the brake. */
   orders: 1000,
-  /** Each account adds a sample to its history. */
+  /** Adds a sample to an account's history. */
   sample: SAMPLE_EVERY,
-  /** Accounts that could not be opened are checked for a retry. */
+  /** Checks for retries of failed accounts. */
   retry: 1000,
 };
 
@@ -42,7 +42,7 @@ export interface PartsDeps {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
   readonly random: () => number;
-  /** Milliseconds of the event log's past to read at an account's very first start. */
+  /** Time range of the event log to read at an account's very first start (ms). */
   readonly backfill?: number;
   readonly bounds?: Partial<Bounds>;
   readonly openStore?: typeof openStore;
@@ -53,20 +53,20 @@ export interface PartsDeps {
 /** Parts that do not change with the configuration. */
 export type Base = Awaited<ReturnType<typeof openBase>>;
 
-/** Returns the store, and with replicas the leases that this process holds. */
+/** Returns the store and, with replicas, the leases of this process. */
 async function hold(store: Store, { accounts }: LoadedConfig['config'], log: Log, deps: PartsDeps) {
   const { replicas } = store;
   if (!replicas) return { store, holding: undefined };
-  const { createHolding, telling } = await import('../replicas/holding.ts');
+  const { createHolding, withLeaseCheck } = await import('../replicas/holding.ts');
   const holding = createHolding({ ...deps, replicas, accounts: accounts.map(({ name }) => name), log });
-  return { store: telling(store, holding), holding };
+  return { store: withLeaseCheck(store, holding), holding };
 }
 
 async function openPeerKey(store: Store, log: Log): Promise<PeerKey | undefined> {
   try {
     return await createStoredKey(store);
   } catch (error) {
-    log.warn({ error: String(error) }, 'the key for requests between agents could not be stored');
+    log.warn({ error: String(error) }, 'failed to store the key for requests between agents');
     return undefined;
   }
 }
@@ -101,10 +101,10 @@ export async function openBase({ config, hash }: LoadedConfig, deps: PartsDeps, 
     log,
     process,
     store,
-    /** Undefined without replicas: all accounts belong to this process. */
+    /** Undefined without replicas: this process owns all accounts. */
     holding,
     leases,
-    /** For requests between agents of the store; undefined if the store could not be written at the start. */
+    /** Key for requests between agents of the store; undefined if it could not be stored at the start. */
     peerKey: await openPeerKey(store, log),
     tracer: createTracer(version, config.tracing.propagate),
     secrets: createSecretValues(config, env),
@@ -122,13 +122,13 @@ export async function settle(
   const failures = (await Promise.allSettled(saving)).flatMap(each =>
     each.status === 'rejected' ? [each.reason] : [],
   );
-  // The new holder of an account saves it. An unavailable database is logged elsewhere.
+  // The new holder saves a lost account. An unavailable database is logged elsewhere.
   const failed = failures.find(error => !isNotHeld(error));
   if (failed === undefined || holding?.isAway()) return;
-  log.warn({ error: String(failed) }, 'budget use, data freshness and history could not be stored');
+  log.warn({ error: String(failed) }, 'failed to store budget use, data freshness and history');
 }
 
-/** Opens the accounts of a configuration for a command that runs rounds by itself. `closing` closes what was opened. */
+/** Opens the accounts of a configuration for a command that runs rounds itself. `closing` closes the parts. */
 export async function openAccounts(
   loaded: LoadedConfig,
   deps: PartsDeps,

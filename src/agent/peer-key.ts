@@ -3,30 +3,30 @@ import { createPeerKey, type PeerKey } from '../http/peer.ts';
 import { NO_ACCOUNT, type Store } from '../store/store.ts';
 
 const KEY = 'agent/key';
-/** Address of the agent that owns the store; of replicas the database has a table. */
+/** Key of the address of the agent that owns the store. Replicas use a table of the database instead. */
 const URL_ROW = 'agent/url';
 
 async function read(store: Pick<Store, 'scan'>, key: string): Promise<string | undefined> {
   return (await store.scan(NO_ACCOUNT, key)).get(key);
 }
 
-/** The key that all agents of a store share; the first one creates it. Rejects with StoreError. */
+/** Returns the key shared by all agents of a store. The first agent creates it. Rejects with StoreError. */
 export async function createStoredKey(store: Pick<Store, 'scan' | 'create'>): Promise<PeerKey | undefined> {
   await store.create(KEY, randomBytes(32).toString('base64url'));
   return readStoredKey(store);
 }
 
-/** Undefined if no agent has ever used the store. Rejects with StoreError. */
+/** Reads the shared key, or undefined if no agent has ever used the store. Rejects with StoreError. */
 export async function readStoredKey(store: Pick<Store, 'scan'>): Promise<PeerKey | undefined> {
   const secret = await read(store, KEY);
   return secret === undefined ? undefined : createPeerKey(secret);
 }
 
-/** Writes where the agent that owns the store answers. Rejects with StoreError. */
+/** Stores the address of the agent that owns the store. Rejects with StoreError. */
 export const writeAgentUrl = (store: Pick<Store, 'commit'>, value: string) =>
   store.commit(NO_ACCOUNT, [{ key: URL_ROW, value }]);
 
-/** Addresses of agents that use the store. Rejects with StoreError. */
+/** Returns the addresses of agents that use the store. Rejects with StoreError. */
 export async function agentUrls(store: Pick<Store, 'scan' | 'agents'>): Promise<readonly string[]> {
   if (store.agents) return store.agents();
   const url = await read(store, URL_ROW);

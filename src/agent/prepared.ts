@@ -13,15 +13,15 @@ import type { AccountSettings } from './account-client.ts';
 import type { Exporting, Exports } from './exporting.ts';
 import type { Base } from './parts.ts';
 
-/** An account of the configuration, and what its reading depends on. */
+/** A configured account and its identity. */
 export interface DesiredAccount {
   readonly settings: AccountSettings;
-  /** Hash of all settings that reading depends on, secrets included. */
+  /** Hash of all settings that affect polling, including secrets. */
   readonly identity: string;
   readonly dispatcher: Dispatcher;
 }
 
-/** Families that an account excludes from /metrics do not change how it is read. */
+/** Hashes the settings that affect polling. Excluded families do not. */
 function identityOfReading(settings: AccountSettings, config: Config, env: Base['env']): string {
   const { name } = settings;
   const { families: _, ...collect } = settings.collect;
@@ -52,7 +52,7 @@ interface PrepareDeps {
   readonly exporting: Pick<Exporting, 'prepare'>;
 }
 
-/** Creates the process-wide parts of a configuration. Unchanged parts of `before` are kept. Rejects if a secret or file is missing. */
+/** Creates the process-wide parts of a configuration, reusing unchanged parts of `before`. Rejects if a secret or file is missing. */
 export async function prepare(
   loaded: LoadedConfig,
   { base: { dispatchers, env }, alerting, exporting }: PrepareDeps,
@@ -70,6 +70,6 @@ export async function prepare(
   return { loaded, desired: new Map(desired), info: isSame ? before.info : info, receivers, exports };
 }
 
-/** Connections that a configuration or running accounts use: an account that could not be saved keeps its own. */
+/** Returns the dispatchers in use. A running account may have another than configured, if it could not be saved before a change. */
 export const dispatchersOf = ({ desired }: Prepared, running: Iterable<Pick<DesiredAccount, 'dispatcher'>>) =>
   [...desired.values(), ...running].map(({ dispatcher }) => dispatcher);

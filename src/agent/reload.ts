@@ -6,7 +6,7 @@ import type { Env } from '../kit/secret.ts';
 import type { Supervisor } from './supervisor.ts';
 import { type FilesState, isSameState, readState } from './watch.ts';
 
-/** Applies the configuration that its files contain now. */
+/** Reloads the configuration from its files. */
 export type Reloading = ReturnType<typeof createReloading>;
 
 export interface ReloadDeps {
@@ -16,7 +16,7 @@ export interface ReloadDeps {
   configRead(isValid: boolean): void;
   readonly env: Env;
   readonly tried: FilesState | undefined;
-  /** Applies the configuration to the port. Rejects with nothing changed if that fails. */
+  /** Applies the configuration to the port. Rejects without a change if that fails. */
   openPort(next: LoadedConfig): Promise<void>;
 }
 
@@ -38,7 +38,7 @@ function refusals(before: LoadedConfig, next: LoadedConfig): Fault[] {
   });
 }
 
-/** A fault of the configuration's text, or another failure of the reload. */
+/** An error in the configuration's text, or another failure of the reload. */
 type Refusal = Fault | { readonly file: string; readonly message: string };
 
 function toReloadFault(fault: Refusal): ReloadFault {
@@ -63,8 +63,7 @@ export function createReloading({ supervisor, log, env, openPort, configRead, ..
       assertOpen();
       await openPort(next);
     });
-    const message =
-      changed.length > 0 ? 'the configuration is reloaded' : 'the configuration is reloaded; nothing has changed';
+    const message = changed.length > 0 ? 'configuration reloaded' : 'configuration reloaded without changes';
     log.info({ file: next.file, hash: next.hash, changed }, message);
     return { changed };
   }
@@ -72,12 +71,12 @@ export function createReloading({ supervisor, log, env, openPort, configRead, ..
   function refuse(faults: readonly Refusal[]): ReloadAnswer {
     for (const { message, ...place } of faults) log.error(place, message);
     const { file, hash } = supervisor.loaded;
-    log.error({ file, hash }, 'the configuration is not reloaded; the agent goes on with the one in use');
+    log.error({ file, hash }, 'failed to reload configuration; the current one stays in use');
     configRead(false);
     return { faults: faults.map(toReloadFault) };
   }
 
-  /** Loads the files; again if they changed while they were read. */
+  /** Loads the files, and loads them again if they changed during the load. */
   async function load(): Promise<LoadedConfig> {
     for (;;) {
       tried = await readState(supervisor.loaded);
@@ -113,17 +112,17 @@ export function createReloading({ supervisor, log, env, openPort, configRead, ..
   }
 
   return {
-    /** Runs one reload at a time; calls during a run share the next. Never rejects. */
+    /** Reloads the configuration. Runs are sequential, and calls during a run share the next one. Never rejects. */
     reload(): Promise<ReloadAnswer> {
-      // First: when a run has ended, the next one does not start at once.
+      // Check `following` first: `running` is undefined between the end of a run and the start of the next.
       if (following) return following;
       if (!running) return begin();
       following = running.then(begin);
       return following;
     },
-    /** State of the files at the last attempt; undefined if it failed for another reason than their content. */
+    /** State of the files at the last attempt; undefined if it failed for a reason other than their content. */
     tried: (): FilesState | undefined => tried,
-    /** Waits for the current run, which may be refused now; so is every further one. */
+    /** Rejects further runs and waits for the current one, which may be rejected, too. */
     async close(): Promise<void> {
       isClosed = true;
       await (following ?? running);

@@ -20,10 +20,10 @@ export interface RunningDeps {
 
 /** Delay of the first sample (ms). */
 const FIRST_SAMPLE = 5000;
-/** First samples are spread over this time for each account (ms), and over one interval at most: a thousand at once would block. */
+/** Time per account over which first samples are spread (ms), up to one interval. A thousand simultaneous ones would block. */
 const APART = 1000;
 
-/** An open account with everything that runs for it. */
+/** An open account with its auto-cancel, alerts and history. */
 export class RunningAccount {
   readonly account: Account;
   readonly session: Session;
@@ -31,12 +31,12 @@ export class RunningAccount {
   readonly #deps: RunningDeps;
   readonly #sampling: LoopSlot;
   #autoCancel: OpenAutoCancel | undefined;
-  /** The next one continues with its counts and journal. */
+  /** Kept after closing: the next auto-cancel continues its counters and journal. */
   #lastAutoCancel: OpenAutoCancel | undefined;
   #sources: readonly Source[] = [];
   #sample: () => Promise<void> = async () => undefined;
   #isStarted = false;
-  /** Whether auto-cancel must be opened again to continue. */
+  /** Whether auto-cancel must be reopened to continue. */
   #isAutoCancelStopped = false;
   #configured: Prepared | undefined;
 
@@ -49,7 +49,7 @@ export class RunningAccount {
     this.#lastAutoCancel = last?.autoCancel;
   }
 
-  /** Reads the account's rows and sends no request. `last`: its closed predecessor. Rejects with StoreError. */
+  /** Opens an account from its stored rows, without requests. `last`: its closed predecessor. Rejects with StoreError. */
   static async open(
     session: Session,
     { loaded: { config }, desired: accounts }: Prepared,
@@ -76,7 +76,7 @@ export class RunningAccount {
     return this.#autoCancel;
   }
 
-  /** Sources of the account: its facts, its own numbers, and those of auto-cancel. */
+  /** Metric sources of the account, including auto-cancel. */
   get sources(): readonly Source[] {
     return this.#sources;
   }
@@ -85,7 +85,7 @@ export class RunningAccount {
     return this.#desired.dispatcher;
   }
 
-  /** Whether reading continues unchanged under a configuration. */
+  /** Whether a configuration leaves polling unchanged. */
   keepsReading({ desired }: Prepared): boolean {
     const { identity, dispatcher } = desired.get(this.name) ?? {};
     return identity === this.#desired.identity && dispatcher === this.#desired.dispatcher;
@@ -95,12 +95,12 @@ export class RunningAccount {
     return this.#configured === prepared;
   }
 
-  /** Whether auto-cancel continues unchanged with this configuration. */
+  /** Whether a configuration leaves auto-cancel unchanged. */
   keepsAutoCancel(config: Config): boolean {
     return !this.#isAutoCancelStopped && this.#autoCancel?.policy === policyFor(config, this.name);
   }
 
-  /** Switches to the labels of `delivery_account_info` of a configuration: all accounts must have the same. */
+  /** Switches to a configuration's labels of `delivery_account_info`, which must be the same for all accounts. */
   describe({ desired, info }: Prepared): void {
     const settings = desired.get(this.name)?.settings;
     if (!settings) return;
@@ -110,8 +110,8 @@ export class RunningAccount {
   }
 
   /**
-   * Applies all settings that do not concern reading: auto-cancel, rules, history. Auto-cancel must have been stopped if it changes.
-   * Rejects with StoreError, and with an Error if a journal is damaged; everything else has been applied then.
+   * Applies settings other than polling: auto-cancel, rules, history. If auto-cancel changes, it must be stopped before. Rejects with
+   * StoreError, or with an Error if a journal is damaged, after applying everything else.
    */
   async configure(prepared: Prepared): Promise<void> {
     const { base, alerting, autoCancel } = this.#deps;
@@ -124,10 +124,10 @@ export class RunningAccount {
       this.#lastAutoCancel = this.#autoCancel ?? this.#lastAutoCancel;
       this.#autoCancel = undefined;
       try {
-        // Alerts may pause auto-cancel, so their states must be loaded before it starts.
+        // Alerts may pause auto-cancel, so load their states first.
         await alerting.open(this.name);
         this.#autoCancel = await autoCancel.open(account, this.#lastAutoCancel);
-        // Each would keep all earlier ones reachable.
+        // Drop the predecessor, which would keep all earlier ones reachable.
         if (this.#autoCancel) this.#lastAutoCancel = undefined;
         this.#isAutoCancelStopped = false;
         if (this.#isStarted) this.#autoCancel?.start();
@@ -146,7 +146,7 @@ export class RunningAccount {
     this.#configured = prepared;
   }
 
-  /** Starts rounds, auto-cancel and sampling. Resolves when each round has run once. */
+  /** Starts rounds, auto-cancel and history sampling. Resolves when each round has run once. */
   async start(): Promise<void> {
     this.#isStarted = true;
     this.#autoCancel?.start();
@@ -162,14 +162,14 @@ export class RunningAccount {
     return this.#sample();
   }
 
-  /** Ends auto-cancel; a request that is being sent is recorded first. */
+  /** Ends auto-cancel after recording a request in flight. */
   async stopAutoCancel(): Promise<void> {
     this.#isAutoCancelStopped = true;
     await this.#autoCancel?.stop();
   }
 
   async stop(): Promise<void> {
-    // Auto-cancel that is being opened must not start.
+    // Auto-cancel may still be opening; it must not start.
     this.#isStarted = false;
     await Promise.all([this.account.stop(), this.#sampling.close(), this.stopAutoCancel()]);
   }

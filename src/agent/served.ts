@@ -24,12 +24,12 @@ async function createSharedViews(base: Base): Promise<Shared | undefined> {
   return createShared(base, holding, store.replicas);
 }
 
-/** Creates everything that the port serves, always of the current state. */
+/** Creates the views served on the port. They always show the current state. */
 export async function createServing(supervisor: Supervisor, base: Base) {
   const { process, holding, log, clock, peerKey } = base;
   const shared = await createSharedViews(base);
   const kept: KeptRows = new WeakMap();
-  // One bug must not cost every account's scrape.
+  // A bug in one source must not break the scrape of all accounts.
   const onBug = (account: string | undefined, error: unknown) =>
     log.error({ account, stack: error instanceof Error ? error.stack : String(error) }, 'bug');
   const exposition = createExposition(
@@ -39,7 +39,7 @@ export async function createServing(supervisor: Supervisor, base: Base) {
   );
   let last: { readonly state: AgentState; readonly views: ReturnType<typeof createStateViews> } | undefined;
 
-  /** Views are created again when the state has changed. */
+  /** Returns the views of the current state, and recreates them after it was replaced. */
   function current() {
     const state = supervisor.state();
     if (last?.state !== state) last = { state, views: createStateViews(state, { base, supervisor, shared, kept }) };
@@ -85,9 +85,9 @@ export async function createServing(supervisor: Supervisor, base: Base) {
   };
   return {
     served,
-    /** Logs the problems of the agent itself. To be called once a minute; never rejects. */
+    /** Logs the problems of the agent itself. Must be called once a minute. Never rejects. */
     logProblems: (): Promise<void> => current().agent.logProblems(),
-    /** Returns the status rows of all accounts, for other replicas; undefined if the store is not shared. */
+    /** Status rows of all accounts for other replicas; undefined if the store is not shared. */
     async statusRows(): Promise<ReadonlyMap<string, readonly Change[]> | undefined> {
       const { elsewhere, rows } = current();
       const { accounts, autoCancel } = supervisor.state();
@@ -105,7 +105,6 @@ interface StateViewsDeps {
   readonly kept: KeptRows;
 }
 
-/** Views of one state: page, API and JSON. */
 function createStateViews(state: AgentState, { base, supervisor, shared, kept }: StateViewsDeps) {
   const { loaded, accounts, sources, autoCancel } = state;
   const { config } = loaded;

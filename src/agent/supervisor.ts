@@ -22,14 +22,14 @@ import { RunningAccount, type RunningDeps } from './running-account.ts';
 /** Status rows for other replicas, by account. */
 type StatusRows = () => Promise<ReadonlyMap<string, readonly Change[]> | undefined>;
 
-/** Accounts that are opened at the same time, and whose first rounds run at the same time: each reads minutes of history. */
+/** Accounts opened concurrently, and concurrent first rounds, each of which may read minutes of history. */
 const CONCURRENCY = 8;
-/** A service that does not answer delays the first rounds of other accounts by this time at most (ms). */
-const LONGEST_START = 1000;
+/** Maximum delay of other accounts' first rounds by an unresponsive service (ms). */
+const MAX_START = 1000;
 
 /**
- * Owns the running accounts. Start, reload, gained and lost leases are one operation: `reconcile` closes what should not run and
- * opens what should.
+ * Owns the running accounts. Start, reload and lease changes share one operation: `reconcile` closes accounts that should not run and
+ * opens those that should.
  */
 export class Supervisor {
   readonly alerting: Alerting;
@@ -38,7 +38,7 @@ export class Supervisor {
   readonly #autoCancel: AutoCancelAccounts;
   readonly #parts: RunningDeps;
   readonly #running = new Map<string, RunningAccount>();
-  /** Closed accounts that are about to be opened again: their facts are still shown. */
+  /** Closed accounts that are about to be reopened. Their facts are still shown. */
   readonly #closed = new Map<string, RunningAccount>();
   readonly #sessions = new Map<string, Session>();
   readonly #failures: Failures;
@@ -49,7 +49,7 @@ export class Supervisor {
   readonly #shownSources = createShownSources();
   #prepared!: Prepared;
   #state: AgentState | undefined;
-  /** Whether this process holds the agent-wide rows: the heartbeat, and groups of alerts over several accounts. */
+  /** Whether this process owns agent-wide work: the heartbeat, and alert groups over several accounts. */
   #isAgentWide = false;
   #isStarted = false;
   #isQueued = false;
@@ -76,7 +76,7 @@ export class Supervisor {
     this.#parts = { base, alerting, exporting, autoCancel: this.#autoCancel };
   }
 
-  /** Opens all accounts; with replicas, none before `start`. Rejects with nothing left open if a process-wide part is missing. */
+  /** Opens all accounts; with replicas, `start` opens them. If a process-wide part is missing, closes everything and rejects. */
   static async open(loaded: LoadedConfig, base: Base): Promise<Supervisor> {
     const opened = new Supervisor(loaded, base);
     opened.#prepared = await prepare(loaded, opened.#parts);
@@ -104,7 +104,7 @@ export class Supervisor {
     return this.#prepared.loaded;
   }
 
-  /** Starts all loops, and with replicas the renewal of leases. */
+  /** Starts all loops and, with replicas, the renewal of leases. */
   start(statusRows: StatusRows = async () => undefined): void {
     const {
       holding,
@@ -122,8 +122,8 @@ export class Supervisor {
   }
 
   /**
-   * Switches to another configuration and returns the changes. `commit` is called after all process-wide parts were created, and may
-   * still refuse it. Rejects with nothing changed if a part cannot be created. Accounts that cannot be opened are retried.
+   * Switches to another configuration and returns the changes. `commit` is called after all process-wide parts are created, and may
+   * still reject it. Rejects without changes if a part cannot be created. Accounts that fail to open are retried.
    */
   reload(next: LoadedConfig, commit: () => Promise<void>): Promise<readonly string[]> {
     const { holding, dispatchers } = this.#base;
@@ -145,18 +145,18 @@ export class Supervisor {
     });
   }
 
-  /** Closes accounts that should not run and opens those that should. Never rejects. */
+  /** Closes accounts that should not run and opens all others. Never rejects. */
   reconcile(): Promise<void> {
     return this.#inTurn(() => this.#reconcile(this.#prepared));
   }
 
-  /** Saves budget use, freshness and history of all accounts, and `rows` with them. Never rejects. */
+  /** Saves budget use, freshness and history of all accounts together with `rows`. Never rejects. */
   async save(rows?: Awaited<ReturnType<StatusRows>>): Promise<void> {
     const saving = [...this.#running.values()].map(({ name, account }) => account.save(rows?.get(name)));
     await settle(saving, this.#base);
   }
 
-  /** Ends all loops and aborts requests in flight. What was read is still served. */
+  /** Ends all loops and aborts requests in flight. Data is still served. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.#base.holding?.drain();
@@ -183,14 +183,14 @@ export class Supervisor {
     if (this.#stopping.signal.aborted) return;
     this.#isQueued = false;
     const isOther = prepared !== this.#prepared;
-    // First, so that no callback is cancelled by rules that are no longer configured.
+    // Stop auto-cancel first, so that no callback is cancelled by removed rules.
     const running = [...this.#running.values()];
     const keeps = (account: RunningAccount) => this.#wants(account.name, prepared) && account.keepsReading(prepared);
     const keepsActing = (account: RunningAccount) => keeps(account) && account.keepsAutoCancel(prepared.loaded.config);
     const acting = running.filter(account => !keepsActing(account));
     await Promise.all(acting.map(account => account.stopAutoCancel()));
     if (isOther) await this.#activate(prepared);
-    // No account is opened before all of these are closed: a renamed account is the same account of the service.
+    // Close all accounts before opening any: a renamed account still uses the same account of the service.
     const closing = running.filter(account => !keeps(account));
     await Promise.all(closing.map(account => this.#close(account, prepared)));
     const lost = closing.map(({ name }) => name).filter(name => !this.#wants(name, prepared));
@@ -203,7 +203,10 @@ export class Supervisor {
     await inParallel(this.#running.values(), CONCURRENCY, account => this.#configure(account, prepared));
     const gained = await this.#openMissing(prepared);
     if (this.#base.holding && gained.length + lost.length > 0) {
-      this.#base.log.info({ ...handoverFields(gained, lost), held: this.#running.size }, 'accounts change hands');
+      this.#base.log.info(
+        { ...handoverFields(gained, lost), held: this.#running.size },
+        'accounts move between replicas',
+      );
     }
     await this.#base.dispatchers.keep(dispatchersOf(prepared, this.#running.values()));
     if (isOther) await this.exporting.closeReplaced();
@@ -226,7 +229,7 @@ export class Supervisor {
     const { config, hash } = prepared.loaded;
     this.#prepared = prepared;
     this.#failures.retryAll();
-    // In the same step: two families with different labels cannot be exposed together.
+    // Synchronous, because one family cannot be exposed with different label names.
     for (const account of [...this.#running.values(), ...this.#closed.values()]) account.describe(prepared);
     this.#state = undefined;
     this.#autoCancel.use(config);
@@ -239,7 +242,7 @@ export class Supervisor {
     this.#state = undefined;
   }
 
-  /** Closes an account that changed, was removed or moves to another replica. A changed one that cannot be saved keeps running. */
+  /** Closes an account that was changed or removed, or moves to another replica. A changed one that cannot be saved keeps running. */
   async #close(account: RunningAccount, prepared: Prepared): Promise<void> {
     const { name } = account;
     const isReopened = this.#wants(name, prepared);
@@ -248,12 +251,12 @@ export class Supervisor {
       try {
         await account.account.save();
       } catch (error) {
-        this.#failures.note(name, error, 'the account could not be saved and keeps its settings; it is retried later');
+        this.#failures.note(name, error, 'failed to save account; it keeps its settings, retrying later');
         return;
       }
     }
     await account.stop();
-    // Another replica continues a lost account from what is committed.
+    // Another replica continues a lost account from its committed rows.
     const isLost = this.#base.holding?.leaving().get(name) === 'lost';
     if (!isLost) await settle([account.account.save()], this.#base);
     if (isReopened) this.#closed.set(name, account);
@@ -264,23 +267,23 @@ export class Supervisor {
     this.#state = undefined;
   }
 
-  /** Forgets accounts that this process no longer runs, and releases their leases. */
+  /** Removes accounts that this process no longer runs, and releases their leases. */
   async #releaseLeases(): Promise<void> {
     const { desired } = this.#prepared;
     for (const name of new Set([...this.#closed.keys(), ...this.#failures.accounts])) {
       if (this.#wants(name, this.#prepared)) continue;
       this.#closed.delete(name);
-      // The failure of an account that no replica holds stays: it is shown, and the next delay is longer.
+      // Keep the failure of an account without a holder: it is shown, and its next delay is longer.
       if (!desired.has(name) || this.#base.holding?.isElsewhere(name)) this.#failures.delete(name);
       if (!this.#running.has(name)) await this.alerting[desired.has(name) ? 'release' : 'remove'](name);
       this.#state = undefined;
     }
     const { holding } = this.#base;
-    // An account that was lost during this run is still open: the next run closes it.
-    await holding?.giveBack([...holding.leaving().keys()].filter(name => !this.#isOpen(name)));
+    // An account lost during this run is still open. The next run closes it.
+    await holding?.release([...holding.leaving().keys()].filter(name => !this.#isOpen(name)));
   }
 
-  /** Applies what does not concern reading: rules, history limits, auto-cancel. */
+  /** Applies settings other than polling: rules, history limits, auto-cancel. */
   async #configure(account: RunningAccount, prepared: Prepared): Promise<void> {
     const { name } = account;
     if (account.isConfigured(prepared) || !this.#failures.isDue(name)) return;
@@ -288,12 +291,12 @@ export class Supervisor {
       await account.configure(prepared);
       this.#failures.delete(name);
     } catch (error) {
-      this.#failures.note(name, error, 'a part of the account could not be opened; it is retried later');
+      this.#failures.note(name, error, 'failed to open a part of the account; retrying later');
     }
     this.#state = undefined;
   }
 
-  /** Opens all accounts that should run. Returns those that were opened. */
+  /** Opens all accounts that should run. Returns the opened ones. */
   async #openMissing(prepared: Prepared): Promise<readonly string[]> {
     const gained: string[] = [];
     if (!this.#isAgentWide && this.#holds(NO_ACCOUNT) && this.#failures.isDue(NO_ACCOUNT)) {
@@ -326,11 +329,11 @@ export class Supervisor {
     await this.alerting.open(name);
     const account = await RunningAccount.open(session, prepared, this.#parts, this.#closed.get(name));
     this.#failures.delete(name);
-    // Until it is configured, the previous session is still shown.
+    // Until the account is configured, its closed predecessor is shown.
     await this.#configure(account, prepared);
     if (session.isRevoked) {
       await account.stop();
-      throw new Error('the lease was lost while the account was opened');
+      throw new Error('lost the lease while opening the account');
     }
     this.#running.set(name, account);
     this.#closed.delete(name);
@@ -344,13 +347,13 @@ export class Supervisor {
     if (this.#stopping.signal.aborted) return;
     if (holding) {
       await holding.renew();
-      // The error is not the account's: it is opened again when the database is available.
+      // The database is unavailable, so the account has not failed. It is opened when the database is available.
       if (holding.isAway()) return;
       await this.alerting.release(name);
-      // Another replica has it.
+      // The lease is lost: the new holder opens the account.
       if (!holding.held(name)) return;
     }
-    const ms = this.#failures.note(name, error, 'the account could not be opened; it is retried later');
+    const ms = this.#failures.note(name, error, 'failed to open account; retrying later');
     if (!holding) return;
     this.#failures.ignoreDelay(name);
     await holding.refuse(name, ms);
@@ -361,16 +364,16 @@ export class Supervisor {
     if (this.#failures.accounts.some(isDue)) this.#queue();
   }
 
-  /** Starts the first rounds, a few accounts at a time. */
+  /** Starts the first rounds, a few accounts concurrently. */
   #startAccounts(accounts: readonly RunningAccount[]): void {
     const { clock } = this.#base;
-    const options = { concurrency: CONCURRENCY, timeout: LONGEST_START, clock, signal: this.#stopping.signal };
+    const options = { concurrency: CONCURRENCY, timeout: MAX_START, clock, signal: this.#stopping.signal };
     const start = (account: RunningAccount) => account.start();
     const starting = startStaggered(accounts, { ...options, start }).finally(() => this.#starting.delete(starting));
     this.#starting.add(starting);
   }
 
-  /** Another replica may hold these accounts: nothing is sent or committed for them from now on. */
+  /** Revokes the sessions of accounts that another replica may own: they no longer send requests or commit. */
   #revoke(names: readonly string[]): void {
     for (const name of names) {
       this.#sessions.get(name)?.revoke();
@@ -387,7 +390,7 @@ export class Supervisor {
     if (isMissing || isOpenElsewhere || holding?.leaving().size) this.#queue();
   }
 
-  /** Reconciles once more after the current run. */
+  /** Schedules another run of `reconcile` after the current one. */
   #queue(): void {
     if (this.#isQueued || this.#stopping.signal.aborted) return;
     this.#isQueued = true;

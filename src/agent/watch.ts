@@ -3,7 +3,7 @@ import { glob, readFile } from 'node:fs/promises';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import type { LoadedConfig } from '../config/load.ts';
 
-/** Text of a file, or why it can't be read: another reason is another state. */
+/** Reads a file. Returns its error code if it is unreadable, so that a different error counts as a change. */
 async function stateOf(file: string): Promise<string> {
   try {
     return await readFile(file, 'utf8');
@@ -12,7 +12,7 @@ async function stateOf(file: string): Promise<string> {
   }
 }
 
-/** Account files that exist now, in the order of loading. Asynchronous: a slow file system must not block other work. */
+/** Returns existing account files in the order of loading. Asynchronous, so that a slow file system does not block other work. */
 async function accountFiles(file: string, patterns: readonly string[]): Promise<readonly string[]> {
   const found: string[] = [];
   for (const pattern of patterns) {
@@ -23,15 +23,15 @@ async function accountFiles(file: string, patterns: readonly string[]): Promise<
   return [...new Map(found.map(path => [resolve(path), path])).values()];
 }
 
-/** Equal for equal content of a configuration's files. */
+/** Fingerprint of a configuration's files. */
 export interface FilesState {
-  /** As `LoadedConfig.hash`. */
+  /** Same as `LoadedConfig.hash`. */
   readonly hash: string;
-  /** Hash of the other files that it names, except secrets and the web-config file, which are read when they are needed. */
+  /** Hash of other named files, except secrets and the web-config file, which are read when needed. */
   readonly others: string;
 }
 
-/** Reads the files that a configuration consists of. Never rejects. */
+/** Reads the files of a configuration. Never rejects. */
 export async function readState({ file, config }: Pick<LoadedConfig, 'file' | 'config'>): Promise<FilesState> {
   const hash = createHash('sha256').update(await stateOf(file));
   const files = await accountFiles(file, config.accountFiles).catch(() => []);
@@ -47,21 +47,21 @@ export const isSameState = (a: FilesState | undefined, b: FilesState | undefined
 
 interface WatchDeps {
   loaded(): Pick<LoadedConfig, 'file' | 'config'>;
-  /** State of the files at the last attempt to load them; undefined to repeat the attempt. */
+  /** State of the files at the last load attempt; undefined to retry. */
   tried(): FilesState | undefined;
   reload(): Promise<unknown>;
 }
 
 /** Maximum number of skipped checks: five minutes at one check every five seconds. */
-const MOST_LEFT_OUT = 60;
+const MAX_SKIPPED = 60;
 
 /**
- * Returns the body of a loop that reloads when files have changed, once two consecutive readings are equal: an editor, or a mounted
- * volume, may be writing. An invalid configuration is tried again when it changes; after other failures, less and less often.
+ * Returns the body of a loop that reloads changed files after two equal consecutive reads, because an editor or a mounted volume may
+ * still be writing. Retries an invalid configuration when it changes; after other failures, with increasing delays.
  */
 export function createWatch({ loaded, tried, reload }: WatchDeps): () => Promise<void> {
   let seen: FilesState | undefined;
-  /** Checks that are skipped before a failure is tried again, and their number after the next failure. */
+  /** Checks to skip before the next retry, and after the failure following it. */
   let [left, next] = [0, 1];
   return async () => {
     const now = await readState(loaded());
@@ -71,8 +71,8 @@ export function createWatch({ loaded, tried, reload }: WatchDeps): () => Promise
     else if (left > 0) left -= 1;
     else if (!isSameState(now, tried())) {
       await reload();
-      // Each attempt stops what has changed, and starts it again when it fails.
-      if (tried() === undefined) [left, next] = [next, Math.min(next * 2, MOST_LEFT_OUT)];
+      // Each attempt is costly: it stops changed parts, and restarts them if it fails.
+      if (tried() === undefined) [left, next] = [next, Math.min(next * 2, MAX_SKIPPED)];
     }
   };
 }

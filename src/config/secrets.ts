@@ -2,8 +2,8 @@ import { accessSync, constants, readFileSync, realpathSync, statSync } from 'nod
 import { resolve } from 'node:path';
 import { accountMayAct } from '../auto-cancel/options.ts';
 import { faultOfReplicaUrl } from '../http/options.ts';
-import { faultOfHeader, otlpAddress } from '../kit/otlp-receiver.ts';
-import { type Env, faultOfSecret, Secret, type SecretSetting, secret } from '../kit/secret.ts';
+import { headerError, otlpAddress } from '../kit/otlp-receiver.ts';
+import { type Env, Secret, type SecretSetting, secret, secretError } from '../kit/secret.ts';
 import { FORMATS, faultOfAddress } from '../notify/options.ts';
 import { urlError, urlWarning } from '../store/options.ts';
 import { addressesOf, faultOfProxy } from '../upstream/options.ts';
@@ -127,7 +127,7 @@ function unreadable({ setting, what, isAddress }: SecretUse, env: Env): string |
       ? undefined
       : `${setting.file} has no ${what}: visible ASCII characters, without spaces`;
   }
-  const wrong = faultOfSecret(setting, env);
+  const wrong = secretError(setting, env);
   if (wrong || !isAddress || !('env' in setting)) return wrong;
   const notAddress = faultOfAddress(env[setting.env]?.trim() ?? '');
   return notAddress && `the environment variable ${setting.env} ${notAddress}`;
@@ -204,7 +204,7 @@ export function checkSecrets(config: Config, env: Env | undefined, report: Repor
   checkOtlpEndpoints(config, env, report);
   for (const { enabled, headers, path } of otlpReceivers(config)) {
     for (const [name, value] of Object.entries(headers)) {
-      const wrong = enabled ? faultOfHeader(value, env) : undefined;
+      const wrong = enabled ? headerError(value, env) : undefined;
       if (wrong) report.fault([...path, 'headers', name], wrong);
     }
   }

@@ -12,17 +12,17 @@ export interface Chunk {
 }
 
 const MINUTE = 60_000;
-/** Maximum size of a decompressed row: a damaged one must not take all memory (bytes). */
-const LARGEST = 2 ** 25;
-/** Maximum number of samples in an hour: one a minute. */
+/** Maximum size of a decompressed row (bytes). A damaged row must not exhaust memory. */
+const MAX_SIZE = 2 ** 25;
+/** Maximum number of samples in an hour: one per minute. */
 const MAX_SAMPLES = 60;
 
-/** Text for the store: JSON with null for no value, deflated. */
+/** Encodes a chunk for the store: deflated JSON, with null for a missing value. */
 export function encodeChunk({ step, times, series }: Chunk): string {
   return deflateSync(JSON.stringify({ step, times, series: [...series] })).toString('base64');
 }
 
-/** The values of a series in a row. Throws if they are not a list of that length. */
+/** Decodes the values of a series. Throws unless they are a list of `length`. */
 function valuesOf(values: unknown, length: number): number[] {
   if (!Array.isArray(values) || values.length !== length) throw new Error('not a series');
   return values.map(value => {
@@ -33,7 +33,7 @@ function valuesOf(values: unknown, length: number): number[] {
 
 /** Throws if `encodeChunk` did not return the text. */
 export function decodeChunk(text: string): Chunk {
-  const bytes = inflateSync(Buffer.from(text, 'base64'), { maxOutputLength: LARGEST });
+  const bytes = inflateSync(Buffer.from(text, 'base64'), { maxOutputLength: MAX_SIZE });
   const { step, times, series } = JSON.parse(bytes.toString()) as { [Key in keyof Chunk]: unknown };
   const known = STEPS.find(each => each === step);
   const isSound = Array.isArray(times) && times.length > 0 && times.length <= MAX_SAMPLES && Array.isArray(series);
@@ -51,7 +51,7 @@ export function decodeChunk(text: string): Chunk {
   };
 }
 
-/** The samples that `isKept` selects, or undefined if there are none. */
+/** Returns the samples selected by `isKept`, or undefined if there are none. */
 function pick(
   { step, times, series }: Chunk,
   isKept: (at: number, previous: number | undefined) => boolean,
@@ -75,7 +75,7 @@ export const after = (chunk: Chunk, start: number): Chunk | undefined => pick(ch
 
 export type OpenChunk = ReturnType<typeof openChunk>;
 
-/** `chunk`: samples that exist already; they are copied. */
+/** `chunk`: existing samples, which are copied. */
 export function openChunk(chunk?: Chunk) {
   const times = [...(chunk?.times ?? [])];
   const series = new Map([...(chunk?.series ?? [])].map(([name, values]) => [name, [...values]]));
@@ -95,12 +95,12 @@ export function openChunk(chunk?: Chunk) {
       }
       for (const [name, values] of series) {
         const value = sample.get(name) ?? Number.NaN;
-        // Adding 0 makes 0 of -0.
+        // Adding 0 converts -0 to 0.
         values.push(Number.isFinite(value) ? value + 0 : Number.NaN);
       }
       times.push(at);
     },
-    /** The samples so far; later calls of `add` change it. */
+    /** Returns a live view of the samples, which later calls of `add` change. */
     chunk: (): Chunk | undefined => (times.length === 0 ? undefined : { step: 1, times, series }),
   };
 }

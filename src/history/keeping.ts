@@ -3,8 +3,8 @@ import { encodeChunk, STEPS, thin } from './chunk.ts';
 import { type Rows, sizeOf } from './rows.ts';
 
 /**
- * Makes rows fit into their share: thins hours step by step, large and old ones first, then deletes the oldest. Damaged ones
- * are deleted first; the current hour and later ones stay. Rejects with StoreError.
+ * Shrinks rows to their limit: deletes damaged ones, thins large and old hours step by step, then deletes the oldest.
+ * The current hour and later ones stay. Rejects with StoreError.
  */
 export async function shrink(
   rows: Pick<Rows, 'load' | 'set'>,

@@ -1,7 +1,7 @@
 import { after, before, type Chunk, type OpenChunk, openChunk } from './chunk.ts';
 import type { Rows } from './rows.ts';
 
-/** The current hour and the recent samples that are read frequently. */
+/** In-memory samples: the current hour and the recent past, which are read frequently. */
 export type Memory = ReturnType<typeof createMemory>;
 
 const HOUR = 3_600_000;

@@ -9,7 +9,7 @@ import { createRows, type Rows, type RowsDeps } from './rows.ts';
 import { isOfFamily, metricOf } from './series-name.ts';
 
 export interface HistoryLimits {
-  /** Milliseconds; 0: nothing in the store. */
+  /** Retention (ms); 0 stores no history. */
   readonly keep: number;
   readonly maxBytes: number;
 }
@@ -42,16 +42,16 @@ export const SAMPLE_EVERY = 60_000;
 const HOUR = 3_600_000;
 /** Minimum span in memory (ms): 75 minutes and the sample before. */
 const IN_MEMORY = 78 * 60_000;
-/** Number of samples of an hour after which old rows are thinned or deleted: a clock that is wrong for a moment must not delete anything. */
+/** Samples of an hour before old rows are thinned or deleted. A clock that is wrong for a moment must not delete anything. */
 const TIDY_EVERY = 10;
-/** Share of the allowed bytes that remains after that: the current hour grows until the next time. */
+/** Share of the size limit to which rows are shrunk. Leaves space for the growth of the current hour. */
 const FILLED = 0.9;
-/** Difference between wall and monotonic clock that counts as a step (ms). */
+/** Change of the difference between wall and monotonic clock that counts as a step (ms). */
 const STEP = 5000;
-/** Number of steps between two samples that counts as a gap. */
+/** A larger distance between two samples is a gap (in sampling steps). */
 const GAP = 2.5;
 
-/** Series that is 1 if the wall clock was set since the sample before. */
+/** Series with the value 1 if the wall clock was set since the previous sample. */
 export const CLOCK_STEPPED = '!stepped';
 
 const minuteOf = (at: number) => Math.floor(at / SAMPLE_EVERY);
@@ -86,7 +86,7 @@ async function tidy(rows: Rows, { keep, maxBytes }: HistoryLimits, now: number, 
   await shrink(rows, kept, maxBytes * FILLED, hourOf(now), turns);
 }
 
-/** Chunks of these hours in order. Memory has the finest of each. */
+/** Yields the chunks of hours in order, from memory if it has them, because stored ones may be thinned. */
 async function* chunks(memory: Memory, rows: Rows, from: number, to: number, turns: Turns) {
   const hours = new Set([...(await rows.sizes()).keys(), ...memory.hours()]);
   for (const hour of [...hours].sort((a, b) => a - b)) {
@@ -126,9 +126,9 @@ function pointsOf(chunks: readonly Chunk[], name: string): readonly Point[] {
   return points;
 }
 
-/** Points since a time until now, and the one before if it is not far away. `points`: in ascending order of time. */
+/** Returns the points from `from` until now, and the previous one if it is close. `points`: in ascending order of time. */
 function pointsWithin(points: readonly Point[], from: number, now: number): readonly Point[] {
-  // After the clock was set back, some points are in the future.
+  // If the clock was set back, some points are in the future.
   const end = pointsBefore(points, now + 1);
   const begin = Math.min(pointsBefore(points, from), end);
   const earlier = points[begin - 1];
@@ -179,7 +179,7 @@ export async function openRecorder({ clock, ...deps }: RecorderDeps): Promise<Re
         await record(at, values);
         isFailing = false;
       } catch (error) {
-        if (!isFailing) log.warn({ account, error: String(error) }, 'the history could not be read; it may have a gap');
+        if (!isFailing) log.warn({ account, error: String(error) }, 'failed to read history; it may have a gap');
         isFailing = true;
       }
     },

@@ -28,15 +28,14 @@ export function createRows({ account, store, log }: RowsDeps) {
   }
 
   return {
-    /** The samples of an hour; undefined if there is no row or it is damaged, which is logged once. Rejects with StoreError. */
+    /** Reads the samples of an hour, or undefined if the row is missing or damaged. Logs damage once. Rejects with StoreError. */
     async load(hour: number): Promise<Chunk | undefined> {
       const key = keyOf(hour);
       const found = await text(key);
       try {
         return found === undefined ? undefined : decodeChunk(found);
       } catch (error) {
-        if (!isDamageKnown)
-          log.warn({ account, key, error: String(error) }, 'a damaged hour of the history is left out');
+        if (!isDamageKnown) log.warn({ account, key, error: String(error) }, 'damaged history row skipped');
         isDamageKnown = true;
         return undefined;
       }

@@ -5,10 +5,10 @@ export interface Recorded {
   readonly family: Family;
   /** Further labels to sum over. */
   readonly without?: readonly string[];
-  /** Number of series to keep: those with the largest values. */
+  /** Maximum number of series. The largest values are kept. */
   readonly largest?: number;
   readonly sum?: boolean;
-  /** Families whose series with the same labels are recorded too. */
+  /** Further families, recorded for the same labels. */
   readonly along?: readonly Family[];
 }
 
@@ -32,7 +32,7 @@ function summed(family: Family, samples: readonly Sample[], without: readonly st
   return [...sums.values()];
 }
 
-/** The `count` largest values; the first of equal ones. Sorts numbers only, because a family may have 100,000 series. */
+/** Returns the `count` largest values; among equal ones, the first. Sorts numbers only: a family may have 100,000 series. */
 function largestOf(values: readonly Value[], count: number): readonly Value[] {
   if (values.length <= count) return values;
   const least = Float64Array.from(values, ({ value }) => value).sort()[values.length - count] as number;
@@ -46,7 +46,7 @@ const textOf = (labels: Sample['labels']) => JSON.stringify(Object.values(labels
 function samplesBy(sources: readonly Source[]): (family: Family) => readonly Sample[] {
   const found = new Map<string, readonly Sample[]>();
   for (const source of sources) {
-    // Some sources make their samples when their revision is requested.
+    // Some sources compute their samples when their revision is requested.
     source.revision();
     for (const [name, samples] of source.samples()) {
       const before = found.get(name);

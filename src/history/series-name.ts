@@ -7,7 +7,7 @@ const TEXTS: Readonly<Record<string, string>> = { '\\\\': '\\', '\\"': '"', '\\n
 /** `name{label="value"}`, escaped as in the exposition: always one line. Undefined labels are omitted. */
 export function seriesName(name: string, labels: Labels): string {
   let pairs = '';
-  // Without an intermediate list: an overview of a thousand accounts needs a hundred thousand names.
+  // Avoids an intermediate list: an overview of a thousand accounts needs a hundred thousand names.
   for (const label in labels) {
     const value = labels[label];
     if (value === undefined) continue;
@@ -20,7 +20,7 @@ export function seriesName(name: string, labels: Labels): string {
 
 export const metricOf = (series: string): string => series.split('{', 1)[0] as string;
 
-/** The family of a series, also of a histogram's lines. */
+/** Whether a metric belongs to one of the families. Includes the lines of histograms. */
 export const isOfFamily = (metric: string, families: ReadonlySet<string>): boolean =>
   families.has(metric) || families.has(metric.replace(/_(bucket|sum|count)$/, ''));
 

@@ -11,7 +11,7 @@ export function backoffDelay({ first, longest }: Backoff, attempt: number, rando
   return ceiling * (0.5 + random() / 2);
 }
 
-/** When something that failed may be tried again. */
+/** Decides when a failed operation may be retried. */
 export type Retry = ReturnType<typeof createRetry>;
 
 export function createRetry(backoff: Backoff, clock: Pick<Clock, 'monotonic'>, random: () => number) {
@@ -22,7 +22,7 @@ export function createRetry(backoff: Backoff, clock: Pick<Clock, 'monotonic'>, r
       return failures;
     },
     isDue: (): boolean => clock.monotonic() >= notBefore,
-    /** `atLeast`: milliseconds that the other side asks to wait. */
+    /** `atLeast`: minimum delay requested by the other side (ms). */
     failed(atLeast = 0): void {
       failures += 1;
       notBefore = clock.monotonic() + Math.max(atLeast, backoffDelay(backoff, failures, random));

@@ -1,8 +1,8 @@
-/** Time as a dependency. This file is the only place that touches the process's own clocks and timers. */
+/** Time as a dependency. Only this file uses the clocks and timers of the process. */
 export interface Clock {
-  /** Wall time, milliseconds since the Unix epoch. It may jump; for timestamps that leave the process. */
+  /** Returns wall time (ms since the Unix epoch), which may jump. For timestamps that leave the process. */
   now(): number;
-  /** Milliseconds of a clock that never goes back; for durations. */
+  /** Returns the time of a clock that never goes back (ms). For durations. */
   monotonic(): number;
   /** Resolves after `ms`; rejects with the signal's reason as soon as that is aborted. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
@@ -11,13 +11,13 @@ export interface Clock {
 /** How far this machine's clock and the service's may differ before auto-cancel stops (ms). */
 export const MAX_CLOCK_SKEW = 5000;
 
-/** setTimeout fires at once for anything longer than a signed 32-bit number of milliseconds (24.8 days). */
-const LONGEST_TIMER = 2 ** 31 - 1;
+/** Longest delay of setTimeout (a signed 32-bit number of ms, 24.8 days). It fires longer ones immediately. */
+const MAX_TIMER = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
-  // Thousands of loops sleep at once: one promise takes a third of the memory of node:timers/promises.
+  // Thousands of loops sleep concurrently. One promise takes a third of the memory of node:timers/promises.
   sleep: (ms, signal) =>
     new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
@@ -29,11 +29,11 @@ export const systemClock: Clock = {
       const wait = (left: number) => {
         handle = setTimeout(
           () => {
-            if (left > LONGEST_TIMER) return wait(left - LONGEST_TIMER);
+            if (left > MAX_TIMER) return wait(left - MAX_TIMER);
             signal?.removeEventListener('abort', onAbort);
             resolve();
           },
-          Math.min(left, LONGEST_TIMER),
+          Math.min(left, MAX_TIMER),
         );
       };
       signal?.addEventListener('abort', onAbort, { once: true });
@@ -41,7 +41,7 @@ export const systemClock: Clock = {
     }),
 };
 
-/** A clock on which time passes `speed` times as fast, from now on. Deadlines (`withDeadline`) stay real. */
+/** Returns a clock on which time passes `speed` times as fast from now on. Deadlines (`withDeadline`) stay real. */
 export function acceleratedClock(clock: Clock, speed: number): Clock {
   const [now, monotonic] = [clock.now(), clock.monotonic()];
   return {
@@ -65,7 +65,7 @@ export async function withDeadline<T>(
   if (parent.aborted) onAbort();
   parent.addEventListener('abort', onAbort, { once: true });
   const onTimeout = () => controller.abort(new DOMException(`no answer within ${ms} ms`, 'TimeoutError'));
-  const handle = setTimeout(onTimeout, Math.min(ms, LONGEST_TIMER));
+  const handle = setTimeout(onTimeout, Math.min(ms, MAX_TIMER));
   try {
     return await work(controller.signal);
   } finally {

@@ -5,7 +5,7 @@ export function createClosing() {
   const steps: { name: string; close: () => unknown }[] = [];
   return {
     add: (name: string, close: () => unknown): void => void steps.push({ name, close }),
-    /** Closes everything, last opened first. A part that fails does not keep the others open; all failures are thrown together. */
+    /** Closes everything, last opened first. Failures do not prevent further closing and are thrown together. */
     async close(): Promise<void> {
       const errors: unknown[] = [];
       for (const step of steps.splice(0).reverse()) {

@@ -2,7 +2,7 @@ import { Cron } from 'croner';
 import { z } from 'zod';
 import { Duration } from './duration.ts';
 
-/** A cron expression of five fields. Without a function it starts no timer. */
+/** Parses a cron expression of five fields. Without a function, Cron starts no timer. */
 const parseCron = (cron: string, tz: string) => new Cron(cron, { mode: '5-part', timezone: tz });
 
 /** Returns the next time after `at`; undefined if it never occurs again. Throws for an invalid expression. */
@@ -11,9 +11,9 @@ export function nextDue(cron: string, tz: string, at: number): number | undefine
 }
 
 /** Returns the error of a cron expression; undefined if it is valid and occurs. */
-export function faultOfCron(cron: string): string | undefined {
+export function cronError(cron: string): string | undefined {
   try {
-    // Dates and nicknames would pass, too; other programs do not know them.
+    // Cron also accepts dates and nicknames, which other programs do not support.
     if (cron.trim().split(/\s+/).length === 5) return nextDue(cron, 'UTC', 0) === undefined ? NEVER : undefined;
   } catch {}
   return "must be a cron expression of five fields, such as '0 8 * * 1-5'";
@@ -31,7 +31,7 @@ export function isTimeZone(tz: string): boolean {
 }
 
 export const CronText = z.string().superRefine((cron, context) => {
-  const message = faultOfCron(cron);
+  const message = cronError(cron);
   if (message) context.addIssue({ code: 'custom', message });
 });
 
@@ -68,17 +68,17 @@ export const moment = z
   })
   .transform(text => Date.parse(text));
 
-/** One time that a cron expression names. Milliseconds since the Unix epoch. */
+/** One occurrence of a cron expression. Times are in milliseconds since the Unix epoch. */
 export interface Occurrence {
   readonly at: number;
   /** The repetition of this local time when clocks are set back, which is not an occurrence; otherwise `at`. */
   readonly again: number;
 }
 
-/** By how much clocks are set back, milliseconds. */
+/** Amounts by which clocks are set back (ms). */
 const SET_BACK = [3_600_000, 1_800_000] as const;
 
-/** Returns a function for the first occurrence after a time. Skipped local times do not occur; repeated ones occur once. */
+/** Returns a function that finds the first occurrence after a time. Skipped local times do not occur; repeated ones occur once. */
 export function createOccurrences(cron: string, tz: string): (after: number) => Occurrence | undefined {
   const parsed = parseCron(cron, tz);
   const next = (after: number) => parsed.nextRun(new Date(after)) ?? undefined;

@@ -16,7 +16,7 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** Files that survive a power cut, complete or not at all. All functions block and throw system errors. */
+/** Files that survive a power cut completely or not at all. All functions block and throw system errors. */
 
 /** Syncs a folder, so that its present entries survive a power cut. */
 export function syncFolder(path: string): void {
@@ -101,8 +101,8 @@ export function removeFile(path: string): void {
 }
 
 /**
- * Creates a file of `size` blanks with mode 0600, and syncs it and its folder. So many bytes can then be written even if the disk
- * becomes full, except on copy-on-write file systems. Throws if the file exists.
+ * Creates a file of `size` blanks with mode 0600, and syncs it and its folder. It can then be filled even if the disk becomes full,
+ * except on copy-on-write file systems. Throws if the file exists.
  */
 export function reserveFile(path: string, size: number) {
   const handle = openSync(path, 'wx', 0o600);

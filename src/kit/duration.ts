@@ -3,20 +3,20 @@ import { z } from 'zod';
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const ALLOWED = 'a duration: a whole number and one of ms, s, m, h, d, such as 500ms, 15s or 4h';
 
-/** Milliseconds of `15s`, `4h`, `7d`; undefined for any other text. */
+/** Parses `15s`, `4h` or `7d` to milliseconds; undefined for any other text. */
 export function parseDuration(text: string): number | undefined {
   const match = /^(\d{1,11})(ms|s|m|h|d)$/.exec(text);
   if (!match) return undefined;
   return Number(match[1]) * (UNITS[match[2] as string] as number);
 }
 
-/** The shortest exact text of `ms`: 90000 is `90s`, 3600000 is `1h`. */
+/** Returns the shortest exact text of `ms`: 90000 is `90s`, 3600000 is `1h`. */
 export function formatDuration(ms: number): string {
   const [unit, size] = Object.entries(UNITS).findLast(([, size]) => ms >= size && ms % size === 0) ?? ['ms', 1];
   return `${ms / size}${unit}`;
 }
 
-const LONGEST = 366 * 86_400_000;
+const MAX_DURATION = 366 * 86_400_000;
 
 /** A duration in the configuration, parsed to milliseconds. */
 function durationOf(isAllowed: (ms: number) => boolean, range: string) {
@@ -34,7 +34,7 @@ function durationOf(isAllowed: (ms: number) => boolean, range: string) {
 }
 
 /** A configuration value: text such as `15s`, read as milliseconds, above zero and at most 366 days. */
-export const Duration = durationOf(ms => ms > 0 && ms <= LONGEST, 'above 0 and at most 366d');
+export const Duration = durationOf(ms => ms > 0 && ms <= MAX_DURATION, 'above 0 and at most 366d');
 
-/** As `Duration`; `0s` is allowed and means off. */
-export const DurationOrZero = durationOf(ms => ms <= LONGEST, 'at most 366d');
+/** Like `Duration`, but allows `0s`, which means off. */
+export const DurationOrZero = durationOf(ms => ms <= MAX_DURATION, 'at most 366d');

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 const lanes = new Uint32Array(2);
 const whole = new BigUint64Array(lanes.buffer);
 
-/** The last steps of MurmurHash3, by which every bit of the input moves every bit of the output. */
+/** Final mix of MurmurHash3: every bit of the input affects every bit of the output. */
 function scramble(lane: number): number {
   const a = Math.imul(lane ^ (lane >>> 16), 0x85ebca6b);
   const b = Math.imul(a ^ (a >>> 13), 0xc2b2ae35);
@@ -18,8 +18,8 @@ function join(a: number, b: number): bigint {
 }
 
 /**
- * 64 bits that stand for a text: the chance that any two of a million differ only in the text is 3 in 100 million. Stable
- * across processes, for it is stored. No protection against texts that are made to collide.
+ * Hashes a text to 64 bits. A million texts contain a collision with a probability of 3 in 100 million. Stable across processes,
+ * because hashes are stored. Not resistant to crafted collisions.
  */
 export function hash64(text: string): bigint {
   let a = 0x811c9dc5;
@@ -32,7 +32,7 @@ export function hash64(text: string): bigint {
   return join(a, b);
 }
 
-/** 64 bits that stand for a hash and two whole numbers from 0 to 2^53. */
+/** Hashes a hash and two whole numbers from 0 to 2^53 to 64 bits. */
 export function extendHash64(hash: bigint, first: number, second: number): bigint {
   whole[0] = hash;
   let a = lanes[0] as number;
@@ -45,7 +45,7 @@ export function extendHash64(hash: bigint, first: number, second: number): bigin
   return join(a, b);
 }
 
-/** Hexadecimal digits (at most 64) that identify `parts`, stable across processes. Never all zeros, which trace ids must not be. */
+/** Returns up to 64 hexadecimal digits that identify `parts`, stable across processes. Never all zeros: trace ids must not be. */
 export function hashedId(parts: readonly (string | number)[], digits: number): string {
   for (let turn = 0; ; turn += 1) {
     const id = createHash('sha256')

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** A configuration value: base address to which paths are appended. */
+/** A configuration value: a base address for appended paths. */
 export const httpUrl = z.string().refine(
   text => {
     const url = URL.parse(text);

@@ -1,4 +1,4 @@
-/** Works on items in their order, at most `limit` at the same time. Rejects with the first error. */
+/** Processes items in order, at most `limit` concurrently. Rejects with the first error. */
 export async function inParallel<T>(
   items: Iterable<T>,
   limit: number,

@@ -1,20 +1,20 @@
-/** Size of a result without its text, in characters. */
+/** Size of a cache entry in addition to its text (characters). */
 const ROW_WEIGHT = 64;
 
-/** Caches results of `find` by text. The cache is emptied when its texts exceed `most` characters. */
-export function memoize<T extends string | boolean>(find: (text: string) => T, most: number): (text: string) => T {
-  const remembered = new Map<string, T>();
+/** Caches results of `find` by text. Empties the cache when its size exceeds `limit` (characters). */
+export function memoize<T extends string | boolean>(find: (text: string) => T, limit: number): (text: string) => T {
+  const cache = new Map<string, T>();
   let weight = 0;
   return text => {
-    const known = remembered.get(text);
+    const known = cache.get(text);
     if (known !== undefined) return known;
     const found = find(text);
     weight += text.length + ROW_WEIGHT;
-    if (weight > most) {
-      remembered.clear();
+    if (weight > limit) {
+      cache.clear();
       weight = text.length + ROW_WEIGHT;
     }
-    remembered.set(text, found);
+    cache.set(text, found);
     return found;
   };
 }

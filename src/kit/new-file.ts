@@ -27,8 +27,8 @@ export function createFolder(path: string, mode = 0o777): string[] {
   return [...changed, above];
 }
 
-/** The same with mode 0700. */
+/** Like `createFolder`, with mode 0700. */
 export function createPrivateFolder(path: string): void {
-  // So that the new folder survives a power cut.
+  // Syncing the parents makes the new folder survive a power cut.
   for (const above of createFolder(path, 0o700)) syncFolder(above);
 }

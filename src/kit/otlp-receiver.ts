@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type Env, Secret } from './secret.ts';
 
-/** Hidden at once, because most headers are keys. Undici and Node.js refuse other characters. */
+/** Wrapped as a secret, because most headers are keys. Undici and Node.js reject other characters. */
 const headerValue = z.union(
   [
     z.strictObject({ env: z.string().min(1) }),
@@ -29,7 +29,7 @@ interface ReceiverSettings {
   readonly headers: Readonly<Record<string, HeaderSetting>>;
 }
 
-/** Address of a signal, and the variable that replaces the configured endpoint; undefined if none does, or by the same address. */
+/** Returns the address of a signal and the variable that overrides the endpoint, if it sets a different address. */
 export function otlpAddress(
   signal: OtlpSignal,
   endpoint: string,
@@ -42,7 +42,7 @@ export function otlpAddress(
   return { url, variable: isConfigured ? undefined : env[own] ? own : general };
 }
 
-/** Returns address and headers of a signal. An address from the environment gets no configured header, which may be a key of the other. */
+/** Returns address and headers of a signal. Configured headers, which may be keys, are not sent to an address from the environment. */
 export function otlpReceiver(
   signal: OtlpSignal,
   { endpoint, headers }: ReceiverSettings,
@@ -64,8 +64,8 @@ export function otlpReceiver(
   };
 }
 
-/** Why a header can't be sent now; undefined when it can. */
-export function faultOfHeader(setting: HeaderSetting, env: Env): string | undefined {
+/** Returns why a header cannot be sent now, or undefined if it can. */
+export function headerError(setting: HeaderSetting, env: Env): string | undefined {
   if (setting instanceof Secret) return undefined;
   const text = env[setting.env];
   if (text === undefined) return `the environment variable ${setting.env} is not set`;

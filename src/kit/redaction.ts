@@ -2,12 +2,12 @@ import { stripVTControlCharacters } from 'node:util';
 import { printable } from './text.ts';
 
 const MARK = '<secret>';
-/** Characters of a text that are examined. The output is far shorter, even if most of a text is redacted. */
+/** Examined length of a text (characters). The output is far shorter, even if most of the text is redacted. */
 const MAX_EXAMINED = 4096;
-/** Common characters from which text counts as part of a known secret; in paths of addresses, which contain words, twice as many. */
+/** Minimum length of a match with a part of a known secret (characters). Twice as long in paths of addresses, which contain words. */
 const GRAM = 8;
 const PATH_GRAM = 16;
-/** Secrets of fewer characters are words or letters, which occur everywhere. */
+/** Shorter secrets are not redacted: they would match ordinary words. */
 const MIN_SECRET = 4;
 
 const PASSWORD = '\\b[\\w-]{0,32}(?:password|passwd|pwd|secret)s?';
@@ -16,7 +16,7 @@ const QUOTE = `\\\\?["']`;
 const VALUE = `[^\\s"'&,;]+`;
 const keeping = (before: string, value: string) => new RegExp(`(?<keep>${before})${value}`, 'gi');
 
-/** Text that looks like a credential. The group `keep` is not redacted. Each takes linear time. */
+/** Patterns of text that looks like a credential. The group `keep` is not redacted. Matching takes linear time. */
 const SHAPES: readonly RegExp[] = [
   // JSON in base64: a JWT, or a token that is a JSON object.
   /eyJ[\w+/=.-]{5,}/g,
@@ -28,7 +28,7 @@ const SHAPES: readonly RegExp[] = [
   keeping(`${NAME}(?:${QUOTE})?\\s?=\\s?`, VALUE),
   keeping(`${NAME}${QUOTE}\\s?:\\s?${QUOTE}`, `[^"']+`),
   keeping(`${PASSWORD}\\s?:\\s?`, VALUE),
-  // A plain word explains, as in "invalid token: expired".
+  // A plain word is an explanation, as in "invalid token: expired".
   keeping(`${NAME}\\s?:\\s?`, `(?![a-z]+\\b)${VALUE}`),
   // Long random text.
   /(?<![\w+=~-])(?=[a-z_+=~-]{0,64}\d)[\w+=~-]{20,}|[\w+=~-]{48,}/gi,
@@ -39,7 +39,7 @@ interface Range {
   readonly to: number;
 }
 
-/** Characters of a text without blanks and invisible ones, each with its place in the original. */
+/** Visible characters of a text, each with its position in the original. */
 interface Compact {
   readonly text: string;
   readonly ranges: readonly Range[];
@@ -49,7 +49,7 @@ const INVISIBLE = /[\p{C}\p{Z}\s]/u;
 const ESCAPED = /%[\da-f]{2}|\\u[\da-f]{4}|\\[\s\S]|[\s\S]/gi;
 const JSON_ESCAPES: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', b: '\b', f: '\f' };
 
-/** Both alphabets of base64 are one, and case does not matter: too much is redacted rather than too little. */
+/** Treats both alphabets of base64 and both cases as equal. Rather redacts too much than too little. */
 const folded = (text: string) => text.replaceAll('-', '+').replaceAll('_', '/').toLowerCase();
 
 function decoded(part: string): string {
@@ -70,7 +70,7 @@ function compact(text: string, pattern: RegExp): Compact {
   return { text: kept, ranges };
 }
 
-/** Texts in a token that is a JSON object in base64. */
+/** Returns the texts in a token that is a JSON object in base64. */
 function textsIn(token: string): readonly string[] {
   try {
     const values: unknown[] = Object.values(JSON.parse(Buffer.from(token, 'base64').toString()));
@@ -80,7 +80,7 @@ function textsIn(token: string): readonly string[] {
   }
 }
 
-/** The parts of a secret with their gram lengths. Excludes scheme and host of an address. */
+/** Returns the parts of a secret with their minimum match lengths. Excludes scheme and host of an address. */
 function partsOf(secret: string): readonly (readonly [part: string, gram: number])[] {
   const url = secret.includes('://') ? URL.parse(secret) : null;
   if (!url) return [secret, ...textsIn(secret)].map(part => [part, GRAM]);
@@ -91,18 +91,18 @@ function partsOf(secret: string): readonly (readonly [part: string, gram: number
   ];
 }
 
-/** Base64 of a text at each of the three places it can have among others. */
+/** Returns the base64 of a text at each of its three possible alignments within other text. */
 const inBase64 = (text: string) =>
   [0, 1, 2].map(before => {
     const bytes = Buffer.concat([Buffer.alloc(before), Buffer.from(text)]);
-    // Characters that also depend on the bytes around are cut off.
+    // Cut off characters that also depend on the surrounding bytes.
     return bytes
       .toString('base64')
       .replace(/=+$/, '')
       .slice(Math.ceil((before * 8) / 6), Math.floor((bytes.length * 8) / 6));
   });
 
-/** Sequences of characters of secrets, by their length. */
+/** Substrings of secrets, by their length. */
 function gramsOf(secrets: readonly string[]): ReadonlyMap<number, ReadonlySet<string>> {
   const grams = new Map<number, Set<string>>();
   for (const [part, gram] of secrets.flatMap(partsOf)) {
@@ -144,7 +144,7 @@ function* shapedRanges(text: string): Generator<Range> {
 }
 
 /**
- * Returns text of the service for logs and pages: one line of at most `limit` characters, without control characters,
+ * Returns text of the service for logs and pages: one line of at most `limit` characters, without control characters. Redacts
  * `secrets` (also partial, escaped or in base64) and text that looks like a credential.
  */
 export function redacted(text: string, secrets: readonly string[], limit: number): string {

@@ -4,8 +4,8 @@ import { createHash } from 'node:crypto';
 export const printable = (text: string) => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, '\u{fffd}');
 
 /**
- * Returns `text` if it has at most `limit` characters, otherwise its beginning and 16 digits of its SHA-256, `limit` characters in
- * all, so that different texts stay different. Lone surrogates become U+FFFD first, as in any UTF-8.
+ * Returns `text` if it has at most `limit` characters, else a truncated text with 16 digits of its SHA-256 (`limit` characters in
+ * total), so that different texts stay different. Lone surrogates are first replaced by U+FFFD, as in any UTF-8.
  */
 export function boundText(text: string, limit: number): string {
   const wellFormed = text.toWellFormed();
@@ -14,12 +14,12 @@ export function boundText(text: string, limit: number): string {
   return `${wellFormed.slice(0, limit - digest.length - 1).toWellFormed()}…${digest}`;
 }
 
-/** Names, such as those of topics, that cannot contain a user or a query. */
+/** Names that cannot contain a user or a query, such as topic names. */
 const NAME = /^[\w./-]*$/;
 
 /**
- * Returns an http or https address, normalised, without user, query and fragment, which may contain secrets. `…` marks a removed
- * query or fragment, and replaces an address that cannot be parsed.
+ * Normalizes an http or https address and removes user, query and fragment, which may contain secrets. `…` marks a removed query or
+ * fragment, and replaces an invalid address.
  */
 export function bareAddress(text: string): string {
   if (NAME.test(text)) return text;
@@ -30,7 +30,7 @@ export function bareAddress(text: string): string {
   return `${url.origin}${url.pathname}${url.search === '' && url.hash === '' ? '' : '?…'}`;
 }
 
-/** As `bareAddress`, without a sign for the removed query. */
+/** Like `bareAddress`, without a mark for the removed query. */
 export const pathAddress = (text: string) => bareAddress(text).replace(/\?…$/, '');
 
 /** A Prometheus label name. Names with the prefix `__` are reserved. */
@@ -38,19 +38,19 @@ export const LABEL_NAME = /^(?!__)[a-zA-Z_][a-zA-Z0-9_]*$/;
 
 const MAX_NAMED = 10;
 
-/** Joins the first words, and counts the others. */
+/** Joins the first words and counts the others. */
 export function someOf(words: readonly string[]): string {
   const rest = words.length > MAX_NAMED ? ` and ${words.length - MAX_NAMED} more` : '';
   return words.slice(0, MAX_NAMED).join(', ') + rest;
 }
 
-/** `12,345`; at most two decimals. */
+/** Formats a number as `12,345`, with at most two decimals. */
 export function grouped(number: number): string {
   const [whole = '', fraction] = String(Math.round(number * 100) / 100).split('.');
   const text = whole.replace(/\B(?=(\d{3})+$)/g, ',').replace('-', '−');
   return fraction === undefined ? text : `${text}.${fraction}`;
 }
 
-/** `3 problems`, `1 problem`. */
+/** Formats a count: `3 problems`, `1 problem`. */
 export const plural = (number: number, one: string, many = `${one}s`) =>
   `${grouped(number)} ${number === 1 ? one : many}`;

@@ -1,14 +1,14 @@
 import { type Clock, systemClock } from './clock.ts';
 
-/** Milliseconds of work before a yield. */
+/** Default time of work before a yield (ms). */
 const SLICE = 5;
 
 /** Yields to the event loop, but not more often than needed. */
 export type Turns = ReturnType<typeof createTurns>;
 
 /**
- * Lets several long tasks run one piece after the other, never two in the same turn of the event loop. `longest`: maximum time of a
- * piece (ms), if the rest of the process had as much time before: the tasks get at most half of it.
+ * Interleaves long tasks: each turn of the event loop runs a piece of one task. `longest`: maximum duration of a piece (ms). After
+ * each piece the rest of the process gets as much time, so the tasks get at most half of it.
  */
 export function createTurns(longest = SLICE, clock: Pick<Clock, 'monotonic'> = systemClock) {
   const waiting: (() => void)[] = [];
@@ -20,7 +20,7 @@ export function createTurns(longest = SLICE, clock: Pick<Clock, 'monotonic'> = s
     start = clock.monotonic();
     slice = Math.min(Math.max(SLICE, start - end), longest);
     waiting.shift()?.();
-    // An immediate that is set within an immediate runs in the next turn of the event loop.
+    // An immediate set within an immediate runs in the next turn of the event loop.
     if (waiting.length > 0) setImmediate(next);
   }
 

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 
-/** Refuses a list in which two items have the same name, at the name of the second. */
+/** Rejects lists with duplicate names. The error points to the second name. */
 export function uniqueNames(items: readonly { readonly name: string }[], context: z.RefinementCtx): void {
   const names = new Set<string>();
   for (const [index, { name }] of items.entries()) {

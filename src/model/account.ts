@@ -19,7 +19,7 @@ export const ACCOUNT_LIMITS = [
 
 export type AccountLimit = (typeof ACCOUNT_LIMITS)[number];
 
-/** Unlimited and unknown ones are absent. */
+/** Unlimited and unknown limits are absent. */
 export type AccountLimits = Readonly<Partial<Record<AccountLimit, number>>>;
 
 /** An account's record, without secrets. Unlimited and unreported values are absent. */
@@ -32,8 +32,8 @@ export interface AccountRecord {
 }
 
 export interface RecordedAccount extends AccountRecord {
-  /** Time of the token reset that returned it, milliseconds since the Unix epoch. */
+  /** Time of the token reset that returned the record (ms since the Unix epoch). */
   readonly resetAt: number;
-  /** Fingerprint of the token that came with it. */
+  /** Fingerprint of the token from the same response. */
   readonly token: string;
 }

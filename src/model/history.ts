@@ -15,11 +15,11 @@ export function pointsBefore(points: readonly Point[], at: number): number {
   return low;
 }
 
-/** Recorded series of an account, column by column; null if a series had no value. */
+/** Recorded series of an account. Values are null if a series had no value. */
 export interface RecordedSeries {
-  /** Milliseconds since the Unix epoch, ascending: at most one a minute, fewer in older, thinned parts. */
+  /** Times in ascending order (ms since the Unix epoch): at most one per minute, fewer in thinned parts. */
   readonly times: readonly number[];
-  /** By series: `family{label="value"}`, without the label `account`. All have the length of `times`. */
+  /** Values by series (`family{label="value"}`, without the label `account`). All have the length of `times`. */
   readonly series: ReadonlyMap<string, readonly (number | null)[]>;
 }
 
@@ -32,8 +32,8 @@ export interface AccountHistory {
     readonly families: readonly string[];
   }): Promise<RecordedSeries>;
   /**
-   * Values of one series in the last `over` milliseconds, oldest first, and the one before them if it is at most two sampling
-   * intervals older. From memory, which holds at least the last 75 minutes.
+   * Returns the values of one series in the last `over` milliseconds, oldest first, and the previous one if it is at most two sampling
+   * intervals older. Reads from memory, which contains at least the last 75 minutes.
    */
   recent(series: string, over: number): readonly Point[];
 }

@@ -2,21 +2,21 @@ import { hashedId } from '../kit/hash.ts';
 import { boundText } from '../kit/text.ts';
 import type { EventState } from './message.ts';
 
-const LONGEST_ID = 200;
+const MAX_ID = 200;
 
-export const boundId = (messageId: string) => boundText(messageId, LONGEST_ID);
+export const boundId = (messageId: string) => boundText(messageId, MAX_ID);
 
-/** Trace id of a message: 32 hexadecimal digits, always the same for one message. */
+/** Returns the trace id of a message: 32 hexadecimal digits, always the same for one message. */
 export const traceIdOf = (account: string, messageId: string) => hashedId(['message', account, boundId(messageId)], 32);
 
 /** Why a message's trace is incomplete. */
 export type PartialReason = 'gap' | 'no_end' | 'evicted' | 'too_many_events';
 
-/** One event of a message. Times: milliseconds since the Unix epoch. */
+/** One event of a message. Times are in milliseconds since the Unix epoch. */
 export interface TracedEvent {
   readonly state: EventState;
   readonly time: number;
-  /** When the next delivery is due; 0 if unknown. */
+  /** Due time of the next delivery; 0 if unknown. */
   readonly dueAt: number;
   /** HTTP status from the destination; 0 if it did not respond. */
   readonly status?: number | undefined;
@@ -39,15 +39,15 @@ export interface LifecycleTrace {
   readonly hasFlowControlKey: boolean;
   /** The publisher's W3C trace context. */
   readonly traceparent?: string | undefined;
-  /** Events that were logged after later events had been processed. */
+  /** Number of events listed after later events had been processed. */
   readonly lateEvents: number;
   readonly partial: readonly PartialReason[];
 }
 
-/** Traces of one account that wait for export. The rows are in the store; the queue keeps their number. */
+/** Traces of one account waiting for export. The rows are in the store; the queue counts them. */
 export interface TraceQueue {
   /** Sets the number of rows in the store at startup. */
   restore(count: number): void;
-  /** Returns false if the queue is full; the trace is counted as dropped. */
+  /** Returns false if the queue is full, and counts the trace as dropped. */
   add(trace: LifecycleTrace): boolean;
 }

@@ -31,12 +31,12 @@ export type Outcome = (typeof OUTCOMES)[number];
 
 export const isEnd = (state: EventState): boolean => OUTCOMES.some(outcome => outcome === state);
 
-/** One line of the event log. Times: milliseconds since the Unix epoch. */
+/** One line of the event log. Times are in milliseconds since the Unix epoch. */
 export interface DeliveryEvent {
   readonly messageId: string;
   readonly state: EventState;
   readonly time: number;
-  /** When the next delivery is due. */
+  /** Due time of the next delivery. */
   readonly dueAt?: number | undefined;
   readonly url?: string | undefined;
   readonly topic?: string | undefined;
@@ -63,7 +63,7 @@ export interface EventDetail {
 export const CALLBACK_STATES = ['in_progress', 'success', 'fail', 'canceled', 'unknown'] as const;
 export type CallbackState = (typeof CALLBACK_STATES)[number];
 
-/** One message in the dead-letter queue. Unreported fields are undefined. Times: milliseconds since the Unix epoch. */
+/** One message in the dead-letter queue. Unreported fields are undefined. Times are in milliseconds since the Unix epoch. */
 export interface DlqEntry {
   /** The dlqId, or the messageId if the row has no dlqId. */
   readonly id: string;
@@ -87,7 +87,7 @@ export interface DlqEntry {
   readonly labels: readonly string[];
   /** HTTP status of the last attempt; 0 if there was no response. */
   readonly responseStatus: number | undefined;
-  /** Class of the last response's body: its text without numbers, ids and quotations. */
+  /** Normalized body of the last response, without numbers, ids and quotations. */
   readonly errorClass?: string | undefined;
   readonly workflowRunId: string | undefined;
   readonly workflowUrl: string | undefined;
@@ -102,7 +102,7 @@ export interface DlqEntry {
 /** One flow-control key. Unreported fields are undefined. */
 export interface FlowControlEntry {
   readonly key: string;
-  /** Messages or workflow steps that wait on it. */
+  /** Number of messages or workflow steps waiting on the key. */
   readonly waitlistSize: number;
   /** Limit and current number of parallel deliveries. */
   readonly parallelismLimit?: number | undefined;

@@ -3,7 +3,7 @@ export type OperatorCommand =
   | { readonly kind: 'approve'; readonly action: string; readonly by: string }
   | { readonly kind: 'pause' | 'resume'; readonly reason: string; readonly by: string };
 
-/** `result`: of the command, as JSON. `why`: for the operator. `waiting`: no agent has executed the order yet. */
+/** `result`: JSON for the operator. `why`: error message for the operator. `waiting`: no agent has executed the order yet. */
 export type CommandResult =
   | { readonly ok: true; readonly result?: unknown }
   | { readonly ok: false; readonly why: string }

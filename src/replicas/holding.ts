@@ -4,14 +4,14 @@ import { createLoops } from '../scheduler/loop.ts';
 import { StoreError } from '../store/errors.ts';
 import { isNotHeld, NO_ACCOUNT, type RenewalResult, type Replicas, type Sharing, type Store } from '../store/store.ts';
 
-/** Leases of this replica. Undefined wherever it is optional: then the agent is alone and holds all accounts. */
+/** Leases of this replica. An optional `Leases` is undefined without replicas: the agent then owns all accounts. */
 export type Leases = ReturnType<typeof createHolding>;
 
 /** Leases as seen by code that does not open or close accounts. */
 export type Holding = Omit<Leases, 'start' | 'use' | 'leaving' | 'giveBack' | 'refuse' | 'drain' | 'close'>;
 
 export interface LeaseEvents {
-  /** Called synchronously, because another replica may hold them. */
+  /** Called synchronously, because another replica may own the accounts already. */
   lost(accounts: readonly string[]): void;
   renewed(): void;
 }
@@ -43,10 +43,10 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
   let events: LeaseEvents | undefined;
   let away: { readonly since: number; failedAt: number; error: unknown } | undefined;
   let running: Promise<void> | undefined;
-  const patience = new AbortController();
+  const shutdown = new AbortController();
   const ended = new AbortController();
 
-  /** Aborts a controller after a time, unless the process has finished before. */
+  /** Aborts a controller after `ms`, unless the shutdown is complete before. */
   async function limit(controller: AbortController, ms: number): Promise<void> {
     try {
       await clock.sleep(ms, ended.signal);
@@ -62,15 +62,15 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
     return [NO_ACCOUNT, ...configured.filter(account => !refused.has(account))];
   }
 
-  function take({ gained, lost, excess }: RenewalResult): void {
+  function apply({ gained, lost, excess }: RenewalResult): void {
     for (const account of gained) held.add(account);
     for (const account of excess) {
       if (isDraining || !held.delete(account)) continue;
       leaving.set(account, 'excess');
     }
-    const gone = lost.filter(account => held.delete(account) || leaving.has(account));
-    for (const account of gone) leaving.set(account, 'lost');
-    if (gone.length > 0) events?.lost(gone);
+    const moved = lost.filter(account => held.delete(account) || leaving.has(account));
+    for (const account of moved) leaving.set(account, 'lost');
+    if (moved.length > 0) events?.lost(moved);
   }
 
   function failed(error: unknown): void {
@@ -82,15 +82,15 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
     away = { since: clock.now(), failedAt, error };
     log.warn(
       { error: String(error) },
-      'the database is away: reading goes on, counters stand still, auto-cancel cancels nothing',
+      'database unavailable: polling continues, counters are frozen, auto-cancel is suspended',
     );
   }
 
-  function answered(): void {
+  function succeeded(): void {
     if (!away) return;
     const seconds = Math.round((clock.now() - away.since) / 1000);
     away = undefined;
-    log.info({ seconds }, 'the database is back');
+    log.info({ seconds }, 'database available again');
   }
 
   async function releaseClosed(): Promise<void> {
@@ -101,20 +101,23 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
       await replicas.release(accounts);
     } catch (error) {
       for (const account of accounts) closed.add(account);
-      log.debug({ accounts: accounts.length, error: String(error) }, 'accounts could not be given back yet');
+      log.debug(
+        { accounts: accounts.length, error: String(error) },
+        'failed to release accounts; retrying with the next renewal',
+      );
     }
   }
 
   async function attempt(): Promise<void> {
     const since = clock.monotonic();
     try {
-      take(await replicas.renew(wanted()));
+      apply(await replicas.renew(wanted()));
     } catch (error) {
       // Statements time out earlier. A longer wait shows that this process was stopped, not that the database failed.
       if (clock.monotonic() - since < leaseTime) failed(error);
       return;
     }
-    answered();
+    succeeded();
     await releaseClosed();
     events?.renewed();
   }
@@ -128,24 +131,24 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
 
   const isHeld = (account: string) => held.has(account) || leaving.get(account) === 'excess';
   const isCurrent = (account: string) => away !== undefined || replicas.remaining(account) > 0;
-  /** A renewal just failed: do not delay every request by another attempt. */
+  /** Whether a renewal has just failed, so that requests need not be delayed by another attempt. */
   const isSurelyAway = () => away !== undefined && clock.monotonic() - away.failedAt < (leaseTime * 2) / 3;
 
   return {
     self: replicas.self,
-    /** Whether this replica runs the account or is opening it. `NO_ACCOUNT`: agent-wide work. */
+    /** Whether this replica owns the account. `NO_ACCOUNT`: agent-wide work. */
     held: (account: string): boolean => held.has(account),
     /** Remaining lease time by the monotonic clock (ms); 0 if it may have expired. */
     remaining: (account: string): number => replicas.remaining(account),
     /**
-     * Whether the lease of a held account is valid by the monotonic clock, or the database is unavailable. False after a
-     * pause longer than the lease, until the next renewal. After a suspend of the machine, whose monotonic clock stood still,
-     * it is wrongly true until then; commits and cancels are safe, because the database checks their epoch.
+     * Whether the lease of an owned account is valid by the monotonic clock, or the database is unavailable. False after a pause longer
+     * than the lease, until the next renewal. Wrongly true after a suspend of the machine, which stops the monotonic clock. Commits
+     * and cancels are still safe, because the database checks their epoch.
      */
     isCurrent,
     /** Distribution of accounts; undefined before the first renewal. */
     sharing: (): Sharing | undefined => replicas.sharing(),
-    /** Whether another replica holds the account, as of the last renewal. */
+    /** Whether another replica owned the account at the last renewal. */
     isElsewhere(account: string): boolean {
       const holder = replicas.sharing()?.holders.get(account);
       return holder !== undefined && holder !== replicas.self.id;
@@ -154,14 +157,14 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
     isAway: (): boolean => away !== undefined,
     /** Time of the first failed renewal (ms since the Unix epoch, by this process's clock); undefined if the last one succeeded. */
     awaySince: (): number | undefined => away?.since,
-    assertThere(): void {
+    assertAvailable(): void {
       if (away) throw away.error;
     },
     /** Renews immediately, or joins a renewal in flight. Never rejects. */
     renew,
     /**
-     * For an account whose lease has run out by this process's clock: asks the database whose it is. False: another's. While
-     * the database is away the account counts as held, as the others can't take it either.
+     * Returns whether this replica still owns an account, renewing an expired lease first. True while the database is unavailable,
+     * because no other replica can acquire the account either.
      */
     async confirm(account: string): Promise<boolean> {
       // A joined renewal may have started before this process was paused.
@@ -178,10 +181,10 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
     use(accounts: readonly string[]): void {
       configured = accounts;
     },
-    /** Accounts to close and release. `lost`: another replica may hold them. */
+    /** Accounts to close and release. `lost`: another replica may own the account. */
     leaving: (): ReadonlyMap<string, 'lost' | 'excess'> => leaving,
     /** Releases closed or lost accounts. If that fails, a later renewal retries it. */
-    async giveBack(accounts: readonly string[]): Promise<void> {
+    async release(accounts: readonly string[]): Promise<void> {
       for (const account of accounts) {
         leaving.delete(account);
         closed.add(account);
@@ -195,15 +198,15 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
       else if (leaving.delete(account)) closed.add(account);
       await releaseClosed();
     },
-    /** Aborted some seconds into a shutdown, so that an unresponsive database does not delay it. */
-    patience: patience.signal,
+    /** Aborted a few seconds after the start of a shutdown, so that an unresponsive database does not delay it. */
+    shutdownSignal: shutdown.signal,
     /** Acquires no further accounts and keeps renewing. Requests to the database are aborted after a few seconds. */
     drain(): void {
       if (isDraining) return;
       isDraining = true;
-      void limit(patience, LAST_SAVE);
+      void limit(shutdown, LAST_SAVE);
     },
-    /** Releases all accounts and leaves, so that other replicas need not wait for the leases to end. Never rejects. */
+    /** Releases all accounts, so that other replicas need not wait for the leases to expire. Never rejects. */
     async close(): Promise<void> {
       isDraining = true;
       const last = new AbortController();
@@ -223,7 +226,7 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
         await unlessAborted(leave(), last.signal);
       } catch (error) {
         const fields = { accounts: closed.size, error: String(error) };
-        log.warn(fields, 'the accounts could not be given back: other replicas take them when the leases end');
+        log.warn(fields, 'failed to release accounts: other replicas acquire them when the leases expire');
       } finally {
         ended.abort();
       }
@@ -231,33 +234,36 @@ export function createHolding({ replicas, clock, random, log, ...deps }: Holding
   };
 }
 
-const isTelling = (error: unknown) =>
+const concernsDatabase = (error: unknown) =>
   error instanceof StoreError && !['invalid', 'guard_failed', 'closed'].includes(error.reason);
 
 /**
- * The store, which after a refused commit first finds out whether the account is lost or the database is unavailable. While
- * it is unavailable, only lease requests are sent, so that no round or stop waits for it.
+ * Returns the store with a lease renewal after each failed commit, which shows whether the account is lost or the database is
+ * unavailable. While it is unavailable, only lease requests are sent, so that rounds and shutdowns do not wait for it.
  */
-export function telling(store: Store, holding: Pick<Holding, 'isAway' | 'renew' | 'assertThere' | 'patience'>): Store {
-  const { patience } = holding;
-  function ask<T>(what: () => Promise<T>): Promise<T> {
-    holding.assertThere();
-    patience.throwIfAborted();
-    return unlessAborted(what(), patience);
+export function withLeaseCheck(
+  store: Store,
+  holding: Pick<Holding, 'isAway' | 'renew' | 'assertAvailable' | 'shutdownSignal'>,
+): Store {
+  const { shutdownSignal } = holding;
+  function send<T>(request: () => Promise<T>): Promise<T> {
+    holding.assertAvailable();
+    shutdownSignal.throwIfAborted();
+    return unlessAborted(request(), shutdownSignal);
   }
   return {
     ...store,
-    scan: async (...which) => ask(() => store.scan(...which)),
-    sizes: async (...which) => ask(() => store.sizes(...which)),
-    valuesOf: async key => ask(() => store.valuesOf(key)),
-    create: async (...which) => ask(() => store.create(...which)),
+    scan: async (...which) => send(() => store.scan(...which)),
+    sizes: async (...which) => send(() => store.sizes(...which)),
+    valuesOf: async key => send(() => store.valuesOf(key)),
+    create: async (...which) => send(() => store.create(...which)),
     async commit(...what) {
-      holding.assertThere();
+      holding.assertAvailable();
       try {
-        await ask(() => store.commit(...what));
+        await send(() => store.commit(...what));
       } catch (error) {
-        if (patience.aborted) throw error;
-        if (isNotHeld(error) || (isTelling(error) && !holding.isAway())) await holding.renew();
+        if (shutdownSignal.aborted) throw error;
+        if (isNotHeld(error) || (concernsDatabase(error) && !holding.isAway())) await holding.renew();
         throw error;
       }
     },

@@ -6,7 +6,7 @@ const accountsIn = (names: readonly string[]) => names.filter(name => name !== N
 
 /** Counts renewals and moves of accounts. */
 function counted(replicas: Replicas, meter: LeaseMeter, clock: Pick<Clock, 'monotonic'>): Replicas {
-  /** Lost accounts that are not released yet: their release is not counted. */
+  /** Lost accounts before their release, which is not counted. */
   const lost = new Set<string>();
   return {
     ...replicas,
@@ -15,7 +15,7 @@ function counted(replicas: Replicas, meter: LeaseMeter, clock: Pick<Clock, 'mono
       const seconds = () => (clock.monotonic() - start) / 1000;
       try {
         const turn = await replicas.renew(accounts);
-        // A renewal reports lost accounts until they are released.
+        // Each renewal reports lost accounts again until they are released.
         const lostNow = turn.lost.filter(name => !lost.has(name));
         for (const name of lostNow) lost.add(name);
         meter.handedOver('gained', accountsIn(turn.gained));
@@ -34,7 +34,7 @@ function counted(replicas: Replicas, meter: LeaseMeter, clock: Pick<Clock, 'mono
   };
 }
 
-/** Returns the store with metrics of its leases; undefined metrics if it is not shared. */
+/** Returns the store with metrics of its leases. The metrics are undefined if the store is not shared. */
 export function withLeaseMetrics(
   store: Store,
   clock: Pick<Clock, 'now' | 'monotonic'>,

@@ -8,10 +8,10 @@ import type { Holding } from './holding.ts';
 
 type Leased = Pick<Holding, 'remaining' | 'confirm' | 'isAway'>;
 
-/** Permission of one opening of an account to send requests and to commit, until it is revoked. */
+/** Permission of an opened account to send requests and to commit, until it is revoked. */
 export type Session = ReturnType<typeof createSession>;
 
-/** `holding`: undefined if no other process may hold the account. */
+/** `holding`: undefined if no other process can own the account. */
 export function createSession(account: string, store: Store, holding: Leased | undefined) {
   let isRevoked = false;
   return {
@@ -38,8 +38,8 @@ export function createSession(account: string, store: Store, holding: Leased | u
 }
 
 /**
- * Sends nothing for an account that another replica may hold: after a pause of this process, or while the database is unavailable,
- * each request verifies the lease first. This is the last step before a request, after its wait for the budget.
+ * Verifies an expired lease before each request, because another replica may own the account after a pause of this process. The
+ * last step before sending, after the wait for budget.
  */
 export function whileHeld(
   budget: Budget,
@@ -50,7 +50,7 @@ export function whileHeld(
   async function confirmed<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     const isHeld = await unlessAborted(holding?.confirm(account) ?? Promise.resolve(true), signal);
     signal.throwIfAborted();
-    if (!isHeld) throw new UpstreamError('refused', 'another replica has the account now');
+    if (!isHeld) throw new UpstreamError('refused', 'another replica owns the account');
     return work();
   }
   return {

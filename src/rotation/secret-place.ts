@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { behindLinks, replaceFile } from '../kit/durable-file.ts';
-import { type Env, faultOfSecret, type Secret, type SecretSetting, toToken } from '../kit/secret.ts';
+import { type Env, type Secret, type SecretSetting, secretError, toToken } from '../kit/secret.ts';
 import { codeOf, RotationError } from './rotation-error.ts';
 
 export interface SecretPlace {
@@ -24,7 +24,7 @@ export function nameOf(setting: SecretSetting, key: string): string {
 export function findSecret(setting: SecretSetting, env: Env, key: string): SecretPlace {
   const broken = (why: string) => new RotationError(`${key}: ${why}; nothing was sent`, { isUsage: true });
   if (!('file' in setting)) {
-    const wrong = faultOfSecret(setting, env);
+    const wrong = secretError(setting, env);
     if (wrong) throw broken(wrong);
     const present = 'literal' in setting ? setting.literal : (toToken(env[setting.env] ?? '') as Secret);
     const never = () => {

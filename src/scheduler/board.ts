@@ -5,29 +5,29 @@ import type { StalenessOptions } from './options.ts';
 
 /** Facts to show. The object is the same until they change. */
 export interface Visible<Facts = unknown> {
-  /** Source of gauges; undefined before the first complete round and once they are too old. */
+  /** Facts for gauges; undefined before the first complete round and after withdrawal. */
   readonly now: Facts | undefined;
-  /** Source of counters and histograms: the last committed facts, regardless of their age. */
+  /** Facts for counters and histograms: the last committed ones, regardless of their age. */
   readonly committed: Facts | undefined;
 }
 
-/** Latest facts of one collector for one account, and their quality. Facts are replaced, never changed. */
+/** Latest facts of one collector for one account, and their freshness. Facts are replaced, never changed. */
 export type CollectorState<Facts = unknown> = ReturnType<typeof createCollectorState<Facts>>;
 
 export interface RoundOptions {
   readonly every: number;
-  /** Missed intervals after which the data counts as stale, where that is fewer than usual. */
+  /** Missed intervals after which the data is stale, if lower than `staleness.markAfter`. */
   readonly markAfter?: number | undefined;
 }
 
-/** Times are of the monotonic clock: wall time may step. */
+/** Times are by the monotonic clock, because wall time may step. */
 interface RoundState extends Omit<RoundStatus, 'stale'> {
   readonly markAfter: number;
-  /** When the last complete round ended; where none is known, when agents began to try. */
+  /** End of the last complete round, or the start of the first attempt if there was none. */
   readonly freshFrom: number;
-  /** Since when agents have been trying to complete another: the time in which none ran before them is no failure. */
+  /** Start of the attempts to complete another round. A pause without a running agent is not a failure. */
   readonly tryingFrom: number;
-  /** Milliseconds that a complete round may take to come again: the interval, or the last one's duration where that is longer. */
+  /** Expected time between complete rounds (ms): the interval, or the duration of the last one if longer. */
   readonly expectedEvery: number;
 }
 
@@ -36,7 +36,7 @@ interface StateOptions {
   readonly collector: string;
   /** Rounds that may keep failing without the facts becoming stale. */
   readonly auxiliary?: readonly string[] | undefined;
-  /** What an earlier process left, by round. */
+  /** Freshness stored by an earlier process, by round. */
   readonly restored?: Readonly<Record<string, Freshness>> | undefined;
 }
 
@@ -78,10 +78,10 @@ export function createCollectorState<Facts = unknown>(
   const withdrawAge = (round: RoundState) =>
     Math.max(markAge(round), Math.min(staleness.withdrawAfter * round.expectedEvery, staleness.withdrawAtMost));
   const tryingFor = ({ freshFrom, tryingFrom }: RoundState) => clock.monotonic() - Math.max(freshFrom, tryingFrom);
-  /** After a pause in which no agent ran, its first attempt is given the time it takes. */
+  /** Old data is stale only after a failed attempt or a long one: after a pause, the first attempt may take its time. */
   const isStale = (state: RoundState) =>
     age(state) > markAge(state) && (state.consecutiveFailures > 0 || tryingFor(state) > markAge(state));
-  // What is shown was read by this process, however old what came before it is.
+  // Shown facts were read by this process, so ages from before its start do not count.
   const shownFor = ({ freshFrom }: RoundState) => clock.monotonic() - Math.max(freshFrom, bornAt);
   const tooOld = () =>
     states.values().some(state => !auxiliary.includes(state.round) && shownFor(state) > withdrawAge(state));
@@ -90,8 +90,8 @@ export function createCollectorState<Facts = unknown>(
     account,
     collector,
     /**
-     * A round, begun at wall time `at`, read to its end and found this; it may not be committed yet. `partial`: there were rows
-     * that it could not read. `failedFilters`: all that fail now. Both must be known as soon as the facts are shown.
+     * Sets the facts of a completed round, which may not be committed yet. `at`: start of the round (wall time). `partial`: some rows
+     * were unreadable. `failedFilters`: all failing filters. Both are set with the facts, so that they are never shown without them.
      */
     observed(
       round: string,
@@ -107,7 +107,7 @@ export function createCollectorState<Facts = unknown>(
       const now = clock.monotonic();
       states.set(round, { ...state(round), dataAt: at, freshFrom: now, tryingFrom: now, partial });
     },
-    /** Sets the committed facts: of an earlier process or of a step of a round. */
+    /** Sets the committed facts of an earlier process or of a step. */
     committed(newFacts: Facts | undefined): void {
       committed = newFacts;
     },
@@ -146,10 +146,10 @@ export function createCollectorState<Facts = unknown>(
         idle: undefined,
       });
     },
-    /** A round sent no request: neither a success nor a failure, and no change of the facts. */
+    /** Records a round without requests: neither success nor failure, and the facts stay. */
     idled(round: string, why: Idle): void {
       const known = state(round);
-      // What is not due yet does not get older; what failed when it was due does.
+      // Data of a round that is not due does not age, unless the last attempt failed.
       const isAgeing = why === 'waiting' || known.consecutiveFailures > 0;
       const freshFrom = isAgeing ? known.freshFrom : clock.monotonic() - Math.min(age(known), known.expectedEvery);
       states.set(round, { ...known, idle: why, freshFrom });
@@ -169,7 +169,7 @@ export function createCollectorState<Facts = unknown>(
         return { ...round, stale: isStale(state) };
       }),
     }),
-    /** How long this agent and earlier ones have been trying to refresh stale data (ms). */
+    /** Returns how long this and earlier processes have been trying to refresh stale data (ms). */
     staleFor: (round: string): number => Math.max(0, tryingFor(state(round)) - markAge(state(round))),
     freshness: (): Readonly<Record<string, Freshness>> =>
       Object.fromEntries(
@@ -202,7 +202,7 @@ function statusOf(account: string, collectors: readonly CollectorStatus[]): Acco
   return { account, up: collectors.every(isUp), collectors };
 }
 
-/** A status in which rounds that were not tried yet are as they were before; how old their data is stays. */
+/** Returns a status with the earlier state of rounds that were not tried yet. Their `stale` is current. */
 export function continued(status: AccountStatus, before: AccountStatus | undefined): AccountStatus {
   if (!before) return status;
   const last = new Map(

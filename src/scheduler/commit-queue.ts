@@ -2,7 +2,7 @@ import type { Log } from '../kit/log.ts';
 import type { Change } from '../model/change.ts';
 import { isUndone, type Store } from '../store/store.ts';
 
-/** The store committed nothing; the rows stay in the queue. */
+/** A failed commit. The rows stay in the queue. */
 export class CommitError extends Error {
   override readonly name = 'CommitError';
   readonly reason = 'store';
@@ -15,8 +15,8 @@ interface CommitQueueDeps {
   readonly log: Log;
 }
 
-/** Maximum size of the queue before a step (characters): some hours of most accounts. */
-const MOST_WAITING = 16 * 1024 * 1024;
+/** Maximum size of the queue before a step (characters). Enough for a few hours of most accounts. */
+const MAX_WAITING = 16 * 1024 * 1024;
 /** Cost of a row in addition to its text (characters). */
 const ROW_WEIGHT = 200;
 
@@ -26,19 +26,19 @@ export function createCommitQueue({ account, collector, store, log }: CommitQueu
   const rows = new Map<string, string | null>();
   let weight = 0;
   /**
-   * Keys in the store while it refuses rows. Undefined if it accepts them, cannot be read, or may have written rows of a failed commit:
-   * then deletes wait, too.
+   * Stored keys while the store refuses rows, to drop deletes of other keys. Undefined if the store accepts rows, cannot be read,
+   * or may have written rows of a failed commit.
    */
   let stored: ReadonlySet<string> | undefined;
-  /** Whether the store refuses rows, and whether the queue is full so that nothing is folded. */
-  let [isRefused, isHeld] = [false, false];
+  /** Whether the store refuses rows, and whether the queue is full, which suspends folding. */
+  let [isRefused, isSuspended] = [false, false];
 
   const weightOf = (key: string, value: string | null) => ROW_WEIGHT + key.length + (value?.length ?? 0);
 
   function put(key: string, value: string | null): void {
     const before = rows.get(key);
     if (before !== undefined) weight -= weightOf(key, before);
-    // A row that is not in the store need not be deleted.
+    // Only stored rows need to be deleted.
     if (value === null && stored?.has(key) === false) {
       rows.delete(key);
       return;
@@ -71,7 +71,7 @@ export function createCommitQueue({ account, collector, store, log }: CommitQueu
       const why = cause instanceof Error ? `: ${cause.message}` : '';
       throw new CommitError(`the store could not commit${why}`, { cause });
     }
-    // No row was added during the commit, because rounds of one collector commit sequentially.
+    // No row can have been added during the commit: rounds of a collector commit sequentially.
     clear();
   }
 
@@ -82,17 +82,17 @@ export function createCommitQueue({ account, collector, store, log }: CommitQueu
     },
     /** Commits all queued rows. Not concurrent. Rejects with CommitError. */
     commit,
-    /** Commits first if the queue is full. Rejects with CommitError. */
-    async makeRoom(): Promise<void> {
-      const isFull = weight > MOST_WAITING;
-      if (isFull && !isHeld) {
+    /** Commits the queue if it is full. Rejects with CommitError. */
+    async commitIfFull(): Promise<void> {
+      const isFull = weight > MAX_WAITING;
+      if (isFull && !isSuspended) {
         const fields = { account, collector, rows: rows.size };
-        log.warn(fields, 'too many rows wait for the store; new data is not processed until it commits');
+        log.warn(fields, 'too many uncommitted rows; new data is not processed until the store commits');
       }
-      isHeld = isFull;
+      isSuspended = isFull;
       if (!isFull) return;
       await commit();
-      isHeld = false;
+      isSuspended = false;
     },
     clear,
     /** Committed rows by the collector's own keys. Rejects with StoreError. */

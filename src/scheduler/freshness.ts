@@ -1,14 +1,14 @@
-/** How fresh a round's data is, in milliseconds of the monotonic clock. */
+/** Freshness of a round's data (ms by the monotonic clock). */
 export interface Freshness {
-  /** Since the last complete round ended; where none ever did, since agents began to try. */
+  /** Time since the end of the last complete round, or since the first attempt if there was none. */
   readonly age: number;
-  /** How long agents have been trying to complete another; undefined while they succeed. */
+  /** Duration of the attempts to complete another round; undefined while rounds succeed. */
   readonly tryingFor?: number | undefined;
-  /** How long the last complete one took, where that is longer than its interval. */
+  /** Duration of the last complete round, if longer than its interval. */
   readonly took?: number | undefined;
 }
 
-/** The same as it outlasts the process, in wall time: the only clock that the next process shares. */
+/** Freshness as stored, in wall time: the only clock shared with the next process. */
 interface StoredFreshness {
   readonly completeAt: number;
   readonly tryingSince?: number | undefined;
@@ -27,7 +27,7 @@ export const toStored = (rounds: Readonly<Record<string, Freshness>>, now: numbe
     took,
   }));
 
-/** And back. Nothing is younger than now because the clock was set back meanwhile. */
+/** Converts stored freshness. Clamps ages to 0 if the clock was set back. */
 export const fromStored = (rounds: StoredRounds, now: number): Readonly<Record<string, Freshness>> =>
   mapValues(rounds, ({ completeAt, tryingSince, took }) => ({
     age: Math.max(0, now - completeAt),

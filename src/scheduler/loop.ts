@@ -10,12 +10,12 @@ export interface LoopOptions {
   readonly body: (signal: AbortSignal) => Promise<void>;
 }
 
-/** Starts differ by up to this share of the interval, so that many loops do not march in step. */
+/** Intervals are shortened by up to this share at random, so that many loops do not synchronize. */
 const JITTER = 0.1;
-/** What is left of an interval on average. */
+/** Average interval, as a share of the configured one. */
 export const MEAN_INTERVAL = 1 - JITTER / 2;
 
-/** Runs `body` again and again until the signal is aborted, then resolves once it has ended. Starts that were missed are skipped. */
+/** Runs `body` periodically until the signal is aborted, and resolves when the last run has ended. Skips missed starts. */
 export async function runLoop({ every, firstDelay, clock, random, signal, body }: LoopOptions): Promise<void> {
   try {
     await clock.sleep(firstDelay, signal);
@@ -32,12 +32,12 @@ export async function runLoop({ every, firstDelay, clock, random, signal, body }
 export type Loops = ReturnType<typeof createLoops>;
 
 export function createLoops({ clock, random }: Pick<LoopOptions, 'clock' | 'random'>) {
-  // One controller a loop: a listener on a signal costs as much as it has listeners, and each sleep adds one.
+  // One controller per loop: each sleep adds a listener, and the cost of adding one grows with the listeners of the signal.
   const stops: AbortController[] = [];
   const running: Promise<void>[] = [];
   let isClosed = false;
   return {
-    /** Begins one, as `runLoop` does; resolves when it has ended. After `close` none begins. */
+    /** Starts a loop like `runLoop`, and resolves when it has ended. Does nothing after `close`. */
     async start(every: number, firstDelay: number, body: LoopOptions['body']): Promise<void> {
       if (isClosed) return;
       const stop = new AbortController();

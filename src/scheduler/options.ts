@@ -8,16 +8,16 @@ export const stalenessOptions = z.strictObject({
     .max(1000)
     .default(3)
     .describe(
-      'Data is marked stale when no complete round has ended for this many intervals of the round, or this many durations of its last complete run if that is longer.',
+      'Data is marked stale after this number of intervals without a complete round, or of durations of the last complete round if that is longer.',
     ),
   withdrawAfter: z
     .number()
     .min(1)
     .max(10_000)
     .default(20)
-    .describe('Data is withdrawn when no complete round has ended for this many intervals of the round …'),
+    .describe('Data is withdrawn after this number of intervals without a complete round …'),
   withdrawAtMost: Duration.prefault('30m').describe(
-    '… or for this long, whichever is shorter, but never before it is marked stale.',
+    '… or after this time, whichever is shorter, but never before it is marked stale.',
   ),
 });
 

@@ -7,29 +7,29 @@ interface RoundLogDeps {
   readonly collector: string;
   readonly log: Log;
   readonly clock: Pick<Clock, 'monotonic'>;
-  /** Whether an unavailable store was already logged for all accounts. */
+  /** Whether the store is unavailable, which is logged once for all accounts. */
   readonly isStoreAway?: (() => boolean) | undefined;
 }
 
-/** Milliseconds after which a continuing failure with the same reason is logged again. */
+/** Interval at which a continuing failure with the same reason is logged again (ms). */
 const REPEAT_AFTER = 300_000;
 
-/** Log of one collector's rounds: each failure reason immediately and every five minutes, and its end once. */
+/** Logs one collector's rounds: each failure reason immediately and every five minutes, and its end once. */
 export function createRoundLog({ account, collector, log, clock, isStoreAway }: RoundLogDeps) {
-  /** By round: when each reason was logged last, on the monotonic clock. */
+  /** By round: time of the last record of each reason (monotonic clock). */
   const failing = new Map<string, Map<string, number>>();
   /** By filter: reason and time (monotonic clock) of its last record. */
   const failingFilters = new Map<string, { readonly reason: string; readonly at: number }>();
   return {
     succeeded(round: string, seconds: number): void {
       const fields = { account, collector, round };
-      if (failing.delete(round)) log.info(fields, 'collecting works again');
+      if (failing.delete(round)) log.info(fields, 'collecting recovered');
       else log.debug({ ...fields, seconds }, 'collected');
     },
-    /** `age`: milliseconds since the last complete round. */
+    /** `age`: time since the last complete round (ms). */
     failed(round: string, why: { readonly reason: string; readonly error: string }, age: number) {
       const fields = { account, collector, round, ...why, ageSeconds: Math.round(age / 1000) };
-      if (why.reason === 'store' && isStoreAway?.()) return log.debug(fields, 'the round waits for the store');
+      if (why.reason === 'store' && isStoreAway?.()) return log.debug(fields, 'round waits for the store');
       const logged = failing.get(round) ?? new Map<string, number>();
       failing.set(round, logged);
       const last = logged.get(why.reason);
@@ -47,7 +47,7 @@ export function createRoundLog({ account, collector, log, clock, isStoreAway }: 
       for (const filter of failingFilters.keys()) {
         if (names.has(filter)) continue;
         failingFilters.delete(filter);
-        log.info({ account, collector, filter }, 'filter works again');
+        log.info({ account, collector, filter }, 'filter recovered');
       }
       const now = clock.monotonic();
       for (const { name, reason, message } of failed) {

@@ -29,7 +29,7 @@ export interface Observation<Facts, Memory, Walk> {
   fold(memory: Memory): Folded<Facts, Memory>;
   /** Whether rows were unreadable. The round succeeds and counts as incomplete. */
   readonly isPartial?: boolean;
-  /** With the last step: filters that failed alone. The round succeeds and counts as incomplete. */
+  /** With the last step: failed filters. The round succeeds and counts as incomplete. */
   readonly failedFilters?: readonly FailedFilter[] | undefined;
   /** Input of the next step; undefined after the last. A step reads at most 10 pages, so that a backlog never starves others. */
   readonly more: Walk | undefined;
@@ -65,7 +65,7 @@ export interface RunnerDeps<Facts, Memory, Walk> {
   readonly clock: Clock;
   readonly log: Log;
   readonly tracer: Tracer;
-  /** Whether an unavailable store was already logged for all accounts. */
+  /** Whether the store is unavailable, which is logged once for all accounts. */
   readonly isStoreAway?: (() => boolean) | undefined;
 }
 
@@ -77,10 +77,10 @@ interface Folding<Facts, Memory, Walk> extends Pick<Observation<Facts, Memory, W
   readonly isToWait: boolean;
 }
 
-/** The commit failed, but the folded memory and its rows are kept: the round continues. */
+/** A failed commit after a successful fold. Memory and rows are kept, so the round continues. */
 class StoreRefusal extends CommitError {}
 
-/** Warnings that wait for a commit; further ones are counted as omitted. */
+/** Maximum number of warnings waiting for a commit. Further ones are counted as omitted. */
 const MAX_UNLOGGED = 10_000;
 
 /** Reason of an error; an error without one is a bug. */
@@ -89,9 +89,9 @@ function reasonOf(error: unknown): string {
 }
 
 /**
- * Runs the rounds of a collector: memory, commit, board, timing, span, log and error handling. Counters and histograms are
- * committed before they are shown, so that a crash loses nothing that was on /metrics. Changes that the store refuses are
- * kept for the next commit: counters stand still, gauges continue.
+ * Runs the rounds of a collector: memory, commits, board, timing, spans, logs and errors. Counters and histograms are committed
+ * before they are shown, so that values never fall after a crash. Rows that the store refuses are part of the next commit;
+ * until then counters are frozen and gauges continue.
  */
 export async function createRunner<Facts, Memory, Walk>({
   observer,
@@ -107,16 +107,16 @@ export async function createRunner<Facts, Memory, Walk>({
   let memory = observer.restore(await queue.committed());
   let unlogged: LogLine[] = [];
   let omitted = 0;
-  /** A fold failed half-way: memory must not be used. */
+  /** Set during a fold. If it stays set, the fold failed midway and memory must not be used. */
   let memoryDirty = false;
-  /** Number of reloads of memory: observations of an earlier memory are discarded. */
+  /** Number of reloads of memory. Observations based on an earlier one are discarded. */
   let generation = 0;
   state.committed(observer.recall?.(memory));
   const roundLog = createRoundLog({ account, collector: observer.name, log, clock, isStoreAway });
   const turns = createTurns();
   let committing: Promise<void> = Promise.resolve();
 
-  /** Reloads the committed rows if a fold failed half-way. */
+  /** Reloads memory from the committed rows if a fold failed midway. */
   let reloading: Promise<void> | undefined;
   function reloadFromStore(): Promise<void> | undefined {
     if (!memoryDirty) return undefined;
@@ -152,8 +152,8 @@ export async function createRunner<Facts, Memory, Walk>({
   }
 
   /**
-   * Folds one step and commits it, unless its rows are to wait. The rounds of a collector take turns here, so that each
-   * commit is of a whole memory. Throws StoreRefusal where only the commit failed.
+   * Folds one step and commits it, unless `isToWait` and the store refuses rows. Serialized over the rounds of a collector, so that
+   * each commit is consistent. Throws StoreRefusal if only the commit failed.
    */
   function foldAndCommit(
     { fold, readIn, isToWait }: Folding<Facts, Memory, Walk>,
@@ -162,7 +162,7 @@ export async function createRunner<Facts, Memory, Walk>({
     const turn = committing.then(async () => {
       await reloadFromStore();
       if (readIn !== generation) throw new CommitError('memory was reloaded from the store during this read');
-      await queue.makeRoom();
+      await queue.commitIfFull();
       memoryDirty = true;
       const folded = fold(memory);
       memoryDirty = false;
@@ -210,7 +210,7 @@ export async function createRunner<Facts, Memory, Walk>({
           const isToWait = refusal !== undefined && !complete;
           try {
             await foldAndCommit({ fold, readIn, isToWait }, facts => {
-              // A round without facts changes nothing.
+              // Without facts, the board keeps the previous ones.
               if (complete && facts !== undefined) state.observed(round, { at: now, facts, partial, failedFilters });
             });
             if (!isToWait) refusal = undefined;

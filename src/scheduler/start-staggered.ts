@@ -3,36 +3,36 @@ import type { Clock } from '../kit/clock.ts';
 export interface StartOptions<T> {
   readonly concurrency: number;
   /**
-   * Milliseconds after which the next start does not wait for one that is still running. They are counted in short sleeps,
-   * which take longer while this process is busy: then more starts would make it busier.
+   * Time after which the next start no longer waits for a running one (ms). Measured in short sleeps and extended while the process
+   * is busy, because further starts would increase its load.
    */
   readonly timeout: number;
   readonly clock: Pick<Clock, 'monotonic' | 'sleep'>;
   readonly signal: AbortSignal;
-  /** Begins one; resolves when it has started. Must not throw. */
+  /** Starts an item and resolves when it is running. Must not throw. */
   readonly start: (item: T) => Promise<unknown>;
 }
 
-const SHORT = 50;
-/** A late one counts for this part of what it took. */
-const LATE = 1 / 3;
+const SLEEP = 50;
+/** A delayed sleep counts with this share of its duration. */
+const DELAYED_SHARE = 1 / 3;
 
-/** Resolves after `ms` of them, or when the signal is aborted. */
-async function patience(ms: number, clock: StartOptions<unknown>['clock'], signal: AbortSignal): Promise<void> {
+/** Resolves after `ms` of sleeps, or when the signal is aborted. */
+async function sleepAdaptively(ms: number, clock: StartOptions<unknown>['clock'], signal: AbortSignal): Promise<void> {
   try {
     for (let left = ms; left > 0; ) {
       const start = clock.monotonic();
-      await clock.sleep(Math.min(left, SHORT), signal);
-      left -= Math.max(SHORT, (clock.monotonic() - start) * LATE);
+      await clock.sleep(Math.min(left, SLEEP), signal);
+      left -= Math.max(SLEEP, (clock.monotonic() - start) * DELAYED_SHARE);
     }
   } catch {
-    // It has started.
+    // Aborted because the item has started.
   }
 }
 
 /**
- * Starts many things in their order, a few at a time; resolves when the last has begun. What all of them need only while
- * they start is then needed a few times over, and not as often as there are things.
+ * Starts many items in order, a few concurrently, which bounds the resources needed during starts. Resolves when the last item has
+ * started or timed out.
  */
 export async function startStaggered<T>(
   items: readonly T[],
@@ -43,7 +43,7 @@ export async function startStaggered<T>(
     for (const item of queue) {
       if (signal.aborted) return;
       const started = new AbortController();
-      await Promise.race([start(item), patience(timeout, clock, started.signal)]);
+      await Promise.race([start(item), sleepAdaptively(timeout, clock, started.signal)]);
       started.abort();
     }
   }

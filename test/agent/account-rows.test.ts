@@ -95,7 +95,7 @@ it('says once that data is withdrawn, and once that it is shown again', async ()
   await succeed();
   const fields = { account: 'a', collector: 'dlq' };
   expect(log.lines).toEqual([
-    { level: 'warn', fields, message: 'stale data is withdrawn: its gauges are no longer shown' },
-    { level: 'info', fields, message: 'data is fresh again: its gauges are shown' },
+    { level: 'warn', fields, message: 'stale data withdrawn: its gauges are no longer exposed' },
+    { level: 'info', fields, message: 'data is fresh again: its gauges are exposed' },
   ]);
 });

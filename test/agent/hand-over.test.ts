@@ -77,7 +77,7 @@ async function setUp(names: readonly string[], { every = '1s' }: Options = {}) {
     },
     handOvers: () =>
       log.lines
-        .filter(({ message }) => message === 'accounts change hands')
+        .filter(({ message }) => message === 'accounts move between replicas')
         .map(({ level, fields }) => `${level} ${JSON.stringify(fields)}`),
     errors: () => log.lines.filter(({ level }) => level === 'error' || level === 'warn'),
   };

@@ -86,7 +86,7 @@ it(`${RELOADS} reloads in a row fail no scrape, take no counter back, and leave 
     }
   })();
 
-  const reloads = () => (agent.process.stderr().match(/the configuration is reloaded/g) ?? []).length;
+  const reloads = () => (agent.process.stderr().match(/configuration reloaded/g) ?? []).length;
   async function reload(number: number): Promise<void> {
     const before = reloads();
     use(number % 2 === 0 ? second : first);

@@ -3,7 +3,7 @@ import { scrape } from '../support/agent.ts';
 import { eventually } from '../support/eventually.ts';
 import { isDelete, setStage } from './stuck-callback.ts';
 
-const RELOADED = /the configuration is reloaded"/;
+const RELOADED = /configuration reloaded"/;
 
 it.concurrent.for([
   ['rules with other limits', { autoCancel: { limits: { perDay: 50 } } }],

@@ -34,7 +34,7 @@ async function kill(agent: Agent, scrape: () => Promise<unknown>): Promise<void>
 /** Reloads the account with changed labels repeatedly. */
 async function reload(agent: Agent, scrape: () => Promise<unknown>): Promise<void> {
   const config = JSON.parse(readFileSync(agent.configFile, 'utf8'));
-  const reloads = () => (agent.process.stderr().match(/"the configuration is reloaded"/g) ?? []).length;
+  const reloads = () => (agent.process.stderr().match(/"configuration reloaded"/g) ?? []).length;
   for (let number = 0; number < RELOADS; number += 1) {
     await sleep(upTo(400));
     await scrape();

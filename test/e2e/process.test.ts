@@ -79,10 +79,10 @@ describe('serve', () => {
     const isShownValid = () => value('delivery_watch_config_last_reload_successful');
     const before = readFileSync(file, 'utf8');
     agent.kill('SIGHUP');
-    await agent.says(/"changed":\[\],"msg":"the configuration is reloaded; nothing has changed"/);
+    await agent.says(/"changed":\[\],"msg":"configuration reloaded without changes"/);
     writeFileSync(file, before.replace('"1s"', '"2s"'));
     agent.kill('SIGHUP');
-    await agent.says(/"changed":\["accounts: a changed","collect changed"\],"msg":"the configuration is reloaded"/);
+    await agent.says(/"changed":\["accounts: a changed","collect changed"\],"msg":"configuration reloaded"/);
     writeFileSync(
       file,
       `accounts:\n  - { name: a, baseUrl: ${service.url}, token: { env: ABSENT } }\nserver: { listn: x }\n`,
@@ -197,7 +197,7 @@ describe('serve', () => {
     expect(await agent.ended).toBe(0);
     const log = agent.stderr();
     expect(log.match(/collecting failed/g)).toHaveLength(1);
-    expect(log).toContain('collecting works again');
+    expect(log).toContain('collecting recovered');
     expect(log).not.toContain('canary');
   });
 

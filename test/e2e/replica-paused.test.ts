@@ -45,7 +45,7 @@ describe.skipIf(!postgresIsThere())('a replica that was paused for longer than i
     expect(text.split('\n').filter(line => line.includes('account="a"'))).toEqual([`${LEADER} 0`]);
     expect(text).toMatch(/^process_resident_memory_bytes \d/m);
     first.link.restore();
-    await eventually(async () => expect(first.agent.process.stderr()).toContain('accounts change hands'));
+    await eventually(async () => expect(first.agent.process.stderr()).toContain('accounts move between replicas'));
     expect(await first.metrics()).toContain(`${LEADER} 0`);
     await eventually(async () => expect(await second.metrics()).toContain(`${LEADER} 1`));
   });

@@ -112,11 +112,11 @@ const pathOf = (messageId: string) => (messageId.endsWith('0') ? '/jobs' : '/use
 /** Isolation periods in the log of a replica, on the clock of this process. */
 function isolationsIn(replica: string, log: string): Isolation[] {
   const found: { replica: string; from: number; to: number }[] = [];
-  for (const [line] of log.matchAll(/^.*"msg":"the database is (?:away|back).*$/gm)) {
+  for (const [line] of log.matchAll(/^.*"msg":"database (?:un)?available.*$/gm)) {
     const { time, msg } = JSON.parse(line) as { readonly time: string; readonly msg: string };
     const at = Date.parse(time) - performance.timeOrigin;
     const last = found.at(-1);
-    if (msg.startsWith('the database is away')) found.push({ replica, from: at, to: Number.POSITIVE_INFINITY });
+    if (msg.startsWith('database unavailable')) found.push({ replica, from: at, to: Number.POSITIVE_INFINITY });
     else if (last) last.to = at;
   }
   return found;

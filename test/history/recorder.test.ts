@@ -318,7 +318,7 @@ it('skips damaged hours, logs it once and continues', async () => {
   expect(all[0]).toEqual([120, 119]);
   expect(all.at(-1)).toEqual([282, 7]);
   expect(third).toBeDefined();
-  expect(scene.log.lines.map(({ message }) => message)).toEqual(['a damaged hour of the history is left out']);
+  expect(scene.log.lines.map(({ message }) => message)).toEqual(['damaged history row skipped']);
 });
 
 it('an unreadable store causes a gap and is logged once', async () => {
@@ -336,5 +336,5 @@ it('an unreadable store causes a gap and is logged once', async () => {
   await clock.advance(MINUTE);
   await recorder.sample(new Map([['x', 3]]));
   expect(recorder.recent('x', HOUR).map(({ value }) => value)).toEqual([3]);
-  expect(log.lines.map(({ message }) => message)).toEqual(['the history could not be read; it may have a gap']);
+  expect(log.lines.map(({ message }) => message)).toEqual(['failed to read history; it may have a gap']);
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createOccurrences, faultOfCron, isTimeZone } from '../../src/kit/cron.ts';
+import { createOccurrences, cronError, isTimeZone } from '../../src/kit/cron.ts';
 
 /** Lists occurrences after a time. `/` separates the second time at which clocks show the same local time. */
 function list(cron: string, after: string, count: number, tz = 'Europe/Berlin'): string[] {
@@ -45,14 +45,14 @@ describe('occurrences', () => {
   });
 });
 
-it('faultOfCron accepts only expressions with five fields and an occurrence', () => {
+it('cronError accepts only expressions with five fields and an occurrence', () => {
   for (const good of ['0 8 * * 1-5', '*/10 * * * *', '0 0 29 2 *', ' 0 8  * * MON ']) {
-    expect(faultOfCron(good)).toBeUndefined();
+    expect(cronError(good)).toBeUndefined();
   }
   for (const bad of ['', '0 8 * *', '0 0 8 * * 1', '@daily', '2027-01-01T00:00:00', '0 25 * * *', 'a b c d e']) {
-    expect(faultOfCron(bad)).toMatch(/^must be a cron expression/);
+    expect(cronError(bad)).toMatch(/^must be a cron expression/);
   }
-  expect(faultOfCron('0 0 31 2 *')).toBe('never comes');
+  expect(cronError('0 0 31 2 *')).toBe('never comes');
 });
 
 it('isTimeZone recognizes time zones', () => {

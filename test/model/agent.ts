@@ -13,7 +13,7 @@ import type { Clock } from '../../src/kit/clock.ts';
 import type { Tracer } from '../../src/kit/tracer.ts';
 import { createExposition } from '../../src/metrics/exposition.ts';
 import type { ProcessMetrics } from '../../src/metrics/process.ts';
-import { createHolding, telling } from '../../src/replicas/holding.ts';
+import { createHolding, withLeaseCheck } from '../../src/replicas/holding.ts';
 import { createAgentLog } from '../../src/status/problem-log.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { AgentClient } from './disk.ts';
@@ -200,7 +200,7 @@ async function createHost(config: Config, id: string, life: ProcessLife, machine
   const opened = hooks.store(client, host);
   const { replicas } = opened;
   const holding = replicas && createHolding({ replicas, accounts: [ACCOUNT], clock, random, log });
-  const store: Store = holding ? telling(opened, holding) : opened;
+  const store: Store = holding ? withLeaseCheck(opened, holding) : opened;
 
   /** Identifies rounds, evaluations and acting by their spans. */
   const quiet = createQuietTracer(write);

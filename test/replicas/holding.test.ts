@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Clock } from '../../src/kit/clock.ts';
-import { createHolding, type LeaseEvents, telling } from '../../src/replicas/holding.ts';
+import { createHolding, type LeaseEvents, withLeaseCheck } from '../../src/replicas/holding.ts';
 import { NO_ACCOUNT } from '../../src/store/store.ts';
 import { createSharedStore } from '../support/fake-replicas.ts';
 import { createManualClock } from '../support/manual-clock.ts';
@@ -48,7 +48,7 @@ it('takes its share at once, gives back what is above it, and says what it has l
   expect(one.held()).toEqual([NO_ACCOUNT, 'a']);
   expect(Object.fromEntries(one.holding.leaving())).toEqual({ b: 'excess', c: 'excess' });
   expect(two.held()).toEqual([]);
-  await one.holding.giveBack(['b', 'c']);
+  await one.holding.release(['b', 'c']);
   await clock.advance(INTERVAL);
   expect(two.held()).toEqual(['b', 'c']);
   expect([...(two.holding.sharing()?.holders ?? [])].toSorted()).toEqual([
@@ -84,8 +84,8 @@ it('says once that the database is away, and once that it is back; what it holds
   expect([holding.isAway(), holding.awaySince()]).toEqual([false, undefined]);
   expect(held()).toEqual([NO_ACCOUNT, 'a']);
   expect(log.lines.map(({ level, message }) => `${level}: ${message}`)).toEqual([
-    'warn: the database is away: reading goes on, counters stand still, auto-cancel cancels nothing',
-    'info: the database is back',
+    'warn: database unavailable: polling continues, counters are frozen, auto-cancel is suspended',
+    'info: database available again',
   ]);
 });
 
@@ -201,7 +201,7 @@ it('gives back later what it could not give back while the database was away', a
   database.place('a', 'two');
   await one.holding.renew();
   database.isAway = true;
-  await one.holding.giveBack(['a']);
+  await one.holding.release(['a']);
   expect(database.holders().get('a')).toBe('one');
   database.isAway = false;
   await clock.advance(INTERVAL);
@@ -226,7 +226,7 @@ it('gives everything back at its end and leaves, so that another needs one renew
   await two.holding.close();
   expect(two.log.lines.at(-1)).toMatchObject({
     level: 'warn',
-    message: 'the accounts could not be given back: other replicas take them when the leases end',
+    message: 'failed to release accounts: other replicas acquire them when the leases expire',
   });
   expect(clock.sleepers).toBe(0);
 });
@@ -235,7 +235,7 @@ it('knows before the one who asked does whether a refused commit was of another 
   const { clock, database, join } = setUp('a');
   const lost: string[] = [];
   const one = join('one', { lost: names => void lost.push(...names) });
-  const store = telling(one.store, one.holding);
+  const store = withLeaseCheck(one.store, one.holding);
   await clock.advance(0);
   await store.commit('a', [{ key: 'k', value: '1' }]);
   database.place('a', 'two');
@@ -251,7 +251,7 @@ it('knows before the one who asked does whether a refused commit was of another 
 it('asks a database that is away nothing but who holds what', async () => {
   const { clock, database, join } = setUp('a');
   const one = join('one');
-  const store = telling(one.store, one.holding);
+  const store = withLeaseCheck(one.store, one.holding);
   await clock.advance(0);
   database.isAway = true;
   await expect(store.commit('a', [{ key: 'k', value: '1' }])).rejects.toMatchObject({ reason: 'io' });
@@ -271,7 +271,7 @@ it('waits a few seconds for a database that hangs, and no longer, when the proce
   const one = join('one');
   await clock.advance(0);
   const { promise: never } = Promise.withResolvers<never>();
-  const store = telling({ ...one.store, commit: () => never, scan: () => never }, one.holding);
+  const store = withLeaseCheck({ ...one.store, commit: () => never, scan: () => never }, one.holding);
   const given = [store.commit('a', [{ key: 'k', value: '1' }]), store.scan('a', 'k')].map(each =>
     expect(each).rejects.toMatchObject({ reason: 'slow' }),
   );
@@ -283,6 +283,6 @@ it('waits a few seconds for a database that hangs, and no longer, when the proce
   const closed = one.holding.close();
   await clock.advance(2000);
   await closed;
-  expect(one.log.lines.at(-1)?.message).toMatch('could not be given back');
+  expect(one.log.lines.at(-1)?.message).toMatch('failed to release accounts');
   expect(clock.sleepers).toBe(0);
 });

@@ -38,7 +38,7 @@ describe('a runner with failing rounds', () => {
     expect(round()).toMatchObject({ success: true, consecutiveFailures: 0, failure: undefined });
     expect(log.lines.filter(({ level }) => level !== 'debug').map(({ level, message }) => [level, message])).toEqual([
       ['warn', 'collecting failed'],
-      ['info', 'collecting works again'],
+      ['info', 'collecting recovered'],
     ]);
     expect(tracer.spans).toEqual(Array(4).fill('collect x'));
   });
@@ -119,7 +119,7 @@ describe('a runner with failing rounds', () => {
       { level: 'warn', message: 'collecting failed', fields: { ...failing, ageSeconds: 60 } },
       { level: 'warn', message: 'collecting still fails', fields: { ...failing, ageSeconds: 360 } },
       { level: 'warn', message: 'collecting still fails', fields: { ...failing, ageSeconds: 660 } },
-      { level: 'info', message: 'collecting works again', fields },
+      { level: 'info', message: 'collecting recovered', fields },
     ]);
   });
 });

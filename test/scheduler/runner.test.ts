@@ -191,7 +191,7 @@ describe('runner', () => {
     expect(slot.visible()).toEqual({ now: folds, committed });
     expect(round()?.failure?.reason).toBe('store');
     expect(Math.max(...sizes.map(({ text }) => text))).toBeLessThan(24 * 1024 * 1024);
-    const warnings = log.lines.filter(({ message }) => message.startsWith('too many rows wait'));
+    const warnings = log.lines.filter(({ message }) => message.startsWith('too many uncommitted rows'));
     expect(warnings).toMatchObject([{ level: 'warn', fields: { account: 'a', collector: 'x' } }]);
 
     isFull = false;

@@ -141,7 +141,7 @@ it('withdraws a filter at the first new row that contradicts it and counts nothi
   await agent.round('full');
   expect(agent.shown('labelled')).toEqual({ messages: 151, proven: 1, entered: 1 });
   expect(agent.rounds().full).toEqual([true, true]);
-  expect(agent.log.lines.map(({ message }) => message)).toContain('filter works again');
+  expect(agent.log.lines.map(({ message }) => message)).toContain('filter recovered');
 });
 
 const FAILURES: readonly (readonly [what: string, respond: (response: ServerResponse) => void, message: string])[] = [
