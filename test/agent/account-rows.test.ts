@@ -47,7 +47,7 @@ async function setUp() {
   };
 }
 
-it('commits at once only what a crash loop must not lose, and the rest when asked to', async () => {
+it('commits state changes needed in a crash loop immediately, and everything else on request', async () => {
   const { clock, commits, known, upkeep, stored, succeed, fail } = await setUp();
   const began = clock.now();
   await upkeep.afterRound();
@@ -73,7 +73,7 @@ it('commits at once only what a crash loop must not lose, and the rest when aske
   expect(commits).toHaveLength(5);
 });
 
-it('goes on where the store takes nothing, and saves it with the next', async () => {
+it('continues while the store refuses rows, and saves them with the next commit', async () => {
   const { store, upkeep, stored, succeed } = await setUp();
   store.isFull = true;
   await upkeep.afterRound();
@@ -84,7 +84,7 @@ it('goes on where the store takes nothing, and saves it with the next', async ()
   expect((await stored()).freshness?.dlq?.full?.tryingSince).toBeUndefined();
 });
 
-it('says once that data is withdrawn, and once that it is shown again', async () => {
+it('logs once that data is withdrawn and once that it is fresh again', async () => {
   const { clock, log, upkeep, succeed, fail } = await setUp();
   await succeed();
   for (let minute = 0; minute < 25; minute += 1) {

@@ -12,7 +12,7 @@ import { createTestLog, createTestTracer } from '../support/silent.ts';
 
 const SECOND = 1000;
 
-/** Accounts of one process on one store, each of which can be opened by its name. */
+/** Accounts of one process on one store, which can be opened by name. */
 function setUp(accounts: readonly { readonly name: string; readonly baseUrl: string }[], clock = createManualClock()) {
   const store = createMemoryStore();
   const dispatchers = createDispatchers({});
@@ -46,7 +46,7 @@ function setUp(accounts: readonly { readonly name: string; readonly baseUrl: str
     afterThisTest(() => account.close());
     return account;
   }
-  /** Runs their first rounds. */
+  /** Runs the first rounds of the accounts. */
   async function start(...accounts: Account[]): Promise<void> {
     const starting = Promise.all(accounts.map(account => account.start()));
     await clock.advance(0);
@@ -59,7 +59,7 @@ function setUp(accounts: readonly { readonly name: string; readonly baseUrl: str
 const sum = ({ sources }: Account, family: string) =>
   sources.flatMap(source => source.samples().get(family) ?? []).reduce((all, { value }) => all + value, 0);
 
-it('closes and opens one account again while another runs: its counters go on, and nothing is asked in between', async () => {
+it('reopens an account while another runs, with continuing counters and without requests in between', async () => {
   const clock = createManualClock();
   const emulator = await startEmulator({
     clock,
@@ -77,7 +77,7 @@ it('closes and opens one account again while another runs: its counters go on, a
   await start(first, other);
   expect([first.status().up, other.status().up]).toEqual([true, true]);
 
-  /** Time goes by, and events come into the log, until the account has counted so many. */
+  /** Advances time and adds events until the account has counted `count`. */
   async function count(account: Account, events: number): Promise<void> {
     emulator.state.addEvent({ state: 'created', time: clock.now() + SECOND });
     await eventually(async () => {
@@ -110,7 +110,7 @@ it('closes and opens one account again while another runs: its counters go on, a
   expect(other.status().up).toBe(true);
 });
 
-it('exposes counters after a day without an agent, also while the service does not answer', async () => {
+it('exposes counters after a day without an agent, even if the service does not respond', async () => {
   const clock = createManualClock();
   const emulator = await startEmulator({ clock, token: 'secret-token', history: 0, workload: false });
   afterThisTest(() => emulator.close());
@@ -137,7 +137,7 @@ it('exposes counters after a day without an agent, also while the service does n
   await starting;
 });
 
-it('leaves since when its problems are there to the next process', async () => {
+it('restores the start of its problems in the next process', async () => {
   const clock = createManualClock();
   const { open } = setUp([{ name: 'a', baseUrl: 'http://127.0.0.1:9' }], clock);
   const stuck = { kind: 'callbacks_stuck', subject: null } as const;
@@ -151,7 +151,7 @@ it('leaves since when its problems are there to the next process', async () => {
   expect((await open('a')).problems.firstSeen(stuck)).toBe(seenAt);
 });
 
-it('closes at once an account whose service does not answer', async () => {
+it('closes an account immediately if its service does not respond', async () => {
   const service = await startHttpService(() => undefined);
   afterThisTest(() => service.close());
   const { open, start } = setUp([{ name: 'a', baseUrl: service.url }]);

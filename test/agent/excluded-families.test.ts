@@ -9,7 +9,7 @@ import { parseExposition } from '../support/parse-exposition.ts';
 const { signal } = new AbortController();
 const deps = { env: {}, clock: systemClock, random: () => 0, onRefused: () => undefined };
 
-/** A service with one key, and an account of it without these families. */
+/** A service with one key, and an account that excludes these families. */
 async function setUp(exclude: string[]) {
   const service = await serve((_, response) => json(response, [{ flowControlKey: 'k', waitListSize: 7 }]));
   const config = {
@@ -23,7 +23,7 @@ async function setUp(exclude: string[]) {
 const once = async (exclude: string[]) =>
   collectOnce(await setUp(exclude), deps, { signal, onProgress: () => undefined });
 
-it('a snapshot prints all but the excluded families for Prometheus, and lists everything as JSON', async () => {
+it('omits excluded families from a Prometheus snapshot, but not from JSON', async () => {
   const families = (text: string) => parseExposition(text, 'text').map(({ name }) => name);
   const whole = await once([]);
   const { text, samples } = await once(['delivery_flow_control_wait*', 'delivery_watch_*']);
@@ -39,7 +39,7 @@ it('a snapshot prints all but the excluded families for Prometheus, and lists ev
   });
 });
 
-it('a plan counts the series that are left', async () => {
+it('counts the remaining series in a plan', async () => {
   const seriesOf = async (exclude: string[]) => (await planCosts(await setUp(exclude), deps, signal))[0]?.series ?? 0;
   const whole = await seriesOf([]);
   expect(await seriesOf(['delivery_token_rejected', 'delivery_watch_api_budget_remaining'])).toBe(whole - 2);

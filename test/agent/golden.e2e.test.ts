@@ -5,17 +5,17 @@ import { describe, expect, it } from 'vitest';
 import { newFolder } from '../support/folder.ts';
 import { requireProgram } from '../support/prometheus.ts';
 
-/** The golden file is what `alerting.test.ts` finds to be written. */
+/** `alerting.test.ts` compares the golden file with the output. */
 const RULES = 'test/rules/golden/alert-rules.yaml';
 
 describe.skipIf(!requireProgram('promtool'))('the rules that the agent prints', () => {
-  it('are good ones, of every kind', () => {
+  it('pass promtool for every kind of rule', () => {
     expect(execFileSync('promtool', ['check', 'rules', RULES], { encoding: 'utf8' })).toContain(
       'SUCCESS: 7 rules found',
     );
   });
 
-  it('take for an age the oldest that any replica knows', () => {
+  it('use the maximum age of all replicas', () => {
     const folder = newFolder();
     copyFileSync(RULES, join(folder, 'rules.yaml'));
     const oldest = (instance: string) =>
@@ -24,7 +24,7 @@ describe.skipIf(!requireProgram('promtool'))('the rules that the agent prints', 
       interval: '1h',
       input_series: [
         { series: oldest('one'), values: '0x40' },
-        // It began an hour ago, without what the other has stored.
+        // This replica started an hour ago without the other's stored state.
         { series: oldest('two'), values: '_x36 129600x4' },
       ],
       promql_expr_test: [

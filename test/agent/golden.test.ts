@@ -13,10 +13,10 @@ const FORMATS = [
   ['openmetrics', 'application/openmetrics-text', 'metrics.openmetrics'],
 ] as const;
 
-/** The agent and the emulator at one fixed time, after one round of everything. */
+/** The agent and the emulator at a fixed time, after one run of every round. */
 async function startBoth(more: object[] = []): Promise<Agent> {
   const clock = createManualClock(Date.UTC(2026, 0, 1, 12));
-  // No workload: only what is put in here, so that the emulator may change its ways.
+  // No workload, so that changes of the emulator do not affect the golden files.
   const emulator = await startEmulator({ clock, token: 'golden-token', history: 0, dlqEntries: 0 });
   afterThisTest(() => emulator.close());
   for (const [index, responseStatus] of [500, 404, 500].entries()) {
@@ -51,7 +51,7 @@ async function startBoth(more: object[] = []): Promise<Agent> {
   return agent;
 }
 
-/** Without what this process's runtime says of itself, which no two runs share, and without the length of the emulator's rows. */
+/** Removes values that differ between runs: runtime metrics, and sizes of the emulator's responses. */
 function withoutRuntime(text: string): string {
   const lines = text
     .split('\n')
@@ -59,14 +59,14 @@ function withoutRuntime(text: string): string {
   return lines.join('\n').replaceAll(process.version, 'vX').replaceAll(`version="${version}"`, 'version="X"');
 }
 
-it.each(FORMATS)('the whole exposition, %s', async (format, accept, file) => {
+it.each(FORMATS)('matches the golden exposition in %s', async (format, accept, file) => {
   const agent = await startBoth();
   const text = await (await fetch(`${agent.url}/metrics`, { headers: { accept } })).text();
   parseExposition(text, format);
   await expect(withoutRuntime(text)).toMatchFileSnapshot(`golden/${file}`);
 });
 
-it('a probe has that account alone, the agent no account, and both together everything', async () => {
+it('splits the exposition into one probe per account and the agent', async () => {
   const agent = await startBoth([{ name: 'refused', token: 'another-token' }]);
   const families = async (path: string) => {
     const text = await (await fetch(agent.url + path)).text();
@@ -79,7 +79,7 @@ it('a probe has that account alone, the agent no account, and both together ever
   ];
   expect([...probe.values()].flat().every(({ labels }) => labels.account === 'acme')).toBe(true);
   expect([...own.values()].flat().some(({ labels }) => 'account' in labels)).toBe(false);
-  // Some of the runtime's own families appear only once there is something to say.
+  // Some runtime families appear only after their first event.
   const ours = (names: Iterable<string>) => new Set([...names].filter(name => name.startsWith('delivery_')));
   expect(ours([...probe.keys(), ...own.keys()])).toEqual(ours(all.keys()));
   expect(all.get('delivery_up')?.map(({ labels, value }) => [labels.account, value])).toEqual([

@@ -13,7 +13,7 @@ interface Options {
   readonly every?: string;
 }
 
-/** The supervisor of replica `one`. Openings of `damaged` accounts fail. */
+/** Creates the supervisor of replica `one`. Opening `damaged` accounts fails. */
 async function setUp(names: readonly string[], { every = '1s' }: Options = {}) {
   const clock = createManualClock();
   const database = createSharedStore(clock, LEASE);
@@ -66,7 +66,7 @@ async function setUp(names: readonly string[], { every = '1s' }: Options = {}) {
     changes: () => rest('open', 'stop'),
     requests: (name: string) => course.filter(line => line === `request ${name}`).length,
     commits: (name: string) => database.course.filter(line => line === `one committed ${name}`).length,
-    /** `open a`, `stop a`: this waits until the returned function is called. */
+    /** Delays a step (`open a`, `stop a`) until the returned function is called. */
     hold(what: string) {
       const { promise, resolve } = Promise.withResolvers<void>();
       held.set(what, promise);
@@ -83,7 +83,7 @@ async function setUp(names: readonly string[], { every = '1s' }: Options = {}) {
   };
 }
 
-it('runs the accounts that it holds and logs gained and lost accounts in one line each time', async () => {
+it('runs the accounts it owns and logs gained and lost accounts in one line per change', async () => {
   const { clock, database, supervisor, changes, handOvers, running } = await setUp(['a', 'b', 'c']);
   for (const account of ['a', 'b']) database.place(account, 'one');
   database.place('c', 'two');
@@ -125,7 +125,7 @@ it('saves an account before it releases the lease, and closes lost accounts befo
   expect(of('a').slice(-2)).toEqual(['one committed a', 'one released a']);
 });
 
-it('stops a lost account at once, although another account is being opened', async () => {
+it('stops a lost account immediately while another account is being opened', async () => {
   const scene = await setUp(['a', 'b', 'c']);
   const { clock, database, supervisor, openings, inFlight, hold, running, requests, commits, handOvers } = scene;
   for (const account of [NO_ACCOUNT, 'b']) database.place(account, 'one');
@@ -142,7 +142,7 @@ it('stops a lost account at once, although another account is being opened', asy
   database.place('a', 'two');
   await database.join('two').replicas.renew(['a']);
   await clock.advance(INTERVAL);
-  // Its closing waits for the account that is being opened.
+  // Closing it waits for the account that is being opened.
   expect(running()).toEqual(['a', 'b']);
   const [a] = openings;
   expect(inFlight.get('a')).toBe(0);
@@ -160,7 +160,7 @@ it('stops a lost account at once, although another account is being opened', asy
   expect(scene.errors().filter(({ level }) => level === 'error')).toEqual([]);
 });
 
-it('closes an account that is lost while another is being closed, before it releases its lease', async () => {
+it('closes an account lost while another is being closed before it releases the lease', async () => {
   const { clock, database, supervisor, hold, changes, requests } = await setUp(['a', 'b']);
   supervisor.start();
   await clock.advance(1000);
@@ -192,7 +192,7 @@ it('closes an account that is lost while another is being closed, before it rele
   expect(requests('a')).toBeGreaterThan(before);
 });
 
-it('leaves the alerts of an account that is lost during a reload to the next holder', async () => {
+it('leaves the alerts of an account lost during a reload to the next holder', async () => {
   const { clock, database, supervisor, config, hold } = await setUp(['a', 'b']);
   const when = { above: { metric: 'delivery_flow_control_keys', value: 0 } };
   const alerts = { enabled: true, evaluateEvery: '1s', rules: [{ name: 'Keys', when }] };
@@ -219,14 +219,14 @@ it('leaves the alerts of an account that is lost during a reload to the next hol
   expect(supervisor.alerting.evaluations).toHaveLength(1);
 });
 
-it('releases an account that cannot be opened, keeps the others running and retries it with increasing delays', async () => {
+it('releases an account that fails to open, keeps the others running and retries it with increasing delays', async () => {
   const names = Array.from({ length: 8 }, (_, index) => `n${index}`);
   const { clock, damaged, database, supervisor, running, changes, log } = await setUp(names, { every: '1h' });
   for (const name of ['n2', 'n5']) damaged.add(name);
   supervisor.start();
   await clock.advance(0);
   expect(running()).toEqual(names.filter(name => !damaged.has(name)));
-  // One attempt for each account: the damaged ones concern no other.
+  // One attempt per account: damaged ones do not affect others.
   expect(changes()).toHaveLength(8);
   expect(database.holders().has('n2')).toBe(false);
   const failures = () => log.lines.filter(({ level }) => level === 'error').map(({ fields }) => fields);
@@ -234,7 +234,7 @@ it('releases an account that cannot be opened, keeps the others running and retr
     { account: 'n2', error: 'Error: damaged', seconds: 15 },
     { account: 'n5', error: 'Error: damaged', seconds: 15 },
   ]);
-  // No other replica has opened them: they are shown as failed.
+  // Shown as failed, because no other replica has opened them.
   expect(supervisor.state().running).toHaveLength(6);
   expect(supervisor.state().accounts).toHaveLength(8);
   await clock.advance(30 * MINUTE);
@@ -283,7 +283,7 @@ it.each([
   await database.join('two').replicas.renew(['a']);
   await clock.advance(INTERVAL);
   const released = () => database.course.filter(line => line === 'one released a');
-  // The opening has not ended.
+  // The account is still being opened.
   expect(released()).toEqual([]);
   open();
   await settle();
@@ -323,7 +323,7 @@ it('waits for a reload in progress, and a reload for it', async () => {
   expect(running()).toEqual(['a', 'b']);
 });
 
-it('opens no account once it stops, and waits for the opening in progress', async () => {
+it('opens no further account after it is stopped, and waits for the one in progress', async () => {
   const { clock, database, supervisor, hold, changes, requests } = await setUp(['a', 'b']);
   database.place('b', 'two');
   const open = hold('open a');

@@ -11,10 +11,10 @@ import { createManualClock } from '../support/manual-clock.ts';
 import { runs } from '../support/runs.ts';
 import { accountNamed, configOf, type Opening, openSupervised } from '../support/supervised.ts';
 
-/** One account of the service has one of two names, or is not configured; the account `b` is always configured. */
+/** An account of the service has one of two names or is not configured. The account `b` is always configured. */
 interface Configured {
   readonly one: 'a' | 'renamed' | undefined;
-  /** Settings that reading depends on, and an alert rule. */
+  /** Settings that affect polling, and an alert rule. */
   readonly reading: number;
   readonly rule: number;
 }
@@ -70,7 +70,7 @@ const life = fc.record({
   steps: fc.array(step, { minLength: 4, maxLength: 16 }),
 });
 
-/** Conditions that steps change. */
+/** Conditions changed by steps. */
 interface World {
   readonly damaged: Set<string>;
   opening: number;
@@ -80,7 +80,7 @@ interface World {
 
 const createWorld = (): World => ({ damaged: new Set(), opening: 0, stopping: 0, refusesCommits: false });
 
-/** The store of the process; the witness follows its leases. */
+/** The store of the process. The witness tracks its leases. */
 function watched(store: Store, world: World, witness: Witness): Store {
   const { replicas } = store;
   const commit: Store['commit'] = (account, changes, guard) => {
@@ -120,7 +120,7 @@ const following = (holding: Leases, witness: Witness): Leases => ({
     }),
 });
 
-/** Another replica takes an account at once, or returns it. */
+/** Another replica acquires an account immediately, or returns it. */
 function createRival(shared: SharedStore | undefined) {
   const rival = shared?.join('two').replicas;
   return {
@@ -170,7 +170,7 @@ async function live({ isShared, first, steps }: Of<typeof life>): Promise<readon
             return account.start();
           },
           async stop() {
-            // As a cancel that is being sent, and is recorded before the account stops.
+            // Simulates a cancel in flight, which is recorded before the account stops.
             ending ??= witness.during(born, 'lingering request', () => clock.sleep(world.stopping));
             await Promise.all([account.stop(), ending]);
             born.isStopped = true;
@@ -217,7 +217,7 @@ async function live({ isShared, first, steps }: Of<typeof life>): Promise<readon
   return clock.sleepers > 0 ? [...witness.violations, `${clock.sleepers} sleepers are left`] : witness.violations;
 }
 
-/** Receives the notifications of the life that is running. */
+/** Receives the notifications of the current run. */
 let current: Witness | undefined;
 
 beforeEach(() => {

@@ -9,12 +9,12 @@ import { json, serve } from '../support/http-service.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
 
 const RELOADS = 200;
-/** After so many the process has made what it makes once. */
+/** Reloads until all one-time allocations are made. */
 const WARM = 40;
 
 type Series = ReadonlyMap<string, number>;
 
-/** What only rises, by series. */
+/** Values of counters by series. */
 function risingIn(text: string): Series {
   const families = parseExposition(text, 'text').filter(({ type }) => type === 'counter' || type === 'histogram');
   return new Map(
@@ -24,7 +24,7 @@ function risingIn(text: string): Series {
   );
 }
 
-it(`${RELOADS} reloads in a row fail no scrape, take no counter back, and leave nothing open`, async () => {
+it(`fails no scrape, resets no counter and leaks no handles in ${RELOADS} consecutive reloads`, async () => {
   const emulator = await startEmulator({ scenario: 'steady', seed: 3 });
   afterThisTest(() => emulator.close());
   const hook = await serve((_request, response) => json(response, {}));
@@ -60,7 +60,7 @@ it(`${RELOADS} reloads in a row fail no scrape, take no counter back, and leave 
   const own = JSON.parse(readFileSync(agent.configFile, 'utf8'));
   const url = await agent.start();
   const { pid } = agent.process;
-  // Renamed into place: a reload that the watch starts at this moment would read half a file.
+  // Renamed into place, because the watch may start a reload at any moment and read half a file.
   const use = (config: object) => {
     writeFileSync(`${agent.configFile}.new`, JSON.stringify({ ...own, ...config }));
     renameSync(`${agent.configFile}.new`, agent.configFile);
@@ -75,7 +75,7 @@ it(`${RELOADS} reloads in a row fail no scrape, take no counter back, and leave 
       const response = await fetch(`${url}/metrics`);
       if (response.status !== 200) throw new Error(`a scrape failed: ${response.status}`);
       const now = risingIn(await response.text());
-      // What is gone and comes back between two scrapes begins again.
+      // Counters of accounts removed and added between two scrapes restart.
       const isKept = (series: string) => /"account":"(kept|changed)"/.test(series);
       for (const [series, value] of before) {
         if (isKept(series) && !((now.get(series) ?? -1) >= value)) fallen.push(series);
@@ -91,7 +91,7 @@ it(`${RELOADS} reloads in a row fail no scrape, take no counter back, and leave 
     const before = reloads();
     use(number % 2 === 0 ? second : first);
     agent.process.kill('SIGHUP');
-    // The files are looked at, too: there may be one more.
+    // The watch may trigger one more reload.
     await eventually(() => expect(reloads()).toBeGreaterThan(before));
   }
   async function usage() {
@@ -112,10 +112,10 @@ it(`${RELOADS} reloads in a row fail no scrape, take no counter back, and leave 
   await scraping;
   expect(fallen).toEqual([]);
   expect(scrapes).toBeGreaterThan(RELOADS);
-  // A connection or two may be open at one moment and not at the other.
+  // The number of open connections varies by one or two.
   expect(last.descriptors).toBeLessThanOrEqual(warm.descriptors + 5);
   expect(last.timers).toBeLessThanOrEqual(warm.timers + 10);
-  // Kilobytes. Of one that holds on to what was, it would be more than 1,000 a reload.
+  // Kilobytes. Retaining earlier configurations would take more than 1,000 per reload.
   expect(last.rss - middle.rss).toBeLessThan(half * 500);
   expect(
     agent.process

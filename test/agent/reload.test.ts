@@ -13,7 +13,7 @@ import { eventually } from '../support/eventually.ts';
 import { newFolder } from '../support/folder.ts';
 import { json, serve } from '../support/http-service.ts';
 
-/** A service of which every account has one key; those that `waits` lists get no answer before `release`. */
+/** A service with one key per account. Accounts in `waits` get no response before `release`. */
 async function setUp(options: Partial<AgentDeps> = {}) {
   const waits = new Set<string>();
   const held: (() => void)[] = [];
@@ -41,7 +41,7 @@ async function setUp(options: Partial<AgentDeps> = {}) {
     log: { level: 'silent' },
     store: { kind: 'memory' },
     collect: { flowControl: { every: '20ms' }, dlq: { enabled: false }, events: { enabled: false } },
-    // 20 ms are little on a busy machine: no data shall be stale.
+    // A busy machine may exceed intervals of 20 ms: data must not become stale.
     staleness: { markAfter: 1000, withdrawAfter: 1000 },
   };
   const textOf = (config: object) => JSON.stringify({ ...common, ...config }, null, 1);
@@ -62,7 +62,7 @@ async function setUp(options: Partial<AgentDeps> = {}) {
   return { service, folder, file, account, textOf, write, start, waits, release };
 }
 
-it('goes over to accounts that are added, changed or gone, and lets the others be', async () => {
+it('opens added, reopens changed and closes removed accounts without affecting others', async () => {
   const { account, write, start, waits, release } = await setUp();
   const { agent, value, waiting, reads } = await start({
     accounts: ['kept', 'changed', 'gone'].map(name => account(name)),
@@ -70,7 +70,7 @@ it('goes over to accounts that are added, changed or gone, and lets the others b
   for (const name of ['kept', 'changed', 'gone']) await eventually(async () => expect(await waiting(name)).toBe(7));
   const hash = (await scrape(agent.url)).samples('delivery_watch_config_info')[0]?.labels.hash;
   const before = [await reads('kept'), await reads('changed')] as const;
-  // What is shown of it now can't come from a new round.
+  // The shown data cannot come from a new round.
   waits.add('changed').add('added');
   write({ accounts: [account('kept'), account('changed', { labels: { team: 'x' } }), account('added')] });
   expect(await agent.reload()).toEqual({ changed: ['accounts: changed changed, gone removed, added added'] });
@@ -95,7 +95,7 @@ it('goes over to accounts that are added, changed or gone, and lets the others b
   await eventually(async () => expect(await waiting('added')).toBe(7));
 });
 
-it('serves every series of all accounts while a changed account is opened again', async () => {
+it('serves every series of all accounts while a changed account is reopened', async () => {
   let whileOpening: () => Promise<void> = async () => undefined;
   const { account, folder, write, start } = await setUp({
     async openAccount(...which) {
@@ -126,7 +126,7 @@ it('serves every series of all accounts while a changed account is opened again'
   }
 });
 
-it('shows what an account was like before until it was read, and no longer than data may be old', async () => {
+it('shows earlier data of a reopened account until its first round or its withdrawal', async () => {
   const { account, write, start, waits } = await setUp();
   const staleness = { withdrawAtMost: '1s', markAfter: 3, withdrawAfter: 5 };
   const { agent, waiting } = await start({ accounts: [account('a')], staleness });
@@ -253,7 +253,7 @@ it('runs all accounts except one with a damaged row, reports that, and opens it 
   await eventually(async () => expect(await up()).toEqual([1, 1]));
 });
 
-it('names the place of a fault', async () => {
+it('reports the place of a configuration error', async () => {
   const { account, file, write, start } = await setUp();
   const { agent } = await start({ accounts: [account('a')] });
   write({ accounts: [account('a')], server: { listn: 'x' } });
@@ -266,7 +266,7 @@ it('names the place of a fault', async () => {
   expect(await agent.reload()).toEqual({ faults: [fault] });
 });
 
-it('lets those who ask at once share a reload, and refuses it once the agent stops', async () => {
+it('shares one reload between concurrent requests, and rejects it once the agent stops', async () => {
   const { account, write, start } = await setUp();
   const { agent } = await start({ accounts: [account('a')] });
   const running = agent.reload();
@@ -284,7 +284,7 @@ it('lets those who ask at once share a reload, and refuses it once the agent sto
   expect(await agent.reload()).toMatchObject({ faults: [{ message: 'the agent is stopping' }] });
 });
 
-it('goes over to another port, and to no other than it says', async () => {
+it('switches to another port, and keeps the port if that fails', async () => {
   const { account, write, start } = await setUp();
   const { agent } = await start({ accounts: [account('a')] });
   const before = agent.url;
@@ -295,7 +295,7 @@ it('goes over to another port, and to no other than it says', async () => {
   await eventually(() => expect(fetch(`${before}/-/ready`)).rejects.toThrow());
 });
 
-it('sees that its files have changed: replaced by renaming, behind a link that is swapped, and one more that matches', async () => {
+it('detects files replaced by renaming, swapped links and additional matching files', async () => {
   const { account, folder, file, textOf, start } = await setUp({ watchEvery: 20 });
   const more = join(folder, 'more');
   mkdirSync(more);
@@ -335,7 +335,7 @@ const FORMATS = [
   'application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited',
 ];
 
-it('takes over what is excluded of /metrics and /probe in every format, and the accounts and their alerts go on', async () => {
+it('applies excluded families to /metrics and /probe in every format without affecting accounts and alerts', async () => {
   const { account, write, start, waits } = await setUp();
   const alerts = {
     enabled: true,
@@ -370,7 +370,7 @@ it('takes over what is excluded of /metrics and /probe in every format, and the 
   await eventually(async () => expect(await reads('a')).toBeGreaterThan(before + 2));
   expect(await firing('a')).toBe(1);
 
-  // What comes back was not read anew.
+  // Families included again are shown without a new read.
   waits.add('a');
   write({ accounts: accounts([]), alerts });
   expect(await agent.reload()).toEqual({ changed: ['accounts: a changed'] });

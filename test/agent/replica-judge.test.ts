@@ -22,7 +22,7 @@ describe('the judge of replicas', () => {
   it.each([
     ['a@0-10 a@5-20 b@30-40 b@50-60', 2, []],
     ['a@0-10 b@9-20', 2, ['x: b asked 1 ms before the last request of a ended']],
-    // In turns, though none at the same time.
+    // Alternating, although never simultaneous.
     ['a@0-10 b@20-30 a@40-50', 2, ['x: gained 2 times, polled in turns by a,b,a']],
     ['a@0-10 b@20-30 a@40-50', 3, []],
     ['a@0-10', 0, ['x: gained 0 times, polled in turns by a']],
@@ -30,7 +30,7 @@ describe('the judge of replicas', () => {
     expect(judgeOneAtATime(polls(text), epochs(gained), []).faults).toEqual(faults);
   });
 
-  it('leaves out what a replica asks in its isolation, and nothing else', () => {
+  it('ignores only requests of a replica during its isolation', () => {
     const both = polls('a@0-10 a@100-110 b@105-115 a@120-130 b@140-150');
     const isolation = { replica: 'a', from: 50, to: 125 };
     expect(judgeOneAtATime(both, epochs(2), [isolation])).toEqual({ handOvers: 1, faults: [] });
@@ -38,7 +38,7 @@ describe('the judge of replicas', () => {
     expect(judgeOneAtATime(both, epochs(2), [{ ...isolation, from: 0, to: 60 }]).faults).toHaveLength(2);
   });
 
-  it('finds the longest time without a request, also before the first and after the last, and of an account without any', () => {
+  it('finds the longest time without a request, including start, end and accounts without any', () => {
     expect(gapsOf(polls('a@10-11 a@40-41 a@60-61'), ['x', 'y'], 0, 100)).toEqual([
       { account: 'y', from: 0, to: 100 },
       { account: 'x', from: 60, to: 100 },
@@ -48,13 +48,13 @@ describe('the judge of replicas', () => {
     ]);
   });
 
-  it('finds a DELETE that was sent twice, whichever replica sent it', () => {
+  it('finds a DELETE sent twice by any replica', () => {
     const del = (text: string, path: string) => polls(text, { method: 'DELETE', path });
     expect(judgeDeletes([...del('a@0-1', '/1'), ...del('b@0-1', '/2'), ...polls('a@0-1 b@0-1')])).toEqual([]);
     expect(judgeDeletes([...del('a@0-1', '/1'), ...del('b@5-6', '/1')])).toEqual(['x /1 by a,b']);
   });
 
-  it('finds an alert that was told twice, and forgives it only to a replica that was interrupted then', () => {
+  it('finds duplicate notifications, except those of a replica interrupted at the time', () => {
     const told = { account: 'x', alert: 'Any', status: 'firing', startsAt: '1', key: 'k', replica: 'a', start: 0 };
     expect(judgeTold([told, { ...told, status: 'resolved' }, { ...told, account: 'y' }], [])).toEqual([]);
     expect(judgeTold([told, { ...told, replica: 'b' }], [])).toEqual(['Any x firing 1 by a (k), b (k)']);
@@ -64,19 +64,19 @@ describe('the judge of replicas', () => {
     expect(judgeTold([told, { ...told, replica: 'b', key: 'other' }], [end])).toHaveLength(1);
   });
 
-  it('finds a counter that goes back, of one replica and from one to the next', () => {
+  it('finds a falling counter within a replica and between replicas', () => {
     const watch = watchCounters();
     const see = (replica: string, value: number, known = watch.mark()) =>
       watch.saw(replica, new Map([['x', value]]), known);
     see('a', 5);
     see('b', 5);
-    // Cut off: it shows what it knows.
+    // Isolated: shows its last values.
     see('b', 7);
     see('a', 5);
     expect(watch.faults).toEqual([]);
     see('a', 4);
     see('c', 6);
-    // It was asked before another showed more.
+    // Scraped before another replica showed a higher value.
     see('d', 6, new Map());
     expect(watch.faults).toEqual(['x: a shows 4 after 5', 'x: c shows 6 after 7']);
     watch.ended('b');

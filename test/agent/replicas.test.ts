@@ -5,7 +5,7 @@ import { eventually } from '../support/eventually.ts';
 import { json, serve } from '../support/http-service.ts';
 import { createReplicas, LEASE, type StartedReplica } from '../support/replicas.ts';
 
-/** A service of which every account has one key, and replicas that ask it. */
+/** A service with one key per account, and replicas that poll it. */
 async function setUp() {
   /** `replica account` of every request, in order. */
   const calls: string[] = [];
@@ -16,7 +16,7 @@ async function setUp() {
     json(response, { flowControls: [{ flowControlKey: account, waitListSize: 7 }] });
     arrivals.get(`${replica} ${account}`)?.();
   });
-  /** Resolves after `act`, which is called when the next such request is answered: then none of them is on its way. */
+  /** Calls `act` when the next such request gets its response, so that none is in flight, and resolves afterwards. */
   const atNext = (call: string, act: () => void) =>
     new Promise<void>(resolve =>
       arrivals.set(call, () => {
@@ -69,7 +69,7 @@ it('opens gained accounts, closes lost ones, and serves from the start', async (
   );
 });
 
-it('takes up in a reload what is configured and held, and closes what is no longer configured', async () => {
+it('opens owned configured accounts in a reload and closes accounts that are no longer configured', async () => {
   const { database, configOf, start, shown } = await setUp();
   database.place('b', 'two');
   const one = await start('one', ['a', 'b']);
@@ -82,7 +82,7 @@ it('takes up in a reload what is configured and held, and closes what is no long
   expect(await one.agent.reload()).toEqual({ changed: ['accounts: b changed, c changed'] });
 });
 
-it('reloads while accounts change hands, and loses neither', async () => {
+it('completes a reload and a handover at the same time', async () => {
   const { database, configOf, start, shown } = await setUp();
   const names = ['a', 'b', 'c', 'd'];
   for (const name of names) database.place(name, 'one');
@@ -101,7 +101,7 @@ it('reloads while accounts change hands, and loses neither', async () => {
     for (const answer of answers) expect(answer).toMatchObject({ changed: [expect.stringMatching('a changed')] });
     const expected = { [giver]: giver === 'one' ? ['c', 'd'] : [], [taker]: taker === 'one' ? names : ['a', 'b'] };
     await eventually(async () => expect(await shown(one, two)).toEqual([expected.one, expected.two]));
-    // A busy process renews its leases of half a second late, and then shows nothing for a moment.
+    // A busy process may renew leases of half a second late and then briefly show no data.
     await eventually(async () => {
       const infos = (await Promise.all([one.scrape(), two.scrape()])).flatMap(({ samples }) =>
         samples('delivery_account_info', { time: String(time) }),
@@ -111,7 +111,7 @@ it('reloads while accounts change hands, and loses neither', async () => {
   }
 });
 
-it('gives everything back when it is stopped, after what it knows is saved, and then leaves', async () => {
+it('releases all accounts after saving them when it is stopped', async () => {
   const { database, start, shown } = await setUp();
   const one = await start('one', ['a', 'b']);
   await eventually(async () => expect(await shown(one)).toEqual([['a', 'b']]));
@@ -128,14 +128,14 @@ it('gives everything back when it is stopped, after what it knows is saved, and 
   await eventually(async () => expect(await shown(two)).toEqual([['a', 'b']]));
 });
 
-it('sends nothing for an account that another took while the process was paused', async () => {
+it('sends no request for an account that moved to another replica while the process was paused', async () => {
   const { database, time, calls, atNext, start, shown } = await setUp();
   for (const name of [NO_ACCOUNT, 'b']) database.place(name, 'one');
   let paused = 0;
   const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + paused };
   const one = await start('one', ['a', 'b'], clock);
   await eventually(async () => expect(await shown(one)).toEqual([['a', 'b']]));
-  // The clocks of one that was stopped have gone on when it goes on, and what it asks is answered a moment later.
+  // When a stopped process continues, its clocks have advanced, and responses arrive a moment later.
   let goOn: (() => void) | undefined;
   let since = 0;
   await atNext('one a', () => {
@@ -151,12 +151,12 @@ it('sends nothing for an account that another took while the process was paused'
   await eventually(async () => expect(await shown(one, two)).toEqual([['b'], ['a']]));
   await eventually(() => expect(calls.slice(since).filter(call => call === 'one b').length).toBeGreaterThan(5));
   expect(calls.slice(since)).not.toContain('one a');
-  // What it still committed after that was not for this account.
+  // Later commits were not for this account.
   const gained = database.course.lastIndexOf('two gained a');
   expect(database.course.slice(gained)).not.toContain('one committed a');
 });
 
-it('goes on reading while the database is away, past the end of its leases, and goes on when it is back', async () => {
+it('continues polling while the database is unavailable, even after its leases expire, and after recovery', async () => {
   const { database, calls, start, shown } = await setUp();
   const one = await start('one', ['a', 'b']);
   await eventually(async () => expect(await shown(one)).toEqual([['a', 'b']]));
@@ -166,7 +166,7 @@ it('goes on reading while the database is away, past the end of its leases, and 
   await eventually(() => expect(systemClock.monotonic()).toBeGreaterThan(until));
   const since = calls.length;
   await eventually(() => expect(new Set(calls.slice(since))).toEqual(new Set(['one a', 'one b'])));
-  // What is read every 20 ms may be stale for a moment on a busy machine.
+  // On a busy machine, data with an interval of 20 ms may be stale for a moment.
   await eventually(async () => expect(await shown(one)).toEqual([['a', 'b']]));
   expect(database.course.slice(course)).toEqual([]);
   database.isAway = false;
@@ -177,7 +177,7 @@ it('goes on reading while the database is away, past the end of its leases, and 
   await eventually(async () => expect(await shown(one)).toEqual([['a', 'b']]));
 });
 
-it('runs all accounts but the one whose rows are damaged, which it gives back', async () => {
+it('runs all accounts except one with damaged rows, which it releases', async () => {
   const { database, start, shown } = await setUp();
   await database.rows.commit('b', [{ key: 'budget/spent', value: 'no JSON' }]);
   const one = await start('one', ['a', 'b', 'c', 'd']);
@@ -186,7 +186,7 @@ it('runs all accounts but the one whose rows are damaged, which it gives back', 
   expect(database.holders().has('b')).toBe(false);
 });
 
-it('leaves an account that it could not open to the replica that opened it', async () => {
+it('leaves an account that it failed to open to the replica that opened it', async () => {
   const { database, start, shown } = await setUp();
   const key = 'budget/spent';
   await database.rows.commit('b', [{ key, value: 'no JSON' }]);

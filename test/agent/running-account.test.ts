@@ -62,7 +62,7 @@ const pausedByAlerts = (enabled: boolean) => ({
   },
 });
 
-it('runs no auto-cancel under new rules before the states of alerts that pause it could be read', async () => {
+it('starts auto-cancel under new rules only after loading the states of alerts that pause it', async () => {
   const { clock, broken, supervisor, loaded } = await setUp(pausedByAlerts);
   const acting = () => supervisor.state().autoCancel?.accounts.map(({ account }) => account);
   expect(acting()).toEqual(['a']);
@@ -75,7 +75,7 @@ it('runs no auto-cancel under new rules before the states of alerts that pause i
   expect([...supervisor.alerting.states('a')]).toEqual([['Pausing', 'unknown']]);
 });
 
-it('starts nothing that is opened while the agent stops', async () => {
+it('does not start auto-cancel that is opened while the agent stops', async () => {
   const { clock, broken, supervisor, loaded } = await setUp(pausedByAlerts);
   broken.isBroken = true;
   await supervisor.reload(loaded(true), commit);

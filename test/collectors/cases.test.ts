@@ -12,25 +12,25 @@ import { createExposition } from '../../src/metrics/exposition.ts';
 import { afterThisTest, createTestClient } from '../support/client.ts';
 import { json, startHttpService } from '../support/http-service.ts';
 
-/** Text in: what the service answers to each request. Text out: the file beside it, ending in .prom. */
+/** Input: the service's response to each request. The expected output is in the .prom file next to it. */
 interface Case {
   readonly now: string;
-  /** The collector's section of the configuration; of the account, its limits. */
+  /** The collector's section of the configuration; for `account`, the configured limits. */
   readonly options: object;
-  /** Default: the first that the collector has. */
+  /** Default: the collector's first round. */
   readonly round?: string;
   /** Rows committed before this process. */
   readonly stored?: Readonly<Record<string, string>>;
-  /** What a token reset has left of the account's record. */
+  /** The account's record from a token reset. */
   readonly recorded?: object;
   readonly answers: readonly (readonly [request: string, body: unknown])[];
-  /** Rows that the round commits: none unless they are given, or said to be tested elsewhere. */
+  /** Rows that the round commits. Default: none. `elsewhere`: tested elsewhere. */
   readonly changes?: readonly object[] | 'elsewhere';
 }
 
 const fileName = (name: string) => name.replaceAll('_', '-');
 
-/** The collector of that name, alone. */
+/** Creates a single collector. */
 function create(name: string, options: object, recorded: object | undefined): Collector {
   const key = collectors.find(kind => kind.name === name)?.configKey;
   if (key === undefined) return createAccountPlan(async () => recorded, options);
@@ -45,7 +45,7 @@ async function collect(name: string, { now, options, stored = {}, answers, recor
   const collector = create(name, options, recorded);
   const left = [...answers];
   const service = await startHttpService((request, response) => {
-    // Several may be under way at the same time.
+    // Several requests may run concurrently.
     const asked = `${request.method} ${request.url}`;
     const at = left.findIndex(([expected]) => expected === asked);
     const [, body] = at === -1 ? [] : (left.splice(at, 1)[0] ?? []);
@@ -84,7 +84,7 @@ describe.each(dataSources.map(({ name, families }) => [name, families] as const)
   const folder = `test/collectors/${fileName(kind)}`;
   const cases = globSync(`${folder}/*.json`).sort();
 
-  it('has cases', () => expect(cases.length, `cases in ${folder}/*.json`).toBeGreaterThanOrEqual(3));
+  it('has at least three cases', () => expect(cases.length, `cases in ${folder}/*.json`).toBeGreaterThanOrEqual(3));
 
   it.each(cases)('%s', async path => {
     const given = JSON.parse(readFileSync(path, 'utf8')) as Case;
@@ -93,7 +93,7 @@ describe.each(dataSources.map(({ name, families }) => [name, families] as const)
     if (given.changes !== 'elsewhere') expect(changes).toEqual(given.changes ?? []);
   });
 
-  it('names its metrics after itself and says in HELP that data is read in the background', () => {
+  it('prefixes its metrics with its name and mentions background reads in HELP', () => {
     for (const { name, help } of Object.values(families)) {
       expect(name).toMatch(
         new RegExp(`^delivery_(${kind}_|events?_|messages?_|attempt|oldest_in_flight|schedule_|series_dropped)`),
@@ -103,7 +103,7 @@ describe.each(dataSources.map(({ name, families }) => [name, families] as const)
   });
 });
 
-it('the table of collectors has every collector there is', () => {
+it('lists every collector in the table of collectors', () => {
   const notCollectors = [
     'index.ts',
     'open-for-account.ts',

@@ -7,7 +7,7 @@ import {
 import { afterThisTest, createTestClient } from '../support/client.ts';
 import { json, startHttpService } from '../support/http-service.ts';
 
-/** A collector on a service whose list and single keys a test may change. */
+/** Creates a collector on a service with a changeable list and changeable single keys. */
 async function setUp(options: object) {
   const said = {
     list: {} as Record<string, number>,
@@ -53,8 +53,8 @@ async function setUp(options: object) {
   return { said, service, parsed, observe, fold, round: async (round: string) => fold(await observe(round)) };
 }
 
-describe('watched flow-control keys', () => {
-  it('are read on a clock of their own, and only where there are any', async () => {
+describe('watched keys', () => {
+  it('reads watched keys in a separate round that exists only if keys are watched', async () => {
     const { parsed } = await setUp({ watch: ['a', 'b'], watchEvery: '2s' });
     expect(flowControl.rounds(parsed)).toEqual({
       list: { every: 15_000, requests: 1, priority: 'flow_control' },
@@ -65,7 +65,7 @@ describe('watched flow-control keys', () => {
     });
   });
 
-  it('show the newest observation: alone, or in the list', async () => {
+  it('shows the newest value of a watched key, from the list or an individual read', async () => {
     const { said, round } = await setUp({ watch: ['a'] });
     said.list = { a: 5, b: 1 };
     said.alone = { a: 6 };
@@ -75,7 +75,7 @@ describe('watched flow-control keys', () => {
     expect(await round('list')).toEqual({ a: 7, b: 2 });
   });
 
-  it('go by what was answered last when both are under way', async () => {
+  it('uses the latest response if list and individual read overlap', async () => {
     const { said, observe, fold } = await setUp({ watch: ['a'] });
     said.list = { a: 5 };
     const list = await observe('list');
@@ -85,7 +85,7 @@ describe('watched flow-control keys', () => {
     expect(fold(watch)).toEqual({ a: 6 });
   });
 
-  it('have nothing waiting when they are missing, once known; the others are left to the list', async () => {
+  it('shows a missing known key as idle, and leaves unknown keys to the list', async () => {
     const { said, round } = await setUp({ watch: ['a', 'unheard of'] });
     said.list = { a: 5, b: 1 };
     said.alone = { a: 5 };
@@ -97,14 +97,14 @@ describe('watched flow-control keys', () => {
     expect(await round('list')).toEqual({ b: 1, a: 0 });
   });
 
-  it('are left to the list while not one was ever found alone: then it is the path that is missing', async () => {
+  it('leaves keys to the list until any individual read has found a key', async () => {
     const { said, round } = await setUp({ watch: ['a'] });
     said.list = { a: 5 };
     await round('list');
     for (said.status of [404, 405, 400]) expect(await round('watch')).toEqual({ a: 5 });
   });
 
-  it('are shown before the first list, whatever include and exclude say, and beyond the cap', async () => {
+  it('shows watched keys before the first list, beyond the cap and despite exclude', async () => {
     const { said, round } = await setUp({ watch: ['a'], include: ['b*'], exclude: ['a'], maxSeries: 2 });
     said.alone = { a: 1 };
     said.list = { a: 1, b1: 10, b2: 20, c: 5 };
@@ -113,8 +113,8 @@ describe('watched flow-control keys', () => {
   });
 });
 
-describe('a list of keys of which some rows can not be read', () => {
-  it('keeps what was known of as many keys as there are such rows, those first that are watched or have most waiting', async () => {
+describe('a key list with unreadable rows', () => {
+  it('keeps the values of one missing key per unreadable row, watched and largest ones first', async () => {
     const { said, observe, round } = await setUp({ watch: ['a'] });
     said.list = { a: 5, b: 1, c: 7, d: 2 };
     await round('list');
@@ -131,7 +131,7 @@ describe('a list of keys of which some rows can not be read', () => {
     expect(said.keys).toBe(1);
   });
 
-  it('leaves every watched key as it was, however few rows they are: any of them may be one', async () => {
+  it('keeps the values of all missing watched keys even if only one row is unreadable', async () => {
     const { said, round } = await setUp({ watch: ['a', 'c'] });
     said.list = { a: 5, b: 1, c: 9 };
     await round('list');
@@ -140,11 +140,11 @@ describe('a list of keys of which some rows can not be read', () => {
     expect(await round('list')).toEqual({ b: 1, a: 5, c: 9 });
   });
 
-  it('keeps none of them longer than data is shown that can not be read at all, and calls none idle', async () => {
+  it('drops kept values when withdrawn data would be dropped, without showing keys as idle', async () => {
     const { said, round } = await setUp({ watch: ['a'] });
     said.list = { a: 5, b: 500, c: 1 };
     await round('list');
-    // Another row has always been bad: that b is not listed may simply be that nothing waits any more.
+    // Another row has always been unreadable, so b may be missing because it is idle.
     said.list = { c: 1 };
     said.bad = 2;
     for (let list = 0; list < 20; list += 1) expect(await round('list')).toEqual({ c: 1, a: 5, b: 500 });

@@ -25,19 +25,19 @@ describe('a route', () => {
     ['', UNMATCHED],
   ])('of %s is %s: the first that matches', (url, route) => {
     const routes = createRoutes(PATTERNS);
-    // The second time it is remembered.
+    // The second result comes from the cache.
     expect([routes.of(url), routes.of(url), routes.ofPath(URL.parse(url)?.pathname ?? '')]).toEqual(
       Array(3).fill(route),
     );
   });
 
-  it('is none where there are no patterns, or the path is too long', () => {
+  it('returns UNMATCHED without patterns and for overlong paths', () => {
     expect(createRoutes([]).of('https://a.example/users/7')).toBe(UNMATCHED);
     const of = (length: number) => createRoutes(['/*all']).ofPath(`/${'x'.repeat(length)}`);
     expect([of(2047), of(2048)]).toEqual(['/*all', UNMATCHED]);
   });
 
-  it('is right however many paths there were before', () => {
+  it('returns correct routes after the cache was emptied', () => {
     const routes = createRoutes(['/users/:id']);
     for (let number = 0; number < 12_000; number += 1) {
       expect(routes.ofPath(`/users/${number}`)).toBe('/users/:id');
@@ -65,13 +65,13 @@ describe('the option', () => {
     expect(faultOf(['/fine', pattern])).toEqual([[[1], message]]);
   });
 
-  it('has each pattern once', () => {
+  it('rejects duplicate patterns', () => {
     expect(faultOf(['/a', '/b', '/a'])).toEqual([[[], 'must not name a pattern twice']]);
     expect(routesOption.parse(PATTERNS)).toEqual(PATTERNS);
   });
 });
 
-it('takes time in proportion to a path, whatever pattern the operator and whatever path the service may think of', {
+it('matches any pattern and path in linear time', {
   timeout: 60_000,
 }, () => {
   const piece = fc.constantFrom('/', 'a', '-', '.', ':x', '*y', '{:z-}', '{a}', 'aa', '/:w', '/*v');
@@ -85,7 +85,7 @@ it('takes time in proportion to a path, whatever pattern the operator and whatev
       const text = unit.join('');
       const path = text.repeat(2000 / text.length) + end;
       const { ofPath } = createRoutes([pattern]);
-      // Exponential time would never end.
+      // An exponential match would never end.
       expect([pattern, UNMATCHED]).toContain(ofPath(`/${path}`));
     }),
     { numRuns: runs(400) },

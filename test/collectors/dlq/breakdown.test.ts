@@ -4,7 +4,7 @@ import type { DlqFacts } from '../../../src/collectors/dlq/facts.ts';
 import type { DlqEntry } from '../../../src/model/message.ts';
 import type { Reader } from '../../../src/upstream/api.ts';
 
-it('keeps a value that is beyond the cap for as many walks as it says, however many steps a walk has', async () => {
+it('evicts a value beyond the cap after a number of walks, regardless of their steps', async () => {
   let counts: Readonly<Record<string, number>> = {};
   async function* dlqPages() {
     const statuses = Object.entries(counts).flatMap(([status, count]) => Array<string>(count).fill(status));
@@ -32,7 +32,7 @@ it('keeps a value that is beyond the cap for as many walks as it says, however m
   };
   counts = { 500: 40, 404: 20, 410: 10 };
   expect(await walk()).toEqual(['500', '__other__']);
-  // Clearly beyond: two are larger.
+  // Beyond the margin: two values are larger.
   counts = { 500: 10, 404: 40, 410: 20 };
   expect(await walk()).toEqual(['500', '__other__']);
   expect(await walk()).toEqual(['500', '__other__']);

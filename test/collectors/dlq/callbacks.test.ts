@@ -17,7 +17,10 @@ const OPTIONS: TrackerOptions = { track: ({ queue }) => queue === 'blind', maxGa
 
 const ID = /^(\S+?)(?:#(\S+))?$/;
 
-/** Rows from words: `a` is in progress; `a:success` is not, `a:blind` reports nothing, `a:none` neither and nobody cares; `a#m1` names the message. */
+/**
+ * Rows from words. `a` is in progress, `a:success` is not. `a:blind` reports no state but is tracked, `a:none` is not tracked.
+ * `a#m1` names the callback's message.
+ */
 function rows(words: string): DlqEntry[] {
   return words.split(' ').flatMap(word => {
     const [, name = '', messageId] = ID.exec(word) ?? [];
@@ -29,7 +32,7 @@ function rows(words: string): DlqEntry[] {
   });
 }
 
-/** An agent that may be killed: what was committed stays. */
+/** An agent that can be killed. Committed rows stay. */
 function createAgent(options = OPTIONS) {
   const stored = new Map<string, string>();
   let tracker: CallbackTracker = createTracker(options);
@@ -44,11 +47,11 @@ function createAgent(options = OPTIONS) {
       }
       return changes;
     },
-    /** `more`: how the next process is configured. */
+    /** `more`: options of the next process. */
     kill(more: Partial<TrackerOptions> = {}) {
       tracker = createTracker({ ...options, ...more }, new Map(stored));
     },
-    /** A complete walk at this minute, as words: id, minute of the first sight, snapshots. */
+    /** Runs a complete walk at a minute. Returns id, minute of the first sighting and snapshots as words. */
     walk(minute: number, words: string) {
       const { sightings } = tracker.observe(rows(words), START + minute * MINUTE);
       this.commit();
@@ -61,7 +64,7 @@ function createAgent(options = OPTIONS) {
   };
 }
 
-it.each([31_000, -31_000])('starts anew when the clock was set by %d ms between two walks', step => {
+it.each([31_000, -31_000])('restarts sightings if the clock was set by %d ms between two walks', step => {
   let offset = 1_000_000;
   const agent = createAgent({ ...OPTIONS, clockOffset: () => offset });
   agent.walk(0, 'a');
@@ -72,22 +75,25 @@ it.each([31_000, -31_000])('starts anew when the clock was set by %d ms between 
   expect(agent.walk(30, 'a')).toBe('a@20x2');
 });
 
-it.each(['in a process', 'before the next'])('counts nothing from a walk in which the clock was set: %s', when => {
-  let offset = 0;
-  const agent = createAgent({ ...OPTIONS, clockOffset: () => offset });
-  agent.walk(0, 'a');
-  const walk = agent.tracker().begin();
-  walk.add(rows('a'));
-  offset += 31_000;
-  walk.end(START + 10 * MINUTE);
-  agent.commit();
-  if (when === 'before the next') agent.kill();
-  expect(agent.walk(20, 'a')).toBe('a@20x1');
-  expect(agent.walk(30, 'a')).toBe('a@20x2');
-});
+it.each(['in a process', 'before the next'])(
+  'continues no sighting from a walk during which the clock was set: %s',
+  when => {
+    let offset = 0;
+    const agent = createAgent({ ...OPTIONS, clockOffset: () => offset });
+    agent.walk(0, 'a');
+    const walk = agent.tracker().begin();
+    walk.add(rows('a'));
+    offset += 31_000;
+    walk.end(START + 10 * MINUTE);
+    agent.commit();
+    if (when === 'before the next') agent.kill();
+    expect(agent.walk(20, 'a')).toBe('a@20x1');
+    expect(agent.walk(30, 'a')).toBe('a@20x2');
+  },
+);
 
 describe('tracker', () => {
-  it('knows since when, and in how many walks, a callback was seen in progress', () => {
+  it('reports when and in how many walks a callback was seen in progress', () => {
     const agent = createAgent();
     expect(agent.walk(0, 'a b:success c:none')).toBe('a@0x1');
     expect(agent.walk(10, 'd a')).toBe('a@0x2 d@10x1');
@@ -96,7 +102,7 @@ describe('tracker', () => {
   });
 
   it.each(['', 'a:success', 'a:fail', 'a:canceled', 'a:who-knows', 'a:none', 'a:blind', 'a#m1'])(
-    'ends an episode at a walk that shows %j',
+    'ends an episode at a walk that lists %j',
     shown => {
       const agent = createAgent();
       agent.walk(0, 'a');
@@ -107,7 +113,7 @@ describe('tracker', () => {
     },
   );
 
-  it('tells runs apart by the callback’s message, also after a restart, and names them apart', () => {
+  it('starts another episode for another callback message, also after a restart', () => {
     const agent = createAgent();
     agent.walk(0, 'a#m1');
     const [first] = agent.tracker().facts()?.sightings ?? [];
@@ -124,7 +130,7 @@ describe('tracker', () => {
     expect(other.tracker().facts()?.sightings[0]?.episode).not.toBe(first?.episode);
   });
 
-  it('starts all anew after a pause that is too long, and when time runs backwards', () => {
+  it('restarts all episodes after an overlong gap and when time goes backwards', () => {
     const agent = createAgent();
     agent.walk(0, 'a b');
     expect(agent.walk(30, 'a b')).toBe('a@0x2 b@0x2');
@@ -134,7 +140,7 @@ describe('tracker', () => {
     expect(agent.walk(69, 'a')).toBe('a@69x2');
   });
 
-  it('starts all anew when no longer so long a pause is allowed, also as a pause between earlier walks', () => {
+  it('restarts all episodes if the allowed gap is reduced below the gap of earlier walks', () => {
     const agent = createAgent();
     agent.walk(0, 'a');
     expect(agent.walk(25, 'a')).toBe('a@0x2');
@@ -143,12 +149,12 @@ describe('tracker', () => {
     expect(agent.walk(40, 'a')).toBe('a@30x2');
     agent.kill({ maxGap: 10 * MINUTE });
     expect(agent.walk(45, 'a')).toBe('a@30x3');
-    // What was unbroken by less is so by more.
+    // A larger allowed gap does not interrupt episodes.
     agent.kill();
     expect(agent.walk(70, 'a')).toBe('a@30x4');
   });
 
-  it('counts a row once that is listed twice, and none that changed meanwhile', () => {
+  it('counts a row listed twice once, and ignores a row that changed in between', () => {
     const agent = createAgent();
     agent.walk(0, 'a b c d#m1 e f:blind g');
     const words = 'a a b b:success c:fail c d#m1 d#m2 e e:none f:blind f:blind g:none g';
@@ -158,7 +164,7 @@ describe('tracker', () => {
     expect(states?.map(({ entry }) => entry.callbackState)).toEqual(['in_progress', 'in_progress']);
   });
 
-  it('forgets what a walk saw that was not complete', () => {
+  it('discards the sightings of an incomplete walk', () => {
     const agent = createAgent();
     agent.walk(0, 'a');
     const before = agent.tracker().facts();
@@ -168,7 +174,7 @@ describe('tracker', () => {
     expect(agent.walk(10, 'a b')).toBe('a@0x2 b@10x1');
   });
 
-  it('writes a row when an episode begins, takes it away when it ends, and nothing where there is none', () => {
+  it('writes a row at the start of an episode, deletes it at the end, and writes none otherwise', () => {
     const agent = createAgent();
     const changes = (words: string, minute: number) => {
       agent.tracker().observe(rows(words), START + minute * MINUTE);
@@ -196,7 +202,7 @@ describe('tracker', () => {
     expect(changes('', 50)).toEqual([]);
   });
 
-  it('counts walks of this process, and whether the last one found any state', () => {
+  it('counts walks of this process and reports whether the last one found any state', () => {
     const agent = createAgent();
     expect(agent.tracker().facts()).toBeUndefined();
     agent.walk(0, 'a:success');
@@ -219,13 +225,13 @@ describe('tracker', () => {
     expect(agent.tracker().facts()?.walks).toBe(1);
   });
 
-  it('knows within a walk whose state it has seen', () => {
+  it('reports within a walk which entries had a state', () => {
     const walk = createAgent().tracker().begin();
     walk.add(rows('a b:success c:blind d:none'));
     expect(['a', 'b', 'c', 'd', 'e'].map(walk.hasState)).toEqual([true, true, false, false, false]);
   });
 
-  it('tracks so many and no more, keeps those that it knows, and says that there are others', () => {
+  it('caps tracked callbacks, keeps known ones and sets isPartial', () => {
     const many = (from: number, count: number) => Array.from({ length: count }, (_, n) => `e${from + n}`).join(' ');
     const agent = createAgent();
     agent.walk(0, many(0, MAX_SIGHTINGS));
@@ -239,12 +245,12 @@ describe('tracker', () => {
     expect([third?.isPartial, third?.sightings.length]).toEqual([true, MAX_SIGHTINGS]);
     agent.walk(30, 'e1');
     expect(agent.tracker().facts()).toMatchObject({ isPartial: false, sightings: [{ snapshots: 4 }] });
-    // A row that says more takes the place of the one before.
+    // A row with a state replaces the previous one.
     agent.walk(40, `e1 ${many(2, MAX_SIGHTINGS - 2)} z:blind z`);
     expect(agent.tracker().facts()?.isPartial).toBe(false);
   });
 
-  it('takes a text that is too long for not reported, and an entry with such an id for none', () => {
+  it('treats overlong texts as unreported and ignores entries with overlong ids', () => {
     const entry = (fields: object) => ({ ...(rows('a')[0] as DlqEntry), ...fields });
     const sight = (fields: object) =>
       createAgent()
@@ -260,7 +266,7 @@ describe('tracker', () => {
     expect(sight({ id: 'i'.repeat(513) })).toBeUndefined();
   });
 
-  it('holds no more text than is good for it', () => {
+  it('limits the total text of sightings', () => {
     const big = (n: number) => ({
       ...(rows(`e${n}`)[0] as DlqEntry),
       url: 'u'.repeat(2048),
@@ -284,7 +290,7 @@ interface Seen {
   readonly rows: readonly DlqEntry[];
 }
 
-/** What one walk says of an entry: undefined when nothing is in progress, else what tells its run. */
+/** Identity of an entry's run in one walk; undefined if it is not in progress. */
 function reading({ rows }: Seen, id: string): string | undefined {
   const mine = rows.filter(row => row.id === id);
   const reported = mine.filter(row => row.callbackState !== undefined);
@@ -296,7 +302,7 @@ function reading({ rows }: Seen, id: string): string | undefined {
   return unreported && `blind ${unreported.callbackMessageId}`;
 }
 
-/** All that the walks say, read again from the beginning each time. */
+/** Reference implementation that evaluates all walks from the start each time. */
 function naive(walks: readonly Seen[]) {
   const last = walks.at(-1) as Seen;
   const ids = [...new Set(last.rows.map(({ id }) => id))].filter(id => reading(last, id) !== undefined);
@@ -318,7 +324,7 @@ function naive(walks: readonly Seen[]) {
   });
 }
 
-it('agrees with reading all walks again, through walks that fail, pauses, clock steps and kills', () => {
+it('matches the reference through failed walks, gaps, clock steps and kills', () => {
   const state = fc.constantFrom<CallbackState | undefined>(
     ...(['in_progress', 'in_progress', 'in_progress', 'success', 'fail', 'unknown', undefined] as const),
   );
@@ -333,7 +339,7 @@ it('agrees with reading all walks again, through walks that fail, pauses, clock 
   const step = fc.record({
     kind: fc.constantFrom('walk', 'walk', 'walk', 'walk', 'partial', 'kill', 'kill before commit'),
     wait: fc.oneof({ weight: 8, arbitrary: fc.nat(12) }, { weight: 1, arbitrary: fc.integer({ min: -3, max: 40 }) }),
-    // Mostly what was there before, so that episodes live.
+    // Mostly unchanged entries, so that episodes continue.
     rows: fc.oneof({ weight: 3, arbitrary: fc.constant(undefined) }, fc.array(row, { maxLength: 7, size: 'max' })),
   });
   let longest = 0;
@@ -368,7 +374,7 @@ it('agrees with reading all walks again, through walks that fail, pauses, clock 
           .sort((a, b) => (a.id < b.id ? -1 : 1));
         expect(found.map(({ episode: _, ...rest }) => rest)).toEqual(naive(walks));
         for (const { id, firstSeenAt, snapshots, run, episode } of found) {
-          // The same as long as the run lasts, and never again.
+          // The episode id is constant during a run and never reused.
           const key = `${id} ${episode}`;
           const value = `${firstSeenAt} ${run}`;
           expect(episodes.get(key) ?? value).toBe(value);
@@ -382,7 +388,7 @@ it('agrees with reading all walks again, through walks that fail, pauses, clock 
     }),
     { numRuns: 500 },
   );
-  // It was put to the test at all.
+  // The property was exercised.
   expect(longest).toBeGreaterThan(5);
   expect(restored).toBeGreaterThan(50);
 });

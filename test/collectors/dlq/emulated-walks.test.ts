@@ -18,7 +18,7 @@ const RUNS = 25;
 const QUEUES = ['emails', 'payments'] as const;
 type Queue = (typeof QUEUES)[number];
 
-/** The queue of an emulated account, and who was in it at any time and all the time since the last `watch`. */
+/** Tracks which entries were in an emulated queue at any time and at all times since the last `watch`. */
 function createTruth({ state }: EmulatedAccount, now: () => number) {
   const present = new Map<string, Queue>();
   let ever = new Map<string, Queue>();
@@ -35,22 +35,22 @@ function createTruth({ state }: EmulatedAccount, now: () => number) {
     remove(number: number) {
       const id = [...present.keys()][number % Math.max(1, present.size)];
       if (id === undefined) return;
-      if (!state.removeDlqEntry(id)) throw new Error(`${id} is gone already`);
+      if (!state.removeDlqEntry(id)) throw new Error(`${id} is already removed`);
       present.delete(id);
       always.delete(id);
     },
     watch() {
-      // What is kept here is compared with what the emulator itself counts.
+      // Cross-checks this bookkeeping with the emulator's own count.
       expect(present.size).toBe(state.countDlq());
       ever = new Map(present);
       always = new Map(present);
     },
-    /** How many there are at least and at most. */
+    /** Minimum and maximum number of entries. */
     bounds: (queue?: Queue) => [count(always, queue), count(ever, queue)] as const,
   };
 }
 
-/** The real client, collector, runner and board on a store that outlasts them. */
+/** Creates the real client, collector, runner and board on a store that survives them. */
 function createAgent(emulator: Emulator, account: EmulatedAccount, inner: Store) {
   const clock = { ...systemClock, now: emulator.clock.now };
   const collector = createDlq(dlq.options.parse({ filters: [{ name: 'emails', match: { queueName: 'emails' } }] }));
@@ -95,11 +95,11 @@ function createAgent(emulator: Emulator, account: EmulatedAccount, inner: Store)
   const sum = (samples: readonly { readonly value: number }[]) => samples.reduce((all, { value }) => all + value, 0);
   return {
     boot,
-    /** Called after each answer, before anything is made of it. */
+    /** Called after each response, before it is processed. */
     onAnswer(change: () => void) {
       onAnswer = change;
     },
-    /** What /metrics would show of the queue now; undefined as long as there is nothing. */
+    /** Size of the queue on /metrics; undefined if there is no sample. */
     gauges(slot: Awaited<ReturnType<typeof boot>>['slot']) {
       const { now } = slot.visible();
       const samples = now === undefined ? undefined : dlq.samples(now);
@@ -118,13 +118,13 @@ function createAgent(emulator: Emulator, account: EmulatedAccount, inner: Store)
   };
 }
 
-/** Age and time of retries, milliseconds. None expires while it is watched. */
+/** Age and retry time of entries (ms). None expires during the test. */
 const letter = fc.tuple(
   fc.oneof(fc.constantFrom(0, 5, 5000), fc.nat(3_600_000), fc.nat(60 * 3_600_000)),
   fc.nat(100_000),
   fc.constantFrom(...QUEUES),
 );
-/** So many that the first walk cuts the queue into windows, one of whose edges is six hours ago. */
+/** Large enough for the first walk to split the queue into windows, with an edge six hours ago. */
 const manyLetters = fc.integer({ min: 1100, max: 1400 }).map(count =>
   Array.from({ length: count }, (_, index): [number, number, Queue] => {
     const age = Math.floor((index * 30 * 3_600_000) / count);
@@ -133,17 +133,17 @@ const manyLetters = fc.integer({ min: 1100, max: 1400 }).map(count =>
 );
 const round = fc.record({
   rounds: fc.constantFrom<readonly string[]>(['full'], ['full'], ['new'], ['full', 'new']),
-  /** One after each answer: who comes, or which is removed. */
+  /** One change after each response: an entry is added or removed. */
   changes: fc.array(fc.oneof(letter, fc.nat(2000)), { maxLength: 20 }),
-  /** The changes happen before the round, not during it. */
+  /** Whether the changes happen before the round instead of during it. */
   isQuiet: fc.boolean(),
-  /** After so many answers the process is killed; a later one is then started with what is stored. */
+  /** Number of responses after which the process is killed. The next one starts from the store. */
   killedAfter: fc.option(fc.nat(12), { freq: 3 }),
-  /** Milliseconds before it. */
+  /** Delay before the round (ms). */
   wait: fc.nat(100_000),
 });
 
-it('shows no fewer than were there throughout a walk and no more than at any time of it, on the real client, killed or not', async () => {
+it('shows a size between the entries present throughout a walk and those present at any time, despite kills', async () => {
   const emulator = await startEmulator({ accounts: RUNS, speed: 0, workload: false, history: 0, dlqEntries: 0 });
   afterThisTest(() => emulator.close());
   const accounts = emulator.accounts.values();
@@ -208,15 +208,15 @@ it('shows no fewer than were there throughout a walk and no more than at any tim
           const [leastEmails, mostEmails] = truth.bounds('emails');
           expect(emails).toBeGreaterThanOrEqual(leastEmails);
           expect(emails).toBeLessThanOrEqual(mostEmails);
-          // Nothing changed, so that the bounds meet; what the emulator itself says is the same.
+          // Without changes both bounds are equal, and equal to the emulator's count.
           if (isQuiet) expect(all).toBe(account.state.countDlq());
         }
       },
     ),
-    // Made shorter, a failing run would need accounts and time that there are not.
+    // Shrinking a failing run would need too many accounts and too much time.
     { numRuns: RUNS, endOnFailure: true },
   );
-  // The property says something only when these happened.
+  // The property is only meaningful if all of these happened.
   expect(kills).toBeGreaterThan(5);
   expect(changedDuring).toBeGreaterThan(RUNS);
 });

@@ -15,13 +15,13 @@ interface Known {
   readonly at: number;
 }
 
-/** The truth, the long way: everything in order. */
+/** Reference implementation: sorts all entries. */
 function sorted(all: readonly Known[]) {
   const inOrder = [...all].sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1)).map(({ id }) => id);
   return { longest: inOrder.slice(0, 10), newest: inOrder.toReversed().slice(0, 10) };
 }
 
-/** A queue of rows as the service writes them, and an agent that reads it. */
+/** Creates a queue of rows in the service's format and an agent that reads it. */
 function setUp(pageSize = 3) {
   const queue = new Map<string, { readonly row: object; readonly at: number | undefined }>();
   let now = START;
@@ -54,7 +54,7 @@ function setUp(pageSize = 3) {
 }
 
 describe('both ends of the queue', () => {
-  it('are those that sorting everything finds, in any order of arrival', () => {
+  it('finds the same entries as sorting, in any order of arrival', () => {
     const entries = fc.uniqueArray(
       fc.record({ id: fc.integer({ min: 0, max: 999 }).map(String), at: fc.integer({ min: START, max: START + 40 }) }),
       { selector: ({ id }) => id, maxLength: 100, size: 'max' },
@@ -78,7 +78,7 @@ describe('both ends of the queue', () => {
     );
   });
 
-  it('follow the queue: rounds for new entries add, what a walk does not list any more is gone', async () => {
+  it('adds entries in rounds for new entries and drops entries that a walk no longer lists', async () => {
     const act = fc.oneof(
       fc.record({ does: fc.constant('enter' as const), late: fc.nat(30_000), isTimed: fc.boolean() }),
       fc.record({ does: fc.constant('leave' as const), which: fc.nat(60) }),
@@ -101,7 +101,7 @@ describe('both ends of the queue', () => {
               const dlqId = at === undefined ? `x${count}` : `${at}-${count}`;
               queue.set(dlqId, { row: { dlqId }, at });
               await round('new');
-              // What does not tell is known since this round, in whole seconds where the roster says it.
+              // An entry without a time counts from this round, or from the roster's time in whole seconds.
               seen.set(dlqId, at ?? now());
             }
             if (each.does !== 'enter') await round('full');
@@ -118,7 +118,7 @@ describe('both ends of the queue', () => {
     );
   });
 
-  it('are empty until the queue was read', async () => {
+  it('returns no entries before the first walk', async () => {
     const { queue, round, facts } = setUp();
     queue.set('a', { row: { messageId: 'a' }, at: undefined });
     expect(facts()).toMatchObject({ newest: [], longest: [] });
@@ -126,7 +126,7 @@ describe('both ends of the queue', () => {
     expect(facts()).toMatchObject({ newest: [{ messageId: 'a' }], longest: [{ messageId: 'a' }] });
   });
 
-  it('tell where a message went and how it failed, and nothing that may be a secret', async () => {
+  it('reports destination and failure of a message without possible secrets', async () => {
     const { queue, round, facts } = setUp();
     const row = {
       dlqId: `${START}-1`,
@@ -168,7 +168,7 @@ describe('both ends of the queue', () => {
     expect(JSON.stringify(facts().newest)).not.toContain('hidden');
   });
 
-  it('take little of what a hostile service writes', async () => {
+  it('truncates overlong texts of a hostile service', async () => {
     const { queue, round, facts } = setUp(100);
     const long = 'x'.repeat(100_000);
     for (let at = 0; at < 60; at += 1) {

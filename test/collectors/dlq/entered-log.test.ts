@@ -14,12 +14,12 @@ interface Letter {
   readonly enteredAt: number;
 }
 
-/** A queue, and a collector that reads it and can be killed; it keeps what was committed. */
+/** Creates a queue and a collector that can be killed. Committed rows stay. */
 function createScene({ page = 100 } = {}) {
   const queue = new Map<string, Letter>();
   let now = START;
   let number = 0;
-  /** Requests that are answered before the service fails; none fails while it is undefined. */
+  /** Number of successful requests before the service fails; undefined: never. */
   let answers: number | undefined;
   async function* dlqPages({ fromDate = 0 }: DlqQuery) {
     const listed = [...queue.values()].filter(({ enteredAt }) => enteredAt >= Number(fromDate));
@@ -64,7 +64,7 @@ function createScene({ page = 100 } = {}) {
     kill() {
       memory = collector.restore(new Map(rows));
     },
-    /** `failsAfter`: requests of the round that are answered. `killedAfter`: its steps after which the process is killed. */
+    /** `failsAfter`: successful requests of the round. `killedAfter`: number of steps before the process is killed. */
     async round(round: string, { failsAfter, killedAfter }: { failsAfter?: number; killedAfter?: number } = {}) {
       answers = failsAfter;
       let walk: Parameters<typeof collector.observe>[0]['walk'];
@@ -75,7 +75,7 @@ function createScene({ page = 100 } = {}) {
         if (!observed || observed.idle) return;
         const folded = observed.fold(memory);
         memory = folded.memory;
-        // All of it is one commit.
+        // Rows and log lines share one commit.
         for (const { key, value } of folded.changes) value === null ? rows.delete(key) : rows.set(key, value);
         lines.push(...(folded.log?.lines ?? []));
         omitted += folded.log?.omitted ?? 0;
@@ -88,7 +88,7 @@ function createScene({ page = 100 } = {}) {
 }
 
 describe('log lines of new dead letters', () => {
-  it('exist for each entry counted after the first walk, and not for the entries that this walk finds', async () => {
+  it('logs each entry counted after the first walk, and none that the first walk finds', async () => {
     const { add, remove, pass, round, lines, ids, kill } = createScene();
     add(2);
     await round('full');
@@ -104,7 +104,7 @@ describe('log lines of new dead letters', () => {
     expect(ids()).toEqual([`${START + 1000}-3`, `${START + 1000}-4`]);
   });
 
-  it('equal the counted entries, each once, when rounds fail and processes are killed', async () => {
+  it('logs each counted entry exactly once when rounds fail and processes are killed', async () => {
     const rarely = (most: number) =>
       fc.oneof({ weight: 4, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: fc.nat(most) });
     const action = fc.oneof(
@@ -148,7 +148,7 @@ describe('log lines of new dead letters', () => {
     );
   });
 
-  it('are limited to 10,000 for one walk; the rest is counted as omitted', async () => {
+  it('logs at most 10,000 entries per walk and counts the rest as omitted', async () => {
     const { add, pass, round, lines, omitted, facts } = createScene({ page: 1000 });
     add(1);
     await round('full');

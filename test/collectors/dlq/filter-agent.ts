@@ -16,12 +16,12 @@ interface Options {
   readonly token?: string;
   readonly filters: readonly { readonly name: string; readonly match: Readonly<Record<string, string | number>> }[];
   readonly now?: () => number;
-  /** Milliseconds of a request. */
+  /** Timeout of a request (ms). */
   readonly timeout?: number;
   readonly store?: Store;
 }
 
-/** The real client, collector, runner and board of one account. */
+/** Creates the real client, collector, runner and board of one account. */
 export async function createFilterAgent({
   url,
   token,
@@ -51,11 +51,11 @@ export async function createFilterAgent({
     },
     round: (name: 'full' | 'new') => run(name, new AbortController().signal),
     status: () => state.status(),
-    /** Each round as `success complete`. */
+    /** Success and completeness of each round. */
     rounds: () =>
       Object.fromEntries(state.status().rounds.map(({ round, success, complete }) => [round, [success, complete]])),
     failures: () => state.status().failedFilters?.map(({ name, message }) => `${name}: ${message}`) ?? [],
-    /** Gauges and counters of the queue, or of a filter; those without a series are left out. */
+    /** Gauges and counters of the queue or of a filter. Families without a series are omitted. */
     shown(filter?: string) {
       const { now: gauges, committed } = state.visible();
       const found = { ...(committed && dlq.samples(committed)), ...(gauges && dlq.samples(gauges)) };

@@ -10,7 +10,7 @@ const MINUTE = 60_000;
 type Row = Readonly<Record<string, unknown>>;
 type Answer = (query: URLSearchParams, response: ServerResponse) => boolean;
 
-/** A service that knows dates alone: it lists all rows between two, in pages of `page`, unless `answer` answers the request. */
+/** A service that supports only dates: lists all rows in a range in pages of `page`, unless `answer` handles the request. */
 async function service(rows: Row[], { answer = () => false, page = 100 }: { answer?: Answer; page?: number } = {}) {
   return serve((request, response) => {
     const query = new URL(request.url ?? '', 'http://x').searchParams;
@@ -38,7 +38,7 @@ const rowsOf = (count: number, fields: (number: number) => object = () => ({})) 
 const LABELLED = { name: 'labelled', match: { label: 'x' } };
 const BY_URL = { name: 'by-url', match: { url: 'https://api.example.com/' } };
 
-/** Answers requests with this parameter. */
+/** Handles requests with this parameter. */
 const answering =
   (parameter: string, respond: (response: ServerResponse) => void): Answer =>
   (query, response) => {
@@ -47,7 +47,7 @@ const answering =
     return true;
   };
 
-it('withdraws a filter whose label is on 3 of 30 listed rows, and shows the queue and the other filter', async () => {
+it('withdraws a filter if only 3 of 30 listed rows have its label, and shows the queue and the other filter', async () => {
   const { url } = await service(rowsOf(30, number => (number % 10 === 0 ? { label: 'x' } : {})));
   const agent = await createFilterAgent({ url, filters: [LABELLED, BY_URL] });
   await agent.round('full');
@@ -82,7 +82,7 @@ it('stops reading a contradicted filter at the first page that contradicts it', 
   expect(requests.filter(request => request.includes('label=x'))).toHaveLength(1);
 });
 
-it('contradicts a filter whose rows lack a field that the queue shows to be reported, also when that is seen last', async () => {
+it('contradicts a filter if its rows lack a field that later rows of the queue contain', async () => {
   const rows = [...rowsOf(25), row(25, { queueName: 'emails' })];
   const { url } = await service(rows, {
     page: 5,
@@ -94,7 +94,7 @@ it('contradicts a filter whose rows lack a field that the queue shows to be repo
   expect(agent.shown('emails')).toEqual({});
 });
 
-it('is unproven while no row of the account carries the field', async () => {
+it('leaves a filter unproven while no row of the account contains its field', async () => {
   const rows = rowsOf(3);
   const { url } = await service(rows);
   const agent = await createFilterAgent({ url, filters: [LABELLED, BY_URL] });
@@ -107,7 +107,7 @@ it('is unproven while no row of the account carries the field', async () => {
   expect(agent.failures()).toEqual(['labelled: the service ignores the parameter label: 4 of 4 rows do not match']);
 });
 
-it('is proven without rows', async () => {
+it('proves a filter without rows', async () => {
   const { url } = await service(
     rowsOf(3, () => ({ label: 'y' })),
     {
@@ -119,14 +119,14 @@ it('is proven without rows', async () => {
   expect(agent.shown('labelled')).toEqual({ messages: 0, proven: 1, entered: 0 });
 });
 
-it('is proven if it lists the whole queue and every row matches', async () => {
+it('proves a filter that lists the whole queue if every row matches', async () => {
   const { url } = await service(rowsOf(3, () => ({ labels: ['y', 'x'] })));
   const agent = await createFilterAgent({ url, filters: [LABELLED] });
   await agent.round('full');
   expect(agent.shown('labelled')).toEqual({ messages: 3, proven: 1, entered: 0 });
 });
 
-it('withdraws a filter at the first new row that contradicts it and counts nothing of that read', async () => {
+it('withdraws a filter at the first contradicting new row and counts no entries of that read', async () => {
   const rows = rowsOf(150, () => ({ label: 'x' }));
   const { url } = await service(rows);
   const agent = await createFilterAgent({ url, filters: [LABELLED], now: () => START + MINUTE });
@@ -180,7 +180,7 @@ it.each(FAILURES)(
   },
 );
 
-it('keeps the last size of a failing filter for half an hour, then withdraws it, and reads it again when it works', async () => {
+it('withdraws the last size of a failing filter after half an hour, and shows it again after recovery', async () => {
   const rows = rowsOf(3, () => ({ label: 'x' }));
   let isRefused = false;
   const { url, requests } = await service(rows, {
@@ -232,7 +232,7 @@ it('fails the round if the queue itself cannot be read', async () => {
   expect(agent.status().failedFilters).toBeUndefined();
 });
 
-it('counts from 0 after its match changes, and goes on counting after its keys are reordered', async () => {
+it('restarts a filter’s counters when its match changes, but not when its keys are reordered', async () => {
   const rows = rowsOf(3, () => ({ label: 'x', queueName: 'q' }));
   const { url } = await service(rows);
   const store = createMemoryStore();
@@ -250,7 +250,7 @@ it('counts from 0 after its match changes, and goes on counting after its keys a
   expect(changed.shown('f')).toEqual({ messages: 4, proven: 1, entered: 0 });
 });
 
-it('requests no range of dates that ends before it starts', async () => {
+it('requests no date range that ends before it starts', async () => {
   const rows = rowsOf(150, () => ({ label: 'x' }));
   const { url } = await service(rows, {
     answer: (query, response) => {
@@ -271,7 +271,7 @@ it('requests no range of dates that ends before it starts', async () => {
   expect(agent.shown('old')).toEqual({ messages: 150, proven: 1, entered: 0 });
 });
 
-it('shows nothing of a contradicted filter until a complete read succeeds, across errors and restarts', async () => {
+it('hides a contradicted filter until a complete read succeeds, across errors and restarts', async () => {
   const rows = rowsOf(3, () => ({ label: 'x' }));
   let isDown = false;
   const { url } = await service(rows, {
@@ -300,7 +300,7 @@ it('shows nothing of a contradicted filter until a complete read succeeds, acros
   expect((await start()).shown('labelled')).toEqual({ entered: 0 });
 });
 
-it('gives up a filter whose list never ends, and shows the queue', async () => {
+it('stops reading a filter with an endless list, and shows the queue', async () => {
   let pages = 0;
   const { url } = await service(rowsOf(3), {
     answer: answering('label', response => {
@@ -315,7 +315,7 @@ it('gives up a filter whose list never ends, and shows the queue', async () => {
   expect(agent.rounds().full).toEqual([true, false]);
 });
 
-it('is unproven while a row of it cannot be read', async () => {
+it('leaves a filter unproven while one of its rows is unreadable', async () => {
   const rows = rowsOf(3, () => ({ label: 'x' }));
   const { url } = await service([...rows, { label: 'x', createdAt: START }]);
   const agent = await createFilterAgent({ url, filters: [LABELLED], now: () => START + MINUTE });

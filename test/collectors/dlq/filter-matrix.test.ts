@@ -8,7 +8,7 @@ import { createFilterAgent } from './filter-agent.ts';
 // The emulated service deletes older entries.
 const START = Date.now() - 3_600_000;
 
-/** Wanted value, and rows: the first match it, the others in order differ in case, begin with it, or differ. */
+/** Filter value, rows that match it, and rows that differ in case, have it as a prefix, or differ completely. */
 interface Case {
   readonly value: string | number;
   readonly matching: readonly DlqSeed[];
@@ -91,7 +91,7 @@ describe.each(DLQ_FILTERS)('a filter on %s', parameter => {
     ...(otherCase ? ['any-case' as const] : []),
     ...(longer ? ['prefix' as const] : []),
   ];
-  it.each(ways)('is withdrawn, and no other, if the service applies the parameter as %s', async way => {
+  it.each(ways)('withdraws only this filter if the service applies the parameter as %s', async way => {
     const { agent, all } = await read(parameter, way);
     expect(agent.failures()).toEqual([expect.stringContaining(`tried: ${PROBLEMS[way](parameter)}`)]);
     expect(agent.shown()).toEqual({ messages: all });
@@ -100,9 +100,9 @@ describe.each(DLQ_FILTERS)('a filter on %s', parameter => {
     expect(agent.rounds().full).toEqual([true, false]);
   });
 
-  // Numbers and times have neither case nor prefix.
+  // Case and prefix do not apply to numbers and times.
   const same = (['any-case', 'prefix'] as const).filter(way => !ways.includes(way) && !parameter.endsWith('Date'));
-  it.each(same)('stays proven if the service applies the parameter as %s', async way => {
+  it.each(same)('keeps the filter proven if the service applies the parameter as %s', async way => {
     const { agent, matching } = await read(parameter, way);
     expect(agent.shown('tried')).toEqual({ messages: matching, proven: 1, entered: 0 });
   });

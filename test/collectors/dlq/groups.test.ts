@@ -20,13 +20,13 @@ interface Letter {
   readonly at: number;
 }
 
-/** A queue, and an agent on it that may be killed: what it has not committed is lost. */
+/** Creates a queue and an agent that can be killed, which loses uncommitted rows. */
 function createScene({
   patterns = [],
   page: size = 100,
 }: {
   patterns?: readonly string[];
-  /** Rows of a page. */
+  /** Rows per page. */
   page?: number;
 } = {}) {
   const queue: Letter[] = [];
@@ -76,7 +76,7 @@ function createScene({
     remove(match: (letter: Letter) => boolean) {
       for (let at = queue.length - 1; at >= 0; at -= 1) if (match(queue[at] as Letter)) queue.splice(at, 1);
     },
-    /** Reads; gives whether the round came to its end. Killed after so many steps, the last of them not committed. */
+    /** Runs a round and returns whether it was completed. `killedAfter`: steps before the process is killed; the last one is not committed. */
     async round(name: string, killAfter = Number.POSITIVE_INFINITY): Promise<boolean> {
       let walk: Parameters<typeof collector.observe>[0]['walk'];
       let latest = facts;
@@ -112,14 +112,14 @@ function createScene({
   };
 }
 
-/** What is shown of kinds. */
+/** Shown groups. */
 function shown(scene: ReturnType<typeof createScene>) {
   const { count, appeared, returned } = scene.facts().groups;
   return { count, appeared, returned };
 }
 
-describe('kinds of dead letters', () => {
-  it('are told apart by host, route or shape of the path, status and class of error', async () => {
+describe('groups of dead letters', () => {
+  it('distinguishes groups by host, route or path shape, status and error class', async () => {
     const scene = createScene({ patterns: ['/users/:id', '/jobs/*path'] });
     const letters: Partial<Letter>[] = [
       {},
@@ -131,7 +131,7 @@ describe('kinds of dead letters', () => {
       { error: 'f' },
     ];
     for (const letter of letters) scene.add(letter);
-    // The same, as far as kinds go.
+    // Same groups as above.
     for (const url of [
       'https://a.example/users/2?x=3',
       'https://u:p@a.example/users/mary/',
@@ -152,7 +152,7 @@ describe('kinds of dead letters', () => {
     expect(largest).toMatchObject({ route: '/users/:id', sample: 'm3', messages: 3 });
   });
 
-  it('have the same names in another process', async () => {
+  it('gives groups the same ids in another process', async () => {
     const [one, other] = [createScene(), createScene()];
     other.add({ error: 'another' });
     for (const { add } of [one, other]) add();
@@ -163,7 +163,7 @@ describe('kinds of dead letters', () => {
     expect(await ids(other)).toContain((await ids(one))[0]);
   });
 
-  it('are new when there was never one, at once, and not at the first walk', async () => {
+  it('counts a group as new at its first appearance, except in the first walk', async () => {
     const scene = createScene();
     scene.add();
     await scene.round('full');
@@ -182,7 +182,7 @@ describe('kinds of dead letters', () => {
   it.each([
     [DAY - 1, 0],
     [DAY, 1],
-  ])('that were gone for %d ms are there again, which counts %d', async (gone, returned) => {
+  ])('counts a group that returns after %d ms %d times', async (gone, returned) => {
     const scene = createScene();
     scene.add({ status: 404 });
     scene.add();
@@ -198,7 +198,7 @@ describe('kinds of dead letters', () => {
     expect(shown(scene)).toEqual({ count: 2, appeared: 0, returned });
   });
 
-  it('are neither new nor gone by a walk that failed, or could not read every row', async () => {
+  it('counts no group as new or absent in a failed or partial walk', async () => {
     const scene = createScene({ page: 3 });
     for (let number = 0; number < 7; number += 1) scene.add({ status: 400 + number });
     await scene.round('full');
@@ -221,7 +221,7 @@ describe('kinds of dead letters', () => {
     expect(shown(scene)).toEqual({ count: 7, appeared: 1, returned: 0 });
   });
 
-  it('are not new because routes have other names', async () => {
+  it('does not count groups as new when the routes change', async () => {
     const scene = createScene();
     scene.add({ url: 'https://a.example/users/1' });
     await scene.round('full');
@@ -234,7 +234,7 @@ describe('kinds of dead letters', () => {
     expect([...scene.rows.keys()].filter(key => key.startsWith('groups/'))).toHaveLength(2);
   });
 
-  it('have series for the 50 largest, and all together are the whole', async () => {
+  it('exposes the 50 largest groups and a remainder that add up to the queue', async () => {
     const scene = createScene();
     for (let kind = 0; kind < 70; kind += 1) {
       for (let count = 0; count <= kind % 60; count += 1) scene.add({ status: 100 + kind });
@@ -249,14 +249,14 @@ describe('kinds of dead letters', () => {
     expect(seriesDropped).toContainEqual({ labels: { family: 'delivery_dlq_group_messages' }, value: 20 });
   });
 
-  it('are 2,000 at most, and none of them is gone while there may be more', async () => {
+  it('tracks at most 2,000 groups and marks none as absent while the limit is reached', async () => {
     const scene = createScene();
     for (let kind = 0; kind < 2100; kind += 1) scene.add({ error: `e${kind}` });
     await scene.round('full');
     expect(shown(scene)).toEqual({ count: 2000, appeared: 0, returned: 0 });
     const { groupMessages = [], messages = [] } = scene.samples();
     expect(groupMessages.reduce((sum, { value }) => sum + value, 0)).toBe(messages[0]?.value);
-    // What is listed first now are others.
+    // Now other groups are listed first.
     scene.queue.reverse();
     await scene.round('full');
     expect(shown(scene)).toEqual({ count: 2000, appeared: 100, returned: 0 });
@@ -266,7 +266,7 @@ describe('kinds of dead letters', () => {
     expect(shown(scene)).toEqual({ count: 2000, appeared: 100, returned: 0 });
   });
 
-  it('are remembered up to 10,000, and those that have been gone longest are forgotten first', async () => {
+  it('stores up to 10,000 groups and evicts the longest absent ones first', async () => {
     const scene = createScene();
     await scene.round('full');
     for (let batch = 0; batch < 6; batch += 1) {
@@ -285,7 +285,7 @@ describe('kinds of dead letters', () => {
     expect(shown(scene)).toEqual({ count: 1992, appeared: 6 * 1990 + 1, returned: 1 });
   });
 
-  it('hold nothing of a hostile address or id', async () => {
+  it('bounds addresses and ids of a hostile service', async () => {
     const scene = createScene();
     scene.add({ url: `https://${'a.'.repeat(5000)}example/${'x/'.repeat(5000)}` });
     scene.add({ url: 'no address' });
@@ -307,7 +307,7 @@ it.each([
   [`/${'x'.repeat(41)}`, '/*'],
 ])('the shape of the path %s is %s', (path, shape) => expect(shapeOf(path)).toBe(shape));
 
-it('counts as a naive reader of every complete walk would, whatever fails and is killed', {
+it('counts like a reference that reads every complete walk, despite failures and kills', {
   timeout: 120_000,
 }, async () => {
   const kind = fc.record({ status: fc.constantFrom(404, 500), error: fc.constantFrom('a', 'b', 'c') });
@@ -323,7 +323,7 @@ it('counts as a naive reader of every complete walk would, whatever fails and is
   await fc.assert(
     fc.asyncProperty(fc.array(act, { minLength: 5, maxLength: 60 }), async acts => {
       const scene = createScene({ page: 20 });
-      // More than a page, so that a read for new entries is no complete one.
+      // More than a page, so that a read for new entries is not a complete one.
       for (let number = 0; number < 101; number += 1) scene.add({ status: 410 });
       const lastSeen = new Map<string, number | 'there'>();
       const model = { appeared: 0, returned: 0, isFirst: true };

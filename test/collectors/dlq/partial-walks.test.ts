@@ -7,16 +7,16 @@ import type { DlqListQuery, Reader } from '../../../src/upstream/api.ts';
 
 const START = 1_700_000_000_000;
 
-/** A queue whose rows can't all be read, and an agent that reads it; nothing changes within a round. */
+/** Creates a queue with unreadable rows, which is constant within a round, and an agent that reads it. */
 function setUp(page: number) {
-  /** When each entered, by its id. */
+  /** Entry times by id. */
   const letters = new Map<string, number>();
   const runs: DlqEntry[] = [];
   let now = START;
   let seq = 0;
   const service = {
     isReadable: (_id: string) => true,
-    /** Rows of failed workflow runs, read by themselves, that can't be read. */
+    /** Number of unreadable rows in the separate read of failed workflow runs. */
     badRuns: 0,
   };
   const entryOf = ([id, enteredAt]: [string, number]) =>
@@ -63,7 +63,7 @@ function setUp(page: number) {
     restart() {
       memory = collector.restore(rows);
     },
-    /** Says whether the round was partial. */
+    /** Runs a round and returns whether it was partial. */
     async round(round: string): Promise<boolean> {
       let walk: Parameters<typeof collector.observe>[0]['walk'];
       let isPartial = false;
@@ -100,7 +100,7 @@ const acts = fc.array(
   { maxLength: 40 },
 );
 
-/** Entries that a complete read could read at any time, and those that any look could. */
+/** Tracks the entries that were readable for complete reads and for all reads. */
 function createTruth(letters: ReadonlyMap<string, number>, isReadable: (id: string) => boolean) {
   const [surely, maybe] = [new Set<string>(), new Set<string>()];
   const gone = (ids: ReadonlySet<string>) => [...ids].filter(id => !letters.has(id)).length;
@@ -119,42 +119,45 @@ function createTruth(letters: ReadonlyMap<string, number>, isReadable: (id: stri
   };
 }
 
-it.each([5, 130])('shows as many as are listed, and tells who came and left, from %i entries on', async entries => {
-  await fc.assert(
-    fc.asyncProperty(acts, fc.integer({ min: 1, max: 50 }), async (script, page) => {
-      const { letters, service, add, remove, round, restart, shown } = setUp(page);
-      const truth = createTruth(letters, id => service.isReadable(id));
-      for (let count = 0; count < entries; count += 1) add();
-      async function look(kind: string) {
-        truth.looked(kind);
-        const isPartial = await round(kind);
-        const { messages, sum, entered = 0, left = 0 } = shown();
-        const { entered: came, left: went } = truth.bounds(entries);
-        expect(sum).toBe(messages);
-        expect(entered).toBeGreaterThanOrEqual(came[0]);
-        expect(entered).toBeLessThanOrEqual(came[1]);
-        expect(left).toBeLessThanOrEqual(went[1]);
-        if (kind !== 'full') return isPartial;
-        expect(messages).toBe(letters.size);
-        if (!isPartial) expect(left).toBeGreaterThanOrEqual(went[0]);
-        return isPartial;
-      }
-      await look('full');
-      for (const act of script) {
-        if (act === 'restart') restart();
-        else if (typeof act === 'string') await look(act);
-        else if ('add' in act) for (let count = 0; count < act.add; count += 1) add();
-        else if ('remove' in act) for (const number of act.remove) remove(number);
-        else service.isReadable = id => (Number(id.split('-')[1]) + act.seed) % 7 >= act.unreadable;
-      }
-      service.isReadable = () => true;
-      expect(await look('full')).toBe(false);
-    }),
-    { numRuns: 300 },
-  );
-});
+it.each([5, 130])(
+  'shows the listed number and counts added and removed entries, starting with %i entries',
+  async entries => {
+    await fc.assert(
+      fc.asyncProperty(acts, fc.integer({ min: 1, max: 50 }), async (script, page) => {
+        const { letters, service, add, remove, round, restart, shown } = setUp(page);
+        const truth = createTruth(letters, id => service.isReadable(id));
+        for (let count = 0; count < entries; count += 1) add();
+        async function look(kind: string) {
+          truth.looked(kind);
+          const isPartial = await round(kind);
+          const { messages, sum, entered = 0, left = 0 } = shown();
+          const { entered: came, left: went } = truth.bounds(entries);
+          expect(sum).toBe(messages);
+          expect(entered).toBeGreaterThanOrEqual(came[0]);
+          expect(entered).toBeLessThanOrEqual(came[1]);
+          expect(left).toBeLessThanOrEqual(went[1]);
+          if (kind !== 'full') return isPartial;
+          expect(messages).toBe(letters.size);
+          if (!isPartial) expect(left).toBeGreaterThanOrEqual(went[0]);
+          return isPartial;
+        }
+        await look('full');
+        for (const act of script) {
+          if (act === 'restart') restart();
+          else if (typeof act === 'string') await look(act);
+          else if ('add' in act) for (let count = 0; count < act.add; count += 1) add();
+          else if ('remove' in act) for (const number of act.remove) remove(number);
+          else service.isReadable = id => (Number(id.split('-')[1]) + act.seed) % 7 >= act.unreadable;
+        }
+        service.isReadable = () => true;
+        expect(await look('full')).toBe(false);
+      }),
+      { numRuns: 300 },
+    );
+  },
+);
 
-it('adds what a look finds to what the last walk found, without the row that could not be read then', async () => {
+it('replaces an unreadable row of the last walk by the entry that a later read finds', async () => {
   const { letters, service, add, round, shown } = setUp(50);
   for (let count = 0; count < 130; count += 1) add();
   await round('full');
@@ -168,7 +171,7 @@ it('adds what a look finds to what the last walk found, without the row that cou
   expect(shown()).toEqual({ messages: letters.size, sum: 132, entered: 2, left: 0 });
 });
 
-it('counts from the first walk on that could read every row', async () => {
+it('starts counting at the first walk without unreadable rows', async () => {
   const { service, add, remove, round, shown } = setUp(50);
   for (let count = 0; count < 20; count += 1) add();
   service.isReadable = id => Number(id.split('-')[1]) > 9;
@@ -182,7 +185,7 @@ it('counts from the first walk on that could read every row', async () => {
   expect(shown()).toEqual({ messages: 20, sum: 20, entered: 1, left: 1 });
 });
 
-it('says of failure callbacks that they are not the whole, until a walk could read every row', async () => {
+it('reports failure callbacks as partial until a walk reads every row', async () => {
   const { runs, service, add, round, tracked } = setUp(50);
   runs.push({ id: 'w', dlqId: 'w', workflowRunId: 'r', callbackState: 'in_progress', labels: [] } as never);
   add();
@@ -201,7 +204,7 @@ it('says of failure callbacks that they are not the whole, until a walk could re
   expect(tracked()).toMatchObject({ isPartial: false, walks: 2, sightings: [{ snapshots: 2 }] });
 });
 
-it('keeps no more entries in doubt than there may be, and some thousands', async () => {
+it('keeps missing entries up to the unreadable rows plus a fixed number', async () => {
   const { letters, service, add, round, shown } = setUp(1000);
   for (let count = 0; count < 12_000; count += 1) add();
   await round('full');
@@ -209,11 +212,11 @@ it('keeps no more entries in doubt than there may be, and some thousands', async
   for (let count = 0; count < 20; count += 1) add();
   service.isReadable = id => !/1\d$/.test(id);
   expect(await round('full')).toBe(true);
-  // 12,000 are missing, and 10 rows may be any of them: beyond 10,000 more, they have left.
+  // 12,000 entries are missing and 10 rows are unreadable: 10,010 stay.
   expect(shown()).toEqual({ messages: 20, sum: 20, entered: 10, left: 1990 });
 });
 
-it('says that callbacks are not known whole while a row of a filter alone can not be read', async () => {
+it('reports failure callbacks as partial if only a filter has an unreadable row', async () => {
   let badRows = 0;
   async function* pages({ responseStatus }: DlqListQuery) {
     yield { rows: [], rejected: responseStatus === undefined ? 0 : badRows, isLast: true };

@@ -4,7 +4,7 @@ import { createRoster, type Roster } from '../../../src/collectors/dlq/roster.ts
 import { hash64 } from '../../../src/kit/hash.ts';
 import { runs } from '../../support/runs.ts';
 
-/** What a store would hold. */
+/** Writes the touched chunks to `rows`, like a store. */
 function save(roster: Roster, rows: Map<number, string>): void {
   for (const number of roster.takeTouched()) {
     const text = roster.chunk(number);
@@ -13,14 +13,14 @@ function save(roster: Roster, rows: Map<number, string>): void {
   }
 }
 
-/** Ids that collide in the table, as far as that is possible, and others. */
+/** Colliding and other ids. */
 const id = fc.oneof(
   fc.nat(40).map(n => BigInt(n) << 32n),
   fc.nat(40).map(n => BigInt(n) * 64n),
   fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }),
 );
 
-it('knows whoever was seen and not taken out, marks and restarts included', () => {
+it('contains the seen entries that were not removed, with marks and across restarts', () => {
   fc.assert(
     fc.property(
       fc.array(
@@ -69,7 +69,7 @@ it('knows whoever was seen and not taken out, marks and restarts included', () =
             roster.removeUnmarked(onRemoved);
             expect(removed.sort()).toEqual(goes(id => model.get(id)?.marked === false && !isNew(id)));
           } else if ('keep' in action) {
-            // All are in the first chunk.
+            // All entries are in the first chunk.
             const kept = roster.keepNewcomers(action.keep);
             const all = [...model.keys()].filter(isNew).length;
             expect(kept).toBe(all);
@@ -97,7 +97,7 @@ it('knows whoever was seen and not taken out, marks and restarts included', () =
   );
 });
 
-it('holds a hundred thousand in chunks, of which it writes only those that change', () => {
+it('writes only changed chunks of a hundred thousand entries', () => {
   const roster = createRoster();
   const rows = new Map<number, string>();
   const ids = Array.from({ length: 100_000 }, (_, index) => hash64(`dlq-${index}`));
@@ -111,7 +111,7 @@ it('holds a hundred thousand in chunks, of which it writes only those that chang
   expect(roster.size).toBe(99_999);
 });
 
-it('forgets hundreds of thousands of newcomers, in memory and in what is written', () => {
+it('drops hundreds of thousands of newcomers from memory and rows', () => {
   const roster = createRoster();
   const rows = new Map<number, string>();
   for (let index = 0; index < 5000; index += 1) roster.see(hash64(`known-${index}`), 1_700_000_000_000, true);

@@ -6,7 +6,7 @@ import type { DlqQuery, Reader } from '../../../src/upstream/api.ts';
 
 const NOW = 1_700_000_000_000;
 
-/** An agent whose rounds can be held between a step's reading and its folding. `ids`: the queue, the newest first. */
+/** Creates an agent that can pause between reading and folding a step. `ids`: the queue, the newest first. */
 function setUp(ids: string[], refuse: (query: DlqQuery) => void = () => {}, filters: object[] = []) {
   async function* dlqPages(query: DlqQuery) {
     refuse(query);
@@ -57,7 +57,7 @@ function setUp(ids: string[], refuse: (query: DlqQuery) => void = () => {}, filt
 
 const queue = (entries: number) => Array.from({ length: entries }, (_, index) => `m${index}`);
 
-it('ends a walk whose question about fromDate was refused, and asks again at the next', async () => {
+it('completes a walk if the fromDate probe is rejected, and repeats the probe in the next walk', async () => {
   const asked: unknown[] = [];
   const agent = setUp(queue(3), ({ messageId }) => {
     if (messageId === undefined) return;
@@ -71,7 +71,7 @@ it('ends a walk whose question about fromDate was refused, and asks again at the
 });
 
 it.each([1, 2, 3, 4])(
-  'keeps what a look finds that a walk read too early for, between reading and folding of its step %d',
+  'keeps an entry that a concurrent read adds between reading and folding of a walk’s step %d',
   async step => {
     const ids = queue(150);
     const agent = setUp(ids);
@@ -89,7 +89,7 @@ it.each([1, 2, 3, 4])(
 );
 
 it.each([1, 2, 3, 4, 5, 6, 7, 8])(
-  'shows what a read of a small queue finds in it and in a filter, though a walk begins before its step %d',
+  'shows entries that a read of a small queue finds, although a walk begins before its step %d',
   async step => {
     const ids = queue(3);
     const agent = setUp(ids, undefined, [{ name: 'errors', match: { responseStatus: 500 } }]);
@@ -98,7 +98,7 @@ it.each([1, 2, 3, 4, 5, 6, 7, 8])(
     const look = agent.steps('new');
     for (let count = 1; count < step; count += 1) await look.next();
     const walk = agent.steps('full');
-    // Its first step, and the fold of it.
+    // Runs the first step and its fold.
     await walk.next();
     await walk.next();
     for await (const _step of look);

@@ -22,7 +22,7 @@ const EVERY = 90 * MINUTE;
 /** A callback seems stuck when it has been in progress for longer than this. */
 const LONG = stuckAfter(defaultRule);
 
-/** An agent as a process is one: killed, only its store is left, in whatever state it was. */
+/** Creates an agent that can be killed. Only its store survives. */
 async function createAgent(emulator: Emulator) {
   const path = join(newFolder(), 'store.db');
   const { reader } = createTestClient(emulator.url);
@@ -33,7 +33,7 @@ async function createAgent(emulator: Emulator) {
   let store: Store | undefined;
   let run: RunRound;
   let slot: CollectorState<DlqFacts>;
-  /** Requests of the round that is under way, and the one at which it is given up. */
+  /** Requests of the running round, and the request at which it is killed. */
   let asked = 0;
   let last = Number.POSITIVE_INFINITY;
   let giveUp = new AbortController();
@@ -74,7 +74,7 @@ async function createAgent(emulator: Emulator) {
   await start();
   return {
     facts: () => slot.visible().now,
-    /** Stops in its middle and is gone, where it would need more requests than that. */
+    /** Runs a round and kills the process at request number `requests`, if the round gets there. */
     async walk(most = Number.POSITIVE_INFINITY) {
       [asked, last, giveUp] = [0, most, new AbortController()];
       await run('full', giveUp.signal);
@@ -87,7 +87,7 @@ async function createAgent(emulator: Emulator) {
   };
 }
 
-/** What the emulator says itself, without the code that answers requests. */
+/** Callbacks in progress according to the emulator's state, without its request handlers. */
 function inProgress({ state }: Emulator): string[] {
   return state
     .dlqRows()
@@ -99,7 +99,7 @@ it.each<[Partial<Dialect>]>([
   [{ dlqWorkflows: 'included' }],
   [{ dlqWorkflows: 'separate', callbackState: 'failureFunctionState' }],
 ])(
-  'finds the callbacks that are stuck, and since when, killed at any point: %o',
+  'finds stuck callbacks and their start although it is killed at any point: %o',
   { timeout: 60_000 },
   async dialect => {
     const emulator = await startEmulator({ scenario: 'stuck-callback', speed: 0, token: TOKEN, dialect });
@@ -108,7 +108,7 @@ it.each<[Partial<Dialect>]>([
     const since = new Map<string, number>();
     const firstWalk = new Map<string, number>();
     let [walks, ended, killed, least] = [0, 0, 0, Number.POSITIVE_INFINITY];
-    /** What a walk that came to its end must have found. */
+    /** Expected result of a completed walk. */
     function look() {
       const [now, current] = [emulator.clock.now(), inProgress(emulator)];
       walks += 1;
@@ -121,7 +121,7 @@ it.each<[Partial<Dialect>]>([
     }
     for (let walk = 1; walk <= WALKS; walk += 1) {
       if (walk % 3 === 0) {
-        // Killed at each request of a walk in turn, or between two walks.
+        // Killed at each request of a walk, or between two walks.
         await agent.walk(killed % (least + 1));
         if (agent.facts()?.tracked?.at === emulator.clock.now()) look();
         await agent.kill();
@@ -146,7 +146,7 @@ it.each<[Partial<Dialect>]>([
     expect(ended).toBeGreaterThan(3);
     expect(suspectedCallbacks(agent.facts()?.tracked)).toBeGreaterThan(5);
     expect(killed).toBeGreaterThan(2 * least);
-    // Down for longer than is allowed: nothing is known of what went on meanwhile.
+    // Down for longer than the allowed gap, so sightings restart.
     await agent.kill();
     emulator.clock.advance(EVERY + 1);
     await agent.walk();

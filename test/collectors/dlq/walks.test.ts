@@ -22,7 +22,7 @@ interface Shape {
 
 const START = 1_700_000_000_000;
 
-/** A queue that may change between any two pages. */
+/** Creates a queue that may change between any two pages. */
 function createQueue({ page, order, means }: Shape) {
   const letters = new Map<string, Letter>();
   const clock = { now: START };
@@ -30,7 +30,7 @@ function createQueue({ page, order, means }: Shape) {
   let requests = 0;
   /** Called before each page. */
   let meanwhile = () => {};
-  /** Who was there at any time, and who all the time, since the last `watch`. */
+  /** Entries present at any time and at all times since the last `watch`. */
   let ever = new Set<string>();
   let always = new Set<string>();
 
@@ -86,14 +86,14 @@ function createQueue({ page, order, means }: Shape) {
       always = new Set(letters.keys());
     },
     bounds(queue?: string) {
-      // Queues do not change, so that they may be looked up in the id's letter; the names hold them, too.
+      // The queue name of an entry never changes, so it can be looked up by id.
       const count = (ids: Set<string>) =>
         [...ids].filter(id => queue === undefined || queueOf.get(id) === queue).length;
       return [count(always), count(ever)] as const;
     },
   };
 }
-/** Queue of every letter that ever was, by id. */
+/** Queue names of all entries so far, by id. */
 const queueOf = new Map<string, string>();
 
 function createAgent(api: Reader, clock: { now: number }, options: object) {
@@ -109,7 +109,7 @@ function createAgent(api: Reader, clock: { now: number }, options: object) {
     kill() {
       memory = collector.restore(new Map(rows));
     },
-    /** Gives up after so many steps, as a round does that fails; what was committed stays. */
+    /** Runs a round and aborts it after `steps` steps, like a failed round. Committed rows stay. */
     async round(round: string, steps = Number.POSITIVE_INFINITY): Promise<boolean> {
       const now = clock.now;
       let walk: Parameters<typeof collector.observe>[0]['walk'];
@@ -138,11 +138,11 @@ const shape = fc.record({
   order: fc.constantFrom('up' as const, 'down' as const, 'mixed' as const),
   means: fc.constantFrom('entry' as const, 'creation' as const),
 });
-/** Age of a letter: many of one time, most young, some weeks old. */
+/** Age of an entry: many equal ones, most recent, some weeks old. */
 const age = fc.oneof(fc.constantFrom(0, 5, 5000), fc.nat(3_600_000), fc.nat(40 * 86_400_000));
 const letter = fc.tuple(age, fc.nat(100_000), fc.constantFrom('a', 'b'));
 
-it('shows at least who was there throughout a walk and at most who was there at any time of it', {
+it('shows a size between the entries present throughout a walk and those present at any time', {
   timeout: 120_000,
 }, async () => {
   await fc.assert(

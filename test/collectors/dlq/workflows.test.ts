@@ -6,10 +6,10 @@ import type { DlqListQuery, Reader } from '../../../src/upstream/api.ts';
 import { UpstreamError } from '../../../src/upstream/errors.ts';
 import { toDlqEntry } from '../../../src/upstream/wire.ts';
 
-/** A page: rows as words, or the failure of asking for it. */
+/** A page: rows as words, or the error of its request. */
 type Answer = string | UpstreamError;
 
-/** `m1` is a message, `w1` a workflow run whose callback is in progress, `w1:success` one where it is not, `w1:none` one without. */
+/** `m1` is a message, `w1` a workflow run with a callback in progress, `w1:success` with a finished one, `w1:none` without one. */
 function rowsOf(words: string): DlqEntry[] {
   return words.split(' ').flatMap(word => {
     const [dlqId = '', state = 'inprogress'] = word.split(':');
@@ -59,23 +59,23 @@ const idsOf = (count: number) =>
     .join(' ');
 
 it.each<[what: string, plain: string[], workflows: string[], calls: number, tracked: string, messages: number]>([
-  ['takes no notice of the question', ['m1 w1', 'm2 w2'], ['m1 w1', 'm2 w2'], 1, 'w1x1 w2x1', 4],
-  ['takes none, and somebody came meanwhile', ['m1 w1', 'm2'], ['w1 m3', 'm1', 'm2'], 1, 'w1x1', 3],
-  ['lists the same again', ['m1 w1', 'm2 w2 w3:none'], ['w1 w3:none', 'w2'], 1, 'w1x1 w2x1', 5],
-  ['lists nothing', ['m1'], [''], 1, '', 1],
-  ['lists them nowhere else', ['m1 m2'], ['w1 w2:success', 'w3:fail', 'w4'], 3, 'w1x1 w4x1', 2],
-  ['lists them nowhere else, and tells no state', ['m1'], ['w1:none', 'w2:none', 'w3'], 3, 'w3x1', 1],
-  ['answers without a page', ['w1'], [], 0, 'w1x1', 1],
-  ['lists so many', ['m1'], pagesOf(25), 25, idsOf(25), 1],
-  ['begins with an empty page', ['m1'], ['', '', 'w1', 'w2'], 4, 'w1x1 w2x1', 1],
-  ['lists some nowhere else', ['m1 w1'], ['w1 w2', 'w1', 'w3'], 3, 'w1x1 w2x1 w3x1', 2],
-  ['tells their state nowhere else', ['m1 w1:none w2:none'], ['w1 w2:success', 'w3'], 2, 'w1x1 w3x1', 3],
-  ['tells of another state by then', ['w1 w2'], ['w1:success w2'], 1, 'w2x1', 2],
-])('asks for failed workflow runs by themselves, of a service that %s', async (_, plain, workflows, ...found) => {
+  ['ignores the filter', ['m1 w1', 'm2 w2'], ['m1 w1', 'm2 w2'], 1, 'w1x1 w2x1', 4],
+  ['ignores the filter while an entry is added', ['m1 w1', 'm2'], ['w1 m3', 'm1', 'm2'], 1, 'w1x1', 3],
+  ['lists the same entries again', ['m1 w1', 'm2 w2 w3:none'], ['w1 w3:none', 'w2'], 1, 'w1x1 w2x1', 5],
+  ['lists no runs', ['m1'], [''], 1, '', 1],
+  ['lists runs only in this read', ['m1 m2'], ['w1 w2:success', 'w3:fail', 'w4'], 3, 'w1x1 w4x1', 2],
+  ['lists runs only in this read and reports no state', ['m1'], ['w1:none', 'w2:none', 'w3'], 3, 'w3x1', 1],
+  ['returns no page', ['w1'], [], 0, 'w1x1', 1],
+  ['lists many pages', ['m1'], pagesOf(25), 25, idsOf(25), 1],
+  ['returns empty pages first', ['m1'], ['', '', 'w1', 'w2'], 4, 'w1x1 w2x1', 1],
+  ['lists some runs only in this read', ['m1 w1'], ['w1 w2', 'w1', 'w3'], 3, 'w1x1 w2x1 w3x1', 2],
+  ['reports states only in this read', ['m1 w1:none w2:none'], ['w1 w2:success', 'w3'], 2, 'w1x1 w3x1', 3],
+  ['reports a changed state', ['w1 w2'], ['w1:success w2'], 1, 'w2x1', 2],
+])('reads failed workflow runs separately from a service that %s', async (_, plain, workflows, ...found) => {
   expect(await createAgent()(plain, workflows)).toEqual(found);
 });
 
-it('asks only once everything is read, and not when it looks for new entries', async () => {
+it('requests failed workflow runs at the end of a walk and not in rounds for new entries', async () => {
   const observe = createAgent();
   const broken = new UpstreamError('server', 'GET /v2/dlq: status 500');
   await expect(observe(['m1', broken], ['w1'])).rejects.toBe(broken);
@@ -83,7 +83,7 @@ it('asks only once everything is read, and not when it looks for new entries', a
   expect(await observe(['m1 w2'], ['w1 w3'], 0, 'new')).toEqual([0, 'w1x1', 2]);
 });
 
-it('takes no notice of what only a filter lists', async () => {
+it('ignores callbacks listed only for a filter', async () => {
   const observe = createAgent({ filters: [{ name: 'payments', match: { queueName: 'payments' } }] });
   expect(await observe(['m1 w1'], [''])).toEqual([1, 'w1x1', 2]);
 });
@@ -105,19 +105,19 @@ it.each([
 });
 
 it.each<[string, UpstreamError, string[]]>([
-  ['can’t answer now', new UpstreamError('server', 'status 500', { status: 500 }), []],
-  ['takes no token', new UpstreamError('unauthorized', 'status 401', { status: 401 }), []],
-  ['was not asked', new UpstreamError('refused', 'not sent'), []],
-  ['refuses to go on', new UpstreamError('refused', 'status 400', { status: 400 }), ['w1:success w9']],
-])('knows nothing by a walk whose service %s', async (_, failure, pages) => {
+  ['fails temporarily', new UpstreamError('server', 'status 500', { status: 500 }), []],
+  ['rejects the token', new UpstreamError('unauthorized', 'status 401', { status: 401 }), []],
+  ['gets no request', new UpstreamError('refused', 'not sent'), []],
+  ['rejects the second page', new UpstreamError('refused', 'status 400', { status: 400 }), ['w1:success w9']],
+])('keeps earlier callback facts if the service %s during a walk', async (_, failure, pages) => {
   const observe = createAgent();
   expect(await observe(['w1'], [''])).toEqual([1, 'w1x1', 1]);
-  // The queue's own numbers are new all the same.
+  // The queue's own numbers are updated.
   expect(await observe(['w1 w2'], [...pages, failure])).toEqual([pages.length + 1, 'w1x1', 2]);
   expect(await observe(['w1 w2'], [''])).toEqual([1, 'w1x2 w2x1', 2]);
 });
 
-it('fails the round when it is stopped while it asks for them', async () => {
+it('fails the round if it is stopped during the read of failed workflow runs', async () => {
   const stopped = new Error('stopped') as UpstreamError;
   await expect(createAgent()(['w1'], [stopped])).rejects.toBe(stopped);
 });

@@ -3,7 +3,7 @@ import { counted, createAgent, createLog, HOUR, lives, MINUTE, SECOND } from './
 
 const WHOLE = ['created', 'active', 'delivered'];
 
-it('counts on when the clock that was an hour ahead at the first start is set right', async () => {
+it('keeps counting when a clock that was an hour ahead at the first start is corrected', async () => {
   const service = createLog();
   const agent = createAgent(service);
   agent.skew = HOUR;
@@ -17,7 +17,7 @@ it('counts on when the clock that was an hour ahead at the first start is set ri
   expect(counted(agent.shown())).toBe(150);
 });
 
-it('follows the first message of an empty log, though the clock is ahead by more than the overlap', async () => {
+it('tracks the first message of an empty log if the clock is ahead by more than the overlap', async () => {
   const service = createLog();
   const agent = createAgent(service);
   agent.skew = 2 * MINUTE;
@@ -29,7 +29,7 @@ it('follows the first message of an empty log, though the clock is ahead by more
   expect(agent.shown().log).toMatchObject({ late: 0, untracked: { unknown_start: 0 } });
 });
 
-it('sweeps by the time of the log where the clock is ahead', async () => {
+it('sweeps by the time of the log if the clock is ahead', async () => {
   const service = createLog();
   const agent = createAgent(service, { lateSweep: '30m' });
   agent.skew = 25 * MINUTE;
@@ -45,7 +45,7 @@ it('sweeps by the time of the log where the clock is ahead', async () => {
   expect(agent.shown().log.late).toBe(1);
 });
 
-it('never says that a destination is counted since a time to come', async () => {
+it('never reports a future start of a destination’s counters', async () => {
   const service = createLog();
   const agent = createAgent(service, { destination: 'host' });
   await agent.round('tail');

@@ -19,7 +19,7 @@ const DAY = 24 * HOUR;
 
 type Destinations = ReturnType<typeof createDestinations>;
 
-/** Counts one event, and gives what has a place then. */
+/** Counts one event and returns the destinations with a place. */
 function count(destinations: Destinations, name: string, time: number): Record<string, number> {
   destinations.of(name, time).tally.events.created += 1;
   return shown(destinations);
@@ -28,7 +28,7 @@ function count(destinations: Destinations, name: string, time: number): Record<s
 const shown = (destinations: Destinations) =>
   Object.fromEntries([...destinations.copies()].map(([name, { events }]) => [name, events.created]));
 
-/** Tallies as they would be found after a restart. */
+/** Tallies as restored after a restart. */
 function restarted(destinations: Destinations, most: number, names: readonly string[]): Destinations {
   const stored = names.flatMap((name): [string, StoredTally][] => {
     const tally = destinations.stored(name);
@@ -62,7 +62,7 @@ describe('the name of a destination', () => {
     ['', ''],
   ])('is the host of %j', (url, host) => expect(destinationReader('host', NO_ROUTES)(event({ url }))).toBe(host));
 
-  it('is the host as an address parser has it, of any plain address', () => {
+  it('is the host that the URL parser returns for any plain address', () => {
     const label = fc.stringMatching(/^[a-z0-9-]{1,8}$/);
     const rest = fc.constantFrom('', '/', '/hook', '?x=1', '#y', ':443/', ':8080', '.');
     fc.assert(
@@ -74,7 +74,7 @@ describe('the name of a destination', () => {
     );
   });
 
-  it('is the host, whatever addresses were read before', () => {
+  it('is the host, regardless of earlier addresses', () => {
     const part = fc.constantFrom('a.example', 'b.example', 'a', '/', '//', '\\', '?', '#', '@', ':', ':80', '.', '\t');
     const scheme = fc.constantFrom('https://', 'http://', 'https:/', 'http:', 'ftp://', '');
     const url = fc.tuple(scheme, fc.array(part, { maxLength: 5 })).map(([begin, rest]) => begin + rest.join(''));
@@ -87,7 +87,7 @@ describe('the name of a destination', () => {
     );
   });
 
-  it('is what the option says, and empty where the event has none', () => {
+  it('comes from the configured field, and is empty if the event has none', () => {
     const workflowUrl = 'https://user:secret@w.example/flow?token=x#y';
     const names = { topic: 'orders', queue: 'slow', label: 'blue', schedule: 'scd_1', workflowUrl };
     const whole = event({ url: 'https://a.example/users/7', ...names });
@@ -109,14 +109,14 @@ describe('the name of a destination', () => {
   });
 
   it.each(['javascript:alert(1)', 'https://', 'a secret?', `data:${'x'.repeat(5000)}`, 'https://w.example/%40x'])(
-    'shows nothing of a workflow with the address %j but what an address may show',
+    'omits user, query and fragment of the workflow address %j',
     workflowUrl => {
       const name = destinationReader('workflowUrl', NO_ROUTES)(event({ workflowUrl }));
       expect(name).toMatch(/^(https:\/\/w\.example\/)?…$/);
     },
   );
 
-  it('is at most 200 long, and still tells long ones apart', () => {
+  it('has at most 200 characters and stays distinct', () => {
     const read = destinationReader('topic', NO_ROUTES);
     const names = ['a', 'b'].map(end => read(event({ topic: `${'x'.repeat(5000)}${end}` })));
     expect(names.map(({ length }) => length)).toEqual([200, 200]);
@@ -124,21 +124,21 @@ describe('the name of a destination', () => {
   });
 });
 
-describe('places', () => {
-  it('are for those that come first, and the rest share one', () => {
+describe('places of destinations', () => {
+  it('go to the first destinations, and the others share the remainder', () => {
     const destinations = createDestinations('host', 2, new Map());
     for (const name of ['a', 'b', 'c', 'd', 'c', 'a']) count(destinations, name, 1);
     expect(shown(destinations)).toEqual({ a: 2, b: 1, [OTHER]: 3 });
     expect(destinations.beyond).toBe(2);
   });
 
-  it('are not taken by a destination that bears the name of the rest', () => {
+  it('are not used by a destination named like the remainder', () => {
     const destinations = createDestinations('host', 2, new Map());
     for (const name of [OTHER, 'a', 'b', OTHER, 'c']) count(destinations, name, 1);
     expect(shown(destinations)).toEqual({ [OTHER]: 3, a: 1, b: 1 });
   });
 
-  it('are given up by all who were silent for a day, the longest silent first', () => {
+  it('are freed by destinations idle for a day, the longest idle first', () => {
     const destinations = createDestinations('host', 3, new Map());
     for (const [hour, name] of ['a', 'b', 'c'].entries()) count(destinations, name, hour * HOUR);
     expect(count(destinations, 'early', DAY - 1)).toEqual({ a: 1, b: 1, c: 1, [OTHER]: 1 });
@@ -149,7 +149,7 @@ describe('places', () => {
     expect(count(destinations, 'h', 3 * DAY)).toEqual({ [OTHER]: 2, e: 1, f: 1, g: 1 });
   });
 
-  it('are found again with the total that was stored', () => {
+  it('resume with the stored total', () => {
     const destinations = createDestinations('host', 1, new Map());
     for (const name of ['a', 'a', 'b']) count(destinations, name, 0);
     expect(count(destinations, 'b', 2 * DAY)).toEqual({ b: 1, [OTHER]: 1 });
@@ -159,7 +159,7 @@ describe('places', () => {
     expect(count(again, 'b', 6 * DAY)).toEqual({ b: 2, [OTHER]: 1 });
   });
 
-  it('never fall, nor does the rest, and together are all that was counted', () => {
+  it('have totals that never fall and add up, with the remainder, to all events', () => {
     const names = ['a', 'b', 'c', 'd', 'e', OTHER, ''];
     const act = fc.record({
       name: fc.constantFrom(...names),
@@ -191,7 +191,7 @@ describe('places', () => {
     );
   });
 
-  it('are shown as they were when they were asked for', () => {
+  it('are copied when they are shown', () => {
     const destinations = createDestinations('host', 2, new Map());
     destinations.of('a', 1).tally.events.created += 1;
     const before = destinations.copies();
@@ -201,19 +201,19 @@ describe('places', () => {
     expect(destinations.copies().get('a')).toBe(destinations.copies().get('a'));
   });
 
-  it('are none where destinations are no label: the one tally starts at 0', () => {
+  it('are replaced by a single tally at 0 without the label', () => {
     const destinations = createDestinations('none', 1, new Map());
     expect([...destinations.copies()]).toEqual([['', createDestinationTally()]]);
   });
 });
 
-describe('an agent', () => {
+describe('destinations of an agent', () => {
   const labelsOf = (agent: ReturnType<typeof createAgent>) => {
     const { total = [], finished = [] } = events.samples(agent.shown());
     return [...total, ...finished].map(({ labels }) => JSON.stringify(labels));
   };
 
-  /** One that has counted a message to a topic and a host, whose next reads still know of it. */
+  /** An agent that has counted a message to a topic and a host, and will read its events again. */
   async function createCounted(destination: string) {
     const service = createLog();
     const agent = createAgent(service, { destination });
@@ -250,7 +250,7 @@ describe('an agent', () => {
     expect(events.samples(agent.shown()).finished).toContainEqual(expect.objectContaining(zero));
   });
 
-  it('goes on with the totals of an option that comes back', async () => {
+  it('resumes the totals of an option that is set again', async () => {
     const { agent, clock, add } = await createCounted('host');
     await agent.run(20);
     agent.reconfigure({ destination: 'none' });
@@ -261,7 +261,7 @@ describe('an agent', () => {
     expect(agent.shown().destinations.get('a.example')?.events.created).toBe(2);
   });
 
-  it('says how many destinations have no place', async () => {
+  it('reports the number of destinations without a place', async () => {
     const service = createLog();
     const agent = createAgent(service, { destination: 'host', maxDestinations: 2 });
     await agent.round('tail');
@@ -277,7 +277,7 @@ describe('an agent', () => {
   });
 });
 
-it('each destination begins at the read before it was first counted, across restarts, the others where the log is read from', async () => {
+it('reports the read before its first event as the start of each destination, across restarts', async () => {
   const service = createLog();
   const agent = createAgent(service, { destination: 'host', destinationHistograms: true });
   const first = service.clock.now;
@@ -320,7 +320,7 @@ it('each destination begins at the read before it was first counted, across rest
   expect(Object.entries(Object.fromEntries(begins())).sort()).toEqual(expected);
 });
 
-it('rows of destinations are bounded', async () => {
+it('bounds the rows of destinations', async () => {
   const service = createLog();
   const agent = createAgent(service, { destination: 'host', maxDestinations: 5 });
   await agent.round('tail');

@@ -7,10 +7,10 @@ import { counted, createAgent, createLog } from './fake-log.ts';
 import { eventsOf, life } from './lives.ts';
 
 const OVERLAP = 5000;
-/** Later, whatever has not ended is late, and a quiet log can't be holding its end back. */
+/** By then, all open messages are overdue, and a quiet log cannot be delaying their ends. */
 const ALL_LATE = 11 * 60_000;
 
-it('counts every event once and follows every life, whatever is late, listed twice, cut by pages or killed', {
+it('counts each event once and tracks each lifecycle despite delays, duplicates, page boundaries and kills', {
   timeout: 120_000,
 }, async () => {
   await fc.assert(
@@ -49,7 +49,7 @@ it('counts every event once and follows every life, whatever is late, listed twi
         }
         const last = Math.max(clock.now, ...all.map(({ time }) => time)) + OVERLAP;
         clock.now = last + 1;
-        // One read finds what is left, and the next that there is no more.
+        // One read finds the remaining events, and the next finds none.
         await agent.round('tail');
         clock.now += ALL_LATE;
         await agent.round('tail');

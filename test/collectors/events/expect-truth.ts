@@ -13,13 +13,13 @@ const cumulate = ({ counts }: HistogramState) => {
   });
 };
 
-/** Expects counters and gauges of such a log of whole lives; `until`: what is late by then is late. */
+/** Asserts counters and gauges for a log of complete lifecycles. `until`: messages overdue by then count as overdue. */
 export function expectTruth(facts: EventsFacts, all: readonly TrueEvent[], until: number): void {
   expectCounts(facts, all, until);
   expect(facts.gauges?.inFlight).toBe(truthOf(all, until).inFlight.length);
 }
 
-/** Expects its counters and histograms. */
+/** Asserts counters and histograms. */
 export function expectCounts(facts: EventsFacts, all: readonly TrueEvent[], until: number): void {
   const truth = truthOf(all, until);
   const [tally] = facts.destinations.values();

@@ -8,13 +8,13 @@ export const SECOND = 1000;
 export const MINUTE = 60_000;
 export const HOUR = 3_600_000;
 
-/** Who reads on for ever would never give a test its time-out. */
+/** Limit of requests, because an endless synchronous read would prevent the test's timeout. */
 const MOST_REQUESTS = 100_000;
 
-/** An event and when it comes into the log. Times: milliseconds. */
+/** An event and the time at which it is listed. Times are in milliseconds. */
 export interface LoggedEvent extends TrueEvent {
   readonly listedAt: number;
-  /** The log has two rows of it. */
+  /** Whether the log lists the event twice. */
   readonly twice?: boolean;
   readonly url?: string;
   readonly topic?: string;
@@ -29,35 +29,35 @@ interface Spacing extends Pick<LoggedEvent, 'twice' | 'url' | 'topic' | 'schedul
 }
 
 export interface LogShape {
-  /** Rows of a page. */
+  /** Rows per page. */
   readonly page?: number;
   readonly order?: 'up' | 'down' | 'mixed';
-  /** Each page begins with the row that the one before it ended with. */
+  /** Whether each page repeats the last row of the previous one. */
   readonly seam?: boolean;
-  /** Milliseconds that go by with each page. */
+  /** Duration of each page request (ms). */
   readonly tick?: number;
-  /** Bounds of a range that the service does not heed. */
+  /** Range bounds that the service ignores. */
   readonly ignores?: readonly ('from' | 'to')[];
-  /** Pages without a row that go before each list. */
+  /** Empty pages before each list. */
   readonly empty?: number;
 }
 
-/** A log that lists events late, twice, in any order of pages, forgets, fails, and goes on while it is read. */
+/** A log that delays and duplicates events, orders pages arbitrarily, drops old events, fails, and grows while it is read. */
 export function createLog(shape: LogShape = {}) {
   const { page = 1000, order = 'down', seam = false, tick = 0, ignores = [], empty = 0 } = shape;
   const log: LoggedEvent[] = [];
   const clock = { now: 1_700_000_000_000 };
   const service = {
-    /** Events that are older are gone, milliseconds. */
+    /** Retention of the log (ms). */
     keeps: Number.POSITIVE_INFINITY,
-    /** The request with this number fails, once. */
+    /** Number of the request that fails once. */
     failsAt: 0,
-    /** Whether the row of an event can be read. */
+    /** Whether the row of an event is readable. */
     isReadable: (_event: LoggedEvent) => true,
     requests: 0,
-    /** Rows of all answers. */
+    /** Rows of all responses. */
     rows: 0,
-    /** Every range that was asked for. */
+    /** All requested ranges. */
     asked: [] as { from: number; to: number }[],
   };
   const scramble = ({ messageId, state, time }: LoggedEvent) =>
@@ -94,7 +94,7 @@ export function createLog(shape: LogShape = {}) {
     let done = 0;
     do {
       request();
-      // Each page is of the log as it is when that page is asked for; what was listed behind its place is missed.
+      // Each page shows the log at the time of its request. Events inserted before its position are missed.
       const version = `${log.length} at ${clock.now}`;
       if (version !== listedFor) listed = listedNow(from, to);
       listedFor = version;
@@ -117,7 +117,7 @@ export function createLog(shape: LogShape = {}) {
     clock,
     service,
     api,
-    /** Adds one message's events, `wait` milliseconds apart, each listed `late` after it happened. */
+    /** Adds one message's events, `wait` ms apart, each listed with a delay of `late` ms. */
     add(
       messageId: string,
       states: readonly string[],
@@ -134,10 +134,10 @@ export function createLog(shape: LogShape = {}) {
 
 export type FakeLog = ReturnType<typeof createLog>;
 
-/** What a fold needs to be done; gives whether the round is complete. */
+/** Performs a fold and returns whether the round is complete. */
 type Pending = () => boolean;
 
-/** An agent on that log that may be killed between any two steps, its uncommitted work lost. */
+/** Creates an agent on the log that can be killed between steps, which loses uncommitted work. */
 export function createAgent(
   { api, clock }: Pick<FakeLog, 'api' | 'clock'>,
   chosen: object = {},
@@ -180,17 +180,17 @@ export function createAgent(
   }
 
   const self = {
-    /** Milliseconds by which the agent's clock is ahead. */
+    /** Offset of the agent's clock (ms). */
     skew: 0,
     shown: () => shown,
     rows,
     rowsOf: (kind: string) => [...rows.keys()].filter(key => key.startsWith(`${kind}/`)),
-    /** Lives are followed until here. */
+    /** Lifecycles are computed until this time. */
     watermark: (): number => JSON.parse(rows.get('checkpoint') ?? '{}').judgedTo,
     begin,
-    /** One step; says whether the round is complete. */
+    /** Runs one step and returns whether the round is complete. */
     step: async (round: string): Promise<boolean> => (await begin(round))(),
-    /** A round, or the rest of one. It is killed after so many steps; a step that was read and not committed is lost. */
+    /** Runs or continues a round. Killed after `steps` steps; a step that was read but not committed is lost. */
     async round(round: string, killAfter = Number.POSITIVE_INFINITY): Promise<void> {
       for (let steps = 0; ; steps += 1) {
         const fold = await begin(round);
@@ -198,7 +198,7 @@ export function createAgent(
         if (fold()) return;
       }
     },
-    /** Reads the log so many times, `every` milliseconds apart. */
+    /** Reads the log several times, `every` ms apart. */
     async run(times: number, every = 15 * SECOND): Promise<void> {
       for (let time = 0; time < times; time += 1) {
         clock.now += every;
@@ -206,7 +206,7 @@ export function createAgent(
       }
     },
     kill: restart,
-    /** Starts again with other options. */
+    /** Restarts with other options. */
     reconfigure(other: object, services?: EventsServices): void {
       collector = create(other, services);
       restart();
@@ -217,13 +217,13 @@ export function createAgent(
 
 const add = (numbers: Iterable<number>) => [...numbers].reduce((a, b) => a + b, 0);
 
-/** Events that are counted, of all destinations; `state`: of one state. */
+/** Counted events of all destinations, optionally of one state. */
 export function counted({ destinations }: EventsFacts, state?: EventState): number {
   const of = (events: Record<EventState, number>) => (state ? events[state] : add(Object.values(events)));
   return add([...destinations.values()].map(({ events }) => of(events)));
 }
 
-/** Attempts that are counted, of all destinations, by result and class of status; those that there were. */
+/** Counted attempts of all destinations by result and status class, without zeros. */
 export function answersOf({ destinations }: EventsFacts): Record<string, number> {
   const sums: Record<string, number> = {};
   for (const { answers } of destinations.values()) {
@@ -236,9 +236,9 @@ export function answersOf({ destinations }: EventsFacts): Record<string, number>
   return sums;
 }
 
-/** Messages that are counted as ended. */
+/** Number of counted ended messages. */
 export const finished = ({ destinations }: EventsFacts) =>
   add([...destinations.values()].flatMap(tally => Object.values(tally.finished)));
 
-/** Messages whose whole lives are known, from their creation until they were delivered. */
+/** Number of messages tracked from creation to delivery. */
 export const lives = ({ log }: EventsFacts) => add(log.timeToDeliver.counts);

@@ -6,7 +6,7 @@ import { createLog, HOUR, type LogShape, MINUTE } from './fake-log.ts';
 
 const { signal } = new AbortController();
 
-/** A log in which something happens every minute from `begin` on, milliseconds after the range begins. */
+/** A log with an event every minute from `begin` on (ms after the start of the range). */
 async function find(begin: number, span: number, shape?: LogShape) {
   const log = createLog(shape);
   const from = log.clock.now;
@@ -16,7 +16,7 @@ async function find(begin: number, span: number, shape?: LogShape) {
   return { after: oldest === undefined ? undefined : oldest - from, requests: log.service.requests };
 }
 
-it('finds the begin to within an hour, with a request for each time that a range can be halved, and two', async () => {
+it('finds the start of the log to within an hour by bisection', async () => {
   await fc.assert(
     fc.asyncProperty(fc.nat(48 * HOUR), fc.integer({ min: 1, max: 48 * HOUR }), async (begin, span) => {
       const { after, requests } = await find(begin, span);
@@ -31,11 +31,11 @@ it('finds the begin to within an hour, with a request for each time that a range
   );
 });
 
-it('looks for nothing where the service does not heed the range', async () => {
+it('skips the search if the service ignores the range', async () => {
   expect(await find(20 * HOUR, 21 * HOUR, { page: 10, ignores: ['to'] })).toEqual({ after: 0, requests: 1 });
 });
 
-it('takes rows that cannot be read for what is listed', async () => {
+it('treats unreadable rows as listed events', async () => {
   async function* eventPages() {
     yield { rows: [], rejected: 1, isLast: true };
   }

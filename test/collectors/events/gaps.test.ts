@@ -3,7 +3,7 @@ import { counted, createAgent, createLog, HOUR, type LogShape, MINUTE, SECOND } 
 
 const WHOLE = ['created', 'active', 'delivered'];
 
-/** An agent that has read one message and is about to be down. */
+/** An agent that has read one message before a downtime. */
 async function createRead(shape: LogShape = {}) {
   const service = createLog(shape);
   const agent = createAgent(service);
@@ -14,8 +14,8 @@ async function createRead(shape: LogShape = {}) {
   return { ...service, agent, gaps };
 }
 
-describe('a log that keeps less than the agent was down for', () => {
-  it.each(['stood still', 'was killed'])('has one gap where the agent %s, however often it is read', async how => {
+describe('a log with a retention shorter than the downtime', () => {
+  it.each(['was paused', 'was killed'])('has one gap if the agent %s, even if it is read several times', async how => {
     const { agent, clock, service, add, gaps } = await createRead();
     service.keeps = HOUR;
     if (how === 'was killed') agent.kill();
@@ -29,7 +29,7 @@ describe('a log that keeps less than the agent was down for', () => {
     expect(gaps()).toBe(1);
   });
 
-  it.each(['killed', 'failed'])('has its gap though the first read after it is %s half-way', async how => {
+  it.each(['killed', 'failed'])('has one gap if the first read after it is %s midway', async how => {
     const { agent, clock, service, add, gaps } = await createRead({ page: 1, order: 'up' });
     service.keeps = HOUR;
     for (let number = 0; number < 150; number += 1) add(`msg_${number}`, ['created'], clock.now + number * 90 * SECOND);
@@ -48,7 +48,7 @@ describe('a log that keeps less than the agent was down for', () => {
     expect(gaps()).toBe(1);
   });
 
-  it('has none where what was known may be among the rows that can not be read', async () => {
+  it('has no gap if unreadable rows may be the known events', async () => {
     const { agent, clock, service, add, gaps } = await createRead();
     for (let minute = 0; minute < 240; minute += 1) add(`msg_${minute}`, WHOLE, clock.now + minute * MINUTE);
     clock.now += 4 * HOUR;
@@ -58,7 +58,7 @@ describe('a log that keeps less than the agent was down for', () => {
     expect(gaps()).toBe(0);
   });
 
-  it('has none when everything is still there', async () => {
+  it('has no gap if all events are still listed', async () => {
     const { agent, clock, add, gaps } = await createRead();
     for (let minute = 0; minute < 240; minute += 1) add(`msg_${minute}`, WHOLE, clock.now + minute * MINUTE);
     clock.now += 4 * HOUR;
@@ -69,7 +69,7 @@ describe('a log that keeps less than the agent was down for', () => {
   });
 });
 
-it('counts a silence once, when it ends with an answer to an attempt that nobody saw begin', async () => {
+it('counts a silence as one gap if it ends with the result of an attempt without a start', async () => {
   const { agent, clock, add, gaps } = await createRead();
   for (let number = 0; number < 30; number += 1) add(`msg_${number}`, WHOLE, clock.now + number);
   await agent.run(1);
@@ -79,7 +79,7 @@ it('counts a silence once, when it ends with an answer to an attempt that nobody
   expect(gaps()).toBe(1);
 });
 
-it('takes no silence for a gap that has nothing missing', async () => {
+it('counts no gap for a silence without missing events', async () => {
   const { agent, clock, log, add, gaps } = await createRead();
   for (let number = 0; number < 20; number += 1) {
     add(`msg_${number}`, WHOLE, clock.now + 9 * MINUTE);
@@ -91,7 +91,7 @@ it('takes no silence for a gap that has nothing missing', async () => {
   expect(gaps()).toBe(0);
 });
 
-it('takes an empty answer for nothing', async () => {
+it('counts no gap for an empty response', async () => {
   const { agent, clock, log, add, gaps } = await createRead();
   for (let number = 0; number < 20; number += 1) {
     add(`msg_${number}`, WHOLE, clock.now + 14 * SECOND);
@@ -104,7 +104,7 @@ it('takes an empty answer for nothing', async () => {
   expect(gaps()).toBe(0);
 });
 
-it.each([5, 13])('takes what comes in %d minutes late, from before a silence, for no gap', async minutes => {
+it.each([5, 13])('counts no gap for events from before a silence that are delayed by %d minutes', async minutes => {
   const { agent, clock, log, add, gaps } = await createRead();
   const start = clock.now;
   add('msg_late', WHOLE, start + 3 * SECOND, { late: minutes * MINUTE });
@@ -119,9 +119,9 @@ it.each([5, 13])('takes what comes in %d minutes late, from before a silence, fo
   expect(gaps()).toBe(0);
 });
 
-it('expects nothing of a service that shows no attempt beginning', async () => {
+it('counts no gap if the service lists no starts of attempts', async () => {
   const { agent, clock, add, gaps } = await createRead();
-  // The one that began is not enough to go by when more have not.
+  // A single listed start is not enough evidence.
   add('msg_first', ['created', 'delivered'], clock.now + SECOND);
   for (let number = 0; number < 50; number += 1) {
     await agent.run(8);
@@ -131,7 +131,7 @@ it('expects nothing of a service that shows no attempt beginning', async () => {
   expect(gaps()).toBe(0);
 });
 
-it('takes a clock that goes back an hour for no gap', async () => {
+it('counts no gap if the clock is set back by an hour', async () => {
   const { agent, clock, service, gaps } = await createRead();
   clock.now -= HOUR;
   service.asked.length = 0;
@@ -140,7 +140,7 @@ it('takes a clock that goes back an hour for no gap', async () => {
   expect(service.asked.filter(({ from, to }) => from > to)).toEqual([]);
 });
 
-it('a service that mostly shows no attempt beginning has no gap', async () => {
+it('counts no gap if the service omits most starts of attempts', async () => {
   const service = createLog();
   const agent = createAgent(service);
   await agent.round('tail');

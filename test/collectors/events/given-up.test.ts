@@ -14,7 +14,7 @@ function eventAt(number: number, time: number): KeptEvent {
   return { identity, message, state: 0, time, dueAt: 0, schedules: undefined, destination: '', statusClass: 0 };
 }
 
-it('counts nothing again in minutes that were given up while the sweep was reading them', () => {
+it('counts no event twice in minutes dropped while the sweep reads them', () => {
   const times = { floor: START - 1, newest: START, readTo: START, foundAt: START, judgedTo: 0, judgedLast: START - 1 };
   const checkpoint = {
     ...times,
@@ -31,7 +31,7 @@ it('counts nothing again in minutes that were given up while the sweep was readi
   const late = eventAt(1000, START + MINUTE + 1);
   const events = new Map([...known, late].map(event => [event.identity, event]));
   const range = { from: START, to: START + 2 * MINUTE - 1, events, twice: [], pages: 1 } as unknown as RangeRead;
-  // Meanwhile there was too much to remember.
+  // Exceed the limit, so that the minutes are dropped.
   memory.minutes.set(START / MINUTE + 1, new BigUint64Array(2_000_000));
   boundMinutes(memory);
   expect(memory.minutes.has(START / MINUTE)).toBe(false);

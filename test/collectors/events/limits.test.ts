@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { counted, createAgent, createLog, HOUR, lives, MINUTE, SECOND } from './fake-log.ts';
 
-describe('messages that are followed', () => {
-  /** An agent that follows ten of a hundred open messages. */
+describe('tracked messages', () => {
+  /** An agent that tracks ten of a hundred open messages. */
   async function createFull() {
     const service = createLog();
     const agent = createAgent(service);
@@ -15,7 +15,7 @@ describe('messages that are followed', () => {
     return { ...service, agent };
   }
 
-  it('are the newest, and the others are counted as given up', async () => {
+  it('are the newest ones, and the others count as evicted', async () => {
     const { agent, clock, add } = await createFull();
     expect(agent.shown()).toMatchObject({ gauges: { inFlight: 10 }, log: { untracked: { evicted: 90 } } });
     expect(agent.rowsOf('open').length).toBe(10);
@@ -26,7 +26,7 @@ describe('messages that are followed', () => {
     expect(agent.rowsOf('open')).toEqual([]);
   });
 
-  it('are the newest after a restart, too', async () => {
+  it('are the newest ones after a restart', async () => {
     const { agent, clock, add } = await createFull();
     agent.kill();
     for (let number = 100; number < 105; number += 1) add(`msg_${number}`, ['created'], clock.now + 1 + number);
@@ -37,7 +37,7 @@ describe('messages that are followed', () => {
     expect(lives(agent.shown())).toBe(10);
   });
 
-  it('become fewer when the limit does', async () => {
+  it('are evicted when the limit is reduced', async () => {
     const { agent, clock, add } = await createFull();
     agent.reconfigure({}, { maxOpen: 3 });
     add('msg_100', ['created'], clock.now + 1);
@@ -46,7 +46,7 @@ describe('messages that are followed', () => {
     expect(agent.rowsOf('open').length).toBe(3);
   });
 
-  it('are forgotten when nothing is heard of them for two weeks', async () => {
+  it('are dropped after two weeks without events', async () => {
     const { agent, clock, add } = await createFull();
     clock.now += 15 * 24 * HOUR;
     add('msg_last', ['created'], clock.now - 1);
@@ -55,7 +55,7 @@ describe('messages that are followed', () => {
   });
 });
 
-describe('what is remembered', () => {
+describe('deduplication of events', () => {
   it.each([
     ['a sweep', { lateSweep: '10m' }, 20],
     ['no sweep', { lateSweep: '60s' }, 5],
@@ -75,7 +75,7 @@ describe('what is remembered', () => {
     expect(agent.rowsOf('open').length).toBeLessThan(3);
   });
 
-  it('is read again, and nothing older', async () => {
+  it('reads only stored events again', async () => {
     const service = createLog();
     const { clock, service: asks } = service;
     const agent = createAgent(service);
@@ -83,12 +83,12 @@ describe('what is remembered', () => {
     for (let number = 0; number < 40; number += 1) {
       service.add(`msg_${number}`, ['retry'], clock.now + 14 * SECOND);
       await agent.run(1);
-      // What was known before this read was 16 seconds old.
+      // The newest known event was 16 seconds old before this read.
       if (number > 0) expect(asks.asked.at(-1)).toEqual({ from: clock.now - 76 * SECOND, to: clock.now });
     }
   });
 
-  it('is dropped, minutes and all, when there is a sweep no more', async () => {
+  it('drops the stored minutes when the sweep is disabled', async () => {
     const service = createLog();
     const agent = createAgent(service, { lateSweep: '30m' });
     await agent.round('tail');
@@ -105,13 +105,13 @@ describe('what is remembered', () => {
 
 describe('a backlog', () => {
   it.each(['up', 'down', 'mixed'] as const)(
-    'is read in ranges, listed %s, with few pages read in vain',
+    'is read in ranges with few wasted pages if the log is listed %s',
     async order => {
       const service = createLog({ page: 10, order });
       const { clock, log, service: asks } = service;
       const agent = createAgent(service);
       await agent.round('tail');
-      // Dense at first, then thin, then dense.
+      // Dense at first, then sparse, then dense again.
       for (let number = 0; number < 3000; number += 1) {
         const at = number < 1000 ? number * 10 : number < 2000 ? number * SECOND : 2100 * SECOND + number * 10;
         service.add(`msg_${number}`, ['created', 'delivered'], clock.now + 1 + at);
@@ -132,7 +132,7 @@ describe('a backlog', () => {
     },
   );
 
-  it('is read whole where one millisecond holds more pages than a range should', async () => {
+  it('is read completely if one millisecond has more pages than a range should', async () => {
     const service = createLog({ page: 10 });
     const { clock, log, service: asks } = service;
     const agent = createAgent(service);
@@ -146,7 +146,7 @@ describe('a backlog', () => {
     expect(asks.requests).toBeLessThan(600);
   });
 
-  it('may come in pages of very many rows', async () => {
+  it('is read in pages with very many rows', async () => {
     const service = createLog({ page: 10_000 });
     const { clock, log } = service;
     const agent = createAgent(service);
@@ -182,11 +182,11 @@ describe('a service', () => {
     await agent.round('sweep');
     expect(counted(agent.shown())).toBe(300);
     expect(agent.shown().log).toMatchObject({ late: 0, gaps: 0, duplicates: 0 });
-    // 60 pages hold the whole log.
+    // The whole log has 60 pages.
     expect(asks.requests).toBeLessThan(60 * 60);
   });
 
-  it('that sends many empty pages is read to the end of each range', async () => {
+  it('that returns many empty pages is read to the end of each range', async () => {
     const service = createLog({ page: 10, empty: 35 });
     const { clock, log, service: asks } = service;
     const agent = createAgent(service);
@@ -198,7 +198,7 @@ describe('a service', () => {
     expect(asks.asked.length).toBe(1);
   });
 
-  it('that lists a row twice has that counted once, however often it is read again', async () => {
+  it('that lists a row twice has it counted once, even after repeated reads', async () => {
     const service = createLog({ page: 7 });
     const { clock } = service;
     const agent = createAgent(service);
@@ -213,7 +213,7 @@ describe('a service', () => {
     expect(agent.shown().log.duplicates).toBe(4);
   });
 
-  it('that fails at any request has nothing counted twice and nothing lost', async () => {
+  it('that fails at any request has each event counted exactly once', async () => {
     const service = createLog({ page: 3, order: 'up' });
     const { clock, log, service: asks } = service;
     const agent = createAgent(service);
@@ -232,7 +232,7 @@ describe('a service', () => {
   });
 });
 
-it('throws no range away at each of many equal reads', async () => {
+it('discards no range in many similar reads', async () => {
   const service = createLog({ page: 10, order: 'up' });
   const agent = createAgent(service);
   await agent.round('tail');
@@ -242,6 +242,6 @@ it('throws no range away at each of many equal reads', async () => {
   await agent.run(20);
   service.service.requests = 0;
   await agent.run(40);
-  // 75 seconds are 375 events, in 38 pages and what the ends of ranges add.
+  // 75 seconds have 375 events in 38 pages, plus incomplete pages at the ends of ranges.
   expect(service.service.requests).toBeLessThan(40 * 44);
 });

@@ -5,7 +5,7 @@ import { createAgent, createLog, MINUTE } from './fake-log.ts';
 const MESSAGES = 1000;
 const STATES = ['created', 'active', 'delivered'];
 
-/** An agent that has read `minutes` of a log with as many messages each; the log itself takes no memory then. */
+/** Creates an agent that has read `minutes` of a log, and releases the log. */
 async function read(minutes: number, options: object) {
   const service = createLog({ page: 100_000 });
   const agent = createAgent(service, options);
@@ -23,10 +23,10 @@ async function read(minutes: number, options: object) {
   return agent;
 }
 
-/** Makes code and shapes that are made once, so that they are not measured. */
+// Warm up, so that code and object shapes are not measured.
 const warmUp = () => read(2, {});
 
-it('holds an event that is read again in some hundred bytes, all that is known of it included', async () => {
+it('uses a few hundred bytes per event kept for deduplication', async () => {
   await warmUp();
   const before = liveBytes();
   const agent = await read(10, { overlap: '1h', window: '1h', lateSweep: '1h' });
@@ -35,12 +35,12 @@ it('holds an event that is read again in some hundred bytes, all that is known o
   expect(agent.shown().gauges).toMatchObject({ inFlight: 0, recent: { created: 10 * MESSAGES } });
 });
 
-it('holds nothing of messages that have ended, however many', async () => {
+it('keeps no memory for ended messages', async () => {
   const options = { overlap: '1s', window: '1s', lateSweep: '1s' };
   await warmUp();
   const before = liveBytes();
   const agent = await read(40, options);
-  // Of 40,000 messages: a hundred bytes each would stay if any table of them did.
+  // If any table of the 40,000 messages stayed, it would take a hundred bytes per message.
   expect(liveBytes() - before).toBeLessThan(2_000_000);
   expect(agent.shown().log.overdue).toBe(0);
   expect(agent.shown().gauges?.inFlight).toBe(0);

@@ -6,7 +6,7 @@ import { NO_ROUTES } from '../../../src/collectors/routes.ts';
 const READ_TO = 1_800_000_000_000;
 
 it.each([true, false])(
-  'histograms of a stored destination without native buckets start again if they are shown: %s',
+  'restarts the histograms of a stored destination without native buckets if they are exposed: %s',
   shown => {
     const destination = { ...createDestinationTally(), heard: 1 };
     destination.queueWait.counts[2] = 7;

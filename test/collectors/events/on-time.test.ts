@@ -3,7 +3,7 @@ import { events } from '../../../src/collectors/events/events.ts';
 import { schedulesOptions } from '../../../src/collectors/events/schedule-options.ts';
 import { counted, createAgent, createLog, HOUR, MINUTE, SECOND } from './fake-log.ts';
 
-it('counts against the target that is set, each message once, and goes on when the target changes', async () => {
+it('counts each overdue message once by the configured target, and continues when the target changes', async () => {
   const service = createLog();
   const { clock } = service;
   const agent = createAgent(service);
@@ -23,7 +23,7 @@ it('counts against the target that is set, each message once, and goes on when t
   await agent.run(40);
   expect(overdue()).toBe(2);
 
-  // What is in flight is compared with the new target; what was counted is not counted again.
+  // Messages in flight are compared with the new target. Counted ones do not count again.
   agent.reconfigure({}, { onTimeWithin: 2 * MINUTE });
   await agent.run(4);
   expect(overdue()).toBe(3);
@@ -50,7 +50,7 @@ it('shows open messages past the target until they end, across a restart', async
   expect(overdue()).toBe(1);
 });
 
-/** A message every ten seconds, delivered after half a minute; while the log holds back, nothing new is listed. */
+/** A message every ten seconds, delivered after half a minute. A delayed log lists no new events. */
 function createHeldBack(hold: number, holds: readonly number[]) {
   const service = createLog();
   const agent = createAgent(service);
@@ -77,7 +77,7 @@ function createHeldBack(hold: number, holds: readonly number[]) {
   };
 }
 
-it('takes nothing for late or missed that the log holds back for less than five minutes', async () => {
+it('counts nothing as overdue or missed while the log is delayed by less than five minutes', async () => {
   const { agent, minutes, judged } = createHeldBack(4 * MINUTE, [10 * MINUTE]);
   await agent.round('tail');
   await agent.run(minutes * 4);
@@ -85,7 +85,7 @@ it('takes nothing for late or missed that the log holds back for less than five 
   expect(judged()).toEqual({ overdue: 0, missed: 0, late: 0 });
 });
 
-it('takes nothing for late that is held back for as long as the log was held back before, across restarts', async () => {
+it('counts nothing as overdue while the log’s delay is within its previous peak, across restarts', async () => {
   const { agent, minutes, judged } = createHeldBack(12 * MINUTE, [20 * MINUTE, 50 * MINUTE]);
   await agent.round('tail');
   await agent.run(45 * 4);
@@ -97,7 +97,7 @@ it('takes nothing for late that is held back for as long as the log was held bac
   expect(judged()).toEqual(first);
 });
 
-it('counts what is late in a quiet log five minutes later', async () => {
+it('counts overdue messages of a quiet log five minutes later', async () => {
   const service = createLog();
   const agent = createAgent(service);
   await agent.round('tail');
@@ -109,7 +109,7 @@ it('counts what is late in a quiet log five minutes later', async () => {
   expect(agent.shown().log.overdue).toBe(1);
 });
 
-it('says since when it counts: the very first read, across restarts', async () => {
+it('reports the very first read as the start of the counter, across restarts', async () => {
   const service = createLog();
   const { clock } = service;
   service.add('msg_before', ['created', 'active', 'delivered'], clock.now - HOUR);

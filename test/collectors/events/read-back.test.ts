@@ -6,13 +6,13 @@ import { expectTruth } from './expect-truth.ts';
 import { counted, createAgent, createLog, type FakeLog, MINUTE, SECOND } from './fake-log.ts';
 
 const OVERLAP = MINUTE;
-/** How often what takes 40 minutes happens in a day. */
+/** Converts a number per 40 minutes to one per day. */
 const DAY_OF_40_MINUTES = 36;
 const WHOLE = ['created', 'active', 'delivered'];
 
 type Agent = ReturnType<typeof createAgent>;
 
-/** An agent that has seen nothing late for hours. */
+/** An agent without delayed events for hours. */
 async function createLearned(service: FakeLog, options: object = {}): Promise<Agent> {
   const agent = createAgent(service, options);
   await agent.round('tail');
@@ -24,10 +24,10 @@ async function createLearned(service: FakeLog, options: object = {}): Promise<Ag
   return agent;
 }
 
-/** A number below `most` that an event has for itself. */
+/** A pseudo-random number below `most` that is fixed for an event. */
 const drawn = (index: number, most: number) => (Math.imul(index + 1, 2_654_435_761) >>> 0) % most;
 
-/** Messages that are created so often, for so long, and how late the event of each number is. */
+/** Messages at an interval for a period, with the delay of each event by its number. */
 function publish(service: FakeLog, from: number, to: number, apart: number, lateOf: (index: number) => number): void {
   let index = service.log.length;
   for (let time = from; time < to; time += apart) {
@@ -39,7 +39,7 @@ function publish(service: FakeLog, from: number, to: number, apart: number, late
   }
 }
 
-/** What a round would read that always goes back by the whole overlap. */
+/** Rows of a round that always reads the whole overlap. */
 function rowsOfOverlap({ log, clock }: FakeLog, newest: number): number {
   return log.filter(({ time, listedAt }) => listedAt <= clock.now && time >= newest - OVERLAP).length;
 }
@@ -52,7 +52,7 @@ const phase = fc.record({
   share: fc.constantFrom(1, 10, 100),
 });
 
-it('counts each event once and follows each life in order, however late within the overlap, and reads hardly more than before', {
+it('counts each event once and tracks lifecycles in order for any delay within the overlap, with few extra reads', {
   timeout: 120_000,
 }, async () => {
   await fc.assert(
@@ -96,7 +96,7 @@ it('counts each event once and follows each life in order, however late within t
           before = counted(agent.shown());
         }
         if (rounds.every(({ fate }) => fate >= 3)) expect(asks.rows).toBeLessThanOrEqual(1.1 * seams * whole);
-        // A read of the whole overlap finds what is left, and the next that there is no more.
+        // A read of the whole overlap finds the remaining events, and the next finds none.
         await agent.run(1, MINUTE);
         clock.now += 11 * MINUTE;
         await agent.round('tail');
@@ -108,7 +108,7 @@ it('counts each event once and follows each life in order, however late within t
   );
 });
 
-it('counts each event once, however late until the sweep, and in whatever turns the log is read', {
+it('counts each event once for any delay up to the sweep and any order of rounds', {
   timeout: 120_000,
 }, async () => {
   await fc.assert(
@@ -142,7 +142,7 @@ it('counts each event once, however late until the sweep, and in whatever turns 
           if (fate > 8) await agent.round('sweep', fate === 9 ? 1 : undefined);
           expect(counted(agent.shown())).toBeLessThanOrEqual(log.length);
         }
-        // Only what comes after them shows that they are old.
+        // Only later events show that these are old.
         service.add('msg_last', ['created'], clock.now);
         for (let minute = 0; minute < 12; minute += 1) {
           await agent.run(1, MINUTE);
@@ -156,14 +156,14 @@ it('counts each event once, however late until the sweep, and in whatever turns 
   );
 });
 
-/** Reads the log every 15 s until then; gives how many rows that took, and in how many requests. */
+/** Reads the log every 15 s until a time. Returns the number of rows and requests. */
 async function watch({ clock, service }: FakeLog, agent: Agent, until: number) {
   const [rows, requests] = [service.rows, service.requests];
   while (clock.now < until) await agent.run(1);
   return { rows: service.rows - rows, requests: service.requests - requests };
 }
 
-it('reads a busy log little more than twice, and as often as before but for one request a minute', async () => {
+it('reads a busy log little more than twice, with one additional request a minute', async () => {
   const service = createLog();
   const { clock, log } = service;
   publish(service, clock.now + 1, clock.now + 30 * MINUTE, SECOND, () => 0);
@@ -196,7 +196,7 @@ it.each([
   expect(swept.bytes - day.bytes).toBe(one.bytes * 1440);
 });
 
-it('reads back by the whole overlap until it has seen for an hour how late events are, across restarts', async () => {
+it('reads back the whole overlap until it has measured delays for an hour, across restarts', async () => {
   const service = createLog();
   const { clock, service: asks } = service;
   publish(service, clock.now + 1, clock.now + 150 * MINUTE, 3 * SECOND, index => drawn(index, 2001));
@@ -217,7 +217,7 @@ it('reads back by the whole overlap until it has seen for an hour how late event
   expect(agent.shown().log).toMatchObject({ late: 0, gaps: 0 });
 });
 
-it('goes back further within minutes when events become later, and less again when they have not been for hours', async () => {
+it('reads back further within minutes of larger delays, and less again hours after them', async () => {
   const service = createLog();
   const { clock, log } = service;
   const start = clock.now;
@@ -241,7 +241,7 @@ it('goes back further within minutes when events become later, and less again wh
   expect(unseen()).toBe(0);
 });
 
-it.each([-1, 1])('goes on exactly when its clock is set by an hour (%d) and set right again', async direction => {
+it.each([-1, 1])('keeps counting exactly when its clock is set by an hour (%d) and corrected', async direction => {
   const service = createLog();
   const { clock, log } = service;
   publish(service, clock.now + 1, clock.now + 40 * MINUTE, SECOND, index => drawn(index, 30 * SECOND));
@@ -256,7 +256,7 @@ it.each([-1, 1])('goes on exactly when its clock is set by an hour (%d) and set 
   expect(agent.shown().log).toMatchObject({ gaps: 0 });
 });
 
-it('goes on exactly after an hour in which the log is quiet, and twenty minutes in which it is not read', async () => {
+it('keeps counting exactly after an hour of silence and twenty minutes without reads', async () => {
   const service = createLog({ page: 50 });
   const { clock, log } = service;
   const start = clock.now;
@@ -273,7 +273,7 @@ it('goes on exactly after an hour in which the log is quiet, and twenty minutes 
   expectTruth(agent.shown(), log, clock.now);
 });
 
-it('calls no message late whose end it has not read again', async () => {
+it('counts no message as overdue if its end may be in a skipped part of the log', async () => {
   for (let offset = 0; offset < MINUTE; offset += 10 * SECOND) {
     const service = createLog();
     const { clock, log } = service;

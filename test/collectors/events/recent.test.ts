@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { createRecent, MAX_KEPT } from '../../../src/collectors/events/recent.ts';
 import { EVENT_STATES } from '../../../src/model/message.ts';
 
-it('counts exactly what is recent, by state', () => {
+it('counts recent events exactly by state', () => {
   fc.assert(
     fc.property(
       fc.array(fc.tuple(fc.nat(8), fc.nat(1000)), { maxLength: 100 }),
@@ -22,7 +22,7 @@ it('counts exactly what is recent, by state', () => {
   );
 });
 
-it('keeps every count, and a bounded number of times, whatever comes', () => {
+it('keeps exact totals with a bounded number of times', () => {
   const recent = createRecent();
   const many = MAX_KEPT * 3;
   for (let time = 0; time < many; time += 1) recent.add(time % 9, time * 7);

@@ -53,7 +53,7 @@ it('returns the counts of every minute for any order of pages', { timeout: 60_00
   );
 });
 
-it('needs as few requests as a backlog needs, not one a minute', async () => {
+it('needs as few requests as a backlog, not one per minute', async () => {
   const log = createLog();
   const from = log.clock.now;
   for (let index = 0; index < 20_000; index += 1) log.add(`msg_${index}`, WHOLE, from + 1 + index * 4000);
@@ -67,11 +67,11 @@ it('needs as few requests as a backlog needs, not one a minute', async () => {
   expect(last).toBe(60_000);
   expect(steps).toBe(24 * 60 + 1);
   expect(replay.found).toMatchObject({ events: 60_000, oldest: from + 1 });
-  // 60 pages are full; each range ends in one that is not.
+  // 60 pages are full, and each range ends with an incomplete one.
   expect(log.service.requests).toBeLessThan(100);
 });
 
-it('looks for where a short log begins, and does not read a long past minute by minute', async () => {
+it('finds the start of a short log instead of reading an empty past minute by minute', async () => {
   const log = createLog({ page: 100 });
   const [from, begin] = [log.clock.now, log.clock.now + 160 * HOUR + 7 * MINUTE + SECOND];
   for (let index = 0; index < 1000; index += 1) log.add(`msg_${index}`, WHOLE, begin + index * 2000);
@@ -83,6 +83,6 @@ it('looks for where a short log begins, and does not read a long past minute by 
   expect(counts.findIndex(count => count > 0)).toBe(160 * 60 + 8);
   expect(counts.at(-1)).toBe(3000);
   expect(replay.found).toMatchObject({ events: 3000, oldest: begin });
-  // 30 pages are full. Without a begin it takes 159.
+  // 30 pages are full. Without the search it takes 159 requests.
   expect(log.service.requests).toBeLessThan(100);
 });

@@ -6,19 +6,19 @@ import { createAgent, createLog, HOUR, MINUTE, SECOND } from './fake-log.ts';
 
 const EVERY = 10 * MINUTE;
 const OVERLAP = 30 * SECOND;
-/** Starts are expected and made in the first two hours, and everything is judged half an hour later. */
+/** Starts are expected and made in the first two hours. All have an outcome half an hour later. */
 const BUSY = 2 * HOUR;
 const JUDGED = BUSY + 29 * MINUTE;
 
 interface Life {
   readonly created: number;
-  /** Undefined: it fails. */
+  /** Undefined if the message fails. */
   readonly delivered: number | undefined;
   readonly late: number;
   readonly isOther: boolean;
 }
 
-/** Every expectation by itself, from all there is to know. */
+/** Reference implementation: evaluates each expectation separately with complete knowledge. */
 function truthOf(lives: readonly Life[], grace: number, endsWithin: number) {
   const counts = { missed: 0, late: 0 };
   for (let at = EVERY; at + grace <= JUDGED; at += EVERY) {
@@ -43,7 +43,7 @@ const life: fc.Arbitrary<Life> = fc
     return { created, delivered: takes === undefined ? undefined : created + takes, late, isOther };
   });
 
-it('agrees with a look at each expectation by itself, however the log is read', async () => {
+it('matches the reference for any sequence of reads', async () => {
   const property = fc.asyncProperty(
     fc.array(life, { maxLength: 15 }),
     fc.constantFrom(MINUTE, 3 * MINUTE, 4 * MINUTE),
@@ -57,7 +57,7 @@ it('agrees with a look at each expectation by itself, however the log is read', 
       const { clock } = service;
       const start = Date.parse('2026-06-01T00:00:00Z');
       clock.now = start;
-      // What is always listed shows that the log has forgotten nothing.
+      // A constantly listed event shows that the log is complete.
       service.add('before', ['created', 'delivered'], start - MINUTE);
       for (const [index, { created, delivered, late, isOther }] of lives.entries()) {
         const of = { schedule: isOther ? 'other' : 'scd', late };
@@ -80,7 +80,7 @@ it('agrees with a look at each expectation by itself, however the log is read', 
         clock.now = Math.min(clock.now + 2 * MINUTE, start + JUDGED);
         await agent.round('tail');
       }
-      // What the first of them finds is judged an overlap later.
+      // Events found by the first read are evaluated an overlap later.
       await agent.run(2, OVERLAP);
       const { missed, late } = agent.shown().schedules.get('s') ?? {};
       expect({ missed, late }).toEqual(truthOf(lives, grace, endsWithin));

@@ -12,7 +12,7 @@ const HALF_HOURLY = {
   endsWithin: '10m',
 };
 
-/** An agent that has read the log once, at 40 s past a full half hour, and knows these schedules. */
+/** An agent with these schedules that has read the log once, at 40 s past a full half hour. */
 async function createScene(...chosen: object[]) {
   const service = createLog();
   const { clock } = service;
@@ -28,7 +28,7 @@ async function createScene(...chosen: object[]) {
     agent,
     at,
     reconfigure: (...schedules: object[]) => agent.reconfigure({}, services(schedules)),
-    /** A message of the schedule: its events, and when each happens. */
+    /** Adds a message of the schedule: its events and their times. */
     add(id: string, course: Readonly<Record<string, string>>, of: object = { schedule: 'scd_1' }, late = 0) {
       for (const [state, time] of Object.entries(course)) service.add(id, [state], at(time), { ...of, late });
     },
@@ -47,7 +47,7 @@ type Scene = Awaited<ReturnType<typeof createScene>>;
 const DELIVERED = { created: '12:30:02', active: '12:30:03', delivered: '12:31:00' };
 
 describe('an expected start', () => {
-  it('is fulfilled by a message that is created within grace', async () => {
+  it('is fulfilled by a message created within grace', async () => {
     const scene = await createScene();
     scene.add('m1', DELIVERED);
     scene.add('m2', { created: '13:05:00', delivered: '13:05:01' });
@@ -64,7 +64,7 @@ describe('an expected start', () => {
     });
   });
 
-  it('is missed once when none is, as soon as the log is read past it', async () => {
+  it('counts as missed once, when the log is read past its grace', async () => {
     const scene = await createScene();
     scene.add('early', { created: '12:29:59', delivered: '12:30:00' });
     scene.add('late', { created: '12:35:01', delivered: '12:35:02' });
@@ -80,13 +80,13 @@ describe('an expected start', () => {
     expect(scene.agent.shown().schedules.get('reports')?.judged).toEqual({ at: scene.at('12:30:00'), as: 'missed' });
   });
 
-  it('is missed in a log that never listed anything', async () => {
+  it('counts as missed in a log without any events', async () => {
     const scene = await createScene();
     await scene.readUntil('13:40:00');
     expect(scene.counts()).toEqual([3, 0]);
   });
 
-  it('is met by any of several messages', async () => {
+  it('is fulfilled by any of several messages', async () => {
     const scene = await createScene();
     for (const number of [1, 2, 3]) scene.add(`failing-${number}`, { created: '12:30:01', failed: '12:30:30' });
     scene.add('good', { created: '12:34:00', delivered: '12:40:00' });
@@ -95,7 +95,7 @@ describe('an expected start', () => {
     expect(scene.agent.shown().schedules.get('reports')?.lastFailed).toBe(scene.at('12:30:30'));
   });
 
-  it('is late once when what was started is not delivered in time', async () => {
+  it('counts as late once if its message is not delivered in time', async () => {
     const scene = await createScene();
     scene.add('m1', { created: '12:30:01', active: '12:30:02', error: '12:30:03', delivered: '12:40:02' });
     scene.add('m2', { created: '13:00:01', active: '13:00:02', error: '13:00:03', delivered: '13:10:01' });
@@ -108,14 +108,14 @@ describe('an expected start', () => {
     expect(scene.agent.shown().schedules.get('reports')?.judged).toEqual({ at: scene.at('14:00:00'), as: 'late' });
   });
 
-  it('counts by its creation, not by a retry or by its end', async () => {
+  it('is matched by the creation of a message, not by a retry or end', async () => {
     const scene = await createScene();
     scene.add('m1', { created: '12:10:00', active: '12:31:00', error: '12:31:01', delivered: '12:32:00' });
     await scene.readUntil('12:50:00');
     expect(scene.counts()).toEqual([1, 0]);
   });
 
-  it('may be listed late, and out of order', async () => {
+  it('is fulfilled by delayed and unordered events', async () => {
     const scene = await createScene();
     scene.add('m1', { created: '12:30:02' }, { schedule: 'scd_1' }, 4 * MINUTE);
     scene.add('m1', { delivered: '12:30:05' });
@@ -124,7 +124,7 @@ describe('an expected start', () => {
     expect(scene.agent.shown().log.late).toBe(1);
   });
 
-  it('may be found by the sweep alone', async () => {
+  it('is fulfilled by an event found only by the sweep', async () => {
     const scene = await createScene({ ...HALF_HOURLY, grace: '29m', endsWithin: '1h' });
     scene.add('m1', { created: '12:30:02' }, { schedule: 'scd_1' }, 4 * MINUTE);
     scene.add('m1', { delivered: '12:30:05' });
@@ -158,7 +158,7 @@ it.each([
   ]);
 });
 
-it('every key of match must match, and one message may belong to several schedules', async () => {
+it('requires every key of match, and allows several schedules per message', async () => {
   const scene = await createScene(
     { ...HALF_HOURLY, match: { queue: 'q', label: 'l' } },
     { ...HALF_HOURLY, name: 'other', match: { queue: 'q' } },
@@ -172,13 +172,13 @@ it('every key of match must match, and one message may belong to several schedul
   ]);
 });
 
-describe('what was not read', () => {
+describe('an expected start in an unread part of the log', () => {
   const away = (scene: Scene) => {
     scene.service.service.isReadable = () => true;
     scene.service.service.failsAt = scene.service.service.requests + 1;
   };
 
-  it('is not judged while nothing can be read, and from the log itself afterwards', async () => {
+  it('has no outcome during an outage and is evaluated from the log afterwards', async () => {
     const scene = await createScene();
     scene.add('m0', { created: '12:01:00', delivered: '12:01:01' });
     await scene.readUntil('12:20:00');
@@ -189,11 +189,11 @@ describe('what was not read', () => {
     await expect(scene.agent.round('tail')).rejects.toThrow('away');
     expect(scene.counts()).toEqual([0, 0]);
     await scene.readUntil('13:51:00');
-    // That of 13:00 was missed, as the log shows; the others were not.
+    // By the log, only the start at 13:00 was missed.
     expect(scene.counts()).toEqual([1, 0]);
   });
 
-  it('is not judged where the log has forgotten it', async () => {
+  it('is ignored if the log no longer lists its time', async () => {
     const scene = await createScene();
     scene.add('m0', { created: '12:01:00', delivered: '12:01:01' });
     await scene.readUntil('12:20:00');
@@ -201,12 +201,12 @@ describe('what was not read', () => {
     for (const time of ['16:00:01', '16:30:01', '17:30:01']) scene.add(time, { created: time, delivered: time });
     scene.service.clock.now = scene.at('17:50:00');
     await scene.readUntil('17:51:00');
-    // From 16:00 on the log shows what was: 17:00 was missed. Of 12:30 to 15:30 nothing is known.
+    // The log starts at 16:00: 17:00 was missed, and 12:30 to 15:30 are unknown.
     expect(scene.agent.shown().log.gaps).toBe(1);
     expect(scene.counts()).toEqual([1, 0]);
   });
 
-  it('is not judged after a long time, where the log lists nothing at all', async () => {
+  it('is ignored after a long pause if the log is empty', async () => {
     const scene = await createScene();
     scene.service.clock.now = scene.at('17:50:00');
     await scene.readUntil('17:58:00');
@@ -215,7 +215,7 @@ describe('what was not read', () => {
     expect(scene.counts()).toEqual([1, 0]);
   });
 
-  it('is not judged where rows can not be read', async () => {
+  it('is ignored if rows are unreadable', async () => {
     const scene = await createScene();
     scene.service.service.isReadable = ({ messageId }) => messageId !== 'bad';
     scene.add('bad', { created: '12:30:05', delivered: '12:30:20' });
@@ -229,7 +229,7 @@ describe('what was not read', () => {
 });
 
 describe('a restart', () => {
-  it('loses nothing and counts nothing twice, whenever it comes', async () => {
+  it('counts each start exactly once at any time of the restart', async () => {
     const scene = await createScene();
     scene.add('m1', DELIVERED);
     scene.add('m2', { created: '13:00:01' });
@@ -242,7 +242,7 @@ describe('a restart', () => {
     expect(scene.agent.shown().schedules.get('reports')?.lastDelivered).toBe(scene.at('14:00:02'));
   });
 
-  it('drops what is configured no more, and begins anew with what has changed', async () => {
+  it('drops removed schedules and resets changed ones', async () => {
     const scene = await createScene(HALF_HOURLY, { ...HALF_HOURLY, name: 'same' });
     await scene.readUntil('12:40:00');
     expect([scene.counts(), scene.counts('same')]).toEqual([
@@ -256,7 +256,7 @@ describe('a restart', () => {
     await scene.readUntil('12:50:00');
     expect(scene.agent.rowsOf('schedule')).toEqual(['schedule/same', 'schedule/renamed']);
     scene.reconfigure({ ...HALF_HOURLY, name: 'same', cron: '*/15 * * * *' });
-    // What was to start before the change is not expected.
+    // Starts before the change are not expected.
     scene.service.clock.now = scene.at('13:05:00');
     await scene.readUntil('13:14:00');
     expect(scene.counts('same')).toEqual([0, 0]);
@@ -265,7 +265,7 @@ describe('a restart', () => {
   });
 });
 
-it('shows counters of what is configured from the beginning, and times of what was seen', async () => {
+it('shows counters of all schedules from the start, and times after the first event', async () => {
   const scene = await createScene();
   const { agent } = scene;
   const labels = { schedule: 'reports' };
@@ -279,7 +279,7 @@ it('shows counters of what is configured from the beginning, and times of what w
   });
 });
 
-it('is judged by the time of the service, though our clock is ahead of it', async () => {
+it('evaluates starts by the time of the service if our clock is ahead', async () => {
   const scene = await createScene();
   scene.agent.skew = 20 * MINUTE;
   scene.add('m0', { created: '12:05:00', delivered: '12:05:01' });
@@ -290,7 +290,7 @@ it('is judged by the time of the service, though our clock is ahead of it', asyn
   expect(scene.counts()).toEqual([0, 0]);
 });
 
-it('takes no start for missed that comes after more expected ones than are looked up at a time', async () => {
+it('counts no fulfilled start as missed after more expected ones than are added at once', async () => {
   const scene = await createScene({ ...HALF_HOURLY, cron: '* * * * *', grace: '30s', endsWithin: '1m' });
   const { service, agent } = scene;
   const start = service.clock.now;
@@ -306,11 +306,11 @@ it('takes no start for missed that comes after more expected ones than are looke
   await agent.run(60);
   expect(scene.counts()).toEqual([missed, 0]);
   expect(missed).toBeGreaterThanOrEqual(500);
-  // From the 72 hours without a start.
+  // Starts of the 72 hours without messages.
   expect(missed).toBeLessThanOrEqual(72 * 60);
 });
 
-it('days without a read cost little, whatever is expected', async () => {
+it('bounds the work after days without a read', async () => {
   const everyMinute = Array.from({ length: 200 }, (_, index) => ({
     name: `s${index}`,
     match: { scheduleId: `scd_${index}` },

@@ -4,7 +4,7 @@ import { counted, createAgent, createLog, finished, HOUR, lives, MINUTE, SECOND 
 const WHOLE = ['created', 'active', 'delivered'];
 
 describe('the first start', () => {
-  it('counts from now on, and knows what is under way', async () => {
+  it('counts from now on and tracks messages in flight', async () => {
     const service = createLog();
     const { clock } = service;
     const start = clock.now;
@@ -33,7 +33,7 @@ describe('the first start', () => {
     expect(counted(agent.shown(), 'active')).toBe(1);
   });
 
-  it('says nothing until a whole read, and begins again when that one is lost', async () => {
+  it('shows no counters before a complete read, and restarts if that read is lost', async () => {
     const service = createLog({ page: 1, order: 'up' });
     const { clock } = service;
     for (let number = 0; number < 50; number += 1) service.add(`msg_${number}`, ['created'], clock.now - 60 + number);
@@ -45,25 +45,22 @@ describe('the first start', () => {
     expect(agent.shown().gauges?.inFlight).toBe(50);
   });
 
-  it.each(['up', 'down', 'mixed'] as const)(
-    'knows of a day of history, listed %s, and counts none of it',
-    async order => {
-      const service = createLog({ page: 10, order });
-      const { clock } = service;
-      const start = clock.now - 2 * HOUR;
-      for (let number = 0; number < 400; number += 1) {
-        service.add(`msg_${number}`, number % 4 === 0 ? WHOLE : ['created'], start + number * 10);
-      }
-      const agent = createAgent(service, {}, 24 * HOUR);
-      await agent.round('tail');
-      expect(agent.shown().gauges).toMatchObject({ inFlight: 300, oldestInFlight: start + 10 });
-      expect(counted(agent.shown())).toBe(0);
-      expect(agent.shown().log).toMatchObject({ overdue: 0, gaps: 0, late: 0 });
-    },
-  );
+  it.each(['up', 'down', 'mixed'] as const)('reads a day of history, listed %s, without counting it', async order => {
+    const service = createLog({ page: 10, order });
+    const { clock } = service;
+    const start = clock.now - 2 * HOUR;
+    for (let number = 0; number < 400; number += 1) {
+      service.add(`msg_${number}`, number % 4 === 0 ? WHOLE : ['created'], start + number * 10);
+    }
+    const agent = createAgent(service, {}, 24 * HOUR);
+    await agent.round('tail');
+    expect(agent.shown().gauges).toMatchObject({ inFlight: 300, oldestInFlight: start + 10 });
+    expect(counted(agent.shown())).toBe(0);
+    expect(agent.shown().log).toMatchObject({ overdue: 0, gaps: 0, late: 0 });
+  });
 });
 
-it('goes on after a restart where it was, and counts recent events again', async () => {
+it('continues after a restart and recounts recent events', async () => {
   const service = createLog();
   const { clock } = service;
   const agent = createAgent(service);
@@ -94,14 +91,14 @@ describe('the clock', () => {
     await agent.round('tail');
     await agent.run(3, MINUTE);
     for (let number = 0; number < 50; number += 1) {
-      // The end is listed before the beginning.
+      // The end is listed before the start.
       const start = clock.now + SECOND;
       service.add(`msg_${number}`, ['created', 'active'], start, { wait: 100, late: 20 * SECOND });
       service.add(`msg_${number}`, ['delivered'], start + 200);
       await agent.run(8);
       if (number % 20 === 7) agent.kill();
     }
-    // Whose clock is behind learns of everything so much later.
+    // An agent with a clock behind reads all events later by that difference.
     await agent.run(5 - Math.min(0, skew) / MINUTE, MINUTE);
     expect(lives(agent.shown())).toBe(50);
     expect(counted(agent.shown(), 'delivered')).toBe(50);
@@ -136,7 +133,7 @@ describe('the clock', () => {
     expect(agent.shown().log).toMatchObject({ late: 0, gaps: 0, overdue: 0 });
   });
 
-  it('does not make what never ended late twice', async () => {
+  it('counts an open message as overdue only once', async () => {
     const service = createLog();
     const { clock } = service;
     const agent = createAgent(service);

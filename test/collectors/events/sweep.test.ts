@@ -43,7 +43,7 @@ const act = fc.record({
   fate: fc.constantFrom('go on', 'go on', 'go on', 'lose a step', 'kill', 'go at once'),
 });
 
-it('counts once what is late, as late as lateSweep, however tail and sweep take turns and are killed', async () => {
+it('counts events delayed up to lateSweep once, for any order and kills of tail and sweep', async () => {
   await fc.assert(
     fc.asyncProperty(
       shape,
@@ -83,9 +83,9 @@ it('counts once what is late, as late as lateSweep, however tail and sweep take 
           look();
         }
         clock.now = Math.max(clock.now, ...all.map(({ listedAt }) => listedAt));
-        // Rounds that are under way first.
+        // Finish running rounds first.
         for (const round of ['tail', 'sweep', 'tail']) await agent.round(round);
-        // Only what comes after them shows that they are old.
+        // Only later events show that these are old.
         clock.now += HOUR;
         service.add('msg_last', ['retry'], clock.now - 1);
         await agent.round('tail');
@@ -104,7 +104,7 @@ it('counts once what is late, as late as lateSweep, however tail and sweep take 
   );
 });
 
-it('says how many were late, and ends the messages whose end was', async () => {
+it('counts delayed events and ends messages with a delayed end', async () => {
   const service = createLog();
   const { clock } = service;
   const agent = createAgent(service);
@@ -123,7 +123,7 @@ it('says how many were late, and ends the messages whose end was', async () => {
   expect(finished(agent.shown())).toBe(1);
 });
 
-it('looks at whole minutes, at each once, and not at what the tail still reads', async () => {
+it('sweeps each complete minute once, outside the overlap of the tail', async () => {
   const service = createLog();
   const { clock, service: asks } = service;
   const agent = createAgent(service, OPTIONS);
@@ -145,7 +145,7 @@ it('looks at whole minutes, at each once, and not at what the tail still reads',
   expect(sweptTo).toBeGreaterThan(clock.now - LATE_SWEEP - 10 * MINUTE);
 });
 
-it('takes fewer minutes at a time where they are dense', async () => {
+it('reads fewer minutes per range if they are dense', async () => {
   const service = createLog({ page: 10_000, order: 'up' });
   const { clock, log, service: asks } = service;
   const agent = createAgent(service, OPTIONS);
@@ -171,7 +171,7 @@ it('takes fewer minutes at a time where they are dense', async () => {
   }
 });
 
-it('shows no gauges of its own', async () => {
+it('changes no gauges', async () => {
   const service = createLog({ page: 1, order: 'up' });
   const { clock } = service;
   const agent = createAgent(service);

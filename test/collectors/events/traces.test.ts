@@ -5,7 +5,7 @@ import { createAgent, createLog, MINUTE, SECOND } from './fake-log.ts';
 const DELIVERED = ['created', 'active', 'delivered'];
 const RETRIED = ['created', 'active', 'error', 'retry', 'active', 'delivered'];
 
-/** Has room for so many traces; `waiting`: how many it was told at the latest start. */
+/** A queue with a capacity. `waiting`: number of restored traces at the last start. */
 function createQueue(room = Number.POSITIVE_INFINITY) {
   const queue = {
     waiting: 0,
@@ -21,7 +21,7 @@ function createQueue(room = Number.POSITIVE_INFINITY) {
   return queue;
 }
 
-/** An agent that traces, whose first read has been. */
+/** A tracing agent after its first read. */
 async function createTracing(sampleRatio: number, account = 'a', queue = createQueue()) {
   const service = createLog();
   const agent = createAgent(service, { overlap: '5s', lateSweep: '10m' }, 0, { account, sampleRatio, queue });
@@ -35,8 +35,8 @@ async function createTracing(sampleRatio: number, account = 'a', queue = createQ
   return { ...service, agent, exported, names };
 }
 
-describe('which messages become traces', () => {
-  it('are those that failed, were cancelled or retried, whatever the share of the others', async () => {
+describe('traced messages', () => {
+  it('include all failed, cancelled and retried messages for any sample ratio', async () => {
     const { agent, add, clock, names } = await createTracing(0);
     add('msg_delivered', DELIVERED, clock.now + SECOND);
     add('msg_retried', RETRIED, clock.now + SECOND);
@@ -48,7 +48,7 @@ describe('which messages become traces', () => {
     expect(agent.rowsOf('trace')).toHaveLength(1);
   });
 
-  it('are the slowest, too, once it is known what is slow', async () => {
+  it('include the slowest messages after enough deliveries', async () => {
     const { agent, add, clock, names } = await createTracing(0);
     for (let number = 0; number < 200; number += 1) add(`msg_${number}`, DELIVERED, clock.now + SECOND + number);
     await agent.run(2);
@@ -59,7 +59,7 @@ describe('which messages become traces', () => {
     expect(names()).toEqual(['msg_slow']);
   });
 
-  it('are a share of the others, the same for every replica and another for every account', async () => {
+  it('include the same share of other messages in every replica, but not in every account', async () => {
     const chosen = async (account: string) => {
       const { agent, add, clock, names } = await createTracing(0.3, account);
       for (let number = 0; number < 1000; number += 1) add(`msg_${number}`, DELIVERED, clock.now + SECOND + number);
@@ -73,7 +73,7 @@ describe('which messages become traces', () => {
     expect(other).not.toEqual(one);
   });
 
-  it('are none of the time before anything was counted', async () => {
+  it('exclude messages from before counting started', async () => {
     const service = createLog();
     service.add('msg_old', ['created', 'failed'], service.clock.now - MINUTE);
     const agent = createAgent(service, {}, 0, { account: 'a', sampleRatio: 1, queue: createQueue() });
@@ -82,8 +82,8 @@ describe('which messages become traces', () => {
   });
 });
 
-describe('what is told of a message', () => {
-  it('is what its rows say, and of its address the host alone', async () => {
+describe('a trace', () => {
+  it('contains the data of the rows, and only the host of the address', async () => {
     const { agent, log, clock, exported } = await createTracing(0);
     const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
     const detail = { method: 'POST', hasFlowControlKey: true, traceparent };
@@ -115,14 +115,14 @@ describe('what is told of a message', () => {
     ]);
   });
 
-  it('has one trace though the agent is killed at every step', async () => {
+  it('is created once although the agent is killed at every step', async () => {
     const { agent, add, clock, exported } = await createTracing(0);
     add('msg', RETRIED, clock.now + SECOND, { wait: 10 * SECOND });
     const seen: string[] = [];
     for (let round = 0; round < 20; round += 1) {
       agent.kill();
       await agent.run(1, 5 * SECOND);
-      // What is exported is marked by taking its row away.
+      // A deleted row marks an exported trace.
       for (const { messageId, traceId, events } of exported()) {
         seen.push(`${messageId} ${events.length}`);
         agent.rows.delete(`outbox/${traceId}`);
@@ -132,7 +132,7 @@ describe('what is told of a message', () => {
     expect(agent.rowsOf('trace')).toEqual([]);
   });
 
-  it('counts what is late, and begins no second trace for what comes after its end', async () => {
+  it('counts delayed events and is not created again for events after its end', async () => {
     const { agent, add, clock, exported } = await createTracing(0);
     add('msg', ['created'], clock.now + SECOND);
     add('msg', ['error'], clock.now + 2 * SECOND, { late: 25 * SECOND });
@@ -144,7 +144,7 @@ describe('what is told of a message', () => {
     const [{ events, traceId } = { events: [], traceId: '' }] = exported();
     expect(events.map(({ state }) => state).sort()).toEqual(['created', 'error', 'failed']);
     agent.rows.delete(`outbox/${traceId}`);
-    // Nor when nobody remembers that it ended.
+    // Also if its end is no longer stored.
     agent.kill();
     for (let minute = 0; minute < 15; minute += 1) {
       add(`other_${minute}`, DELIVERED, clock.now + 30 * SECOND);
@@ -156,7 +156,7 @@ describe('what is told of a message', () => {
     expect(agent.rowsOf('trace')).toEqual([]);
   });
 
-  it('marks what came late while it was open', async () => {
+  it('marks delayed events of an open message', async () => {
     const { agent, add, clock, exported } = await createTracing(0);
     add('msg', ['created'], clock.now + SECOND);
     add('msg', ['error'], clock.now + 2 * SECOND, { late: 2 * MINUTE });
@@ -172,7 +172,7 @@ describe('what is told of a message', () => {
     expect(others).toEqual([]);
   });
 
-  it('says when the log lost events meanwhile', async () => {
+  it('is marked if the log lost events in the interim', async () => {
     const { agent, add, clock, service, exported } = await createTracing(0);
     add('msg', ['created'], clock.now + SECOND);
     await agent.run(2);
@@ -184,8 +184,8 @@ describe('what is told of a message', () => {
   });
 });
 
-describe('what is kept', () => {
-  it('is 10,000 open messages; the oldest is given up, and exported as far as it came', async () => {
+describe('limits of traces', () => {
+  it('keeps 10,000 open messages and exports the oldest as incomplete', async () => {
     const { agent, add, clock, exported } = await createTracing(1);
     for (let number = 0; number < 10_001; number += 1) add(`msg_${number}`, ['created'], clock.now + SECOND + number);
     await agent.run(2);
@@ -197,7 +197,7 @@ describe('what is kept', () => {
     expect(exported()).toHaveLength(1);
   });
 
-  it('is 200 events of one message, and its end', async () => {
+  it('keeps 200 events per message, and its end', async () => {
     const { agent, add, clock, exported } = await createTracing(0);
     add('msg', ['created', ...Array.from({ length: 300 }, () => 'active')], clock.now + SECOND);
     add('msg', ['failed'], clock.now + 8 * SECOND);
@@ -208,7 +208,7 @@ describe('what is kept', () => {
     expect(partial).toEqual(['too_many_events']);
   });
 
-  it('is as many traces for the receiver as there is room for, also across a restart', async () => {
+  it('keeps traces up to the capacity of the queue, also across a restart', async () => {
     const queue = createQueue(3);
     const { agent, add, clock, names } = await createTracing(1, 'a', queue);
     const fail = async (...ids: string[]) => {
@@ -220,14 +220,14 @@ describe('what is kept', () => {
     expect(queue.waiting).toBe(2);
     await fail('c', 'd', 'e');
     expect(names()).toEqual(['a', 'b', 'c']);
-    // What there is no room for is not kept open either.
+    // Traces over the capacity are closed, too.
     expect(agent.rowsOf('trace')).toEqual([]);
     queue.waiting -= 1;
     await fail('f', 'g');
     expect(names()).toEqual(['a', 'b', 'c', 'f']);
   });
 
-  it('goes when messages are no longer traced', async () => {
+  it('deletes the rows when tracing is disabled', async () => {
     const { add, clock, api, agent } = await createTracing(1);
     add('msg', ['created'], clock.now + SECOND);
     add('gone', ['created', 'failed'], clock.now + SECOND);

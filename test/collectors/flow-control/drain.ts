@@ -1,13 +1,13 @@
-/** A waitlist that builds up while its key is paused, and drains afterwards: what was said of its end, and when that came. */
+/** Simulates a waitlist that grows while its key is paused and then drains, and compares predicted and actual times to drain. */
 import { createRandom } from '../../../src/emulator/random.ts';
 import { createAuditedService, keyed } from '../../support/audited-service.ts';
 
 const MINUTE = 60_000;
 
 export interface Drained {
-  /** Times to drain that were shown, each divided by how long it then took. */
+  /** Shown times to drain, divided by the actual ones. */
   readonly ratios: readonly number[];
-  /** Reads while it drained. */
+  /** Number of reads during the drain. */
   readonly reads: number;
 }
 
@@ -31,7 +31,7 @@ export async function drainCourse(seed: number): Promise<Drained> {
     const { state, drainsIn } = service.audited('draining') ?? {};
     if (state === 'draining' && drainsIn !== undefined) told.push({ at: service.now(), drainsIn });
   }
-  // Below a minute, the interval of the reads is most of the error.
+  // Below a minute, the read interval causes most of the error.
   const end = service.now();
   const ratios = told.filter(({ at }) => end - at >= MINUTE).map(({ at, drainsIn }) => drainsIn / (end - at));
   return { ratios, reads };

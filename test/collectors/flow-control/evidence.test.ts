@@ -12,7 +12,7 @@ import { EVENT_STATES, type EventState } from '../../../src/model/message.ts';
 
 const SECOND = 1000;
 
-/** A key with one slot in use that nothing ran in, read every 30 s for so long. */
+/** A key with one ghost slot, read every 30 s for a period. */
 function watchedFor(span: number, { waitlistSize = 1, every = 30 * SECOND } = {}) {
   const watched = createEvidence(0, true);
   for (let at = 0; at <= span; at += every) {
@@ -22,8 +22,8 @@ function watchedFor(span: number, { waitlistSize = 1, every = 30 * SECOND } = {}
   return watched;
 }
 
-describe('slots are ghosts', () => {
-  it('only when they were in use without an attempt for long enough, and for as much longer as events were late', () => {
+describe('proof of ghost slots', () => {
+  it('takes a minimum time without an attempt plus the peak lateness of events', () => {
     expect(PROOF).toBe(270 * SECOND);
     expect(ghostSlots(watchedFor(PROOF - 30 * SECOND), 0)).toBe(0);
     expect(ghostSlots(watchedFor(PROOF), 0)).toBe(1);
@@ -31,13 +31,13 @@ describe('slots are ghosts', () => {
     expect(ghostSlots(watchedFor(PROOF + 60 * SECOND), 60 * SECOND)).toBe(1);
   });
 
-  it('only in four reads at least, and where messages waited', () => {
+  it('takes at least four reads and waiting messages', () => {
     expect(ghostSlots(watchedFor(PROOF, { every: PROOF / 2 }), 0)).toBe(0);
     expect(ghostSlots(watchedFor(PROOF, { every: PROOF / 3 }), 0)).toBe(1);
     expect(ghostSlots(watchedFor(PROOF, { waitlistSize: 0 }), 0)).toBe(0);
   });
 
-  it('not where an attempt ran up to five seconds before the read: clocks differ', () => {
+  it('tolerates five seconds of clock difference between attempts and reads', () => {
     const ledger = new AttemptLedger();
     const add = (message: bigint, state: EventState, time: number) =>
       ledger.add({ message, state: EVENT_STATES.indexOf(state), time, flowKey: 'key' });
@@ -59,7 +59,7 @@ describe('slots are ghosts', () => {
   });
 });
 
-it('slots from before the log was followed are in excess after eight days, unless the key is paused', () => {
+it('counts unexplained slots from before the log was read as excess after eight days, unless the key is paused', () => {
   const DAY = 86_400 * SECOND;
   const excessAfter = (days: number, paused = false) => {
     const ledger = new AttemptLedger();
@@ -76,7 +76,7 @@ it('slots from before the log was followed are in excess after eight days, unles
   expect([excessAfter(7.9), excessAfter(8.1), excessAfter(8.1, true)]).toEqual([0, 2, 0]);
 });
 
-describe('what a key runs is not known any more', () => {
+describe('evidence of a key is discarded', () => {
   const ledgerOf = (...events: readonly [message: bigint, state: EventState, time: number][]) => {
     const ledger = new AttemptLedger();
     ledger.open(0, 0);
@@ -93,7 +93,7 @@ describe('what a key runs is not known any more', () => {
     return [watched.knownFrom, watched.unseen];
   };
 
-  it('when the log shows the end of an attempt whose begin it never listed', () => {
+  it('when the log lists the end of an attempt without a start', () => {
     expect(knownFrom(ledgerOf([1n, 'active', 20 * SECOND], [1n, 'delivered', 50 * SECOND]))).toEqual([0, 0]);
     expect(knownFrom(ledgerOf([1n, 'delivered', 50 * SECOND]))).toEqual([55 * SECOND, undefined]);
   });
@@ -104,7 +104,7 @@ describe('what a key runs is not known any more', () => {
     expect(knownFrom(ledger)).toEqual([40 * SECOND, undefined]);
   });
 
-  it('when the log was silent for minutes in which something moved', () => {
+  it('when keys changed during a silence of the log', () => {
     const stateAfter = (silence: Attempts['silence']) => {
       const audit = createAudit(true);
       const none = () => ({ max: 0, min: 0 });

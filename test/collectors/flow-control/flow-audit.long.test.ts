@@ -5,7 +5,7 @@ import { leakCourse } from './ghost-slots.ts';
 import { healthyHours } from './healthy.ts';
 
 const MINUTE = 60_000;
-/** Of all runs: CI has no time for all of them each time. */
+/** Share of the runs, because CI has no time for all of them. */
 const SHARE = Number(process.env.AUDIT_SHARE ?? 1);
 const RUNS = 1000 * SHARE;
 const HOURS = 4;
@@ -14,7 +14,7 @@ const SEEDS = 100 * SHARE;
 const print = (line: string) => process.stdout.write(`${line}\n`);
 const at = (sorted: readonly number[], share: number) => sorted[Math.floor((sorted.length - 1) * share)] as number;
 
-/** Returns the share of runs whose leak was named within twenty minutes of waiting, and how long the others took (minutes). */
+/** Returns the share of runs in which the leak was detected within twenty minutes of waiting, and the maximum time (minutes). */
 async function leaks(runs: number, failing: Parameters<typeof leakCourse>[1], title: string) {
   const waits: number[] = [];
   for (let seed = 1; seed <= runs; seed += 1) {
@@ -49,14 +49,14 @@ async function healthy(seeds: number, retrySlot: Dialect['retrySlot'], title: st
   return keyHours;
 }
 
-test(`slots that leak are named within ten minutes, ${RUNS} times`, { timeout: 1_800_000 }, async () => {
+test(`detects leaked slots within ten minutes in ${RUNS} runs`, { timeout: 1_800_000 }, async () => {
   const { share, max } = await leaks(RUNS, {}, 'ghost slots');
   expect(share).toBe(1);
   expect(max).toBeLessThanOrEqual(10);
 });
 
 test.each(['released', 'kept'] as const)(
-  'some are if attempts fail and waiting retries have their slots %s, and never more slots than leaked',
+  'detects some leaks, and never too many slots, if attempts fail and waiting retries have their slots %s',
   { timeout: 1_800_000 },
   async retrySlot => {
     const failing = { retrySlot, flaky: 0.1, maxRetries: 2 };
@@ -65,23 +65,27 @@ test.each(['released', 'kept'] as const)(
   },
 );
 
-test(`no key in good health is said to have ghost slots in ${10_000 * SHARE} hours`, {
+test(`reports no ghost slots on healthy keys in ${10_000 * SHARE} hours`, {
   timeout: 1_800_000,
 }, async () => {
   expect(await healthy(SEEDS, 'released', 'healthy')).toBeGreaterThanOrEqual(10_000 * SHARE);
 });
 
-test(`nor where waiting retries keep their slots, in ${4000 * SHARE} hours`, { timeout: 1_800_000 }, async () => {
+test(`reports no ghost slots if waiting retries keep their slots, in ${4000 * SHARE} hours`, {
+  timeout: 1_800_000,
+}, async () => {
   const keyHours = await healthy(0.4 * SEEDS, 'kept', 'healthy, retries keep their slots');
   expect(keyHours).toBeGreaterThanOrEqual(4000 * SHARE);
 });
 
-test(`nor where they keep those of short waits alone, in ${4000 * SHARE} hours`, { timeout: 1_800_000 }, async () => {
+test(`reports no ghost slots if retries keep their slots only in short waits, in ${4000 * SHARE} hours`, {
+  timeout: 1_800_000,
+}, async () => {
   const keyHours = await healthy(0.4 * SEEDS, 'kept-briefly', 'healthy, retries keep the slots of short waits');
   expect(keyHours).toBeGreaterThanOrEqual(4000 * SHARE);
 });
 
-test('the time to drain that is shown is right within a quarter, nine times of ten', { timeout: 600_000 }, async () => {
+test('shows a time to drain with an error below a quarter in nine of ten cases', { timeout: 600_000 }, async () => {
   const all: number[] = [];
   for (let seed = 1; seed <= 200 * SHARE; seed += 1) {
     const found = await drainCourse(seed);

@@ -1,20 +1,23 @@
-/** One course of leaked slots, as a seed brings it: what both the quick proof and the long one run. */
+/** Simulates leaked slots from a seed, for the quick and the long test. */
 import type { Dialect } from '../../../src/emulator/dialect.ts';
 import { createRandom } from '../../../src/emulator/random.ts';
 import { type AuditedService, createAuditedService, keyed } from '../../support/audited-service.ts';
 
 const MINUTE = 60_000;
 
-/** How a course differs from one in which no attempt fails. */
+/** Deviations from a run without failing attempts. */
 export interface Failing {
-  /** Of the service. */
+  /** Behavior of the service. */
   readonly retrySlot: Dialect['retrySlot'];
-  /** Share of attempts that fail. */
+  /** Share of failing attempts. */
   readonly flaky: number;
   readonly maxRetries: number;
 }
 
-/** A key whose slots leak some minutes after the start, and two that are in good health; `waits`: for how long messages had waited without a break when it was named, milliseconds; undefined when it was not. */
+/**
+ * Runs a key that leaks slots some minutes after the start, and two healthy keys. Returns how long messages had waited without
+ * interruption when the leak was detected (ms), or undefined if it was not.
+ */
 export async function leakCourse(
   seed: number,
   { retrySlot = 'released', flaky = 0, maxRetries = 1 }: Partial<Failing> = {},
@@ -23,7 +26,7 @@ export async function leakCourse(
   const parallelism = random.between(2, 12);
   const leaked = random.chance(0.2) ? parallelism : random.between(1, parallelism - 1);
   const takesMs = random.pick([400, 1500, 6000, 20_000, 60_000]);
-  // Just what the key can do before, and more than it can do after.
+  // The load equals the key's capacity before the leak and exceeds it afterwards.
   const load = ((parallelism - leaked / 3) / parallelism) * 0.95;
   const everyMs = takesMs / (parallelism * load);
   const isBurst = random.chance(0.3);
@@ -60,7 +63,7 @@ async function watchLeak(service: AuditedService, leaked: number) {
   for (let step = 0; step < 200; step += 1) {
     await service.advance(15_000);
     for (const other of ['healthy', 'paced']) if (service.audited(other)?.state === 'ghost_slots') wrong += 1;
-    // Where no message waits for them, ghost slots cost nothing, and are not told of.
+    // Ghost slots without waiting messages are harmless and not reported.
     const waits = ghosts() > 0 && (truth()?.waiting ?? 0) > 0;
     since = waits ? (since ?? service.now()) : undefined;
     const shown = service.audited('leaking');

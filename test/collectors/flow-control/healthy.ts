@@ -1,4 +1,4 @@
-/** Hours of flow-control keys in good health and a log that is not, as a seed brings them. */
+/** Simulates hours of healthy flow-control keys with a faulty log, from a seed. */
 import type { Dialect } from '../../../src/emulator/dialect.ts';
 import { createRandom, type Random } from '../../../src/emulator/random.ts';
 import { type AuditedService, createAuditedService, keyed } from '../../support/audited-service.ts';
@@ -6,7 +6,7 @@ import { type AuditedService, createAuditedService, keyed } from '../../support/
 const MINUTE = 60_000;
 const KEYS = 25;
 
-/** Attempts of seconds, minutes and half hours; limits of parallelism, of rate, and of both; bursts, and more than a key can do. */
+/** Attempts of seconds, minutes and half hours; limits of parallelism, rate and both; bursts and overload. */
 function randomKey(random: Random, index: number) {
   const parallelism = random.chance(0.8) ? random.between(1, 12) : undefined;
   const rate = random.chance(0.35) ? { rate: random.between(2, 20), period: random.pick([10, 60]) } : {};
@@ -26,13 +26,13 @@ function randomKey(random: Random, index: number) {
 
 export interface Healthy {
   readonly keyHours: number;
-  /** Reads in which slots were said to be ghosts. */
+  /** Number of reads with reported ghost slots. */
   readonly wrong: readonly string[];
   /** Reads by state. */
   readonly states: Map<string, number>;
 }
 
-/** Something happens to the service, to its log or to the agent. */
+/** Injects a fault into the service, its log or the agent. */
 async function disturb(service: AuditedService, random: Random): Promise<void> {
   const { state } = service;
   const key = `key-${random.between(0, KEYS - 1)}`;
@@ -48,14 +48,14 @@ async function disturb(service: AuditedService, random: Random): Promise<void> {
   else if (what === 7) return void (await loseEvents(service, random.between(2, 15) * MINUTE));
 }
 
-/** The service delivers, and writes no event of it. */
+/** The service delivers without logging events. */
 async function loseEvents(service: AuditedService, ms: number): Promise<void> {
   service.state.logView.stop(service.now() + 1);
   await service.advance(ms);
   service.state.logView.resume(service.now() + 1);
 }
 
-/** `retrySlot`: of the service. */
+/** `retrySlot`: behavior of the service. */
 export async function healthyHours(
   seed: number,
   hours: number,

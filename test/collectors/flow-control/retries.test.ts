@@ -17,7 +17,7 @@ const eventOf = ([message, state, at, dueAt = 0]: Told): AttemptEvent => ({
   flowKey: 'key',
 });
 
-/** A ledger with these events, settled until so many seconds. Times: seconds. */
+/** A ledger with these events, settled until a time. Times are in seconds. */
 function ledgerOf(events: readonly Told[], { settledTo = 600, stored }: { settledTo?: number; stored?: string } = {}) {
   const ledger = new AttemptLedger(stored);
   ledger.open(0, 0);
@@ -27,7 +27,7 @@ function ledgerOf(events: readonly Told[], { settledTo = 600, stored }: { settle
   return ledger;
 }
 
-it('slots of waiting retries are not in excess, slots beyond them are', () => {
+it('counts only slots beyond those of waiting retries as excess', () => {
   const ledger = ledgerOf([
     [1n, 'active', 50],
     [2n, 'active', 60],
@@ -44,19 +44,19 @@ it('slots of waiting retries are not in excess, slots beyond them are', () => {
   expect(sampleOf(3)).toMatchObject({ excess: 1, waiting: 1 });
 });
 
-describe('messages that wait', () => {
+describe('messages waiting for a retry', () => {
   const events: readonly Told[] = [
     [1n, 'active', 95],
     [1n, 'error', 100, 5000],
   ];
   const waitingIn = (ledger: ReturnType<typeof ledgerOf>) => ledger.claimed('key', 200 * SECOND, 210 * SECOND).max;
 
-  it('are known after a restart', () => {
+  it('are restored after a restart', () => {
     const row = ledgerOf(events, { settledTo: 120 }).row();
     expect(waitingIn(ledgerOf([], { stored: row ?? '' }))).toBe(1);
   });
 
-  it('are counted once when the end of a retry is listed before its begin', () => {
+  it('are counted once if the end of a retry is listed before its start', () => {
     const retried: readonly Told[] = [
       [1n, 'active', 5],
       [1n, 'error', 10, 204],
@@ -66,7 +66,7 @@ describe('messages that wait', () => {
     expect(waitingIn(ledgerOf(retried))).toBe(1);
   });
 
-  it('are none when the last attempt fails, even if its begin was lost', () => {
+  it('are removed when the last attempt fails, even if its start was lost', () => {
     expect(
       waitingIn(
         ledgerOf([
@@ -77,7 +77,7 @@ describe('messages that wait', () => {
     ).toBe(0);
   });
 
-  it('are given up a day after they were due', () => {
+  it('are dropped a day after their due time', () => {
     const ledger = ledgerOf(events);
     const mostAt = (seconds: number) => {
       ledger.add(eventOf([9n, 'created', seconds]));
@@ -96,7 +96,7 @@ describe('a key with waiting retries', () => {
     ['released', 'throttled/parallelism_limit'],
     ['kept', 'unknown/retries_may_hold'],
   ] as const)('has no ghost slots if their slots are %s, and is %s', async (retrySlot, expected) => {
-    // Whatever fails waits for an hour.
+    // Failed messages wait for an hour.
     const failing = keyed(
       'key',
       { parallelism: 4, maxRetries: 5 },
@@ -119,7 +119,7 @@ describe('a key with waiting retries', () => {
     expect([...shown].filter(text => text.startsWith('ghost_slots'))).toEqual([]);
   });
 
-  it('has no ghost slots if short waits keep theirs, and a leak on another key is named', async () => {
+  it('has no ghost slots if short waits keep their slots, while a leak on another key is detected', async () => {
     const short = keyed(
       'key',
       { parallelism: 4, maxRetries: 5 },
@@ -144,7 +144,7 @@ describe('a key with waiting retries', () => {
     expect(service.audited('leaking')).toMatchObject({ state: 'ghost_slots', ghosts: 2 });
   });
 
-  it('has its ghost slots named once the retries have run', async () => {
+  it('reports its ghost slots after the retries have run', async () => {
     const key = keyed(
       'key',
       { parallelism: 4, maxRetries: 1 },

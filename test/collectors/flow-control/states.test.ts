@@ -10,7 +10,7 @@ import { healthyHours } from './healthy.ts';
 
 const MINUTE = 60_000;
 
-/** A key that no message waits on, so that the log is never silent. */
+/** A key without waiting messages, whose attempts keep the log busy. */
 const busy = keyed('busy', { parallelism: 20 }, { everyMs: 3000, takesMs: 1000 });
 const full = keyed('key', { parallelism: 2 }, { everyMs: 2000, takesMs: 8000 });
 
@@ -22,8 +22,8 @@ async function stateOf(service: ReturnType<typeof createAuditedService>): Promis
   return found && [found.state, found.reason];
 }
 
-describe('the state of a key is that of the service', () => {
-  test('all its slots run attempts, and more wait: throttled by its parallelism', async () => {
+describe('the state of a key', () => {
+  test('is throttled by parallelism if all slots run attempts and messages wait', async () => {
     const service = start();
     await service.advance(10 * MINUTE);
     expect(await stateOf(service)).toEqual(['throttled', 'parallelism_limit']);
@@ -31,13 +31,13 @@ describe('the state of a key is that of the service', () => {
     expect(service.audited('busy')).toMatchObject({ state: 'ok', reason: 'nothing_waits' });
   });
 
-  test('as many begin as its rate allows: throttled by its rate', async () => {
+  test('is throttled by rate if the rate limit is used up', async () => {
     const service = start(keyed('key', { rate: 10, period: 60 }, { everyMs: 3000, takesMs: 1000 }));
     await service.advance(10 * MINUTE);
     expect(await stateOf(service)).toEqual(['throttled', 'rate_limit']);
   });
 
-  test('paused, at once, and what it was before when it is resumed', async () => {
+  test('is paused immediately, and the previous state after it is resumed', async () => {
     const service = start();
     await service.advance(10 * MINUTE);
     service.state.flow.pause('key', true);
@@ -48,7 +48,7 @@ describe('the state of a key is that of the service', () => {
     expect(await stateOf(service)).toEqual(['throttled', 'parallelism_limit']);
   });
 
-  test('no limit is reached and nothing starts: starved', async () => {
+  test('is starved if no limit is reached and no delivery starts', async () => {
     const service = start(keyed('key', { parallelism: 3 }, { everyMs: 4000, takesMs: 2000 }));
     await service.advance(5 * MINUTE);
     service.state.flow.starve('key', true);
@@ -56,7 +56,7 @@ describe('the state of a key is that of the service', () => {
     expect(await stateOf(service)).toEqual(['starved', 'slots_free']);
   });
 
-  test('slots that leak: as many ghosts as there are, and none when they are given back', async () => {
+  test('shows the number of leaked slots, and none after they are released', async () => {
     const service = start(keyed('key', { parallelism: 6 }, { everyMs: 1000, takesMs: 8000 }));
     await service.advance(8 * MINUTE);
     service.state.flow.leak('key', 4);
@@ -67,7 +67,7 @@ describe('the state of a key is that of the service', () => {
     expect(service.audited('key')).toMatchObject({ state: 'throttled', ghosts: 0 });
   });
 
-  test('all slots leak and nothing happens any more, not in the log either', async () => {
+  test('is ghost_slots if all slots leak and the log is silent', async () => {
     const service = start(full, { destinations: [keyed('key', { parallelism: 2 }, { everyMs: 6000, takesMs: 8000 })] });
     await service.advance(8 * MINUTE);
     service.state.flow.leak('key', 2);
@@ -76,14 +76,14 @@ describe('the state of a key is that of the service', () => {
   });
 });
 
-describe('what cannot be told is unknown', () => {
+describe('the state of a key is unknown', () => {
   test('just after the start', async () => {
     const service = start();
     await service.advance(30_000);
     expect((await stateOf(service))?.[0]).toBe('unknown');
   });
 
-  test('slots that leaked before the log was followed may run attempts', async () => {
+  test('if slots were in use before the log was read', async () => {
     const service = start();
     service.failUntil(service.now() + 20 * MINUTE);
     await service.advance(5 * MINUTE);
@@ -93,7 +93,7 @@ describe('what cannot be told is unknown', () => {
     expect(service.audited('key')?.ghosts).toBeUndefined();
   });
 
-  test('while the log is held back', async () => {
+  test('while the log is delayed', async () => {
     const service = start();
     await service.advance(10 * MINUTE);
     service.state.dialect.logLagMs = 20 * MINUTE;
@@ -104,7 +104,7 @@ describe('what cannot be told is unknown', () => {
     expect(await stateOf(service)).toEqual(['throttled', 'parallelism_limit']);
   });
 
-  test('where the log names the key of a message when it is created, and not of its attempts', () => {
+  test('if the log reports keys only at the creation of messages', () => {
     const ledger = new AttemptLedger();
     const add = (state: EventState, flowKey?: string) =>
       ledger.add({ message: 1n, state: EVENT_STATES.indexOf(state), time: 1000, flowKey });
@@ -116,7 +116,7 @@ describe('what cannot be told is unknown', () => {
     expect(ledger.isKeyed).toBe(true);
   });
 
-  test('how many ghosts an idle key has whose slots are not reported', () => {
+  test('for the ghost slots of an idle key with unreported slots', () => {
     const reported = { key: 'reported', waitlistSize: 0, parallelismInUse: 0 };
     const entries = [reported, { key: 'not reported', waitlistSize: 0 }];
     const audited = createAudit(true).evaluate({ from: 0, now: 0, entries, isComplete: true, attempts: undefined });
@@ -126,14 +126,14 @@ describe('what cannot be told is unknown', () => {
     ]);
   });
 
-  test('where the service tells no parallelism, keys are not judged', async () => {
+  test('does not evaluate keys if the service reports no parallelism', async () => {
     const service = start(full, { dialect: { flowControlFields: 'documented' } });
     await service.advance(2 * MINUTE);
     expect(service.facts()?.audited).toBeUndefined();
   });
 });
 
-test('what is known outlasts the process', async () => {
+test('restores the evidence after a restart', async () => {
   const service = start();
   await service.advance(10 * MINUTE);
   service.state.flow.leak('key', 1);
@@ -144,7 +144,7 @@ test('what is known outlasts the process', async () => {
   expect(service.audited('key')).toMatchObject({ state: 'ghost_slots', ghosts: 1 });
 });
 
-test('a small share of what flow-audit.long.test.ts runs', async () => {
+test('detects leaks in a small share of the runs of flow-audit.long.test.ts', async () => {
   for (let seed = 1; seed <= 2; seed += 1) {
     const { waits = Number.POSITIVE_INFINITY, wrong } = await leakCourse(seed);
     expect(waits, `seed ${seed}`).toBeLessThanOrEqual(10 * MINUTE);
