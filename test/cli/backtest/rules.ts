@@ -6,7 +6,7 @@ export const RULES = [
   { name: 'Errors', when: { growth: { ...total('error'), over: '15m', atLeast: 12 } } },
   { name: 'Recent', when: { above: { metric: 'delivery_events_recent', labels: { state: 'error' }, value: 3 } } },
   { name: 'InFlight', when: { above: { metric: 'delivery_messages_in_flight', value: 40 } }, for: '1m' },
-  { name: 'Old', when: { age: { metric: 'delivery_oldest_in_flight_timestamp_seconds', above: '10m' } } },
+  { name: 'Old', when: { age: { metric: 'delivery_oldest_in_flight_timestamp_seconds', above: '2m' } } },
   { name: 'Overdue', when: { growth: { metric: 'delivery_messages_overdue_total', over: '30m', atLeast: 5 } } },
   { name: 'Failed', when: { growth: { ...finished(['failed']), over: '10m', atLeast: 5 } }, keepFiringFor: '5m' },
   {
