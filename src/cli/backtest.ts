@@ -30,8 +30,7 @@ function changeLine({ at, account, rule, labels, state, value, startedAt }: Aler
   return `${seconds(at)} ${account} ${alert} ${state} ${Number(value.toPrecision(4))}${after}`;
 }
 
-function ruleLine({ rule, fired, firingFor, unknownFor, unknown }: RuleResult): string {
-  if (unknown !== undefined) return `${rule}: unknown: ${unknown}`;
+function ruleLine({ rule, fired, firingFor, unknownFor }: RuleResult): string {
   const firings = fired === 0 ? 'did not fire' : `fired ${plural(fired, 'time')}, ${lasting(firingFor)} in all`;
   if (unknownFor === 0) return `${rule}: ${firings}`;
   return `${rule}: ${firings}; unknown for ${lasting(unknownFor)}: windows were not complete, or rows could not be read`;
@@ -41,7 +40,11 @@ function resultLines({ account, range, events, rejected, requests, rules }: Acco
   const evaluated = range ? `${seconds(range.from)} to ${seconds(range.to)}` : 'not evaluated';
   const unread = rejected > 0 ? [`${plural(rejected, 'row')} of the log could not be read`] : [];
   const cost = `${plural(events, 'event')} read with ${plural(requests, 'request')} of the day's budget`;
-  return [`${evaluated}; ${cost}`, ...unread, ...rules.map(ruleLine)].map(line => `${account}: ${line}`);
+  const unknown = [...Map.groupBy(rules, rule => rule.unknown)].flatMap(([reason, each]) =>
+    reason === undefined ? [] : [`${each.map(({ rule }) => rule).join(', ')}: unknown: ${reason}`],
+  );
+  const known = rules.filter(rule => rule.unknown === undefined).map(ruleLine);
+  return [`${evaluated}; ${cost}`, ...unread, ...known, ...unknown].map(line => `${account}: ${line}`);
 }
 
 interface Options {
@@ -54,7 +57,7 @@ export function backtestCommand(): Command {
   const command = new Command('backtest');
   return command
     .description(
-      'evaluate the alert rules on the remaining event log, and print when each would have fired; reads the log with requests of the account’s budget, stores and sends nothing',
+      'evaluate built-in alerts and alert rules on the remaining event log, and print when each would have fired; reads the log with requests of the account’s budget, stores and sends nothing',
     )
     .requiredOption('--config <file>', 'configuration file of the agent')
     .addOption(

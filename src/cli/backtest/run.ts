@@ -6,6 +6,8 @@ import type { LoadedConfig } from '../../config/load.ts';
 import type { Config } from '../../config/schema.ts';
 import { withClosing } from '../../kit/closing.ts';
 import { Secret } from '../../kit/secret.ts';
+import { type BuiltinAlert, builtinAlert, sentAlerts } from '../../rules/checks/alerts.ts';
+import { ACCOUNT_CHECKS } from '../../rules/checks/run.ts';
 import { type AlertCondition, isAbout, selectorsOf } from '../../rules/options.ts';
 import { createMemoryStore } from '../../store/memory.ts';
 import { openForReading } from '../backfill/run.ts';
@@ -64,15 +66,50 @@ export interface BacktestDeps extends Pick<PartsDeps, 'env' | 'clock' | 'random'
 
 const NOTHING = { fired: 0, firingFor: 0, unknownFor: 0 };
 
+type Alerts = Config['alerts'];
+
 /** Why the event log does not determine a condition; undefined if it does. */
-function unknownReason(when: AlertCondition): string | undefined {
-  if (when.kind === 'stale') return 'the event log does not contain when data was stale';
-  const metric = selectorsOf(when).find(selector => !IN_LOG.has(selector.metric))?.metric;
-  return metric && `the event log does not contain ${metric}`;
+function missingFor(when: AlertCondition): string | undefined {
+  if (when.kind === 'stale') return 'when data was stale';
+  return selectorsOf(when).find(({ metric }) => !IN_LOG.has(metric))?.metric;
 }
 
+/** Built-in alerts on event data that depend on the time of reading. */
+const ON_READING: ReadonlySet<string> = new Set<BuiltinAlert>(['DeliveryEventLogStale', 'DeliveryEventLogGap']);
+const CONTENTS = { events: 'when it was read', dlq: 'the dead-letter queue', flow_control: 'flow control' };
+
+/** The same for a built-in alert. */
+function missingForBuiltin(name: BuiltinAlert): string | undefined {
+  const check = ACCOUNT_CHECKS.find(({ alert }) => alert === name);
+  if (check?.collector === 'events' && !ON_READING.has(name)) return undefined;
+  return check?.collector ? CONTENTS[check.collector] : 'the state of the agent';
+}
+
+/** The alerts of an account that the event log determines, and the other ones. */
+function selectAlerts({ builtin, rules }: Alerts, account: string) {
+  const own = rules.filter(({ when }) => isAbout(when, account));
+  const names = sentAlerts(builtin);
+  const all = [
+    ...names.map(rule => ({ rule: rule as string, missing: missingForBuiltin(rule) })),
+    ...own.map(({ name: rule, when }) => ({ rule, missing: missingFor(when) })),
+  ];
+  const disable = names.filter(missingForBuiltin).flatMap(name => builtinAlert(name).kinds);
+  return {
+    alerts: {
+      builtin: builtin && { ...builtin, disable: [...builtin.disable, ...disable] },
+      rules: own.filter(({ when }) => missingFor(when) === undefined),
+    },
+    determined: all.flatMap(({ rule, missing }) => (missing === undefined ? [rule] : [])),
+    others: all.flatMap(({ rule, missing }): RuleResult[] =>
+      missing === undefined ? [] : [{ rule, ...NOTHING, unknown: `the event log does not contain ${missing}` }],
+    ),
+  };
+}
+
+type Selected = ReturnType<typeof selectAlerts>;
+
 /** The agent's configuration for one account that only reads the event log. Without a sweep: no event is delayed. */
-function configOf(config: Config, settings: AccountSettings, rules: Config['alerts']['rules']): Config {
+function configOf(config: Config, settings: AccountSettings, alerts: Selected['alerts']): Config {
   const { dlq, flowControl, events } = settings.collect;
   const collect = {
     ...settings.collect,
@@ -90,7 +127,7 @@ function configOf(config: Config, settings: AccountSettings, rules: Config['aler
     heartbeat: null,
     push: { metrics: { ...config.push.metrics, enabled: false } },
     tracing: { ...config.tracing, enabled: false },
-    alerts: { ...config.alerts, enabled: true, rules, notifiers: [], silences: [] },
+    alerts: { ...config.alerts, ...alerts, enabled: true, notifiers: [], silences: [] },
     autoCancel: { ...config.autoCancel, mode: 'off', rules: [] },
   };
 }
@@ -153,13 +190,13 @@ function replay(
   settings: AccountSettings,
   log: PastLog,
   range: Range,
-  rules: Config['alerts']['rules'],
+  { alerts, determined }: Selected,
   { random, signal, onChange }: BacktestDeps,
   onProgress: (at: number) => void,
 ): Promise<RuleResult[]> {
   const { name } = settings;
   return withClosing(async closing => {
-    const config = configOf(loaded.config, settings, rules);
+    const config = configOf(loaded.config, settings, alerts);
     const { evaluateEvery } = config.alerts;
     let now = range.from;
     const clock = { now: () => now, monotonic: () => now, sleep: async () => undefined };
@@ -200,10 +237,7 @@ function replay(
       })),
       range,
     );
-    return record.end(
-      range.to,
-      rules.map(({ name }) => name),
-    );
+    return record.end(range.to, determined);
   });
 }
 
@@ -216,39 +250,29 @@ async function backtestAccount(
   deps: BacktestDeps,
 ): Promise<AccountResult> {
   const { name, collect, retention } = settings;
-  const own = loaded.config.alerts.rules.filter(({ when }) => isAbout(when, name));
-  const rules = own.filter(({ when }) => unknownReason(when) === undefined);
-  const others = own.flatMap(({ name: rule, when }): RuleResult[] => {
-    const unknown = unknownReason(when);
-    return unknown === undefined ? [] : [{ rule, ...NOTHING, unknown }];
-  });
+  const selected = selectAlerts(loaded.config.alerts, name);
   const now = deps.clock.now();
   const kept = retention.events === null ? Number.NEGATIVE_INFINITY : now - retention.events;
   const to = now - collect.events.overlap;
   const log = new PastLog(account, collect.events, { from: Math.max(since, kept), to }, deps.signal);
-  // If the retention is unknown, an empty log before the first listed event does not prove that nothing happened.
-  const first = retention.events === null ? await log.oldest() : kept;
   const result = (range: AccountResult['range'], evaluated: readonly RuleResult[]): AccountResult => {
     const { events, rejected } = log.found;
-    return {
-      account: name,
-      range,
-      events,
-      rejected,
-      requests: account.spent().requests,
-      rules: [...evaluated, ...others],
-    };
+    const { requests } = account.spent();
+    return { account: name, range, events, rejected, requests, rules: [...evaluated, ...selected.others] };
   };
-  const from = Math.ceil(Math.max(since, first ?? to) / MINUTE) * MINUTE;
-  if (from >= to) {
-    return result(
+  const noneFor = (unknown: string) =>
+    result(
       undefined,
-      rules.map(({ name: rule }) => ({ rule, ...NOTHING, unknown: 'the event log lists nothing' })),
+      selected.determined.map(rule => ({ rule, ...NOTHING, unknown })),
     );
-  }
+  if (!collect.events.enabled) return noneFor('collect.events is disabled');
+  // If the retention is unknown, an empty log before the first listed event does not prove that nothing happened.
+  const first = retention.events === null ? await log.oldest() : kept;
+  const from = Math.ceil(Math.max(since, first ?? to) / MINUTE) * MINUTE;
+  if (from >= to) return noneFor('the event log lists nothing');
   const onProgress = (at: number) => deps.onProgress({ account: name, at, requests: account.spent().requests });
   const range = { from, to };
-  return result(range, await replay(loaded, settings, log, range, rules, deps, onProgress));
+  return result(range, await replay(loaded, settings, log, range, selected, deps, onProgress));
 }
 
 /**

@@ -29,12 +29,18 @@ const failures = (from: number, minutes: number): EventSeed[] =>
     })),
   ).flat();
 
-async function setUp(rules: readonly object[], account: object = {}, events: object = {}) {
+interface Settings {
+  readonly builtin?: object | null;
+  readonly events?: object;
+  readonly [setting: string]: unknown;
+}
+
+async function setUp(rules: readonly object[], { builtin = null, events = {}, ...account }: Settings = {}) {
   const emulator = await emulateEmpty();
   const loaded = loadedFrom({
     accounts: [{ name: 'a', baseUrl: emulator.url, token: emulator.token, ...account }],
     collect: { events: { every: '1m', ...events } },
-    alerts: { evaluateEvery: '1m', rules },
+    alerts: { evaluateEvery: '1m', builtin, rules },
   });
   async function run(since: number) {
     const changes: AlertChange[] = [];
@@ -50,6 +56,11 @@ async function setUp(rules: readonly object[], account: object = {}, events: obj
   }
   return { emulator, run };
 }
+
+const QUIET = {
+  name: 'Quiet',
+  when: { below: { metric: 'delivery_events_recent', labels: { state: 'failed' }, value: 1 } },
+};
 
 it('fires and resolves at the same evaluations as an agent that ran at the time', async () => {
   const { live, past, result } = await compare({
@@ -106,10 +117,39 @@ it('reports rules on anything else than the event log as unknown', async () => {
   ]);
 });
 
-const QUIET = {
-  name: 'Quiet',
-  when: { below: { metric: 'delivery_events_recent', labels: { state: 'failed' }, value: 1 } },
-};
+it('evaluates built-in alerts on event data and reports the others as unknown', async () => {
+  const { emulator, run } = await setUp([], { builtin: { disable: ['retries_high'] } });
+  const from = Math.floor((Date.now() - 3 * HOUR) / MINUTE) * MINUTE;
+  emulator.state.addEvents(failures(from, 170));
+  const { result, changes } = await run(from - HOUR);
+  expect(changes).toMatchObject([
+    { rule: 'DeliveryErrorBudgetFastBurn', labels: { collector: 'events', severity: 'critical' }, state: 'firing' },
+  ]);
+  const known = result?.rules.filter(({ unknown }) => unknown === undefined).map(({ rule, fired }) => [rule, fired]);
+  expect(known).toEqual([
+    ['DeliveryErrorBudgetFastBurn', 1],
+    ['DeliveryErrorBudgetSlowBurn', 0],
+    ['DeliveryOnTimeBudgetFastBurn', 0],
+    ['DeliveryOnTimeBudgetSlowBurn', 0],
+    ['DeliveryStalled', 0],
+    ['DeliveryScheduleMissed', 0],
+    ['DeliveryScheduleLate', 0],
+  ]);
+  const unknown = new Map(result?.rules.map(each => [each.rule, each.unknown]));
+  expect(unknown.get('DeliveryEventLogStale')).toBe('the event log does not contain when it was read');
+  expect(unknown.get('DeliveryDlqGrowing')).toBe('the event log does not contain the dead-letter queue');
+  expect(unknown.get('DeliveryBlind')).toBe('the event log does not contain the state of the agent');
+  expect(unknown.has('DeliveryRetryRatioHigh')).toBe(false);
+});
+
+it('evaluates nothing if the event log is not read', async () => {
+  const { run } = await setUp([QUIET], { events: { enabled: false } });
+  expect((await run(Date.now() - HOUR)).result).toMatchObject({
+    range: undefined,
+    requests: 0,
+    rules: [{ rule: 'Quiet', unknown: 'collect.events is disabled' }],
+  });
+});
 
 it('takes an empty log for silence only as far back as the log is kept', async () => {
   const unknown = await setUp([QUIET]);

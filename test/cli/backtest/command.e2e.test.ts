@@ -16,7 +16,10 @@ it('prints each change, a line for each rule, and the number of requests; exits 
     { name: 'Dlq', when: { above: { metric: 'delivery_dlq_messages', value: 1 } } },
   ];
   const account = { name: 'a', baseUrl: emulator.url, token: { env: 'DELIVERY_TOKEN' } };
-  writeFileSync(config, JSON.stringify({ store: { kind: 'memory' }, accounts: [account], alerts: { rules } }));
+  writeFileSync(
+    config,
+    JSON.stringify({ store: { kind: 'memory' }, accounts: [account], alerts: { builtin: null, rules } }),
+  );
   const from = Math.floor(Date.now() / MINUTE - 60) * MINUTE;
   emulator.state.addEvents([{ messageId: 'm', state: 'created', time: from }]);
   const text = (time: number) => new Date(time).toISOString().replace('.000', '');

@@ -18,5 +18,6 @@ it('fires and resolves in a week at the same evaluations as an agent that ran at
   expect(past).toEqual(live);
   const fired = result?.rules.map(({ rule, fired }) => `${rule} ${fired}`).join(', ');
   process.stdout.write(`a week, ${result?.events} events: ${fired}\n`);
-  for (const { rule, fired } of result?.rules ?? []) expect(fired, rule).toBeGreaterThan(5);
+  const often = new Set(RULES.map(({ name }) => name));
+  for (const { rule, fired } of result?.rules ?? []) if (often.has(rule)) expect(fired, rule).toBeGreaterThan(5);
 }, 1_200_000);
