@@ -108,7 +108,7 @@ export const agentAlerts: readonly Alert[] = [
     for: '10m',
     summary: 'Alerts of the agent do not reach {{ $labels.notifier }}.',
     description:
-      '{{ $value | printf "%.0f" }} notifications to {{ $labels.notifier }} failed in the last 15 minutes and none was delivered: its recipients get no alerts.',
+      'Notifications to {{ $labels.notifier }} that failed in the last 15 minutes: {{ $value | printf "%.0f" }}. None was delivered: its recipients get no alerts.',
     dashboard: 'agent',
     isOfAgent: true,
   },
@@ -120,7 +120,7 @@ export const agentAlerts: readonly Alert[] = [
     for: '10m',
     summary: 'The OTLP receiver does not accept metrics of the agent.',
     description:
-      '{{ $value | printf "%.0f" }} requests with metrics failed or were refused in the last 15 minutes and none was accepted. Metrics wait in memory, up to 16 MB; then the oldest are dropped.',
+      'Requests with metrics that failed or were refused in the last 15 minutes: {{ $value | printf "%.0f" }}. None was accepted. Metrics wait in memory, up to 16 MB; then the oldest are dropped.',
     dashboard: 'agent',
     isOfAgent: true,
   },

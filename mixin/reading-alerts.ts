@@ -150,7 +150,7 @@ export const readingAlerts: readonly Alert[] = [
     keepFiringFor: '5m',
     summary: '{{ $labels.collector }} of {{ $labels.account }} rejects rows that it cannot parse.',
     description:
-      '{{ $value | printf "%.0f" }} rows of {{ $labels.collector }} in {{ $labels.account }} could not be parsed in the last 15 minutes. Its metrics are incomplete: missing entries do not count as removed, firing alerts keep firing, and auto-cancel cancels nothing.',
+      'Rows of {{ $labels.collector }} in {{ $labels.account }} that could not be parsed in the last 15 minutes: {{ $value | printf "%.0f" }}. Its metrics are incomplete: missing entries do not count as removed, firing alerts keep firing, and auto-cancel cancels nothing.',
     dashboard: 'agent',
   },
 ];

@@ -82,6 +82,21 @@ const others: readonly RuleTest[] = [
   },
 ];
 
+/** An agent without its store counts from 0, and no message ends. */
+const newStore: RuleTest = {
+  name: 'a fast burn, then a new store in an idle night',
+  input: sees(
+    Object.fromEntries(
+      [ended('failed'), ended('delivered')].map(series => [
+        series,
+        (minute: number) => (minute < 2 * HOUR ? 5 * minute : minute < 2 * HOUR + 2 ? undefined : 0),
+      ]),
+    ),
+  ),
+  minutes: 4 * HOUR,
+  queries: [fires(BURN, 2 * HOUR - 1), isQuiet(BURN, 4 * HOUR)],
+};
+
 /** Half of ten messages a minute fail for two hours, after a day without failures. */
 const lastFailed = (minute: number) => 5 * Math.min(2 * HOUR, Math.max(0, minute - 25 * HOUR));
 const afterwards: RuleTest = {
@@ -93,8 +108,8 @@ const afterwards: RuleTest = {
 };
 
 describe.skipIf(!requireProgram('promtool'))('message alerts over hours (promtool test rules)', () => {
-  it('the fast burn alert resolves within half an hour after deliveries recover', () => {
-    expect(testRules([BURN], [burnt])).toBe('');
+  it('the fast burn alert resolves within half an hour after deliveries recover, or with a new store', () => {
+    expect(testRules([BURN], [burnt, newStore])).toBe('');
   });
 
   it('the slow burn alert does not fire for the rest of a fast burn', () => {

@@ -102,7 +102,7 @@ export const agentCases: readonly AlertCase[] = [
     fires: { [REJECTED]: rising(4), 'delivery_rows_rejected_total{collector="events"}': flat(7) },
     at: 6,
     description:
-      '24 rows of dlq in a could not be parsed in the last 15 minutes. Its metrics are incomplete: missing entries do not count as removed, firing alerts keep firing, and auto-cancel cancels nothing.',
+      'Rows of dlq in a that could not be parsed in the last 15 minutes: 24. Its metrics are incomplete: missing entries do not count as removed, firing alerts keep firing, and auto-cancel cancels nothing.',
     below: { 'no recent increase': { [REJECTED]: flat(7) } },
     idle: { [REJECTED]: flat(7) },
     exempt: { 'low traffic': 'one is enough' },
@@ -131,7 +131,7 @@ export const agentCases: readonly AlertCase[] = [
     fires: { [notified('failed')]: rising(1), [notified('sent')]: flat(7), [notified('sent', 'hook')]: rising(1) },
     at: 11,
     description:
-      '11 notifications to ops failed in the last 15 minutes and none was delivered: its recipients get no alerts.',
+      'Notifications to ops that failed in the last 15 minutes: 11. None was delivered: its recipients get no alerts.',
     below: {
       'some are sent': { [notified('failed')]: rising(9), [notified('sent')]: rising(1) },
       'one fails and is sent in a retry': { [notified('failed')]: from(20, 1), [notified('sent')]: from(21, 1) },
@@ -144,7 +144,7 @@ export const agentCases: readonly AlertCase[] = [
     fires: { [pushed('failed')]: rising(1), [pushed('accepted')]: flat(7) },
     at: 11,
     description:
-      '11 requests with metrics failed or were refused in the last 15 minutes and none was accepted. Metrics wait in memory, up to 16 MB; then the oldest are dropped.',
+      'Requests with metrics that failed or were refused in the last 15 minutes: 11. None was accepted. Metrics wait in memory, up to 16 MB; then the oldest are dropped.',
     below: {
       'some are accepted': { [pushed('refused')]: rising(9), [pushed('accepted')]: rising(1) },
       'one fails and is accepted in a retry': {
