@@ -3,6 +3,7 @@ import { builtinAlert } from '../src/rules/checks/alerts.ts';
 import type { Check } from '../src/rules/checks/check.ts';
 import { REPLICA_CHECKS } from '../src/rules/checks/replicas.ts';
 import { ACCOUNT_CHECKS } from '../src/rules/checks/run.ts';
+import { alertTable } from './alert-table.ts';
 
 function tableOf(checks: readonly Omit<Check<never>, 'check'>[]): string {
   const rows = checks.map(({ kind, severity, when, alert }) => {
@@ -30,6 +31,9 @@ export const problemsReference = () =>
     'The worst come first, of these the oldest. `critical`: act now; `warning`: today; `info`: worth knowing, and no reason to call an account anything but ok. Thresholds are those of the [shipped alerts](dashboards.md) and of the configured [objectives](objectives.md), retention and plan limits. Alerts see days; problems are judged from the last hour of the [history](store.md#history), or from what there is of it: a sentence says which time it covers, and nothing is extrapolated. Growth of the queue, and messages that fail or are late, stay until they are below 70 % of their threshold for five minutes: they do not come and go.',
     'Nothing is judged from what is not known. Of stale or withdrawn data it is only said that it is: a queue that can’t be read is neither growing nor ok. When the whole account can’t be read, that is one problem, and its consequences are not told one by one.',
     'Since when: where it is known, since it began, as of the oldest stuck callback or the last good read; else since this agent, or one before it, first saw it. A problem that is gone for up to five minutes and comes back is the same. After more than five minutes in which no agent looked, it is there since at least the next look.',
+    '## As alerts',
+    'With `alerts.enabled`, problems are [sent as alerts](alerts.md#built-in-alerts). Most have the condition and the times of a shipped Prometheus alert:',
+    alertTable(),
     '## Of an account',
     'Of two checks of the same kind, for the same key, schedule or collector, only the first that finds something is said.',
     tableOf(ACCOUNT_CHECKS),

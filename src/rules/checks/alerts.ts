@@ -60,7 +60,7 @@ export const builtinAlerts = {
     kinds: ['messages_failing'],
     severity: 'critical',
     for: 2 * MINUTE,
-    keepFiringFor: 12 * MINUTE,
+    keepFiringFor: 20 * MINUTE,
   },
   DeliveryErrorBudgetSlowBurn: { kinds: ['messages_failing'], severity: 'warning', for: 15 * MINUTE },
   DeliveryOnTimeBudgetFastBurn: {

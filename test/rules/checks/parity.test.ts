@@ -1,0 +1,63 @@
+import { describe, expect, it } from 'vitest';
+import { alerts as shippedAlerts } from '../../../mixin/rules.ts';
+import { DIFFERENCES, NOT_BUILT_IN, NOT_SHIPPED, timesOf } from '../../../scripts/alert-table.ts';
+import { AGENT_CHECKS } from '../../../src/rules/checks/agent.ts';
+import { BUILTIN_ALERTS, builtinAlert } from '../../../src/rules/checks/alerts.ts';
+import { REPLICA_CHECKS } from '../../../src/rules/checks/replicas.ts';
+import { ACCOUNT_CHECKS } from '../../../src/rules/checks/run.ts';
+
+const shipped = new Map(shippedAlerts.map(alert => [alert.name, alert]));
+const builtin: readonly string[] = BUILTIN_ALERTS;
+
+describe('built-in and shipped alerts', () => {
+  it('exist in pairs, unless a reason is given', () => {
+    expect(builtin.filter(name => !shipped.has(name as `Delivery${string}`)).sort()).toEqual(
+      Object.keys(NOT_SHIPPED).sort(),
+    );
+    expect([...shipped.keys()].filter(name => !builtin.includes(name)).sort()).toEqual(
+      Object.keys(NOT_BUILT_IN).sort(),
+    );
+  });
+
+  it('have the same severity', () => {
+    const others = BUILTIN_ALERTS.filter(
+      name => shipped.has(name) && shipped.get(name)?.severity !== builtinAlert(name).severity,
+    );
+    expect(others).toEqual([]);
+  });
+
+  it('have the same times, unless a reason is given', () => {
+    const others = BUILTIN_ALERTS.filter(name => {
+      const alert = shipped.get(name);
+      if (!alert) return false;
+      const { for: pending, keepFiringFor } = builtinAlert(name);
+      const times = timesOf(alert);
+      return times.for !== pending || times.keepFiringFor !== keepFiringFor;
+    });
+    expect(others.filter(name => DIFFERENCES[name] === undefined)).toEqual([]);
+  });
+
+  it('have the same label for their subject', () => {
+    const ofSubject = (name: (typeof BUILTIN_ALERTS)[number]) => builtinAlert(name).label;
+    const others = BUILTIN_ALERTS.filter(name => {
+      const own = (shipped.get(name)?.labels ?? []).filter(label => label !== 'instance' && label !== 'collector');
+      return own.some(label => label !== ofSubject(name));
+    });
+    expect(others).toEqual([]);
+  });
+
+  it('are fed by the checks that their table names', () => {
+    const all = [...ACCOUNT_CHECKS, ...AGENT_CHECKS, ...REPLICA_CHECKS];
+    for (const name of BUILTIN_ALERTS) {
+      const kinds = new Set(all.filter(({ alert }) => alert === name).map(({ kind }) => kind));
+      expect([...kinds].sort(), name).toEqual([...builtinAlert(name).kinds].sort());
+    }
+  });
+
+  it('are about accounts or about the agent, like their checks', () => {
+    const ofAgent = new Set([...AGENT_CHECKS, ...REPLICA_CHECKS].map(({ alert }) => alert));
+    expect(BUILTIN_ALERTS.filter(name => builtinAlert(name).isOfAgent === true)).toEqual(
+      BUILTIN_ALERTS.filter(name => ofAgent.has(name)),
+    );
+  });
+});
