@@ -90,7 +90,7 @@ export interface RuleGroup {
 }
 
 /**
- * Removes recording rules that no alert and no dashboard reads. Keeps those of the first group, which configured alerts read.
+ * Removes recording rules that no alert and no dashboard reads. Keeps the first group, because configured alerts read it.
  */
 function withoutUnread(groups: readonly RuleGroup[], dashboards: string): RuleGroup[] {
   const wordsIn = (text: string): string[] => text.match(/[\w:]+/g) ?? [];
