@@ -21,7 +21,7 @@ export interface RecordedHour {
   readonly series: ReadonlyMap<string, readonly number[]>;
 }
 
-/** Records and reads samples of an account. One call of `sample` at a time. */
+/** Records and reads samples of an account. Calls of `sample` must not overlap. */
 export interface Recorder extends AccountHistory {
   /**
    * Adds a sample, by series; a second one within a minute is ignored. The next commit of `unsaved` stores it. Never rejects.

@@ -7,10 +7,10 @@ import type { DlqEntry } from './message.ts';
 export interface CallbackSighting {
   /** The row of the last complete walk. */
   readonly entry: DlqEntry;
-  /** Starts of the first and the last complete walk that saw it in this episode. */
+  /** Starts of the first and the last complete walk that listed the callback in this episode. */
   readonly firstSeenAt: number;
   readonly lastSeenAt: number;
-  /** Number of complete walks that saw it in this episode. */
+  /** Number of complete walks that listed the callback in this episode. */
   readonly snapshots: number;
   /** Id of one run of the callback. Another state or message, a missing entry or a long gap between walks ends it. */
   readonly episode: string;

@@ -23,7 +23,7 @@ export interface RoundOptions {
 /** Times are by the monotonic clock, because wall time may step. */
 interface RoundState extends Omit<RoundStatus, 'stale'> {
   readonly markAfter: number;
-  /** End of the last complete round, or the start of the first attempt if there was none. */
+  /** End of the last complete round, or the start of the first attempt without one. */
   readonly freshFrom: number;
   /** Start of the attempts to complete another round. A pause without a running agent is not a failure. */
   readonly tryingFrom: number;

@@ -1,6 +1,6 @@
 /** Freshness of a round's data (ms by the monotonic clock). */
 export interface Freshness {
-  /** Time since the end of the last complete round, or since the first attempt if there was none. */
+  /** Time since the end of the last complete round, or since the first attempt without one. */
   readonly age: number;
   /** Duration of the attempts to complete another round; undefined while rounds succeed. */
   readonly tryingFor?: number | undefined;

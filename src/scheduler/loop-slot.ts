@@ -11,7 +11,7 @@ export function createLoopSlot(deps: Pick<LoopOptions, 'clock' | 'random'>) {
   return {
     /**
      * Ends the loop, aborting its body, and starts the next one; undefined starts none. A loop with the same key and interval
-     * continues undisturbed. One call at a time.
+     * continues undisturbed. Calls must not overlap.
      */
     async run(key: unknown, spec: Spec | undefined): Promise<void> {
       if (current && spec && current.key === key && current.every === spec.every) return;

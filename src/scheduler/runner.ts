@@ -33,7 +33,7 @@ export interface Observation<Facts, Memory, Walk> {
   readonly failedFilters?: readonly FailedFilter[] | undefined;
   /** Input of the next step; undefined after the last. A step reads at most 10 pages, so that a backlog never starves others. */
   readonly more: Walk | undefined;
-  /** Reason of a first step that sent no request. The round ends without success, and nothing is folded. */
+  /** Reason of a first step that sent no request. The round ends without success or fold. */
   readonly idle?: Idle | undefined;
 }
 

@@ -8,7 +8,7 @@ import { requireProgram } from '../support/prometheus.ts';
 /** `alerting.test.ts` compares the golden file with the output. */
 const RULES = 'test/rules/golden/alert-rules.yaml';
 
-describe.skipIf(!requireProgram('promtool'))('the rules that the agent prints', () => {
+describe.skipIf(!requireProgram('promtool'))('the rules printed by the agent', () => {
   it('pass promtool for every kind of rule', () => {
     expect(execFileSync('promtool', ['check', 'rules', RULES], { encoding: 'utf8' })).toContain(
       'SUCCESS: 7 rules found',

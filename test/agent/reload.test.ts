@@ -182,7 +182,7 @@ it.each<[string, (setup: Awaited<ReturnType<typeof setUp>>) => void, RegExp]>([
   expect(await reads('a')).toBeGreaterThan(before);
 });
 
-it('reads an account whose auto-cancel journal is damaged, reports that, and opens the journal once it is repaired', async () => {
+it('polls an account with a damaged auto-cancel journal, reports the damage, and opens the repaired journal', async () => {
   const { account, folder, write, start } = await setUp();
   const path = join(folder, 'store.db');
   const common = {
@@ -213,7 +213,7 @@ it('reads an account whose auto-cancel journal is damaged, reports that, and ope
   expect(await paused('c')).toBe(0);
 });
 
-it('runs all accounts except one with a damaged row, reports that, and opens it once the row is repaired', async () => {
+it('runs all accounts except one with a damaged row, reports it, and opens it once the row is repaired', async () => {
   const { account, folder, write, start } = await setUp();
   const path = join(folder, 'store.db');
   const spent = (value: string | null) => [{ key: 'budget/spent', value }];

@@ -18,7 +18,7 @@ const polls = (text: string, more: Partial<Poll> = {}): Poll[] =>
 
 const epochs = (gained: number) => new Map([['x', gained]]);
 
-describe('the judge of replicas', () => {
+describe('the check of replica requests', () => {
   it.each([
     ['a@0-10 a@5-20 b@30-40 b@50-60', 2, []],
     ['a@0-10 b@9-20', 2, ['x: b asked 1 ms before the last request of a ended']],
@@ -26,7 +26,7 @@ describe('the judge of replicas', () => {
     ['a@0-10 b@20-30 a@40-50', 2, ['x: gained 2 times, polled in turns by a,b,a']],
     ['a@0-10 b@20-30 a@40-50', 3, []],
     ['a@0-10', 0, ['x: gained 0 times, polled in turns by a']],
-  ])('takes %s after %i gains for %j', (text, gained, faults) => {
+  ])('evaluates %s after %i gains as %j', (text, gained, faults) => {
     expect(judgeOneAtATime(polls(text), epochs(gained), []).faults).toEqual(faults);
   });
 
@@ -54,7 +54,7 @@ describe('the judge of replicas', () => {
     expect(judgeDeletes([...del('a@0-1', '/1'), ...del('b@5-6', '/1')])).toEqual(['x /1 by a,b']);
   });
 
-  it('finds duplicate notifications, except those of a replica interrupted at the time', () => {
+  it('finds duplicate notifications, except from a replica interrupted at the time', () => {
     const told = { account: 'x', alert: 'Any', status: 'firing', startsAt: '1', key: 'k', replica: 'a', start: 0 };
     expect(judgeTold([told, { ...told, status: 'resolved' }, { ...told, account: 'y' }], [])).toEqual([]);
     expect(judgeTold([told, { ...told, replica: 'b' }], [])).toEqual(['Any x firing 1 by a (k), b (k)']);

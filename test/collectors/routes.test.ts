@@ -23,7 +23,7 @@ describe('a route', () => {
     ['/users/7', UNMATCHED],
     ['no address', UNMATCHED],
     ['', UNMATCHED],
-  ])('of %s is %s: the first that matches', (url, route) => {
+  ])('of %s is the first matching pattern: %s', (url, route) => {
     const routes = createRoutes(PATTERNS);
     // The second result comes from the cache.
     expect([routes.of(url), routes.of(url), routes.ofPath(URL.parse(url)?.pathname ?? '')]).toEqual(
@@ -60,7 +60,7 @@ describe('the option', () => {
     ['/:a:b', 'Missing text before "b" param'],
     ['/a\\', 'Unexpected end after \\ at index 3'],
     [`/${'{a}'.repeat(9)}`, 'Too many path combinations'],
-  ])('says why %j is no pattern, and where', (pattern, why) => {
+  ])('explains why %j is an invalid pattern, with its place', (pattern, why) => {
     const message = `must be a path pattern such as /users/:id or /files/*path: ${why}`;
     expect(faultOf(['/fine', pattern])).toEqual([[[1], message]]);
   });

@@ -8,7 +8,7 @@ import { createViewScene, loadedFrom, NAME } from '../support/view-scene.ts';
 
 const MINUTE = 60_000;
 
-/** Something of everything, some of it hostile. */
+/** Data of every kind, some of it hostile. */
 function fill({ emulator: { state }, clock }: ViewScene): void {
   for (const [index, responseStatus] of [500, 404, 500, 0].entries()) {
     const createdAt = clock.now() - (index + 1) * MINUTE;
@@ -20,7 +20,7 @@ function fill({ emulator: { state }, clock }: ViewScene): void {
   state.setWaitlist(HOSTILE, 3);
 }
 
-/** A message that is delivered at the second attempt, and one that is not. */
+/** A message delivered at the second attempt, and an undelivered one. */
 function addEvents({ emulator: { state }, clock }: ViewScene): void {
   for (const [index, status] of (['created', 'active', 'error', 'retry', 'active', 'delivered'] as const).entries()) {
     state.addEvent({
@@ -52,7 +52,7 @@ const EVERYTHING = {
   },
 };
 
-/** View and exposition of one instant: none of the rounds, which go on, was through between the two. */
+/** View and exposition of the same instant: retried if a round ended in between. */
 const sameInstant = (scene: ViewScene) =>
   eventually(async () => {
     const view = scene.view();
@@ -61,7 +61,7 @@ const sameInstant = (scene: ViewScene) =>
     return { view, families };
   });
 
-/** Each number is the exposition's at the same instant, and the whole is what the schema says. */
+/** Asserts that the view matches the schema and its numbers match the exposition at the same instant. */
 async function expectSame(scene: ViewScene): Promise<AccountView> {
   const { view, families } = await sameInstant(scene);
   const numbers = shownNumbers(view);
@@ -77,7 +77,7 @@ async function expectSame(scene: ViewScene): Promise<AccountView> {
 const isRead = ({ deadLetters, events, flowControl }: AccountView) =>
   expect([deadLetters.data, events.data, flowControl.data]).toEqual(['fresh', 'fresh', 'fresh']);
 
-it('says nothing before the first read but what is known, and what is configured', async () => {
+it('shows only the configuration and stored state before the first read', async () => {
   const scene = await createViewScene(EVERYTHING.account, EVERYTHING.config);
   const { state, up, deadLetters, events, flowControl, schedules, region, labels } = await expectSame(scene);
   expect({ state, up, region, labels }).toEqual({
@@ -95,7 +95,7 @@ it('says nothing before the first read but what is known, and what is configured
   expect(schedules).toMatchObject([{ name: 'nightly', state: 'unknown', next: null, missed: 0 }]);
 });
 
-it('shows of everything what the exposition shows', async () => {
+it('shows the same numbers as the exposition', async () => {
   const scene = await createViewScene(EVERYTHING.account, EVERYTHING.config);
   fill(scene);
   scene.start();
@@ -126,7 +126,7 @@ it('shows of everything what the exposition shows', async () => {
   expect(rows).toMatchObject([{ account: NAME, deadLetters: 5, waiting: 15, worst: view.problems[0] }]);
 });
 
-it('an empty account is one in which nothing is, and not one of which nothing is known', async () => {
+it('shows zeros instead of missing values for an empty account', async () => {
   const scene = await createViewScene();
   scene.start();
   await scene.until(isRead);
@@ -141,7 +141,7 @@ it('an empty account is one in which nothing is, and not one of which nothing is
   expect(events).toMatchObject({ inFlight: 0, oldestInFlight: null });
 });
 
-it('data is stale, then withdrawn, and counters stay', async () => {
+it('shows stale and then withdrawn data, and keeps counters', async () => {
   const scene = await createViewScene(EVERYTHING.account, EVERYTHING.config);
   fill(scene);
   scene.start();
@@ -165,7 +165,7 @@ it('data is stale, then withdrawn, and counters stay', async () => {
   expect(gone.rounds.find(({ round }) => round === 'list')?.state).toBe('withdrawn');
 });
 
-it('a refused token, and a collector that is not enabled', async () => {
+it('shows a rejected token and a disabled collector', async () => {
   const scene = await createViewScene({ token: 'not-it' }, { collect: { events: { enabled: false } } });
   scene.start();
   await scene.until(({ calls }) => expect(calls.tokenRejected).toBe(true));
@@ -178,7 +178,7 @@ it('a refused token, and a collector that is not enabled', async () => {
   });
 });
 
-it('a paused key, and a schedule that does not start', async () => {
+it('shows a paused key and a schedule that does not start', async () => {
   const scene = await createViewScene({}, EVERYTHING.config);
   scene.emulator.state.setWaitlist('held', 7);
   scene.start();
@@ -189,7 +189,7 @@ it('a paused key, and a schedule that does not start', async () => {
   expect(view.flowControl.rows).toMatchObject([{ key: 'held', waiting: 7, paused: false, drainSeconds: null }]);
 });
 
-it('after a reload there is what is configured now, and what was read of an account that stays is still there', async () => {
+it('shows the new configuration after a reload, and keeps the data of an unchanged account', async () => {
   const scene = await createViewScene();
   fill(scene);
   scene.start();
@@ -209,7 +209,7 @@ it('after a reload there is what is configured now, and what was read of an acco
   expect(rows.map(({ account }) => account)).toEqual(['other']);
 });
 
-it('shows the facts of a changed account until its first complete round, as the exposition does', async () => {
+it('shows the earlier facts of a changed account until its first complete round, like the exposition', async () => {
   const scene = await createViewScene(EVERYTHING.account, EVERYTHING.config);
   fill(scene);
   scene.start();

@@ -32,10 +32,10 @@ const [APPROVE, PAUSE, RESUME] = ['approve', 'pause', 'resume'].map(verb => `/ap
 ];
 const FAMILIES = ['delivery_dlq_messages', 'delivery_messages_finished_total'].map(name => `family=${name}`).join('&');
 
-/** Seconds of the agent in a real one. */
+/** Acceleration of the agent's clock. */
 const SPEED = 20;
 
-/** An agent in a hurry, with one account that has some of everything and one whose token is refused. */
+/** An accelerated agent with an account that has data of every kind and an account with a rejected token. */
 async function startBusyAgent(described: Described) {
   const clock = acceleratedClock(systemClock, SPEED);
   const emulator = await emulate({ scenario: 'neglected', clock, dialect: { flowControlFields: 'all' } });
@@ -139,7 +139,7 @@ async function startBusyAgent(described: Described) {
     async get(path: string, of = path.replace(/\?.*/, '')): Promise<unknown> {
       return described.check('get', of, await fetch(agent.url + path, { headers }));
     },
-    /** The status, too. */
+    /** Includes the status code. */
     async post(path: string, body?: object): Promise<number> {
       const json = body ? { 'content-type': 'application/json' } : {};
       const init = {
@@ -165,10 +165,10 @@ async function askAll({ get }: BusyAgent): Promise<AutoCancelView> {
   return (await get('/api/v1/auto-cancel')) as AutoCancelView;
 }
 
-/** What operators do to it, while all routes are asked. */
+/** Performs operators' actions and requests all routes in between. */
 async function operate(agent: BusyAgent): Promise<void> {
   const { get, post, write, learnPlan, autoCancel } = agent;
-  // Before anything was read.
+  // Before the first read.
   await askAll(agent);
   for (const path of ['/-/healthy', '/-/ready', '/api/v1/openapi.json']) await get(path);
   const waiting = await eventually(async () => {
@@ -177,7 +177,7 @@ async function operate(agent: BusyAgent): Promise<void> {
     return found;
   });
   await get(`/api/v1/explain?id=${waiting.dlqId}`);
-  // It has little time to answer; what was taken too late is not there the next time.
+  // The response time is short. A command taken too late is missing the next time.
   const command = (path: string, body: object) =>
     eventually(async () => expect([200, 409]).toContain(await post(path, body)));
   await command(PAUSE, { reason: 'maintenance' });
@@ -191,7 +191,7 @@ async function operate(agent: BusyAgent): Promise<void> {
   await askAll(agent);
   await command(RESUME, { reason: 'over' });
   await command(APPROVE, { action: waiting.action });
-  // An approval is of the rules as they were: under others it would count for nothing.
+  // An approval only applies to the rules at its time.
   await eventually(async () => {
     const lines = (await get('/api/v1/journal')) as { step: string }[];
     expect(lines.map(({ step }) => step)).toContain('intent');
@@ -200,7 +200,7 @@ async function operate(agent: BusyAgent): Promise<void> {
   write({ collect: { dlq: { every: '0s' } } });
   await post('/-/reload');
   await askAll(agent);
-  // The other that is stuck is then one too many.
+  // The second stuck callback then exceeds the limit.
   write({ autoCancel: { ...autoCancel, breaker: { candidates: { max: 0 } } } });
   await post('/-/reload');
 }
@@ -217,7 +217,7 @@ const TARGET = {
   responseStatus: undefined,
 };
 const OF = { account: 'a', at: 1, action: 'ab' };
-/** Lines that come of what seldom happens. */
+/** Journal lines of rare events. */
 const LINES: readonly JournalLine[] = [
   {
     ...{ ...OF, step: 'intent', attempt: 1, rule: 'r', mode: 'enforce', blind: false, target: TARGET, evidence: [] },
@@ -273,7 +273,7 @@ const EXPLAINED: Explanation = {
   mayApprove: false,
 };
 
-/** What is answered where all goes wrong, by a port that is told so. */
+/** Sends invalid requests, and requests for every result of commands, to a port. */
 async function refuse(described: Described): Promise<void> {
   let answer: CommandResult = 'waiting';
   let shown: AnyAccountView = { ...reduced, ...FROM_ANOTHER, rounds: withdrawn.rounds };
@@ -282,7 +282,7 @@ async function refuse(described: Described): Promise<void> {
     journal: async () => LINES,
     alerts: () => [{ state: 'firing', labels: {}, annotations: {}, value: 1, startsAt: '2026-01-01T00:00:00.000Z' }],
     command: async () => answer,
-    // As one of several replicas answers.
+    // Responses of one of several replicas.
     status: () => [{ account: 'a', up: true, collectors: [], replica: URL_OF_ANOTHER, asOf: 1 }],
     overview: async () => overview([row('a', FROM_ANOTHER)], { replicas: 3 }),
     account: () => shown,
@@ -333,12 +333,12 @@ async function refuse(described: Described): Promise<void> {
   }
 }
 
-it('answers as it is described, in every state, and nothing is described that is never answered', async () => {
+it('returns the described responses in every state, and describes no response that never occurs', async () => {
   const described = createDescribed();
   const agent = await startBusyAgent(described);
   await operate(agent);
   await refuse(described);
-  // An event stream has no end; test/status/routes/stream.test.ts has its answers.
+  // An event stream does not end. test/status/routes/stream.test.ts tests its responses.
   expect(described.missing().answers).toEqual(['get /api/v1/stream 200', 'get /api/v1/stream 503']);
   await eventually(async () => {
     await askAll(agent);

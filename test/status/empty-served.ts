@@ -2,7 +2,7 @@ import { systemClock } from '../../src/kit/clock.ts';
 import type { Served } from '../../src/status/served.ts';
 import { overview, row } from './page/fixtures/overview.ts';
 
-/** What the port answers from where an agent has one account and nothing to say. */
+/** Functions of the port for an agent with one account and no data. */
 export const emptyServed: Served = {
   version: '1.2.3',
   externalUrl: null,

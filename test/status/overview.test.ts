@@ -78,7 +78,7 @@ describe('the overview', () => {
     ['oldest', ['later', 'late', 'Busy', 'broken', 'calm', 'new']],
     ['delivered', ['late', 'broken', 'Busy', 'calm', 'later', 'new']],
     ['waiting', ['Busy', 'calm', 'broken', 'late', 'later', 'new']],
-  ])('sorts by %s, and what is not known comes last', (sort, expected) => {
+  ])('sorts by %s with unknown values last', (sort, expected) => {
     expect(names({ sort })).toEqual(expected);
   });
 
@@ -100,12 +100,12 @@ describe('the overview', () => {
     [{ per: 4, page: 99 }, 2, 2, 2],
     [{ per: 4, page: 3, q: 'nothing' }, 1, 1, 0],
     [{ per: 6 }, 1, 1, 6],
-  ])('%o gives page %i of %i with %i rows', (query, page, pages, length) => {
+  ])('returns for %o page %i of %i with %i rows', (query, page, pages, length) => {
     const shown = ask(query);
     expect([shown.page, shown.pages, shown.rows.length]).toEqual([page, pages, length]);
   });
 
-  it('counts all accounts, whatever is asked for, and lists the worst problems first', () => {
+  it('counts all accounts for any query, and lists the worst problems first', () => {
     const agentProblems = [problem(null, 'warning', '09:30')];
     const alert = { state: 'firing', labels: { alertname: 'A', account: 'late' }, annotations: {}, value: 1 } as const;
     const alerts = [alert, { ...alert, state: 'pending' as const }, { ...alert, labels: { alertname: 'B' } }];
@@ -131,7 +131,7 @@ describe('the overview', () => {
     ]);
   });
 
-  it('says that nothing is known before anything was read, and never adds up nothing to 0', () => {
+  it('returns null instead of 0 for sums before the first read', () => {
     expect(ask({}, { rows: [row('new', { state: 'unknown' })] })).toMatchObject({
       state: 'unknown',
       deadLetters: null,
@@ -140,7 +140,7 @@ describe('the overview', () => {
   });
 });
 
-/** Accounts with one number each, which can be changed, and how often each was asked for it; that takes so many milliseconds. */
+/** Accounts with a changeable number each. Counts how often each is computed, which takes `ms` milliseconds. */
 function scene(count: number, takes = 0) {
   const config = { accounts: [{ name: 'a', baseUrl: 'http://localhost', token: 'x' }] };
   const [settings] = loadedFrom(config).config.accounts;
@@ -204,7 +204,7 @@ function scene(count: number, takes = 0) {
 const sizes = (rows: readonly Row[]) => rows.map(({ row }) => row.deadLetters);
 
 describe('rows', () => {
-  it('are made anew for the accounts of which something changed, and for all after a while', async () => {
+  it('are recomputed for changed accounts, and for all accounts after a while', async () => {
     const { rows, asked, set, wait } = scene(3);
     expect(sizes(await rows())).toEqual([0, 1, 2]);
     expect(asked).toEqual([1, 1, 1]);
@@ -217,13 +217,13 @@ describe('rows', () => {
     wait(1000);
     await rows();
     expect(asked).toEqual([2, 3, 2]);
-    // A clock that was set back.
+    // The clock is set back.
     wait(-3_600_000);
     await rows();
     expect(asked).toEqual([3, 4, 3]);
   });
 
-  it('are made once for all that ask meanwhile, and others have their turn', async () => {
+  it('are computed once for concurrent requests, and yield to other work', async () => {
     const { rows, asked } = scene(50, 1);
     let turns = 0;
     let isOver = false;
@@ -240,7 +240,7 @@ describe('rows', () => {
     expect(turns).toBeGreaterThan(2);
   });
 
-  it('stay for accounts that are also in the next generation', async () => {
+  it('are kept for accounts that are also in the next generation', async () => {
     const { rows, viewed, kept, asked, now } = scene(2);
     await rows();
     const [first] = viewed;
@@ -250,7 +250,7 @@ describe('rows', () => {
     expect(asked).toEqual([1, 1]);
   });
 
-  it('of an account that can not be made says so, is told of once, and costs no other account', async () => {
+  it('show an account as failed if its row throws, log that once, and do not affect other accounts', async () => {
     const { rows, viewed, bugs, wait, set } = scene(3);
     const [, broken] = viewed;
     const { shown: before } = broken?.account ?? {};

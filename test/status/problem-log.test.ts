@@ -5,7 +5,7 @@ const MINUTE = 60_000;
 const OLD = { kind: 'dlq_old', subject: null } as const;
 const GROWING = { kind: 'waitlist_growing', subject: 'a","b' } as const;
 
-/** Since when a problem is there, after it was looked for in these minutes, and seen in some of them. */
+/** Start of a problem after checks in some minutes, a part of which found it. */
 function sinceAfter(looks: readonly (readonly [minute: number, isThere: boolean])[], log = createProblemLog(0)) {
   for (const [minute, isThere] of looks) log.saw(isThere ? [OLD] : [], minute * MINUTE);
   const since = log.firstSeen(OLD);
@@ -13,7 +13,7 @@ function sinceAfter(looks: readonly (readonly [minute: number, isThere: boolean]
 }
 
 describe('a problem', () => {
-  it('is there since it was first seen', () => {
+  it('starts at its first sighting', () => {
     expect(
       sinceAfter([
         [1, false],
@@ -25,7 +25,7 @@ describe('a problem', () => {
     expect(createProblemLog(0).firstSeen(OLD)).toBeUndefined();
   });
 
-  it('that is gone for up to five minutes is the same', () => {
+  it('continues after an absence of up to five minutes', () => {
     expect(
       sinceAfter([
         [1, true],
@@ -44,7 +44,7 @@ describe('a problem', () => {
     ).toBe(7);
   });
 
-  it('is there since at least now where no agent looked for longer than that', () => {
+  it('starts now, as a lower bound, after a longer time without checks', () => {
     expect(
       sinceAfter([
         [1, true],
@@ -61,7 +61,7 @@ describe('a problem', () => {
     ).toBe(8);
   });
 
-  it('starts now if the clock was set back to before it was first seen', () => {
+  it('starts now if the clock was set back before its first sighting', () => {
     expect(
       sinceAfter([
         [100, true],
@@ -70,7 +70,7 @@ describe('a problem', () => {
     ).toBe(10);
   });
 
-  it('is the same in another replica, whose clock is a little behind', () => {
+  it('continues in another replica with a clock slightly behind', () => {
     const [first, later, now] = [2 * MINUTE, 20 * MINUTE, 20 * MINUTE - 3000];
     const before = createProblemLog(0);
     for (const at of [first, ...Array.from({ length: 18 }, (_, n) => (n + 3) * MINUTE)]) before.saw([OLD], at);
@@ -80,14 +80,14 @@ describe('a problem', () => {
     expect([log.firstSeen(OLD), log.firstSeen(GROWING)]).toEqual([first, now]);
   });
 
-  it('is told apart by its subject, whatever that is', () => {
+  it('is identified by kind and any subject', () => {
     const log = createProblemLog(0);
     log.saw([OLD], MINUTE);
     log.saw([OLD, GROWING], 2 * MINUTE);
     expect([OLD, GROWING, { ...GROWING, subject: null }].map(log.firstSeen)).toEqual([MINUTE, 2 * MINUTE, undefined]);
   });
 
-  it('is the same after a restart that takes no longer than five minutes', () => {
+  it('continues after a restart of up to five minutes', () => {
     const before = createProblemLog(0);
     expect(before.stored()).toBeUndefined();
     before.saw([OLD, GROWING], MINUTE);
@@ -102,7 +102,7 @@ describe('a problem', () => {
   });
 });
 
-it('notifications are those of the last quarter of an hour', () => {
+it('keeps notifications of the last 15 minutes', () => {
   const log = createAgentLog();
   const sent = (count: number) => [{ notifier: 'ops', outcome: 'sent', count }];
   const lately = (value: number, minute: number) => log.lately(sent(value), minute * MINUTE).map(({ count }) => count);

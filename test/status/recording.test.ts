@@ -19,7 +19,7 @@ import { createTestLog } from '../support/silent.ts';
 const MINUTE = 60_000;
 const signal = new AbortController().signal;
 
-/** An agent that runs rounds and samples by hand. Its store is a file, which the next agent opens again. */
+/** An agent with manual rounds and samples. Its store is a file, which the next agent reopens. */
 async function setUp() {
   const clock = createManualClock(Date.UTC(2026, 0, 1, 0, 30));
   const emulator = await startEmulator({ workload: false, scenario: 'dlq-growth', history: 600, clock });
@@ -64,7 +64,7 @@ async function setUp() {
         },
         reload: (next: object, rules: readonly object[] = []) =>
           supervisor.reload(configOf(next, rules), async () => undefined),
-        /** Closes without saving, like a process that is killed. */
+        /** Closes without saving, like a killed process. */
         async end() {
           await supervisor.stop();
           await Promise.all([supervisor.alerting.close(), supervisor.exporting.close()]);
@@ -79,12 +79,12 @@ async function setUp() {
 const valueAt = ({ account: { history } }: RunningAccount, series: string) =>
   history.recent(series, 10 * MINUTE).at(-1)?.value;
 
-it('records the values that are exposed at the same time, and restores them after a kill', async () => {
+it('records the values exposed at the same time, and restores them after a kill', async () => {
   const scene = await setUp();
   const first = await scene.open({});
   const account = first.account();
   await first.sample();
-  // Before the first read there is no value, not a 0.
+  // Before the first read the value is missing, not 0.
   expect([valueAt(account, 'delivery_dlq_messages'), valueAt(account, 'delivery_up')]).toEqual([undefined, 0]);
   await first.read();
   await first.sample();
@@ -135,7 +135,7 @@ it('continues the history through reloads, applies new limits, and deletes it if
   const growth = { metric: 'delivery_collector_consecutive_failures', over: '1h', atLeast: 1 };
   await agent.reload({ keep: '5h', maxMB: 7 }, [{ name: 'Grows', when: { growth } }]);
   await agent.sample();
-  // A condition selects it, and it is recorded.
+  // The family is recorded because a condition selects it.
   expect(valueAt(account, 'delivery_collector_consecutive_failures{collector="dlq",round="full"}')).toBe(0);
   await agent.reload({ keep: '0s' });
   await agent.sample();

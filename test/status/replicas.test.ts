@@ -7,7 +7,7 @@ import { afterThisTest } from '../support/client.ts';
 import { createTestLog } from '../support/silent.ts';
 import { emptyServed } from './empty-served.ts';
 
-/** A replica with the account a. `others`: who holds that, by its id and URL; `here`: it itself does. */
+/** A replica with the account a. `others`: id and URL of its holder; `here`: this replica owns the account. */
 async function start(id: string, overrides: Partial<Served> = {}) {
   const place: { now: ReturnType<ServedReplicas['placeOf']> } = {
     now: { isHere: true, holder: undefined, last: { id, url: '' } },
@@ -37,7 +37,7 @@ async function start(id: string, overrides: Partial<Served> = {}) {
   return {
     self,
     refreshes: () => refreshes,
-    /** From now on another one holds the account, or none; `last` did. */
+    /** Moves the account to another holder or to none. `last`: its previous holder. */
     gives(holder: Place | undefined, last: Place = holder ?? self) {
       place.now = { isHere: false, holder, last };
     },
@@ -49,7 +49,7 @@ async function start(id: string, overrides: Partial<Served> = {}) {
 }
 
 describe('service discovery of replicas', () => {
-  it('returns one target per account, at its holder, whichever replica is asked', async () => {
+  it('returns one target per account, at its holder, from any replica', async () => {
     const [one, two] = [await start('one'), await start('two')];
     two.gives(one.self);
     const targets = await one.targets();
@@ -68,7 +68,7 @@ describe('service discovery of replicas', () => {
     expect(await two.targets()).toEqual(targets);
   });
 
-  it('keeps every label of the series when the account goes over to another', async () => {
+  it('keeps all labels of the series when the account moves to another replica', async () => {
     const [one, two] = [await start('one'), await start('two')];
     const kept = ([target]: Awaited<ReturnType<typeof one.targets>>) =>
       Object.entries(target?.labels ?? {}).filter(([name]) => !name.startsWith('__'));
@@ -86,8 +86,8 @@ describe('service discovery of replicas', () => {
   });
 });
 
-describe('/probe of an account that another replica holds', () => {
-  it('leads to its holder', async () => {
+describe('/probe of an account owned by another replica', () => {
+  it('redirects to the holder', async () => {
     const [one, two] = [await start('one'), await start('two')];
     two.gives(one.self);
     const first = await two.get('/probe?account=a', { redirect: 'manual' });
@@ -102,7 +102,7 @@ describe('/probe of an account that another replica holds', () => {
     expect(two.refreshes()).toBe(0);
   });
 
-  it('never goes to and fro between replicas that think of each other as the holder', async () => {
+  it('does not redirect in a loop between replicas that take each other for the holder', async () => {
     const [one, two] = [await start('one'), await start('two')];
     two.gives(one.self);
     one.gives(two.self);
@@ -114,7 +114,7 @@ describe('/probe of an account that another replica holds', () => {
     ]);
   });
 
-  it('says that none holds it, or that this one is about to', async () => {
+  it('reports that no replica owns the account, or that this one is acquiring it', async () => {
     const one = await start('one');
     one.gives(undefined);
     const none = await one.get('/probe?account=a');
@@ -125,14 +125,14 @@ describe('/probe of an account that another replica holds', () => {
     ]);
     one.gives(one.self);
     expect((await one.get('/probe?account=a')).status).toBe(503);
-    // What is of the agent is this one's.
+    // Agent-wide families come from this replica.
     expect(await (await one.get('/metrics')).text()).toBe('by_replica{id="one"} 1\n');
   });
 });
 
-describe('what is served without a promise', () => {
+describe('routes that return cached data', () => {
   it.each(['/api/v1/status', '/api/v1/alerts', '/api/v1/accounts/a', '/accounts/a'])(
-    'is brought up to date first: %s',
+    'refresh the data of other replicas first: %s',
     async path => {
       const one = await start('one');
       await one.get(path);
@@ -140,7 +140,7 @@ describe('what is served without a promise', () => {
     },
   );
 
-  it('says that the database is away, also in the place of what only that has, and stays ready', async () => {
+  it('reports an unavailable database on all routes, and stays ready', async () => {
     const { account } = await import('./page/fixtures/account.ts');
     const replicas: ServedReplicas = {
       self: { id: 'one', url: '' },

@@ -5,11 +5,14 @@ it.each([
   ['steady', 360, []],
   ['log-lag', 180, ['info event_log_behind']],
   ['rate-limited', 60, ['warning rate_limited']],
-])('%s: for hours, as often read as in the demo, nothing else is said', async (scenario, minutes, kinds) => {
-  expect([...firstSaid(await problemCourse(scenario, minutes)).keys()]).toEqual(kinds);
-});
+])(
+  'reports only the expected problems of the scenario %s for hours, at the demo’s intervals',
+  async (scenario, minutes, kinds) => {
+    expect([...firstSaid(await problemCourse(scenario, minutes)).keys()]).toEqual(kinds);
+  },
+);
 
-it('stuck-callback: once callbacks are stuck for as long as the rule of the demo asks', async () => {
+it('reports stuck callbacks in the scenario stuck-callback after the time required by the demo’s rule', async () => {
   const said = firstSaid(await problemCourse('stuck-callback', 13 * 60));
   expect([...said.keys()].sort()).toEqual(['warning callbacks_stuck', 'warning dlq_old']);
   expect(said.get('warning callbacks_stuck')?.text).toMatch(

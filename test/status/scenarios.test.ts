@@ -3,8 +3,8 @@ import { scenarios } from '../../src/emulator/server.ts';
 import { firstSaid, problemCourse, SELDOM } from '../support/problem-course.ts';
 
 /**
- * What is said of a scenario, each by a minute of the demo, and in which words it begins. That nothing else is said for hours
- * of steady, log-lag and rate-limited is tried in scenarios.long.test.ts.
+ * Expected problems of a scenario: the minute of the demo until which each appears, and the start of its text.
+ * scenarios.long.test.ts runs steady, log-lag and rate-limited for hours.
  */
 interface Expected {
   readonly minutes: number;
@@ -15,12 +15,12 @@ const LATE =
   /^\d+ messages missed the target of 5 min in \d+ min, [\d,]+ ended; the objective allows 1 % to be late\.$/;
 const OLD =
   /^The longest-queued of \d+ dead letters has been there for 2 d 23 h \(objective: 1 d\); most: status \d+ from [\w./:-]+ \(\d+\)\.$/;
-/** None of them has ever been removed. */
+/** No dead letter has ever been removed. */
 const EXPIRING = /^The longest-queued dead letter expires (in \d+ min, )?at [\d: -]+ UTC\.$/;
 const NOT_DELIVERED =
   /^Schedule reports: .*, last delivery at [\d:]{8} UTC; \d+ starts? not delivered in time in \d+ min\.$/;
 
-/** The demo's own begins in the twelfth hour: see scenarios.long.test.ts. */
+/** The demo's own problem starts in the twelfth hour: see scenarios.long.test.ts. */
 const LONG = 'stuck-callback';
 
 const EXPECTED: Readonly<Record<string, Expected>> = {
@@ -37,7 +37,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
       ],
       'critical messages_late': [10, LATE],
       'warning messages_late': [15, LATE],
-      // So many dead letters are there already that it takes a while until they are a fifth more, or 50.
+      // The queue is large, so growth by a fifth or by 50 entries takes a while.
       'warning dlq_growing': [
         20,
         /^\d+ dead letters entered in \d+ min; the queue grew by \d+ to \d+ in \d+ min; most: status 4\d\d from .*\.$/,
@@ -49,13 +49,13 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
     says: {
       'critical messages_late': [10, LATE],
       'warning messages_late': [10, LATE],
-      // From nothing, some five a minute.
+      // About five per minute, from an empty queue.
       'warning waitlist_growing': [20, /^Key crm "gold" \\ tier: \d+ wait, \+\d+ in \d+ min\.$/],
     },
   },
   'ghost-slots': {
     minutes: 12,
-    // It begins in the second minute.
+    // The fault starts in minute 2.
     says: {
       'warning ghost_slots': [
         10,
@@ -76,14 +76,14 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
     says: {
       'warning dlq_old': [0, OLD],
       'critical dlq_expiring': [0, EXPIRING],
-      // It stops in minute 5, and fails from minute 10 on, which is late five minutes after the start: more than a tenth of an hour's starts soon.
+      // The schedule stops in minute 5, and its messages fail from minute 10 on and are late five minutes later.
       'warning schedule_missed': [10, /^Schedule reports: no message since 10:04:00 UTC; 1 start missed in \d min\.$/],
       'warning schedule_late': [30, NOT_DELIVERED],
     },
   },
   outage: {
     minutes: 14,
-    // It begins in minute 10.
+    // The fault starts in minute 10.
     says: {
       'warning service_unavailable': [
         11,
@@ -97,10 +97,10 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   },
 };
 
-/** The event log only as often as the page is looked at here: to read it costs most. */
+/** Reads the event log only as often as the page is checked, because it is the most expensive read. */
 const EACH_MINUTE = { ...SELDOM, events: { every: '1m' } };
 
-describe('the demo says what is wrong, and nothing else', () => {
+describe('the demo reports exactly the expected problems', () => {
   it.each(Object.entries(EXPECTED))('%s', async (scenario, { minutes, says }) => {
     const said = firstSaid(await problemCourse(scenario, minutes, EACH_MINUTE));
     expect([...said.keys()].sort()).toEqual(Object.keys(says).sort());
@@ -110,7 +110,7 @@ describe('the demo says what is wrong, and nothing else', () => {
     }
   });
 
-  it('of each scenario', () => {
+  it('covers every scenario', () => {
     expect(Object.keys(scenarios).filter(name => !(name in EXPECTED))).toEqual([LONG]);
   });
 });

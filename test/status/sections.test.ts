@@ -13,7 +13,7 @@ import { complete, dlqFacts, eventsFacts, flowControlFacts, selection } from '..
 const NOW = Date.UTC(2026, 0, 1, 12);
 const MINUTE = 60_000;
 
-/** Values that were recorded so many minutes ago, by series. */
+/** Values by series, recorded a number of minutes ago. */
 function recorded(series: Readonly<Record<string, readonly (readonly [minutesAgo: number, value: number])[]>>) {
   const recent = (name: string, over: number): Point[] => {
     const points = (series[name] ?? []).map(([ago, value]) => ({ at: NOW - ago * MINUTE, value }));
@@ -30,13 +30,19 @@ const OBJECTIVES = { delivered: 0.99, onTime: 0.95, onTimeWithin: 5 * MINUTE, wi
 
 describe('a change', () => {
   it.each([
-    ['nothing recorded', [], 5, null, null],
-    ['too little recorded', [[0.5, 3]], 5, null, null],
-    ['not known now', [[60, 3]], undefined, null, null],
-    ['up', [[60, 3]], 5, { by: 2, overSeconds: 3600 }, { by: 2, overSeconds: 3600 }],
-    ['down, or from its beginning', [[60, 8]], 5, { by: -3, overSeconds: 3600 }, { by: 5, overSeconds: 3600 }],
+    ['without recorded points', [], 5, null, null],
+    ['with too few recorded points', [[0.5, 3]], 5, null, null],
+    ['with an unknown current value', [[60, 3]], undefined, null, null],
+    ['of an increase', [[60, 3]], 5, { by: 2, overSeconds: 3600 }, { by: 2, overSeconds: 3600 }],
     [
-      'begun anew in between',
+      'of a decrease, and of a counter reset',
+      [[60, 8]],
+      5,
+      { by: -3, overSeconds: 3600 },
+      { by: 5, overSeconds: 3600 },
+    ],
+    [
+      'of a counter that was reset in between',
       [
         [30, 8],
         [20, 9],
@@ -47,7 +53,7 @@ describe('a change', () => {
       { by: 3, overSeconds: 1800 },
     ],
     [
-      'as recorded a little before',
+      'from a point recorded slightly earlier',
       [
         [61.5, 1],
         [1, 9],
@@ -56,14 +62,14 @@ describe('a change', () => {
       { by: 9, overSeconds: 3690 },
       { by: 9, overSeconds: 3690 },
     ],
-    ['none', [[10, 4]], 4, { by: 0, overSeconds: 600 }, { by: 0, overSeconds: 600 }],
+    ['of zero', [[10, 4]], 4, { by: 0, overSeconds: 600 }, { by: 0, overSeconds: 600 }],
   ] as const)('%s', (_, points, now, change, rise) => {
     const recent = recorded({ some_series: points });
     expect(recent.change('some_series', now, HOUR)).toEqual(change);
     expect(recent.rise('some_series', now, HOUR)).toEqual(rise);
   });
 
-  it('is null if every recorded point lies in the future, because the clock was set back', () => {
+  it('is null if all recorded points lie in the future because the clock was set back', () => {
     expect(recorded({ some_series: [[-30, 4]] }).change('some_series', 5, HOUR)).toBeNull();
   });
 });
@@ -94,7 +100,7 @@ describe('the last hour of messages', () => {
     [`${bucket}{le="+Inf"}`]: [[30, 40]],
   } as const;
 
-  it('is told from what was recorded, whatever the destination, with the time that it was', () => {
+  it('is computed from recorded points of all destinations, with their actual time span', () => {
     expect(events(FRESH, now, OBJECTIVES, recorded(before)).lastHour).toEqual({
       overSeconds: 1800,
       delivered: 90,
@@ -110,7 +116,7 @@ describe('the last hour of messages', () => {
     });
   });
 
-  it('has no ratio and no quantiles where no message ended, and is not known where nothing was recorded', () => {
+  it('has no ratio and quantiles if no message ended, and is null without recorded points', () => {
     const idle = {
       ...before,
       [`${finished}{outcome="delivered"}`]: [[30, 130]],
@@ -154,7 +160,7 @@ describe('a waitlist', () => {
     [`${size}{flow_control_key="empty"}`]: [[15, 10]],
   });
 
-  it('drains at the pace of the last quarter of an hour, or not at all', () => {
+  it('drains at the pace of the last 15 minutes, or not at all', () => {
     const { rows, ...whole } = flowControl(FRESH, facts, recent);
     expect(whole).toEqual({
       enabled: true,
@@ -179,7 +185,7 @@ describe('a waitlist', () => {
     ]);
   });
 
-  it('has a row among the hundred largest', () => {
+  it('has a row if it is one of the hundred largest', () => {
     const many = Array.from({ length: 150 }, (_, index) => ({ key: `key-${index}`, waitlistSize: index }));
     const { rows, waiting } = flowControl(FRESH, flowControlFacts({ keys: 150, shown: many }), NONE);
     expect([rows.length, rows[0]?.key, rows.at(-1)?.key, waiting]).toEqual([100, 'key-149', 'key-50', 11_175]);
@@ -187,7 +193,7 @@ describe('a waitlist', () => {
 });
 
 describe('dead letters', () => {
-  it('are counted by what they have in common, the largest first, what is beyond the cap last', () => {
+  it('are counted by common values, the largest first and the remainder last', () => {
     const byHost = new Map(Object.entries({ b: 5, __other__: 20, a: 5 }));
     const facts = dlqFacts({
       selections: new Map([['all', selection({ messages: 30, oldestEntered: 1_767_268_800_123 })]]),
@@ -229,12 +235,12 @@ describe('dead letters', () => {
     [undefined, null],
     [0, '1970-01-01T00:00:00.000Z'],
     [253_402_300_799_000, '9999-12-31T23:59:59.000Z'],
-  ])('a time that no clock shows is none: %s', (ms, text) => {
+  ])('formats a time as ISO text, or null if it is out of range: %s', (ms, text) => {
     expect(isoTime(ms)).toBe(text);
   });
 });
 
-it('requests are listed by outcome, without those with a count of 0', () => {
+it('lists requests by outcome, except outcomes with a count of 0', () => {
   const meter = createAccountMeter({ requests: [], bytes: [], collectors: [] }, () => NOW);
   meter.requests.inc({ endpoint: 'dlq', outcome: 'ok' }, 8);
   meter.requests.inc({ endpoint: 'dlq', outcome: 'bug' }, 0);

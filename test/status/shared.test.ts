@@ -28,7 +28,7 @@ async function viewOf({ served }: Core, account: string): Promise<ReducedAccount
   return ReducedAccountView.parse(served.account(account));
 }
 
-/** Both have read what they hold, and each knows that of the other. */
+/** Waits until both replicas have read their accounts and each other's status rows. */
 async function startKnown(config: object = {}): Promise<TwoReplicas> {
   const scene = await startTwoReplicas(config);
   for (let count = 0; count < 7; count += 1) scene.emulator.state.addDlqEntry({});
@@ -39,8 +39,8 @@ async function startKnown(config: object = {}): Promise<TwoReplicas> {
   return scene;
 }
 
-describe('accounts that another replica holds', () => {
-  it('are shown with the numbers of the holder, as of when, and by whom', async () => {
+describe('accounts owned by another replica', () => {
+  it('are shown with the numbers of the holder, their time and the holder', async () => {
     const { one, two, clock, until } = await startKnown();
     const [own, reported] = await until(async () => {
       const own = await rowOf(one, 'alpha');
@@ -53,7 +53,7 @@ describe('accounts that another replica holds', () => {
     expect(rest).toEqual({ ...own, asOf: undefined });
     const age = clock.now() - Date.parse(asOf ?? '');
     expect(age).toBeGreaterThanOrEqual(0);
-    // A save every 15 s, and a read every 5 s.
+    // Status rows are saved every 15 s and read every 5 s.
     expect(age).toBeLessThanOrEqual(25_000);
     const reduced = await viewOf(two, 'alpha');
     expect(reduced).toMatchObject({
@@ -85,7 +85,7 @@ describe('accounts that another replica holds', () => {
     expect(await rowOf(two, 'beta')).toMatchObject({ holder: 'two' });
   });
 
-  it('count in what is said of all', async () => {
+  it('count in totals over all accounts', async () => {
     const { one, two } = await startKnown();
     for (const core of [one, two]) {
       expect(await overviewOf(core)).toMatchObject({
@@ -122,7 +122,7 @@ describe('accounts that another replica holds', () => {
     expect(accounts.find(({ account }) => account === 'beta')).not.toHaveProperty('asOf');
   });
 
-  it('are shown by the replica that takes them, and a page that is open hears of it', async () => {
+  it('are shown by the replica that acquires them, and open pages are notified', async () => {
     const { one, two, shared, until } = await startKnown();
     const hasChanged = two.served.watch();
     hasChanged();
@@ -146,7 +146,7 @@ describe('accounts that another replica holds', () => {
     });
   });
 
-  it('are critical when no replica holds them any more, and not before the lease time is over', async () => {
+  it('become critical when they have no holder after the lease time', async () => {
     const { two, shared, clock, until } = await startKnown();
     shared.place('alpha', 'nobody');
     await until(() => expect(two.served.replicas?.placeOf('alpha').holder).toBeUndefined(), 1);
@@ -171,7 +171,7 @@ describe('accounts that another replica holds', () => {
       problems: [{ kind: 'account_uncollected' }],
     });
     expect(AgentView.parse(await two.served.agent()).replicas?.unheld).toEqual(['alpha']);
-    // The last that held it: a scrape fails there, and tells.
+    // The target is the last holder, where the scrape fails visibly.
     expect(two.served.replicas?.placeOf('alpha')).toMatchObject({ isHere: false, last: { id: 'one' } });
     await clock.advance(15 * 60_000);
     expect(await rowOf(two, 'alpha')).toMatchObject({ deadLetters: null, asOf: null, state: 'critical' });
@@ -201,7 +201,7 @@ describe('accounts that another replica holds', () => {
     ['damaged', '{'],
     ['of a newer version', JSON.stringify({ version: 2, at: 1 })],
     ['hostile', JSON.stringify({ version: 1, at: 1, row: { account: '<script>' } })],
-  ])('are called not readable if their status row is %s', async (_, value) => {
+  ])('are shown as unreadable if their status row is %s', async (_, value) => {
     const { two, shared, until } = await startKnown();
     await until(async () => {
       await shared.rows.commit('alpha', [{ key: STATUS_KEY, value }]);
@@ -234,10 +234,10 @@ describe('accounts that another replica holds', () => {
   });
 });
 
-describe('an explanation of an account that another replica holds', () => {
+describe('an explanation of an account owned by another replica', () => {
   const never = new AbortController().signal;
 
-  /** A port in the place of the replica that holds alpha, which answers with what `answer` gives. */
+  /** A fake port of the replica that owns alpha. Responds with the result of `answer`. */
   async function startPeer(answer: (response: ServerResponse) => unknown) {
     const replicas = await startTwoReplicas({ autoCancel: AUTO_CANCEL });
     const requests: IncomingMessage[] = [];
@@ -252,14 +252,14 @@ describe('an explanation of an account that another replica holds', () => {
     return { ...replicas, requests, explain };
   }
 
-  it('comes from that replica by a signed request, which is marked as sent on', async () => {
+  it('comes from that replica by a signed request that is marked as forwarded', async () => {
     const { explain, requests, two } = await startPeer(response => response.end('[{"account":"alpha"}]'));
     expect(await explain()).toEqual([{ account: 'alpha' }]);
     expect(requests.map(({ url }) => url)).toEqual(['/api/v1/explain?id=1-0&account=alpha&sentOn=1']);
     expect(requests.map(request => two.served.peerKey?.isSigned(request))).toEqual([true]);
   });
 
-  it('is not requested for a request that was sent on, or for an account of its own', async () => {
+  it('is not requested for a forwarded request or for an owned account', async () => {
     const { explain, requests, two } = await startPeer(response => response.end('[]'));
     expect(await explain(true)).toEqual([]);
     expect(await two.served.explain('1-0', 'beta', { isSentOn: false, signal: never })).toEqual([]);
@@ -273,7 +273,7 @@ describe('an explanation of an account that another replica holds', () => {
     expect(requests.map(({ url }) => url)).toEqual(['/api/v1/explain?id=1-0&sentOn=1']);
   });
 
-  it('is requested four times concurrently at most', async () => {
+  it('is requested at most four times concurrently', async () => {
     const waiting: ServerResponse[] = [];
     const { explain, requests } = await startPeer(response => waiting.push(response));
     const asked = Array.from({ length: 4 }, () => explain());
@@ -287,7 +287,7 @@ describe('an explanation of an account that another replica holds', () => {
     expect(await last).toEqual([]);
   });
 
-  it('is given up when its client disconnects, which makes room for another', async () => {
+  it('is aborted when its client disconnects, which frees capacity for another', async () => {
     const { explain, requests } = await startPeer(() => undefined);
     const controller = new AbortController();
     const asked = Array.from({ length: 4 }, () => explain(false, controller.signal));
@@ -301,7 +301,7 @@ describe('an explanation of an account that another replica holds', () => {
     await expect(another).rejects.toThrow();
   });
 
-  it.each([500, 401, 307])('reports that the replica did not answer when it responds with status %d', async status => {
+  it.each([500, 401, 307])('reports a failed replica if it responds with status %d', async status => {
     const { explain } = await startPeer(response => response.writeHead(status).end());
     expect(await explain()).toBe('no_agent');
   });

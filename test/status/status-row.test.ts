@@ -47,7 +47,7 @@ const round = (name: string) => ({
   failure,
 });
 
-/** What an account with every collector, in which every round fails, reports. */
+/** The status of an account with all collectors, in which every round fails. */
 function statusWith(problems: number, alerts: readonly ShownAlert[], filters = 3): OwnStatus {
   const [brakes] = autoCancel.accounts;
   if (!brakes) throw new Error('the fixture has no account');
@@ -95,13 +95,13 @@ function decoded(text: string) {
 }
 
 describe('a status row', () => {
-  it.each([-1e300, -1, 1e300])('is damaged if it is of the time %s, which cannot be written', at => {
+  it.each([-1e300, -1, 1e300])('is damaged if its time is %s, which cannot be formatted', at => {
     const text = encodeStatus(statusWith(3, []));
     expect(decodeStatus(text)).toBeDefined();
     expect(decodeStatus(JSON.stringify({ ...JSON.parse(text), at }))).toBeUndefined();
   });
 
-  it('has all of a usual account, in less than half of its limit', () => {
+  it('contains everything of a usual account within half of its size limit', () => {
     const own = statusWith(3, [alert(1), alert(2, 'resolved')]);
     const text = encodeStatus(own);
     const found = decoded(text);
@@ -109,7 +109,7 @@ describe('a status row', () => {
     expect(found.collectors).toEqual(JSON.parse(JSON.stringify(own.status.collectors)));
     expect(found.row).toMatchObject({ state: 'ok', deadLetters: 12, problems: 3 });
     expect(found.autoCancel).toMatchObject({ rules: own.autoCancel?.rules, brakes: { tracked: 12 } });
-    // The account's name comes with the row's place, its labels from the configuration; candidates only from the holder.
+    // The account's name comes from the row's key, its labels from the configuration, and candidates only from the holder.
     expect(text).not.toMatch(/"labels":\{\}|dlq-1|heldText/);
     expect(Buffer.byteLength(text)).toBeLessThan(MAX_ROW / 2);
   });
@@ -119,7 +119,7 @@ describe('a status row', () => {
     ['100 alerts', 0, 100, 3],
     ['1,000 problems', 1000, 0, 3],
     ['1,000 failed filters and rules', 50, 100, 1000],
-  ])('with %s has at most 16 KB, uses them, and counts what is missing', (_, problems, alerts, filters) => {
+  ])('with %s uses most of its limit of 16 KB and counts the omitted parts', (_, problems, alerts, filters) => {
     const states = (index: number) => (index < alerts / 2 ? 'resolved' : 'firing') as ShownAlert['state'];
     const own = statusWith(
       problems,
@@ -139,7 +139,7 @@ describe('a status row', () => {
     expect(found.alerts.length === 0).toBe(alerts === 0);
   });
 
-  it('keeps what this version can read of a newer one, and counts the rest', () => {
+  it('keeps the readable parts of a newer version’s row and counts the others', () => {
     const newer = JSON.parse(encodeStatus(statusWith(2, [])));
     newer.problems[0].kind = 'of_a_later_version';
     newer.collectors[0].rounds[0].idle = 'of_a_later_version';

@@ -114,7 +114,7 @@ export async function* readInOrder(
   }
 }
 
-/** Adds a range to what was found. */
+/** Adds a range to `found`. */
 export function noteRange(found: ReplayFound, { events, rejected, to }: RangeRead): void {
   for (const { time } of events.values()) found.oldest = Math.min(found.oldest ?? time, time);
   found.events += events.size;

@@ -103,7 +103,7 @@ export class AttemptLedger {
   #fedTo = 0;
   #late = { at: 0, by: 0 };
   #savedAt = Number.NEGATIVE_INFINITY;
-  /** Buckets with unsettled events, and the last settled one. */
+  /** Buckets with unsettled events. */
   readonly #activeBuckets = new Set<number>();
   #lastSettledBucket: number | undefined;
   /** Bucket of the previous event. Saves a set operation for most events. */

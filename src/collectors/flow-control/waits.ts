@@ -6,7 +6,7 @@ interface Wait {
   due: number;
 }
 
-/** Maximum number of waiting messages, and of cached final events. */
+/** Maximum number of waiting messages and of cached final events. */
 const MAX_WAITING = 20_000;
 /** How long final events are cached (ms). */
 const KEPT_FOR = 1_200_000;

@@ -51,7 +51,7 @@ function createAgent(options = OPTIONS) {
     kill(more: Partial<TrackerOptions> = {}) {
       tracker = createTracker({ ...options, ...more }, new Map(stored));
     },
-    /** Runs a complete walk at a minute. Returns id, minute of the first sighting and snapshots as words. */
+    /** Runs a complete walk at a minute. Returns a word per sighting: id, minute of the first sighting, and snapshots. */
     walk(minute: number, words: string) {
       const { sightings } = tracker.observe(rows(words), START + minute * MINUTE);
       this.commit();

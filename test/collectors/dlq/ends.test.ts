@@ -10,13 +10,13 @@ import { runs } from '../../support/runs.ts';
 
 const START = 1_700_000_000_000;
 
-interface Known {
+interface EnteredEntry {
   readonly id: string;
   readonly at: number;
 }
 
 /** Reference implementation: sorts all entries. */
-function sorted(all: readonly Known[]) {
+function sorted(all: readonly EnteredEntry[]) {
   const inOrder = [...all].sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1)).map(({ id }) => id);
   return { longest: inOrder.slice(0, 10), newest: inOrder.toReversed().slice(0, 10) };
 }

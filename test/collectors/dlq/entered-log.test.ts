@@ -88,7 +88,7 @@ function createScene({ page = 100 } = {}) {
 }
 
 describe('log lines of new dead letters', () => {
-  it('logs each entry counted after the first walk, and none that the first walk finds', async () => {
+  it('logs each entry counted after the first walk, but no entry of the first walk', async () => {
     const { add, remove, pass, round, lines, ids, kill } = createScene();
     add(2);
     await round('full');

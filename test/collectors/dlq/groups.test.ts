@@ -152,7 +152,7 @@ describe('groups of dead letters', () => {
     expect(largest).toMatchObject({ route: '/users/:id', sample: 'm3', messages: 3 });
   });
 
-  it('gives groups the same ids in another process', async () => {
+  it('assigns the same group ids in another process', async () => {
     const [one, other] = [createScene(), createScene()];
     other.add({ error: 'another' });
     for (const { add } of [one, other]) add();
@@ -305,7 +305,7 @@ it.each([
   ['/', '/'],
   ['/hooks/6f1c2a7e-7b1d-4c39-9d55-2f3f1e0a9c11/', '/hooks/*/'],
   [`/${'x'.repeat(41)}`, '/*'],
-])('the shape of the path %s is %s', (path, shape) => expect(shapeOf(path)).toBe(shape));
+])('reduces the path %s to the shape %s', (path, shape) => expect(shapeOf(path)).toBe(shape));
 
 it('counts like a reference that reads every complete walk, despite failures and kills', {
   timeout: 120_000,

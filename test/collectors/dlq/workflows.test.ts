@@ -91,7 +91,7 @@ it('ignores callbacks listed only for a filter', async () => {
 it.each([
   new UpstreamError('refused', 'GET /v2/dlq: status 400', { status: 400 }),
   new UpstreamError('not_found', 'GET /v2/dlq: status 404', { status: 404 }),
-])('does without them where the service does not know the question, and asks again much later: %s', async refusal => {
+])('skips failed workflow runs for twelve walks after the service rejected the request: %s', async refusal => {
   const observe = createAgent();
   const calls: number[] = [];
   for (let walk = 1; walk <= 14; walk += 1) {

@@ -87,7 +87,7 @@ describe('the name of a destination', () => {
     );
   });
 
-  it('comes from the configured field, and is empty if the event has none', () => {
+  it('comes from the configured field, and is empty if the event lacks it', () => {
     const workflowUrl = 'https://user:secret@w.example/flow?token=x#y';
     const names = { topic: 'orders', queue: 'slow', label: 'blue', schedule: 'scd_1', workflowUrl };
     const whole = event({ url: 'https://a.example/users/7', ...names });
@@ -228,7 +228,7 @@ describe('destinations of an agent', () => {
     ['none', 'host'],
     ['topic', 'host'],
     ['host', 'topic'],
-  ])('shows no name of another kind, and no series twice, when the option goes from %s to %s', async (from, to) => {
+  ])('shows no old names and no duplicate series when the option changes from %s to %s', async (from, to) => {
     const { agent, clock, add } = await createCounted(from);
     const before = [...agent.shown().destinations.keys()].filter(name => name !== OTHER);
     agent.reconfigure({ destination: to });

@@ -59,7 +59,7 @@ describe('deduplication of events', () => {
   it.each([
     ['a sweep', { lateSweep: '10m' }, 20],
     ['no sweep', { lateSweep: '60s' }, 5],
-  ])('is bounded with %s', async (_with, options, most) => {
+  ])('keeps a bounded number of events with %s', async (_with, options, most) => {
     const service = createLog();
     const { clock, log } = service;
     const agent = createAgent(service, options);
@@ -166,25 +166,28 @@ describe('a service', () => {
     [['from'], 'mixed'],
     [['to'], 'up'],
     [['to'], 'mixed'],
-  ] as const)('that does not heed %j of a range is read to its end, and not for ever', async (ignores, order) => {
-    const service = createLog({ page: 10, ignores, order });
-    const { clock, service: asks } = service;
-    for (let number = 0; number < 300; number += 1) {
-      service.add(`msg_old_${number}`, ['retry'], clock.now - number * MINUTE);
-    }
-    const agent = createAgent(service);
-    await agent.round('tail');
-    for (let number = 0; number < 300; number += 1) {
-      service.add(`msg_${number}`, ['retry'], clock.now + 1 + number * SECOND);
-    }
-    await agent.run(2, 10 * MINUTE);
-    await agent.run(1, HOUR);
-    await agent.round('sweep');
-    expect(counted(agent.shown())).toBe(300);
-    expect(agent.shown().log).toMatchObject({ late: 0, gaps: 0, duplicates: 0 });
-    // The whole log has 60 pages.
-    expect(asks.requests).toBeLessThan(60 * 60);
-  });
+  ] as const)(
+    'that ignores %j of a range is read to the end of its log in a bounded number of requests',
+    async (ignores, order) => {
+      const service = createLog({ page: 10, ignores, order });
+      const { clock, service: asks } = service;
+      for (let number = 0; number < 300; number += 1) {
+        service.add(`msg_old_${number}`, ['retry'], clock.now - number * MINUTE);
+      }
+      const agent = createAgent(service);
+      await agent.round('tail');
+      for (let number = 0; number < 300; number += 1) {
+        service.add(`msg_${number}`, ['retry'], clock.now + 1 + number * SECOND);
+      }
+      await agent.run(2, 10 * MINUTE);
+      await agent.run(1, HOUR);
+      await agent.round('sweep');
+      expect(counted(agent.shown())).toBe(300);
+      expect(agent.shown().log).toMatchObject({ late: 0, gaps: 0, duplicates: 0 });
+      // The whole log has 60 pages.
+      expect(asks.requests).toBeLessThan(60 * 60);
+    },
+  );
 
   it('that returns many empty pages is read to the end of each range', async () => {
     const service = createLog({ page: 10, empty: 35 });

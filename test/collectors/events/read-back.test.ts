@@ -177,7 +177,7 @@ it('reads a busy log little more than twice, with one additional request a minut
 it.each([
   ['busy', SECOND],
   ['quiet', 30 * SECOND],
-])('tells from one read of the overlap what a day costs of a %s log', async (_, apart) => {
+])('extrapolates the cost of a day of a %s log from one read of the overlap', async (_, apart) => {
   const service = createLog();
   const { clock, service: asks } = service;
   const start = clock.now;

@@ -98,7 +98,7 @@ describe('evidence of a key is discarded', () => {
     expect(knownFrom(ledgerOf([1n, 'delivered', 50 * SECOND]))).toEqual([55 * SECOND, undefined]);
   });
 
-  it('when the log was reset, until then', () => {
+  it('when the log was reset', () => {
     const ledger = ledgerOf([1n, 'active', 20 * SECOND]);
     ledger.reset(40 * SECOND);
     expect(knownFrom(ledger)).toEqual([40 * SECOND, undefined]);

@@ -56,7 +56,7 @@ test(`detects leaked slots within ten minutes in ${RUNS} runs`, { timeout: 1_800
 });
 
 test.each(['released', 'kept'] as const)(
-  'detects some leaks, and never too many slots, if attempts fail and waiting retries have their slots %s',
+  'detects some leaks without overcounting if attempts fail and waiting retries have their slots %s',
   { timeout: 1_800_000 },
   async retrySlot => {
     const failing = { retrySlot, flaky: 0.1, maxRetries: 2 };

@@ -8,8 +8,8 @@ const SECOND = 1000;
 const MINUTE = 60_000;
 const DAY = 86_400_000;
 
-type Told = readonly [message: bigint, state: EventState, at: number, dueAt?: number];
-const eventOf = ([message, state, at, dueAt = 0]: Told): AttemptEvent => ({
+type EventTuple = readonly [message: bigint, state: EventState, at: number, dueAt?: number];
+const eventOf = ([message, state, at, dueAt = 0]: EventTuple): AttemptEvent => ({
   message,
   state: EVENT_STATES.indexOf(state),
   time: at * SECOND,
@@ -18,7 +18,10 @@ const eventOf = ([message, state, at, dueAt = 0]: Told): AttemptEvent => ({
 });
 
 /** A ledger with these events, settled until a time. Times are in seconds. */
-function ledgerOf(events: readonly Told[], { settledTo = 600, stored }: { settledTo?: number; stored?: string } = {}) {
+function ledgerOf(
+  events: readonly EventTuple[],
+  { settledTo = 600, stored }: { settledTo?: number; stored?: string } = {},
+) {
   const ledger = new AttemptLedger(stored);
   ledger.open(0, 0);
   for (const event of events) ledger.add(eventOf(event));
@@ -27,7 +30,7 @@ function ledgerOf(events: readonly Told[], { settledTo = 600, stored }: { settle
   return ledger;
 }
 
-it('counts only slots beyond those of waiting retries as excess', () => {
+it('excludes slots of waiting retries from excess slots', () => {
   const ledger = ledgerOf([
     [1n, 'active', 50],
     [2n, 'active', 60],
@@ -45,7 +48,7 @@ it('counts only slots beyond those of waiting retries as excess', () => {
 });
 
 describe('messages waiting for a retry', () => {
-  const events: readonly Told[] = [
+  const events: readonly EventTuple[] = [
     [1n, 'active', 95],
     [1n, 'error', 100, 5000],
   ];
@@ -57,7 +60,7 @@ describe('messages waiting for a retry', () => {
   });
 
   it('are counted once if the end of a retry is listed before its start', () => {
-    const retried: readonly Told[] = [
+    const retried: readonly EventTuple[] = [
       [1n, 'active', 5],
       [1n, 'error', 10, 204],
       [1n, 'delivered', 206],
@@ -95,7 +98,7 @@ describe('a key with waiting retries', () => {
   it.each([
     ['released', 'throttled/parallelism_limit'],
     ['kept', 'unknown/retries_may_hold'],
-  ] as const)('has no ghost slots if their slots are %s, and is %s', async (retrySlot, expected) => {
+  ] as const)('has no ghost slots if slots of waiting retries are %s, and is %s', async (retrySlot, expected) => {
     // Failed messages wait for an hour.
     const failing = keyed(
       'key',

@@ -10,7 +10,7 @@ import { healthyHours } from './healthy.ts';
 
 const MINUTE = 60_000;
 
-/** A key without waiting messages, whose attempts keep the log busy. */
+/** A key without waiting messages. Its attempts keep the log busy. */
 const busy = keyed('busy', { parallelism: 20 }, { everyMs: 3000, takesMs: 1000 });
 const full = keyed('key', { parallelism: 2 }, { everyMs: 2000, takesMs: 8000 });
 
@@ -56,7 +56,7 @@ describe('the state of a key', () => {
     expect(await stateOf(service)).toEqual(['starved', 'slots_free']);
   });
 
-  test('shows the number of leaked slots, and none after they are released', async () => {
+  test('shows the number of leaked slots until they are released', async () => {
     const service = start(keyed('key', { parallelism: 6 }, { everyMs: 1000, takesMs: 8000 }));
     await service.advance(8 * MINUTE);
     service.state.flow.leak('key', 4);

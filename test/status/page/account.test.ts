@@ -8,7 +8,7 @@ import { account, hostile, LONG, reduced, round, unread, withdrawn } from './fix
 
 const page = (view: AccountView) => accountPage(view, { ...context, root: '../' }).text;
 
-/** Facts that a page may omit: its own time is in the head, the value of an alert in its summary. */
+/** Fields that a page may omit: its time is in the head, the value of an alert in its summary. */
 const OMITTED = /^(now|alerts\.\d+\.value)$/;
 
 describe('the page of an account', () => {
@@ -21,12 +21,12 @@ describe('the page of an account', () => {
     },
   );
 
-  it('has all numbers and times of the API', () => {
+  it('shows all numbers and times of the API', () => {
     const view = distinct(account);
     expect(unshownFacts(page(view), view).filter(path => !OMITTED.test(path))).toEqual([]);
   });
 
-  it('is first what is wrong, then the place of it', () => {
+  it('starts with the problems, followed by their sections', () => {
     const text = read(page(account));
     const order = [
       'production : warning',
@@ -44,7 +44,7 @@ describe('the page of an account', () => {
     expect(places).not.toContain(-1);
   });
 
-  it('says once for each section why its numbers are not known', () => {
+  it('explains once per section why its numbers are unknown', () => {
     const text = page(withdrawn);
     for (const id of ['dead-letters', 'events', 'flow-control']) {
       expect(part(text, id).match(/class="tag withdrawn"/g)).toHaveLength(1);
@@ -56,20 +56,20 @@ describe('the page of an account', () => {
     expect(part(text, 'calls')).toContain('class="tag refused"');
   });
 
-  it('says in one line that a collector is off, and shows nothing of it', () => {
+  it('shows a disabled collector as a single line', () => {
     const text = page(unread);
     expect(read(part(text, 'events'))).toContain('The event log is not read: collect.events.enabled is false');
     expect(pageValues(part(text, 'events'))).toEqual([]);
     expect(part(text, 'flow-control')).not.toContain('data-chart');
   });
 
-  it('never says that what is past is next', () => {
+  it('never shows a past time as next', () => {
     const of = (nextExpiry: string) => read(page({ ...account, deadLetters: { ...account.deadLetters, nextExpiry } }));
     expect(of('2026-11-22T10:25:12.000Z')).toContain('Next one expires in 10 min');
     expect(of('2026-11-22T10:05:12.000Z')).toContain('Next one was to expire 10 min ago');
   });
 
-  it('says of an alert that was resolved when it ended, not when it began', () => {
+  it('shows the end of a resolved alert instead of its start', () => {
     const alert = { labels: { alertname: 'A' }, annotations: {}, value: 1, startsAt: '2026-11-22T08:15:12.000Z' };
     const of = (more: Partial<AccountView['alerts'][number]>) =>
       read(page({ ...account, alerts: [{ ...alert, state: 'firing', ...more }] }));
@@ -88,7 +88,7 @@ describe('the page of an account', () => {
     ['waiting', 'waits for another round'],
     ['not_due', 'nothing to read yet'],
     ['not_read', 'not read'],
-  ] as const)('says of a round that is %s: %s', (state, words) => {
+  ] as const)('describes a round that is %s: %s', (state, words) => {
     const failure = { reason: 'network', message: 'connect ECONNREFUSED' };
     const text = part(
       page({ ...account, rounds: [round('dlq', 'full', { state, consecutiveFailures: 3, failure })] }),
@@ -98,23 +98,23 @@ describe('the page of an account', () => {
     expect(read(text)).toContain('network : connect ECONNREFUSED 3 in a row Check DNS, proxy and firewall');
   });
 
-  it('shows what others have named as text', () => {
+  it('shows foreign names as text', () => {
     expect(strange(page(hostile))).toEqual([]);
     expect(strange(`${page(account)}<img src=x onerror=alert(1)>`)).toEqual(['<']);
     expect(strange('<p onclick="x">')).toEqual(['<p onclick="x">']);
     expect(page(hostile)).toContain(`<bdi class="name">${LONG}</bdi>`);
   });
 
-  it('folds away what is beyond the first ten of a breakdown', () => {
+  it('collapses a breakdown after its first ten values', () => {
     const text = part(page(hostile), 'dead-letters');
     expect(text).toContain('<details id="more-by-topic"><summary>41 more</summary>');
   });
 
-  it('shows a time in the future, as from a service whose clock is ahead, as "in 9 d"', () => {
+  it('shows a time in the future as "in 9 d" if the service’s clock is ahead', () => {
     expect(read(part(page(hostile), 'dead-letters'))).toContain('Oldest entered in 9 d');
   });
 
-  it('asks charts for families that there are', () => {
+  it('requests existing families for charts', () => {
     const metrics = readFileSync(new URL('../../../docs/metrics.md', import.meta.url), 'utf8');
     const charts = [...page(account).matchAll(/data-chart="([^"]*)"/g)].map(([, text = '']) =>
       text.replaceAll('&quot;', '"'),
@@ -124,7 +124,7 @@ describe('the page of an account', () => {
     for (const family of families) expect(metrics).toContain(`\`${family.replace(/_bucket$/, '')}\``);
   });
 
-  it('is what it was', async () => {
+  it('matches the golden file', async () => {
     const main = page(unread)
       .replace(/^.*<main/s, '<main')
       .replace(/<\/main>.*$/s, '</main>\n');
@@ -132,7 +132,7 @@ describe('the page of an account', () => {
   });
 });
 
-it('shows keys that are called as what every object has', () => {
+it('shows keys named like properties of every object', () => {
   const [first] = account.flowControl.rows;
   const names = ['__proto__', 'constructor', 'toString'];
   const rows = first ? names.map(key => ({ ...first, key })) : [];
@@ -140,7 +140,7 @@ it('shows keys that are called as what every object has', () => {
   for (const name of names) expect(part(page, 'flow-control')).toContain(`<bdi class="name">${name}</bdi>`);
 });
 
-it('does not say "nothing waits" for a key with waiting messages', () => {
+it('does not show "nothing waits" for a key with waiting messages', () => {
   const [first] = account.flowControl.rows;
   const shown = (waiting: number) => {
     const rows = first ? [{ ...first, state: 'ok' as const, stateReason: 'nothing_waits' as const, waiting }] : [];
@@ -153,7 +153,7 @@ it('does not say "nothing waits" for a key with waiting messages', () => {
   expect(shown(2)).not.toContain('nothing waits');
 });
 
-describe('the page of an account, where replicas share the store', () => {
+describe('the page of an account with replicas', () => {
   const own = 'http://watch-0.watch.svc:10922';
   const shown = (more: Partial<ReducedAccountView>, databaseAway?: number) =>
     accountPage({ ...reduced, ...more }, { ...context, root: '../', replica: own, databaseAway }).text;
@@ -169,7 +169,7 @@ describe('the page of an account, where replicas share the store', () => {
     expect(foreignValues(text, { ...reduced, replica, asOf })).toEqual([]);
   });
 
-  it('names this replica as the one that collects the account', () => {
+  it('names this replica as the holder of the account', () => {
     const held = { ...account, replica: own, holder: 'zero' };
     const text = read(accountPage(held, { ...context, root: '../', replica: own }).text);
     expect(text).toContain('Collected by this replica.');
@@ -196,12 +196,12 @@ describe('the page of an account, where replicas share the store', () => {
     expect(read(text)).toContain('Collected by 10.0.0.7:10922');
   });
 
-  it('says since when the database is away', () => {
+  it('shows since when the database is unavailable', () => {
     const text = shown({}, context.now);
     expect(read(text)).toContain(
       'database away since 2026-11-22 10:15:12 UTC: counters stand still, and auto-cancel cancels nothing.',
     );
   });
 
-  it('says nothing of it where the agent is alone', () => expect(read(page(account))).not.toContain('ollect'));
+  it('shows no holder without replicas', () => expect(read(page(account))).not.toContain('ollect'));
 });

@@ -18,7 +18,7 @@ describe('the page of the agent', () => {
     },
   );
 
-  it('has all numbers and times of the API, and places of faults', () => {
+  it('shows all numbers and times of the API, and the places of errors', () => {
     for (const view of [distinct(agent), distinct(sharedAgent)]) {
       const missing = unshownFacts(page(view), view);
       expect(missing.filter(path => !/^now$|^lastReload\.faults/.test(path))).toEqual([]);
@@ -39,13 +39,13 @@ describe('the page of the agent', () => {
     expect(read(part(page({ ...agent, lastReload }), 'configuration'))).toContain(words),
   );
 
-  it('shows the configuration as text that keyboards can scroll', () => {
+  it('shows the configuration as text that can be scrolled by keyboard', () => {
     expect(page(agent)).toMatch(
       /<pre class="file" tabindex="0"[^>]*>accounts:\n {2}- name: production\n {4}token: &lt;redacted&gt;/,
     );
   });
 
-  it('says who shares the accounts, and nothing of it where the agent is alone', () => {
+  it('lists the replicas, and no such section without replicas', () => {
     expect(page(agent)).not.toContain('id="replicas"');
     const text = read(part(page(sharedAgent), 'replicas'));
     expect(text).toMatch(

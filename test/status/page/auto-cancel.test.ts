@@ -14,13 +14,13 @@ const quiet: AutoCancelView = {
 };
 
 describe('the page of auto-cancel', () => {
-  it.each(Object.entries({ autoCancel, off, hostileAutoCancel }))('has only values of the API: %s', (_, view) => {
+  it.each(Object.entries({ autoCancel, off, hostileAutoCancel }))('shows only values of the API: %s', (_, view) => {
     expect(AutoCancelView.parse(view)).toEqual(view);
     for (const each of [view, distinct(view)]) expect(foreignValues(page(each, ALLOWED), each)).toEqual([]);
     expect(page(view)).not.toMatch(/undefined|NaN|\[object/);
   });
 
-  it('has all numbers and times of the API', () => {
+  it('shows all numbers and times of the API', () => {
     const view = distinct(autoCancel);
     expect(unshownFacts(page(view), view)).toEqual(['now']);
   });
@@ -39,7 +39,7 @@ describe('the page of auto-cancel', () => {
     ['A breaker is open in 1 account: nothing is sent there', autoCancel],
   ])('says first: %s', (sentence, view) => expect(read(page(view))).toContain(`Auto-cancel — ${sentence} `));
 
-  it('shows predicates as explain does, each with a word', () => {
+  it('shows predicates like explain, each with a word', () => {
     const text = read(part(page(autoCancel), 'candidates'));
     expect(text).toContain('in_progress_for yes 57h at least 48h');
     expect(text).toContain('idle_for unknown no event is known at least 1h');
@@ -57,7 +57,7 @@ describe('the page of auto-cancel', () => {
     expect(text).toContain('reset-breaker candidates');
   });
 
-  it('has buttons where the port knows who asks, and POST routes are on', () => {
+  it('has buttons if the client is identified and POST routes are enabled', () => {
     const text = page(autoCancel, ALLOWED);
     const buttons = [...text.matchAll(/data-command="(\w+)" data-action="(\w*)"/g)].map(([, command, action]) => [
       command,
@@ -74,7 +74,7 @@ describe('the page of auto-cancel', () => {
   it.each([
     [{}, 'server.lifecycle is false'],
     [{ lifecycle: true }, 'the port does not know who asks'],
-  ])('has none where access is %j, says why, and gives the command', (access, why) => {
+  ])('has no buttons for access %j, and shows the reason and the command', (access, why) => {
     const text = page(autoCancel, access);
     expect(text).not.toMatch(/<button|<dialog/);
     expect(read(text)).toContain(why);
@@ -83,5 +83,5 @@ describe('the page of auto-cancel', () => {
     }
   });
 
-  it('shows what others have named as text', () => expect(strange(page(hostileAutoCancel, ALLOWED))).toEqual([]));
+  it('shows foreign names as text', () => expect(strange(page(hostileAutoCancel, ALLOWED))).toEqual([]));
 });

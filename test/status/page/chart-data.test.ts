@@ -13,14 +13,14 @@ const view = (times: number[], ...of: ReturnType<typeof series>[]) => ({
 });
 
 describe('gaps', () => {
-  it('are steps much longer than those around them', () => {
+  it('are steps much longer than their neighbors', () => {
     expect(gapsOf([0, 60, 120, 600, 660, 720])).toEqual([true, false, false, true, false, false]);
   });
-  it('are not where the history is thinned', () => {
+  it('are not detected in thinned history', () => {
     const thinned = [0, 300, 600, 900, 1200, 1500, 1560, 1620, 1680, 1740];
     expect(gapsOf(thinned).slice(1)).not.toContain(true);
   });
-  it('are none of none', () => expect(gapsOf([])).toEqual([]));
+  it('are empty without points', () => expect(gapsOf([])).toEqual([]));
 });
 
 describe('the increase of a counter', () => {
@@ -29,7 +29,7 @@ describe('the increase of a counter', () => {
   it('is exact, and each step counts once', () => {
     expect(increases(times, [5, 6, 9, 9, 20], whole, [0, 120], 120)).toEqual([4, 11]);
   });
-  it('is not known in a gap, and none is made up of what was counted meanwhile', () => {
+  it('is unknown in a gap, and increases during the gap are not drawn', () => {
     const gaps = whole.with(3, true);
     expect(increases(times, [5, 6, 9, 500, 501], gaps, [0, 60, 120, 180], 60)).toEqual([1, 3, null, 1]);
     expect(increases(times, [null, null, 9, 9, 10], whole, [0, 60, 120, 180], 60)).toEqual([null, null, 0, 1]);
@@ -52,8 +52,8 @@ describe('an upper bound', () => {
     [0.95, 60],
     [0.99, 60],
     [1, null],
-  ])('of the quantile %d is %s', (quantile, bound) => expect(boundOf(quantile, buckets)).toBe(bound));
-  it('is not known where nothing was counted', () => {
+  ])('of quantile %d is %s', (quantile, bound) => expect(boundOf(quantile, buckets)).toBe(bound));
+  it('is unknown if nothing was counted', () => {
     expect(
       boundOf(0.5, [
         [1, 0],
@@ -64,10 +64,10 @@ describe('an upper bound', () => {
   });
 });
 
-describe('what is drawn', () => {
+describe('a drawn series', () => {
   const names = (of: { lines: { name: string }[] }) => of.lines.map(({ name }) => name);
 
-  it('is the sum of a family, and its largest', () => {
+  it('is the sum of a family and its largest values', () => {
     const keys = view(
       [0, 60],
       series('w', { key: 'a' }, [1, 2]),
@@ -85,7 +85,7 @@ describe('what is drawn', () => {
     expect(found.width).toBe(0);
   });
 
-  it('is the recorded sum of a family, where there is one beside its largest', () => {
+  it('is the recorded sum of a family if there is one in addition to its largest values', () => {
     const keys = view([0], series('w', {}, [100]), series('w', { key: 'a' }, [60]));
     const lines = [
       { family: 'w', name: 'all' },
@@ -98,7 +98,7 @@ describe('what is drawn', () => {
     ]);
   });
 
-  it('has an empty place in a gap', () => {
+  it('has a break in a gap', () => {
     const found = drawn(
       { kind: 'level', lines: [{ family: 'w', name: 'w' }] },
       view([0, 60, 120, 900, 960], series('w', {}, [1, 2, 3, 4, 5])),
@@ -109,7 +109,7 @@ describe('what is drawn', () => {
     expect(found.lines[0]?.values).toEqual([1, 2, 3, null, 4, 5]);
   });
 
-  it('counts from 0 what is first shown later than others of its family', () => {
+  it('starts at 0 if it appears later than others of its family', () => {
     const counted = view(
       [0, 60, 120],
       series('c', { outcome: 'ok' }, [1, 2, 3]),
@@ -126,7 +126,7 @@ describe('what is drawn', () => {
     expect(found.lines[1]?.values).toEqual([null, 0, 4]);
   });
 
-  it('leaves out of many outcomes those that did not happen, but for the first', () => {
+  it('omits outcomes that did not happen, except the first', () => {
     const chart = { kind: 'stack' as const, lines: [{ family: 'c', by: 'outcome', looks: { ok: 'calm' as const } }] };
     const of = (server: number) =>
       view(
@@ -139,13 +139,13 @@ describe('what is drawn', () => {
     expect(names(drawn(chart, of(4), 0, 120))).toEqual(['ok']);
   });
 
-  it('is in at most a hundred intervals, as long as the time needs', () => {
+  it('has at most a hundred intervals, adapted to the time range', () => {
     const found = drawn({ kind: 'rate', lines: [] }, view([]), 0, 48 * 3600);
     expect(found.width).toBe(1800);
     expect(found.times).toHaveLength(97);
   });
 
-  it('is the bound of each quantile in each interval', () => {
+  it('shows the bound of each quantile in each interval', () => {
     const bucket = (le: string, values: Values) => series('h_bucket', { le }, values);
     const found = drawn(
       { kind: 'quantile', lines: [{ family: 'h_bucket' }], quantiles: [0.5, 0.95, 0.99] },
@@ -160,7 +160,7 @@ describe('what is drawn', () => {
     ]);
   });
 
-  it('lies one on another in a stack', () => {
+  it('is stacked on others in a stack', () => {
     expect(stacked([{ values: [1, null, 3] }, { values: [2, 5, null] }])).toEqual([
       [1, null, 3],
       [3, 5, null],

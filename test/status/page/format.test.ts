@@ -23,7 +23,7 @@ describe('numbers', () => {
     [-12_345, '−12,345'],
     [1234.5678, '1,234.57'],
     [9_007_199_254_740_991, '9,007,199,254,740,991'],
-  ])('%d is written %s', (number, text) => expect(grouped(number)).toBe(text));
+  ])('are formatted: %d as %s', (number, text) => expect(grouped(number)).toBe(text));
 
   it.each([
     [1, '100 %'],
@@ -32,7 +32,7 @@ describe('numbers', () => {
     [0.992, '99.2 %'],
     [0.00001, '< 0.01 %'],
     [0, '0 %'],
-  ])('a share of %d is %s: all and none are said only of all and none', (ratio, text) =>
+  ])('are formatted as a share: %d as %s, with 100 % and 0 % only for exact values', (ratio, text) =>
     expect(percent(ratio)).toBe(text),
   );
 
@@ -44,7 +44,7 @@ describe('numbers', () => {
     [3e15, '3,000 TB'],
   ])('%d bytes are %s', (bytes, text) => expect(bytesText(bytes)).toBe(text));
 
-  it('count things', () => {
+  it('are combined with singular and plural nouns', () => {
     expect(plural(1, 'problem')).toBe('1 problem');
     expect(plural(1200, 'entry', 'entries')).toBe('1,200 entries');
   });
@@ -72,11 +72,11 @@ describe('times', () => {
     [754_000, '12 min ago'],
     [11_520_000, '3 h 12 min ago'],
     [-300_000, 'in 5 min'],
-  ])('%d ms before now is %s', (before, text) => expect(age(NOW - before, NOW)).toBe(text));
+  ])('are formatted relative to now: %d ms ago as %s', (before, text) => expect(age(NOW - before, NOW)).toBe(text));
 });
 
 describe('values of pages', () => {
-  it('contain the exact value of the API', () => {
+  it('contain the exact values of the API', () => {
     expect(count(12_345).text).toBe('<data value="12345">12,345</data>');
     expect(lasting(0.25).text).toBe('<data value="0.25">250 ms</data>');
     expect(ago('2026-11-22T06:51:12.000Z', NOW).text).toBe(
@@ -87,12 +87,12 @@ describe('values of pages', () => {
     );
   });
 
-  it('say the day of a time that is not today', () => {
+  it('contain the day of a time that is not today', () => {
     expect(at('2026-11-22T09:58:00.000Z', NOW).text).toContain('>09:58 UTC</time>');
     expect(at('2026-11-21T09:58:00.000Z', NOW).text).toContain('>2026-11-21 09:58 UTC</time>');
   });
 
-  it('are a dash where nothing is known, which a screen reader says in words', () => {
+  it('are a dash with text for screen readers if unknown', () => {
     const unknown =
       '<data value=""><span class="none" aria-hidden="true">—</span><span class="hidden">not known</span></data>';
     for (const written of [count(null), ago(null, NOW), at(null, NOW), lasting(null)]) {

@@ -37,7 +37,7 @@ const alertOf = (text: string) => ({
   value: 1,
 });
 
-/** Two samples of series that are called so. */
+/** Two samples of series with these names. */
 const history = (names: readonly string[]): HistoryView => ({
   now: new Date(NOW).toISOString(),
   account: 'a',
@@ -61,7 +61,7 @@ describe.skipIf(!hasChromium)('in a browser', () => {
   });
   afterAll(() => browser.close());
 
-  it('nothing that others have named runs, leads elsewhere or breaks a page', async () => {
+  it('runs no script from foreign names, follows no foreign link and keeps pages intact', async () => {
     const [first] = account.flowControl.rows;
     const { server } = await serve(
       USERS,
@@ -118,7 +118,7 @@ describe.skipIf(!hasChromium)('in a browser', () => {
     }
   });
 
-  it('the callback that is shown is the one that is cancelled, once, whatever changes meanwhile', async () => {
+  it('cancels exactly the shown callback, once, even if the list changes in between', async () => {
     const [one] = autoCancel.candidates;
     if (!one) throw new Error('there is no candidate');
     const ofNumber = (number: number) => ({
@@ -164,7 +164,7 @@ describe.skipIf(!hasChromium)('in a browser', () => {
     expect(commands[0]).toMatchObject({ kind: 'approve', action: 'action-2', by: 'alice' });
     await page.keyboard.press('Enter');
 
-    // It is closed before there is an answer, and another one is opened: the answer is not about that.
+    // The dialog is closed before the response, and another one is opened: the response must not appear there.
     await page.locator('#command [data-no]').click();
     await approve(1).click();
     answer.resolve({ ok: false, why: 'it has gone' });
@@ -183,7 +183,7 @@ describe.skipIf(!hasChromium)('in a browser', () => {
     expect(await page.locator('#command').evaluate(dialog => dialog.hasAttribute('open'))).toBe(true);
     expect(await about.textContent()).toContain('1763640-c3');
     expect(commands.map(command => 'action' in command && command.action)).toEqual(['action-2', 'action-1']);
-    // The answer 409 is one that the browser tells its console of.
+    // The browser logs the response 409 to its console.
     expect(complaints.filter(text => !text.includes('409'))).toEqual([]);
   });
 });

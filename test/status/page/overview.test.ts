@@ -18,7 +18,7 @@ const context: PageContext = {
 const page = (view: Overview, query: Partial<OverviewQuery> = {}, faults: OverviewAsk['faults'] = []) =>
   overviewPage(view, context, { query: { ...OverviewQuery.parse({}), ...query }, faults }).text;
 
-/** What people read: no markup, entities as they are written. */
+/** Visible text of a page: without markup, with undecoded entities. */
 const read = (text: string) => text.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ');
 
 describe('the first line', () => {
@@ -60,14 +60,14 @@ describe('the first line', () => {
     expect(page(view)).toContain(`<title>${words} · delivery-watch</title>`);
   });
 
-  it('calls remarks no problems', () => {
+  it('does not count remarks as problems', () => {
     const { worst } = row('a', { worst: { ...warning, severity: 'info' } });
     const text = read(page(overview([row('a', { worst })])));
     expect(text).toMatch(/All right .* Worth knowing/);
     expect(text).not.toContain('Problems');
   });
 
-  it('names the newest problem that is more than a remark, and its start', () => {
+  it('names the newest problem above a remark, and its start', () => {
     expect(read(page(TROUBLED))).toContain(
       '6 problems in 6 accounts, 2 critical — newest: service down since 10:10 UTC',
     );
@@ -79,7 +79,7 @@ describe('the first line', () => {
 });
 
 describe('the page', () => {
-  it('has only values of the API, and those of each row', () => {
+  it('shows only values of the API, including each row', () => {
     for (const view of [TROUBLED, distinct(TROUBLED)]) expect(foreignValues(page(view), view)).toEqual([]);
     const view = distinct(TROUBLED);
     const missing = unshownFacts(page(view), view).join('\n');
@@ -88,7 +88,7 @@ describe('the page', () => {
     expect(page(TROUBLED)).not.toMatch(/undefined|NaN|\[object/);
   });
 
-  it('names the replica that holds an account and the age of its report', () => {
+  it('names the holder of an account and the age of its report', () => {
     const told = (seconds: number) => new Date(NOW - seconds * 1000).toISOString();
     const [one, two] = ['http://watch-0.watch.svc:10922', 'http://watch-1.watch.svc:10922'];
     const rows = [
@@ -110,14 +110,14 @@ describe('the page', () => {
     expect(foreignValues(ofOne(view), view)).toEqual([]);
   });
 
-  it('says of what is not known that it is not: it shows no number', () => {
+  it('shows unknown values as unknown, without a number', () => {
     const text = page(
       overview([row('a', { state: 'unknown', data: 'not_read', deadLetters: null, waiting: null, dataAt: null })]),
     );
     expect(read(text)).toMatch(/no data yet a — not known .* not read yet — not known/);
   });
 
-  it('says over which time messages are counted where that is no hour', () => {
+  it('shows the time span of message counts if it is not an hour', () => {
     const text = (overSeconds: number, by = 717) =>
       read(page(overview([row('a', { delivered: 0.9957, finished: { by, overSeconds } })])));
     expect(text(377)).toContain('99.57 % of 717 in 6 min');
@@ -125,7 +125,7 @@ describe('the page', () => {
     expect(text(377, 0)).toContain('none ended');
   });
 
-  it('lets no name be markup, and links it as a whole', () => {
+  it('escapes names and links them completely', () => {
     const text = page(overview(HOSTILE.map(name => row(name, { labels: { x: name } }))));
     expect(text.match(/<script/g)).toEqual(['<script']);
     expect(text).not.toContain('<img');
@@ -135,14 +135,14 @@ describe('the page', () => {
     expect(text).toContain('<bdi class="name">\u202egnihtemos\u202c</bdi>');
   });
 
-  it('links runbooks of alerts to the web alone, and its own to itself', () => {
+  it('links runbooks of alerts only to web addresses, and its own runbooks to its pages', () => {
     const text = page(TROUBLED);
     expect(text).toContain('href="https://runbooks.example.com/DlqGrowing"');
     expect(text).not.toContain('href="javascript');
     expect(text).toContain('href="runbooks/DeliveryTokenRejected"');
   });
 
-  it('shows which alerts are silenced and where the configuration is refused', () => {
+  it('shows silenced alerts and the places of configuration errors', () => {
     const faults = [{ file: 'c.yaml', line: 3, column: 7, message: 'accounts: <b>bad</b>' }];
     const text = read(page(TROUBLED, {}, faults));
     expect(text).toMatch(/DlqGrowing nightly filter= payments silenced planned migration until noon/);
@@ -152,7 +152,7 @@ describe('the page', () => {
     expect(read(page(TROUBLED))).not.toContain('configuration');
   });
 
-  it('has a word of its own for each kind of problem and each state of data', () => {
+  it('has a distinct word for each kind of problem and each state of data', () => {
     const [first] = TROUBLED.problems;
     if (!first) throw new Error('the fixture has no problem');
     const words = PROBLEM_KINDS.map(kind => {
@@ -172,7 +172,7 @@ describe('the page', () => {
     ]);
   });
 
-  it('has links to other pages and orders that keep what is looked for', () => {
+  it('keeps the query in links to other pages and sort orders', () => {
     const view = overview([row('a')], {
       accounts: { ...TROUBLED.accounts, total: 250 },
       matching: 250,
@@ -189,18 +189,18 @@ describe('the page', () => {
     expect(text).toMatch(/aria-sort="descending"><a [^>]*>Oldest</);
   });
 
-  it('says when nothing is like what is looked for', () => {
+  it('reports a query without matches', () => {
     const view = overview([], { accounts: TROUBLED.accounts, matching: 0, pages: 0 });
     expect(page(view, { q: 'x' })).toContain('No account is like that. <a href="./">Show all</a>');
   });
 
-  it('has no search, order and pages where there is one account', () => {
+  it('has no search, sorting and paging for a single account', () => {
     const text = page(overview([row('a', { oldestEntered: before(60) })]));
     expect(text).not.toMatch(/<form|class="pager"|aria-sort|<h2>Problems|<h2>Firing/);
     expect(read(text)).toContain('1 of 1 account up · 12 dead letters · 0 alerts firing');
   });
 
-  it('has headings in order, one of the first rank, and neither scripts nor styles in it', () => {
+  it('has ordered headings with a single h1, and no inline scripts and styles', () => {
     const text = page(TROUBLED);
     expect([...text.matchAll(/<h(\d)/g)].map(([, rank]) => rank)).toEqual(['1', '2', '2', '2']);
     expect(page(overview([row('a'), row('b')]))).not.toMatch(
@@ -208,13 +208,13 @@ describe('the page', () => {
     );
   });
 
-  it('is made of a hundred accounts in little time', () => {
+  it('renders a hundred accounts quickly', () => {
     const view = overview(Array.from({ length: 100 }, (_, index) => row(`account-${index}`)));
     page(view);
     const start = process.cpuUsage();
     for (let turn = 0; turn < 10; turn += 1) page(view);
     const { user, system } = process.cpuUsage(start);
-    // A tenth of what may hold up everything else, with room for a slow machine.
+    // A tenth of the time that may block the event loop, with tolerance for a slow machine.
     expect((user + system) / 10 / 1000).toBeLessThan(25);
   });
 });

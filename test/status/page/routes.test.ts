@@ -23,12 +23,12 @@ async function serve(overrides: Partial<Served> = {}) {
   return { get, log };
 }
 
-/** Addresses in the head of a page, of style sheet and script. */
+/** Addresses of style sheet and script in the head of a page. */
 const needed = (text: string) =>
   [...text.matchAll(/(?:<link rel="stylesheet" href|<script[^>]* src)="([^"]+)"/g)].map(([, url = '']) => url);
 
 describe('pages', () => {
-  it('are kept from caches, other sites and everything that is not their own', async () => {
+  it('are not cached or framed, and load only their own resources', async () => {
     const { get } = await serve();
     const { headers, text } = await get('/');
     expect(Object.fromEntries(headers)).toMatchObject({
@@ -46,7 +46,7 @@ describe('pages', () => {
     expect(plain.text.length).toBe(text.length);
   });
 
-  it('name what they need by its content, so that it can be kept for ever', async () => {
+  it('reference assets by content hash, so that they can be cached forever', async () => {
     const { get } = await serve();
     const urls = needed((await get('/')).text);
     expect(urls.map(url => url.replace(/[0-9a-f]{16}/, 'HASH'))).toEqual([
@@ -70,14 +70,14 @@ describe('pages', () => {
   });
 
   it.each(['../layout.ts', '..%2flayout.ts', 'tsconfig.json', 'constructor', '%2e%2e/html.ts', '%zz'])(
-    'give no other file: %s',
+    'serve no other file: %s',
     async name => {
       const { get } = await serve();
       expect((await get(`/assets/0123456789abcdef/${name}`)).status).toBe(404);
     },
   );
 
-  it('of unknown accounts are the same pages, and say so; their links lead on', async () => {
+  it('of unknown accounts show an error with working links', async () => {
     const { get, log } = await serve();
     for (const name of ['nowhere', '%3Cscript%3E', '%zz', '..%2f..%2fetc']) {
       const { status, text } = await get(`/accounts/${name}`);
@@ -89,7 +89,7 @@ describe('pages', () => {
     expect(log.lines).toEqual([]);
   });
 
-  it('have what was asked of the address, and the usual for what can not be understood', async () => {
+  it('apply query parameters, with defaults for invalid ones', async () => {
     const asked: unknown[] = [];
     const { get } = await serve({
       overview: query => {
@@ -108,14 +108,14 @@ describe('pages', () => {
     ]);
   });
 
-  it('have the runbooks, and no other file', async () => {
+  it('serve the runbooks and no other file', async () => {
     const { get } = await serve();
     const names = readdirSync(new URL('../../../docs/runbooks/', import.meta.url));
     expect(names.length).toBeGreaterThan(30);
     for (const name of names) {
       const { status, text } = await get(`/runbooks/${name.replace('.md', '')}`);
       expect([status, text]).toEqual([200, expect.stringContaining('<h2>What to do</h2>')]);
-      // Nothing of Markdown is left.
+      // No Markdown syntax remains.
       expect(text.slice(text.indexOf('<article'), text.indexOf('</article>'))).not.toMatch(/`|\]\(|^#|^- |\*\*/m);
       for (const [, link = ''] of text.matchAll(/<a href="(\w+)">/g)) expect(names).toContain(`${link}.md`);
     }
@@ -128,7 +128,7 @@ describe('pages', () => {
     }
   });
 
-  it('are made one at a time, and not for who has left', async () => {
+  it('are rendered sequentially, and not for disconnected clients', async () => {
     let [making, most, made] = [0, 0, 0];
     const { promise: isOver, resolve: release } = Promise.withResolvers<void>();
     const { get } = await serve({
@@ -145,7 +145,7 @@ describe('pages', () => {
     const first = get('/');
     const gone = get('/?q=gone', { signal: left.signal }).catch(() => 'left');
     const others = Array.from({ length: 20 }, () => get('/'));
-    // Answered by the same process in between: all have arrived by now.
+    // A response of the same process in between shows that all requests have arrived.
     for (let times = 0; times < 20; times += 1) expect((await get('/-/healthy')).status).toBe(200);
     left.abort();
     for (let times = 0; times < 20; times += 1) await get('/-/healthy');
@@ -156,7 +156,7 @@ describe('pages', () => {
     expect([most, made]).toEqual([1, 21]);
   });
 
-  it('are read alone', async () => {
+  it('allow only GET and HEAD', async () => {
     const { get } = await serve();
     for (const path of ['/', '/agent', '/accounts/a', '/runbooks/x', '/assets/x/style.css']) {
       const { status, headers } = await get(path, { method: 'POST' });
@@ -165,7 +165,7 @@ describe('pages', () => {
     expect(await get('/', { method: 'HEAD' })).toMatchObject({ status: 200, text: '' });
   });
 
-  it('with a slash too many are none: their links would lead astray', async () => {
+  it('with an extra slash are not found, because their links would be wrong', async () => {
     const { get } = await serve();
     expect((await get('/agent/')).status).toBe(404);
   });

@@ -5,7 +5,7 @@ import { ALICE, serve, USERS } from '../../http/protected-server.ts';
 const start = (overrides: Partial<Served> = {}) => serve(USERS, overrides);
 const PATHS = ['overview', 'accounts/a', 'accounts/a/history?family=x', 'auto-cancel', 'agent', 'openapi.json'];
 
-/** What is shown, as far as a route looks at it. */
+/** Minimal views for the routes. */
 const shown = (answer: unknown) => async () => answer as never;
 const ALL: Partial<Served> = {
   overview: shown({ which: 'overview' }),
@@ -15,8 +15,8 @@ const ALL: Partial<Served> = {
   agent: shown({ which: 'agent' }),
 };
 
-describe('what the pages show, as JSON', () => {
-  it.each(PATHS)('%s is read and never stored', async path => {
+describe('the JSON API of the pages', () => {
+  it.each(PATHS)('returns %s with no-store', async path => {
     const { ask } = await start(ALL);
     const { status, headers, text } = await ask(`/api/v1/${path}`, ALICE);
     expect([status, headers['cache-control'], headers['content-type']]).toEqual([
@@ -51,13 +51,13 @@ describe('what the pages show, as JSON', () => {
     [`accounts/a/history?${'family=x&'.repeat(21)}`, 'family must be given at most 20 times'],
     ['accounts/a/history?family=x&over=1y', 'over must be a duration such as 48h'],
     ['accounts/%ff', 'the path must be UTF-8, percent-encoded'],
-  ])('%s is refused in one sentence', async (path, error) => {
+  ])('rejects %s with a one-sentence error', async (path, error) => {
     const { ask } = await start(ALL);
     const { status, text } = await ask(`/api/v1/${path}`, ALICE);
     expect([status, JSON.parse(text)]).toEqual([400, { error }]);
   });
 
-  it('gives each query with its defaults, and one family as well as several', async () => {
+  it('applies defaults to queries and accepts one or several families', async () => {
     const asked: unknown[] = [];
     const { ask } = await start({
       overview: async query => void asked.push(query) as never,
@@ -73,7 +73,7 @@ describe('what the pages show, as JSON', () => {
     ]);
   });
 
-  it('knows no other accounts than those that are configured', async () => {
+  it('returns 404 for accounts that are not configured', async () => {
     const { ask } = await start({ ...ALL, account: () => undefined, history: async () => undefined });
     for (const path of ['accounts/b', 'accounts/b/history?family=x', 'auto-cancel?account=b']) {
       expect(await ask(`/api/v1/${path}`, ALICE)).toMatchObject({
@@ -83,7 +83,7 @@ describe('what the pages show, as JSON', () => {
     }
   });
 
-  it('works on one answer at a time, and on the next when one failed', async () => {
+  it('computes responses sequentially, and continues after a failed one', async () => {
     let [atOnce, most] = [0, 0];
     const overview: Served['overview'] = async () => {
       atOnce += 1;
