@@ -33,7 +33,7 @@ function changeLine({ at, account, rule, labels, state, value, startedAt }: Aler
 function ruleLine({ rule, fired, firingFor, unknownFor }: RuleResult): string {
   const firings = fired === 0 ? 'did not fire' : `fired ${plural(fired, 'time')}, ${lasting(firingFor)} in all`;
   if (unknownFor === 0) return `${rule}: ${firings}`;
-  return `${rule}: ${firings}; unknown for ${lasting(unknownFor)}: windows were not complete, or rows could not be read`;
+  return `${rule}: ${firings}; unknown for ${lasting(unknownFor)}: data or windows were not complete`;
 }
 
 function resultLines({ account, range, events, rejected, requests, rules }: AccountResult): string[] {

@@ -38,7 +38,7 @@ function watchAlerts({ alerting }: Supervisor) {
     });
 }
 
-/** Returns the changes of alerts of an agent that runs for `length` milliseconds, and those of a backtest. */
+/** Returns the changes of alerts of an agent that runs for `length` milliseconds and of a backtest. */
 export async function compare({ scenario, length, every, destinations, config }: ComparisonOptions): Promise<{
   readonly live: readonly string[];
   readonly past: readonly string[];
