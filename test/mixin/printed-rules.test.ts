@@ -112,10 +112,10 @@ describe('rules print', () => {
 
   it('warns if a configured alert has the name of a shipped one', async () => {
     const file = join(newFolder(), 'config.yaml');
-    const rules = config.alerts.rules.map(rule => ({ ...rule, name: 'DeliveryBlind' }));
+    const rules = config.alerts.rules.map(rule => ({ ...rule, name: 'DeliveryAgentDown' }));
     writeFileSync(file, JSON.stringify({ ...config, alerts: { rules } }));
     const { code, stderr } = await runCli(['rules', 'print', '--config', file]);
-    expect([code, stderr]).toEqual([0, expect.stringContaining('warning: the alert DeliveryBlind')]);
+    expect([code, stderr]).toEqual([0, expect.stringContaining('warning: the alert DeliveryAgentDown')]);
   });
 
   it.each(['{{ .Labels }}', ''])('rejects the job "%s"', async job => {
