@@ -71,7 +71,12 @@ export const builtinAlerts = {
   },
   DeliveryOnTimeBudgetSlowBurn: { kinds: ['messages_late'], severity: 'warning', for: 15 * MINUTE },
   DeliveryStalled: { kinds: ['deliveries_stalled'], severity: 'critical', for: 10 * MINUTE },
-  DeliveryRetryRatioHigh: { kinds: ['retries_high'], severity: 'warning', for: 15 * MINUTE },
+  DeliveryRetryRatioHigh: {
+    kinds: ['retries_high'],
+    severity: 'warning',
+    for: 15 * MINUTE,
+    keepFiringFor: 30 * MINUTE,
+  },
   DeliveryEventLogStale: { kinds: ['event_log_behind'], severity: 'warning', for: 5 * MINUTE },
   DeliveryEventLogGap: { kinds: ['event_log_gap'], severity: 'warning' },
   DeliveryDlqGrowing: { kinds: ['dlq_growing'], severity: 'warning', for: 2 * MINUTE },

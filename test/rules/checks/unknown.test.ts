@@ -1,0 +1,99 @@
+import { describe, expect, it } from 'vitest';
+import type { ShownAccount } from '../../../src/status/account.ts';
+import { check as checkAt, failing, finished, rounds, type Scene, waitlist } from './check-scene.ts';
+
+const PARTS = { dlq: 'deadLetters', events: 'events', flow_control: 'flowControl' } as const;
+type Collector = keyof typeof PARTS;
+
+/** Runs all checks. The only waitlist was longer before. */
+const check = (scene: Scene) => checkAt({ ...scene, courses: { [waitlist]: () => 20, ...scene.courses } });
+
+/** The alerts about which the checks of a scene return no result for any subject, or for some. */
+const unknownIn = (scene: Scene): string[] => [
+  ...new Set(check(scene).flatMap(({ check: { alert }, unknown }) => (unknown.length > 0 ? [alert] : []))),
+];
+
+const ofCollector = (collector: Collector) =>
+  [...new Set(check({}).flatMap(({ check }) => (check.collector === collector ? [check.alert] : [])))].sort();
+
+describe('checks', () => {
+  it('are all certain of a healthy account whose history covers their windows', () => {
+    expect(unknownIn({})).toEqual([]);
+  });
+
+  it.each(
+    (['dlq', 'events', 'flow_control'] as const).flatMap(collector =>
+      (['stale', 'withdrawn', 'not_read', 'partial'] as const).map(data => [collector, data] as const),
+    ),
+  )('of %s are unknown while its data is %s, and no others', (collector, data) => {
+    const change = (view: ShownAccount) => Object.assign(view[PARTS[collector]], { data });
+    expect(unknownIn({ change }).sort()).toEqual(ofCollector(collector));
+  });
+
+  it('of a disabled collector return nothing', () => {
+    const change = (view: ShownAccount) => Object.assign(view.deadLetters, { enabled: false, data: 'not_read' });
+    const dlq = check({ change }).filter(({ check }) => check.collector === 'dlq');
+    expect(dlq).toEqual([]);
+  });
+
+  it('report findings in partial data, and are unknown about the rest', () => {
+    const change = (view: ShownAccount) => Object.assign(view.deadLetters, { data: 'partial', messages: 9000 });
+    const [found] = check({ change }).filter(({ check }) => check.kind === 'dlq_nearly_full');
+    expect(found).toMatchObject({ findings: [expect.anything()], unknown: [{ isUnknown: true }] });
+  });
+
+  it.each<[string, Scene, readonly string[]]>([
+    [
+      'the queue without a size of an hour ago',
+      { courses: { delivery_dlq_messages: minutes => (minutes > 40 ? undefined : 100) } },
+      ['DeliveryDlqGrowing'],
+    ],
+    [
+      'messages that ended, without history',
+      { courses: { [finished('failed')]: () => undefined } },
+      [
+        'DeliveryErrorBudgetFastBurn',
+        'DeliveryErrorBudgetSlowBurn',
+        'DeliveryOnTimeBudgetFastBurn',
+        'DeliveryOnTimeBudgetSlowBurn',
+        'DeliveryStalled',
+      ],
+    ],
+    [
+      'gaps of the event log in a history of half an hour',
+      { courses: { delivery_event_log_gaps_total: minutes => (minutes > 30 ? undefined : 0) } },
+      ['DeliveryEventLogGap'],
+    ],
+    ['a waitlist without history', { courses: { [waitlist]: () => undefined } }, ['DeliveryWaitlistStalled']],
+  ])('are unknown about %s', (_what, scene, alerts) => {
+    expect(unknownIn(scene)).toEqual(alerts);
+  });
+
+  it('are unknown about the service before the first read of this process', () => {
+    const change = (view: ShownAccount) =>
+      rounds(view, round => Object.assign(round, { state: 'not_read', dataAt: null }));
+    expect(unknownIn({ change })).toEqual(expect.arrayContaining(['DeliveryBlind', 'DeliveryCollectorStale']));
+  });
+
+  it('are unknown about single collectors while the whole service fails', () => {
+    const change = (view: ShownAccount) => rounds(view, failing('stale', 'server', 'status 503'));
+    const results = check({ change });
+    const of = (kind: string) => results.filter(({ check }) => check.kind === kind);
+    expect(of('service_unavailable')).toMatchObject([{ findings: [expect.anything()] }]);
+    for (const { findings, unknown } of of('data_stale')) expect([findings.length, unknown.length]).toEqual([0, 1]);
+  });
+
+  it('of slow burns are unknown while a fast burn is found', () => {
+    const results = check({
+      change: view => Object.assign(view.events.finished, { delivered: 10_000, failed: 500 }),
+      courses: {
+        [finished('delivered')]: minutes => 10_000 - 10 * minutes,
+        [finished('failed')]: minutes => 500 - 5 * minutes,
+      },
+    }).filter(({ check }) => check.kind === 'messages_failing');
+    expect(results.map(({ findings, unknown }) => [findings.length, unknown.length])).toEqual([
+      [1, 0],
+      [0, 1],
+    ]);
+  });
+});
