@@ -10,15 +10,15 @@ import { createEnteredLog, type EnteredLog } from './entered-log.ts';
 import { createGroupHistory, type GroupHistory, isGroupRow } from './group-history.ts';
 import { createRoster } from './roster.ts';
 import type { LeftReason, Selection } from './selection.ts';
-import type { Meaning } from './windows.ts';
+import type { DateField } from './windows.ts';
 
 export interface Memory {
   readonly all: Selection;
   readonly filters: readonly Selection[];
   /** Filter fields found in rows of the account since the process started. Only grows, so reads may add to it directly. */
   readonly reported: ReportedFields;
-  /** Meaning of `fromDate`, if the service has proven it. */
-  meaning: Meaning | undefined;
+  /** Time that the service compares with `fromDate`, if proven. */
+  meaning: DateField | undefined;
   readonly callbacks: CallbackTracker;
   readonly groups: GroupHistory;
   /** Complete walks until failed workflow runs are requested again, after the service rejected the request as unknown. */
@@ -107,7 +107,7 @@ export function restoreMemory(
   const keys = [all, ...others].map(({ key }) => key);
   const isOurs = (row: string) =>
     row === QUEUE || isTrackerRow(row) || isGroupRow(row) || keys.some(key => row === key || row.startsWith(`${key}/`));
-  const stored = JSON.parse(rows.get(QUEUE) ?? '{}') as { meaning?: Meaning; foundByRescan?: number };
+  const stored = JSON.parse(rows.get(QUEUE) ?? '{}') as { meaning?: DateField; foundByRescan?: number };
   return {
     all,
     filters: others,

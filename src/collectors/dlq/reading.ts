@@ -8,7 +8,7 @@ import {
 } from '../../upstream/api.ts';
 import { Implausible } from '../collector.ts';
 import { isFilter, type Selection } from './selection.ts';
-import { type Meaning, splitTask, type Task } from './windows.ts';
+import { type DateField, splitTask, type Task } from './windows.ts';
 
 export interface Read {
   readonly selection: Selection;
@@ -60,7 +60,7 @@ const MAX_WAITING = 16;
 export function startReading(
   api: Reader,
   planned: readonly Task[],
-  { now, meaning, limit, reported }: { now: number; meaning: Meaning; limit: Bound; reported: ReportedFields },
+  { now, meaning, limit, reported }: { now: number; meaning: DateField; limit: Bound; reported: ReportedFields },
   signal: AbortSignal,
 ) {
   const tasks = [...planned];

@@ -25,10 +25,10 @@ import {
   releaseRows,
   type Selection,
 } from './selection.ts';
-import { type Meaning, planWalk, type Task, timeOf } from './windows.ts';
+import { type DateField, planWalk, type Task, timeOf } from './windows.ts';
 
 export interface RoundContext extends Pick<ObserveContext<Memory, unknown>, 'api' | 'memory' | 'now' | 'signal'> {
-  readonly meaning: Meaning;
+  readonly meaning: DateField;
   readonly retention: number | undefined;
 }
 
@@ -197,7 +197,7 @@ const isProbe = ({ messageId, enteredAt, createdAt }: DlqEntry) =>
 export async function detectFromDateField(
   probe: DlqEntry | undefined,
   { api, signal }: RoundContext,
-): Promise<Meaning | undefined> {
+): Promise<DateField | undefined> {
   if (!probe) return undefined;
   const { messageId = '', createdAt = 0, enteredAt = 0, id } = probe;
   const pages = api.dlqPages({ messageId, fromDate: createdAt + 1, toDate: enteredAt }, signal);
@@ -216,7 +216,7 @@ const MAX_RETRY_TIME = 31 * 3_600_000;
 /** Maximum pages of a round without new entries, if `fromDate` means creation. */
 const MAX_QUIET_PAGES = 5;
 
-export function since({ all }: Memory, now: number, meaning: Meaning): number {
+export function since({ all }: Memory, now: number, meaning: DateField): number {
   if (meaning === 'entry') {
     const last = all.shown?.lastEntered ?? [];
     const newest = last.at(-1) ?? now;

@@ -11,9 +11,9 @@ export interface Task {
 }
 
 /** The time of an entry that the service compares with `fromDate` and `toDate`. */
-export type Meaning = 'entry' | 'creation';
+export type DateField = 'entry' | 'creation';
 
-export function timeOf({ enteredAt, createdAt }: DlqEntry, meaning: Meaning): number | undefined {
+export function timeOf({ enteredAt, createdAt }: DlqEntry, meaning: DateField): number | undefined {
   return meaning === 'entry' ? (enteredAt ?? createdAt) : (createdAt ?? enteredAt);
 }
 
@@ -61,7 +61,7 @@ export function splitTask(
   pages: number,
   rows: readonly DlqEntry[],
   now: number,
-  meaning: Meaning,
+  meaning: DateField,
 ): Task[] | undefined {
   const { selection, from, to, depth } = task;
   if (depth === undefined || depth >= MAX_DEPTH) return undefined;
