@@ -6,11 +6,11 @@ import type { CollectorState } from '../scheduler/board.ts';
 import { type StoredRounds, toStored } from '../scheduler/freshness.ts';
 import type { StoredProblems } from '../status/problem-log.ts';
 import type { Store } from '../store/store.ts';
-import type { Spent } from '../upstream/budget.ts';
+import type { DailyUsage } from '../upstream/budget.ts';
 
 /** Stored state of an account, except the rows of its collectors. */
 export interface StoredAccount {
-  readonly spent?: Spent | undefined;
+  readonly spent?: DailyUsage | undefined;
   readonly freshness?: Readonly<Record<string, StoredRounds>> | undefined;
   /** Result of the last conclusive token check. */
   readonly tokenRejected?: boolean | undefined;

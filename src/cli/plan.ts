@@ -9,7 +9,7 @@ import { formatDuration } from '../kit/duration.ts';
 import { printable } from '../kit/text.ts';
 import { createShownSources } from '../metrics/shown-sources.ts';
 import { MEAN_INTERVAL } from '../scheduler/loop.ts';
-import { mostForReading } from '../upstream/options.ts';
+import { maxForReading } from '../upstream/options.ts';
 import { toTable } from './table.ts';
 import { stopSignal } from './until-stopped.ts';
 
@@ -81,7 +81,7 @@ async function planAccount(account: Account, settings: AccountSettings, deps: Pl
   return {
     account: account.name,
     rounds: rounds.filter(round => !isFailed(round)),
-    allowedPerDay: Math.min(mostForReading(budget), (budget.requestsPerSecond * DAY) / 1000),
+    allowedPerDay: Math.min(maxForReading(budget), (budget.requestsPerSecond * DAY) / 1000),
     /** Requests in a day that the account's plan allows, if known. */
     planPerDay: account.limits().requests_per_day,
     series: seriesOf(account, settings),

@@ -2,7 +2,7 @@ import { minimumSpan } from '../auto-cancel/options.ts';
 import { enabledRounds } from '../collectors/index.ts';
 import { isSamePort, parseListen } from '../http/options.ts';
 import { formatDuration } from '../kit/duration.ts';
-import { mostForReading } from '../upstream/options.ts';
+import { maxForReading } from '../upstream/options.ts';
 import type { Reporter } from './faults.ts';
 import type { Config } from './schema.ts';
 
@@ -196,7 +196,7 @@ function minRequestsPerDay({ collect }: Pick<Account, 'collect'>): number {
 /** Returns the warning for a budget below the minimum number of requests; undefined if it suffices. */
 function overBudget(account: Account): string | undefined {
   const { budget } = account;
-  const most = Math.floor(Math.min(mostForReading(budget), (budget.requestsPerSecond * DAY) / 1000));
+  const most = Math.floor(Math.min(maxForReading(budget), (budget.requestsPerSecond * DAY) / 1000));
   const least = Math.ceil(minRequestsPerDay(account));
   if (least <= most) return undefined;
   return `reading takes at least ${least} requests a day, even with no new data and one page per list, but the budget allows ${most} for reading: rounds will wait, and data will be older than configured`;

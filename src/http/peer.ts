@@ -14,7 +14,7 @@ const SCHEME = 'Delivery-Watch';
 const SKEW = 600_000;
 /** Milliseconds in which an agent answers from memory. */
 const WITHIN = 5000;
-const LARGEST_BODY = 2 ** 20;
+const MAX_BODY_BYTES = 2 ** 20;
 
 /**
  * Proves that a request comes from a process that can read the store. Such a process could read the same evidence from
@@ -60,7 +60,7 @@ function read(response: IncomingMessage): Promise<string> {
     response.on('data', (chunk: Buffer) => {
       chunks.push(chunk);
       size += chunk.length;
-      if (size > LARGEST_BODY) response.destroy(new Error(`more than ${LARGEST_BODY} bytes`));
+      if (size > MAX_BODY_BYTES) response.destroy(new Error(`more than ${MAX_BODY_BYTES} bytes`));
     });
     response.on('end', () => resolve(Buffer.concat(chunks).toString()));
     response.on('error', reject);

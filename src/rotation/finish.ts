@@ -1,6 +1,6 @@
 import { removeFile, replaceFile } from '../kit/durable-file.ts';
 import { fingerprint, type Secret } from '../kit/secret.ts';
-import type { AccountAnswer } from '../upstream/rotator.ts';
+import type { ResetResponse } from '../upstream/rotator.ts';
 import type { Intent } from './intent.ts';
 import { codeOf, RotationError } from './rotation-error.ts';
 import type { RotationSetup } from './setup.ts';
@@ -40,7 +40,7 @@ function place(
 }
 
 async function leaveRecord(
-  { record, token }: AccountAnswer,
+  { record, token }: ResetResponse,
   resetAt: number,
   { planFile }: RotationSetup,
 ): Promise<string> {
@@ -57,7 +57,7 @@ async function leaveRecord(
  * an interruption at any point. Throws RotationError if something is left for another run.
  */
 export async function finish(
-  answer: AccountAnswer,
+  answer: ResetResponse,
   { record, startedAt, token: old }: Intent,
   setup: RotationSetup,
 ): Promise<readonly string[]> {

@@ -1,6 +1,6 @@
 import { removeFile } from '../kit/durable-file.ts';
 import { fingerprint } from '../kit/secret.ts';
-import { toAccountAnswer } from '../upstream/rotator.ts';
+import { parseResetResponse } from '../upstream/rotator.ts';
 import { createKeeper, type Keeper, probe } from './answer-file.ts';
 import { finish } from './finish.ts';
 import { type Intent, readIntent, writeIntent } from './intent.ts';
@@ -81,7 +81,7 @@ async function reset(planned: Intent, setup: RotationSetup): Promise<readonly st
   const { bytes, record } = keeper.end();
   const intent = { ...planned, record };
   if (record !== planned.record) writeIntent(setup.intentFile, intent);
-  const answer = end.end === 'not_done' ? undefined : toAccountAnswer(bytes);
+  const answer = end.end === 'not_done' ? undefined : parseResetResponse(bytes);
   if (answer && (end.end === 'answered' || (await setup.check(answer.token)) !== 'refused')) {
     return finish(answer, intent, setup);
   }

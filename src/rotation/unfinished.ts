@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { removeFile } from '../kit/durable-file.ts';
 import { fingerprint } from '../kit/secret.ts';
-import { type ResetEnd, type TokenVerdict, toAccountAnswer } from '../upstream/rotator.ts';
+import { parseResetResponse, type ResetOutcome, type TokenCheckResult } from '../upstream/rotator.ts';
 import { received } from './answer-file.ts';
 import { finish, previousOf } from './finish.ts';
 import type { Intent } from './intent.ts';
@@ -21,7 +21,7 @@ const sayKept = (bytes: Buffer, { record }: Intent) =>
 
 /** Message if the old token is rejected or could not be checked, and there is no new one. */
 function sayOpen(
-  verdict: Exclude<TokenVerdict, 'accepted'>,
+  verdict: Exclude<TokenCheckResult, 'accepted'>,
   bytes: Buffer,
   intent: Intent,
   setup: RotationSetup,
@@ -49,7 +49,7 @@ export async function settle(
   const present = fingerprint(token.present);
   const began = `A reset of the token of ${intent.account} that began at ${intent.startedAt} is unfinished.`;
   const bytes = received(intent.record);
-  const answer = toAccountAnswer(bytes);
+  const answer = parseResetResponse(bytes);
   if (answer && (await check(answer.token)) !== 'refused') {
     const isKnown = [intent.token, fingerprint(answer.token)].includes(present);
     if (token.file && !isKnown) {
@@ -70,7 +70,7 @@ export async function settle(
 }
 
 /** The cause of a failed reset. */
-function sayCause(end: ResetEnd, { password }: RotationSetup): string {
+function sayCause(end: ResetOutcome, { password }: RotationSetup): string {
   if (end.end === 'answered') return 'The response of the account management is not an account record.';
   const { message, reason } = end.error;
   if (reason !== 'unauthorized') return `${message}.`;
@@ -81,7 +81,7 @@ function sayCause(end: ResetEnd, { password }: RotationSetup): string {
 
 /** Checks the old token if there is no new one. */
 export async function explain(
-  end: ResetEnd,
+  end: ResetOutcome,
   bytes: Buffer,
   intent: Intent,
   setup: RotationSetup,

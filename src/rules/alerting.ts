@@ -23,7 +23,7 @@ import type { Holding } from '../replicas/holding.ts';
 import { createLoops, type Loops } from '../scheduler/loop.ts';
 import { createLoopSlot, type LoopSlot } from '../scheduler/loop-slot.ts';
 import { isNotHeld, type Store } from '../store/store.ts';
-import { type Asking, createPost } from '../upstream/post.ts';
+import { createPost, type ReceiverClient } from '../upstream/post.ts';
 import { type AccountAlerts, openAccountAlerts } from './account-alerts.ts';
 import type { Alert } from './alert.ts';
 import { builtinRules } from './builtin.ts';
@@ -113,7 +113,7 @@ export class Alerting {
   readonly #deps: AlertingDeps;
   readonly #entries = new Map<string, Entry>();
   readonly #identity = createIdentities();
-  readonly #asking: Asking = createPost();
+  readonly #asking: ReceiverClient = createPost();
   readonly #counter: NotificationsCounter;
   readonly #holds: Holds;
   readonly #heartbeat: LoopSlot;

@@ -3,13 +3,13 @@ import { type Secret, toToken } from '../kit/secret.ts';
 import { boundText } from '../kit/text.ts';
 import type { AccountLimit, AccountRecord } from '../model/account.ts';
 
-/** The account record, as a token reset answers with it. Knows its field names as `wire.ts` knows those of the lists. */
+/** Parses the account record in the response of a token reset. Contains its field names, as `wire.ts` contains those of the lists. */
 
-/** What the service writes for "no limit". */
+/** The service's value for "no limit". */
 const UNLIMITED = 2 ** 31 - 1;
 
-/** Longer words are no words, and stand on every scrape. */
-const LONGEST_WORD = 64;
+/** Maximum length of texts, because they appear in every scrape. */
+const MAX_TEXT_LENGTH = 64;
 
 const FIELDS: Readonly<Record<AccountLimit, string>> = {
   message_size_bytes: 'max_message_size',
@@ -31,11 +31,11 @@ const FIELDS: Readonly<Record<AccountLimit, string>> = {
 
 const Row = z.looseObject({ token: z.string() });
 
-export interface AccountAnswer {
+export interface ResetResponse {
   readonly token: Secret;
-  /** The later form of the record has none. */
+  /** Later versions of the record have no password. */
   readonly password: Secret | undefined;
-  /** Whether there is a second token, which may only read; it stands in the record. */
+  /** Whether the record contains a second, read-only token. */
   readonly hasReadOnlyToken: boolean;
   readonly record: AccountRecord;
 }
@@ -44,7 +44,7 @@ const limit = (value: unknown) =>
   typeof value === 'number' && value >= 0 && value !== UNLIMITED && Number.isFinite(value) ? value : undefined;
 
 function word(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? boundText(value, LONGEST_WORD) : undefined;
+  return typeof value === 'string' && value !== '' ? boundText(value, MAX_TEXT_LENGTH) : undefined;
 }
 
 function stateOf({ state, active }: Readonly<Record<string, unknown>>): string | undefined {
@@ -53,12 +53,12 @@ function stateOf({ state, active }: Readonly<Record<string, unknown>>): string |
 }
 
 /** Parses the response; undefined if it has no token. */
-export function toAccountAnswer(bytes: Buffer): AccountAnswer | undefined {
+export function parseResetResponse(bytes: Buffer): ResetResponse | undefined {
   let body: unknown;
   try {
     body = JSON.parse(bytes.toString('utf8').replace(/^\ufeff/, ''));
   } catch {
-    // Its message would quote them.
+    // The error's message would quote the secrets.
     return undefined;
   }
   const fields = Row.safeParse(body).data;
@@ -75,7 +75,7 @@ export function toAccountAnswer(bytes: Buffer): AccountAnswer | undefined {
     password: typeof password === 'string' ? toToken(password) : undefined,
     hasReadOnlyToken: word(readOnlyToken) !== undefined,
     record: {
-      // Of a plan that is paid for in advance, `type` says only that it is paid.
+      // For prepaid plans, `type` is only `paid`.
       plan: word(fields.reserved_type) ?? word(fields.type),
       state: stateOf(fields),
       limits: Object.fromEntries(limits),

@@ -6,7 +6,7 @@ import { UpstreamError } from './errors.ts';
 import { type CursorPage, eventsPath, type ListPage, type ListPath, listPath, paginate } from './paginate.ts';
 import * as wire from './wire.ts';
 
-/** Entry point of this module: all requests to the service. */
+/** Public entry point of this module: all requests to the service. */
 export type { Priority } from './call.ts';
 export { isSaneId } from './call.ts';
 export {
@@ -21,7 +21,7 @@ export {
 export type { ListPage } from './paginate.ts';
 export type { Writer } from './writer.ts';
 
-/** `source: workflow` asks for failed workflow runs alone; few services know it, and some list those nowhere else. */
+/** `source: workflow` requests only failed workflow runs. Few services support it, and some list those runs nowhere else. */
 export type DlqListQuery = DlqQuery & { readonly source?: 'workflow' };
 
 export interface EventQuery {
@@ -29,7 +29,7 @@ export interface EventQuery {
   readonly fromDate?: number;
   readonly toDate?: number;
   readonly messageId?: string;
-  /** One of the states of the interface in upper case, or IN_PROGRESS for ACTIVE, RETRY and ERROR. */
+  /** A documented state in upper case, or IN_PROGRESS for ACTIVE, RETRY and ERROR. */
   readonly state?: string;
   readonly url?: string;
   readonly topicName?: string;
@@ -37,52 +37,55 @@ export interface EventQuery {
   readonly queueName?: string;
 }
 
-/** What may be read. Pages come one by one so that a caller folds and forgets them. All throw UpstreamError. */
+/**
+ * Read access to the service. Lists are returned page by page, so that callers need not keep them in memory. All methods
+ * throw UpstreamError.
+ */
 export interface Reader {
   dlqPages(query: DlqListQuery, signal: AbortSignal): AsyncIterator<ListPage<DlqEntry>>;
-  /** `isDetailed`: with what traces need of each event. */
+  /** `isDetailed`: includes the fields that message traces need. */
   eventPages(query: EventQuery, signal: AbortSignal, isDetailed?: boolean): AsyncIterator<ListPage<DeliveryEvent>>;
-  /** Passes each key to `take`. Returns the number of rows that could not be read. */
+  /** Passes each key to `take`. Returns the number of unreadable rows. */
   flowControl(signal: AbortSignal, take: (entry: FlowControlEntry) => void): Promise<number>;
-  /** One key; undefined when the service has none of that name, or does not show keys one by one. */
+  /** Returns one key; undefined if the service has no such key or does not support single keys. */
   flowControlKey(key: string, signal: AbortSignal): Promise<FlowControlEntry | undefined>;
 }
 
-/** Pages after which twice as many rows are requested: a few large rows must not multiply the requests of a walk for good. */
+/** Number of pages after which the page size is doubled again, so that a few large rows do not multiply a walk's requests for good. */
 const PAGES_TO_GROW = 16;
 
-/** Some services allow no more rows than this in a page of any list. */
+/** Page size that every service accepts; some reject larger ones. */
 const SMALL_PAGE = 100;
 
 /** Maximum size of a response body (bytes). A page of 1,000 events with bodies has a few MiB. */
-export const LARGEST_BODY = 32 * 1024 * 1024;
+export const MAX_BODY_BYTES = 32 * 1024 * 1024;
 
-const LARGEST_KEY = 1024 * 1024;
+const MAX_KEY_BYTES = 1024 * 1024;
 
 /** A page with more than this multiple of the requested rows is invalid. */
-const TOLERATED = 10;
+const MAX_EXCESS = 10;
 
-/** Lists by the name of the collector that reads them. */
+/** Lists, named after the collectors that read them. */
 type List = Extract<Endpoint, 'dlq' | 'events' | 'flow_control'>;
 
 const wasRefused = (error: UpstreamError) => error.reason === 'refused' && error.status !== undefined;
 
-/** Whether the service has no such resource or does not support the request, as opposed to a temporary failure. */
+/** Whether the service lacks the resource or does not support the request, as opposed to a temporary failure. */
 export function isUnanswerable(error: unknown): boolean {
   return error instanceof UpstreamError && (error.reason === 'not_found' || wasRefused(error));
 }
 
-/** Number of rows to request with the next page of a list. */
+/** Number of rows to request per page of a list. */
 class PageSize {
   rows: number;
-  /** Maximum: the limit of the interface, or less if the service refuses it. */
-  #most: number;
-  /** Pages read with this number of rows since it last changed. */
+  /** Maximum: the documented limit, or less if the service rejects it. */
+  #max: number;
+  /** Pages read since `rows` last changed. */
   #pages = 0;
 
-  constructor(most: number) {
-    this.rows = most;
-    this.#most = most;
+  constructor(max: number) {
+    this.rows = max;
+    this.#max = max;
   }
 
   #set(rows: number): void {
@@ -91,24 +94,24 @@ class PageSize {
   }
 
   /**
-   * Reads one page; returns it with the number of requested rows. A page that is too large, or refused, is requested again
-   * with fewer rows: half as many, or as few as every service allows.
+   * Reads one page; returns it with the number of requested rows. A page that is too large or rejected is requested again
+   * with half the rows, or with as many as every service accepts.
    */
   async read(get: (rows: number) => Promise<unknown>): Promise<{ readonly body: unknown; readonly requested: number }> {
-    let accepted = this.#most;
+    let accepted = this.#max;
     for (let requested = this.rows; ; ) {
       try {
         const body = await get(requested);
-        this.#most = Math.min(this.#most, accepted);
-        if (this.rows > this.#most) this.#set(this.#most);
+        this.#max = Math.min(this.#max, accepted);
+        if (this.rows > this.#max) this.#set(this.#max);
         if (requested === this.rows) this.#pages += 1;
-        if (this.rows < this.#most && this.#pages >= PAGES_TO_GROW) this.#set(Math.min(this.rows * 2, this.#most));
+        if (this.rows < this.#max && this.#pages >= PAGES_TO_GROW) this.#set(Math.min(this.rows * 2, this.#max));
         return { body, requested };
       } catch (error) {
         if (!(error instanceof UpstreamError)) throw error;
         if (error.tooLarge && requested > 1) {
           requested = Math.floor(requested / 2);
-          // Another read may have requested even fewer in the interim.
+          // A concurrent read may have reduced it further.
           this.#set(Math.min(this.rows, requested));
         } else if (wasRefused(error) && requested > SMALL_PAGE) {
           requested = SMALL_PAGE;
@@ -119,7 +122,7 @@ class PageSize {
   }
 }
 
-/** Page sizes of an account, which all its readers share. */
+/** Page sizes of an account, shared by all its readers. */
 export const createPageSizes = () => ({ dlq: new PageSize(100), events: new PageSize(1000) });
 
 interface ReaderDeps {
@@ -127,11 +130,11 @@ interface ReaderDeps {
   readonly call: Call;
   readonly priority: Priority;
   readonly eventsPath?: ListPath;
-  /** Path of a single flow-control key, which contains `{flowControlKey}`. */
+  /** Path of a single flow-control key, containing `{flowControlKey}`. */
   readonly flowControlKeyPath: string;
-  /** Called with the number of rows of a list that were skipped. */
+  /** Called with the number of rows that were skipped in a list. */
   readonly onRejected: (list: List, rows: number) => void;
-  /** Called for a response without a usable list: it is discarded. */
+  /** Called for a response without a usable list, which is discarded. */
   readonly onMissing: (list: List) => void;
 }
 
@@ -147,7 +150,7 @@ export function createReader(deps: ReaderDeps): Reader {
     async flowControl(signal, take) {
       const path = '/v2/flowControl';
       try {
-        const body = await get(deps, { endpoint: 'flow_control', path, largest: LARGEST_BODY, signal });
+        const body = await get(deps, { endpoint: 'flow_control', path, largest: MAX_BODY_BYTES, signal });
         const page = wire.toFlowControlPage(body);
         if (!page) throw new UpstreamError('invalid_response', `GET ${path}: no list of keys`);
         let rejected = 0;
@@ -165,17 +168,17 @@ export function createReader(deps: ReaderDeps): Reader {
     },
     async flowControlKey(key, signal) {
       const encoded = encodeURIComponent(key.toWellFormed());
-      // An address can't hold an empty segment, nor `.` and `..` however they are written.
+      // A URL cannot contain an empty segment, `.` or `..`, even encoded.
       if (/^\.{0,2}$/.test(encoded)) return undefined;
       const path = flowControlKeyPath.replace('{flowControlKey}', () => encoded);
       try {
-        const request = { endpoint: 'flow_control_key', template: flowControlKeyPath, largest: LARGEST_KEY } as const;
+        const request = { endpoint: 'flow_control_key', template: flowControlKeyPath, largest: MAX_KEY_BYTES } as const;
         const body = await get(deps, { ...request, path, signal });
         const entry = wire.toFlowControlEntry(wire.withKey(body, key));
         if (entry) return entry;
         throw new UpstreamError('invalid_response', `GET ${path}: the response is for another key`);
       } catch (error) {
-        // The key does not exist, or the service does not show single keys.
+        // The key does not exist, or the service does not support single keys.
         if (isUnanswerable(error)) return undefined;
         throw error;
       }
@@ -198,7 +201,7 @@ function countRejected({ onRejected }: ReaderDeps, list: List, rejected: number,
   if (rejected > 0) onRejected(list, rejected);
 }
 
-/** Counts a response that is not a list. Other errors say nothing about the list. */
+/** Counts a response that is not a list; other errors do not concern the list. */
 function countMissing({ onMissing }: ReaderDeps, list: List, error: unknown): void {
   if (error instanceof UpstreamError && error.reason === 'invalid_response') onMissing(list);
 }
@@ -215,20 +218,20 @@ async function* pagesOf<Row>(
   const size = deps.sizes[endpoint];
   async function readPage(path: string, cursor: string | undefined): Promise<CursorPage<Row>> {
     const parameters = Object.entries({ ...query, count: size.rows, ...(cursor !== undefined && { cursor }) });
-    const asked = new URLSearchParams(parameters.map(([name, value]): [string, string] => [name, String(value)]));
+    const search = new URLSearchParams(parameters.map(([name, value]): [string, string] => [name, String(value)]));
     const { body, requested } = await size
       .read(rows => {
-        asked.set('count', String(rows));
-        return get(deps, { endpoint, path, query: asked, largest: LARGEST_BODY, signal });
+        search.set('count', String(rows));
+        return get(deps, { endpoint, path, query: search, largest: MAX_BODY_BYTES, signal });
       })
       .catch(error => {
-        // A single row that is too large.
+        // A single row is too large.
         if (error instanceof UpstreamError && error.tooLarge) deps.onRejected(endpoint, 1);
         throw error;
       });
     const page = wire.toPage(body, list);
     if (!page) throw new UpstreamError('invalid_response', `GET ${path}: no complete list of ${list}`);
-    if (page.rows.length > requested * TOLERATED) {
+    if (page.rows.length > requested * MAX_EXCESS) {
       const message = `GET ${path}: ${page.rows.length} rows where ${requested} were requested`;
       throw new UpstreamError('invalid_response', message);
     }
@@ -237,7 +240,7 @@ async function* pagesOf<Row>(
     countRejected(deps, endpoint, rejected, rows.length);
     return { rows, rejected, cursor: page.cursor };
   }
-  // A cursor belongs to the path that returned it.
+  // A cursor is valid only for the path that returned it.
   let found = place;
   const readFound = (cursor: string | undefined) =>
     found.first(async path => {

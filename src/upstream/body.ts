@@ -11,14 +11,14 @@ export interface BodyBounds {
   readonly largest: number;
 }
 
-/** Smaller texts are parsed without a check: even the worst takes tens of milliseconds (characters). */
+/** Smaller texts are parsed unchecked: the worst case takes tens of milliseconds (characters). */
 const SMALL = 1024 * 1024;
 /** Maximum number of list elements and object members in a larger text; 100,000 flow-control keys have 900,000. */
 const MAX_VALUES = 1_000_000;
 /** JSON.parse is slow for deep nesting: 4 s for 32 MiB of brackets. */
 const MAX_DEPTH = 200;
 
-/** The chunks of a body. Throws UpstreamError (`tooLarge`) above `largest` bytes; calls `onBytes` for each chunk. */
+/** Yields the chunks of a body and calls `onBytes` for each. Throws UpstreamError (`tooLarge`) above `largest` bytes. */
 export async function* bounded(
   chunks: AsyncIterable<Buffer>,
   { what, largest }: BodyBounds,
@@ -36,7 +36,7 @@ export async function* bounded(
   }
 }
 
-/** Each chunk costs a turn of the event loop, which comes late in a busy process. */
+/** Each chunk waits for the event loop once, which takes long in a busy process (bytes). */
 const DECOMPRESSED_CHUNK = 128 * 1024;
 
 async function* decompressed(packed: AsyncIterable<Buffer>, what: string): AsyncGenerator<Buffer, void, void> {
@@ -61,10 +61,10 @@ function decoded(packed: AsyncIterable<Buffer>, encoding: string, bounds: BodyBo
 }
 
 const BACKSLASH = 0x5c;
-/** Shared by all accounts, so that several large responses never add up to one long block of the event loop. */
+/** Shared by all accounts, so that several large responses do not add up to one long block of the event loop. */
 const turns = createTurns();
 
-/** Position of the quote that ends a string; the length of the text if it is not ended. `from`: its first character. */
+/** Returns the position of the quote that ends the string starting at `from`; the text's length if it is unterminated. */
 function endOfString(text: string, from: number): number {
   for (let quote = text.indexOf('"', from); quote !== -1; quote = text.indexOf('"', quote + 1)) {
     let first = quote;
@@ -75,8 +75,8 @@ function endOfString(text: string, from: number): number {
 }
 
 /**
- * Returns what JSON.parse should not be given, or undefined. 32 MiB of empty objects would block the process for seconds
- * and take a gigabyte of memory.
+ * Returns why a text must not be passed to JSON.parse; undefined if it may. 32 MiB of empty objects would block the process
+ * for seconds and use a gigabyte of memory.
  */
 function excessIn(text: string): string | undefined {
   let [values, depth] = [0, 0];
@@ -103,7 +103,7 @@ function excessIn(text: string): string | undefined {
   return undefined;
 }
 
-/** Parses a response body. `what`: the request, for messages. Throws UpstreamError. */
+/** Parses a response body. `what` names the request in messages. Throws UpstreamError. */
 async function parse(text: string, what: string): Promise<unknown> {
   if (text.length > SMALL) {
     await turns.pass();
@@ -116,12 +116,12 @@ async function parse(text: string, what: string): Promise<unknown> {
     // A byte order mark is not JSON, but harmless.
     return JSON.parse(text.startsWith('\ufeff') ? text.slice(1) : text);
   } catch {
-    // The parser's message quotes the body: it is discarded.
+    // The parser's message quotes the body, so it is discarded.
     throw new UpstreamError('invalid_response', `${what}: not JSON`);
   }
 }
 
-/** Above this length, at most `MAX_LARGE` bodies of all accounts are read concurrently: more could exhaust memory (characters). */
+/** At most `MAX_LARGE` bodies above this length are read concurrently, across all accounts, to bound memory (characters). */
 const LARGE = 4 * 1024 * 1024;
 const MAX_LARGE = 2;
 const waiting = new Set<() => void>();
@@ -152,7 +152,7 @@ async function enter(signal: AbortSignal): Promise<void> {
   }
 }
 
-/** The JSON value of a response body with this Content-Encoding. Throws UpstreamError, or the reason of `signal`. */
+/** Reads the JSON value of a body with this Content-Encoding. Throws UpstreamError or the reason of `signal`. */
 export async function readBody(
   packed: AsyncIterable<Buffer>,
   encoding: string,

@@ -1,22 +1,22 @@
 import { type Clock, withDeadline } from '../kit/clock.ts';
 import { type Call, PRIORITIES, type Priority } from './call.ts';
 import { UpstreamError } from './errors.ts';
-import { type BudgetOptions, mostForReading } from './options.ts';
+import { type BudgetOptions, maxForReading } from './options.ts';
 
 export type Budget = ReturnType<typeof createBudget>;
 
-/** Requests of one UTC day, which is a number of days since the Unix epoch. */
-export interface Spent {
+/** Requests of one UTC day; `day` is the number of days since the Unix epoch. */
+export interface DailyUsage {
   readonly day: number;
   readonly requests: number;
 }
 
 const DAY = 86_400_000;
 /** Maximum wait that the service can request (ms). */
-const LONGEST_PAUSE = 900_000;
+const MAX_PAUSE = 900_000;
 /** Longer waits fail the request instead of delaying a round (ms). */
-const LONGEST_HELD = 30_000;
-/** A request goes before one of the next rank unless that has waited this much longer, milliseconds. */
+const MAX_DELAY = 30_000;
+/** A request precedes one of the next rank unless the latter has waited this much longer (ms). */
 const AGING_MS = 5000;
 
 interface Waiter {
@@ -26,7 +26,7 @@ interface Waiter {
   refuse(error: UpstreamError): void;
 }
 
-/** Requests that wait for the budget. `onEmpty`: called when the last one was withdrawn. */
+/** Queue of requests that wait for the budget. `onEmpty` is called when the last waiting request is withdrawn. */
 function createQueue(clock: Clock, onWait: (seconds: number) => void, onEmpty: () => void) {
   const waiting: Waiter[] = [];
 
@@ -34,7 +34,7 @@ function createQueue(clock: Clock, onWait: (seconds: number) => void, onEmpty: (
     let best = 0;
     let bestTurn = Number.POSITIVE_INFINITY;
     for (const [index, { rank, since }] of waiting.entries()) {
-      // No request starves: waiting raises its rank. Actions go before all.
+      // Waiting raises the rank, so that no request starves. Actions always come first.
       const turn = rank === 0 ? Number.NEGATIVE_INFINITY : since + rank * AGING_MS;
       if (turn >= bestTurn) continue;
       best = index;
@@ -76,46 +76,51 @@ function createQueue(clock: Clock, onWait: (seconds: number) => void, onEmpty: (
   };
 }
 
-/** Requests of the current UTC day. `before`: those of an earlier process; they count if its day is today or later. */
-function createDay({ requestsPerDay, requestsPerSecond }: BudgetOptions, clock: Clock, before?: Spent) {
-  const forReading = mostForReading({ requestsPerDay });
-  // The clock of the earlier process may have been ahead: its day continues, as when this clock is set back.
+/** Counts the requests of the current UTC day. `before` is the count of an earlier process, used if its day is today or later. */
+function createDay({ requestsPerDay, requestsPerSecond }: BudgetOptions, clock: Clock, before?: DailyUsage) {
+  const forReading = maxForReading({ requestsPerDay });
+  // The earlier process's clock may have been ahead: continue its day, as if this clock had been set back.
   let day = Math.max(Math.floor(clock.now() / DAY), before?.day ?? 0);
   let used = before?.day === day ? before.requests : 0;
   return {
     update(): void {
-      // A wall clock that is set back must not return the day's requests twice.
+      // Setting the wall clock back must not grant the day's requests twice.
       const today = Math.floor(clock.now() / DAY);
       if (today > day) used = 0;
-      // A clock that was far ahead would block the budget until that day.
+      // A clock that was far ahead would otherwise block the budget until that day.
       if (today > day || today < day - 1) day = today;
     },
-    /** Tokens per millisecond: fewer than allowed if the day's requests would not last the day. */
+    /** Tokens per millisecond; below the configured rate if the day's requests would run out early. */
     rate: () => Math.min(requestsPerSecond / 1000, Math.max(1, forReading - used) / (DAY - (clock.now() % DAY))),
-    /** Takes one request from the day's. Throws UpstreamError `refused` if they are used up. */
+    /** Takes one of the day's requests. Throws UpstreamError `refused` if they are used up. */
     take(priority: Priority): void {
-      const most = priority === 'action' ? requestsPerDay : forReading;
-      if (used >= most) {
-        throw new UpstreamError('refused', `the daily budget of ${most} requests is used up until 00:00 UTC`);
+      const max = priority === 'action' ? requestsPerDay : forReading;
+      if (used >= max) {
+        throw new UpstreamError('refused', `the daily budget of ${max} requests is used up until 00:00 UTC`);
       }
       used += 1;
     },
-    giveBack(): void {
+    refund(): void {
       used = Math.max(0, used - 1);
     },
     remaining: () => Math.max(0, requestsPerDay - used),
-    spent: (): Spent => ({ day, requests: used }),
+    spent: (): DailyUsage => ({ day, requests: used }),
   };
 }
 
-/** `before`: requests of an earlier process. */
-export function createBudget(options: BudgetOptions, clock: Clock, onWait: (seconds: number) => void, before?: Spent) {
+/** `before`: requests counted by an earlier process. */
+export function createBudget(
+  options: BudgetOptions,
+  clock: Clock,
+  onWait: (seconds: number) => void,
+  before?: DailyUsage,
+) {
   const day = createDay(options, clock, before);
   let tokens = options.burst;
   let refilledAt = clock.monotonic();
   let inFlight = 0;
   let pausedUntil = Number.NEGATIVE_INFINITY;
-  /** Ends the wait for the next token once no request waits, so that nothing keeps the process alive. */
+  /** Cancels the wait for the next token when the queue is empty, so that it does not keep the process alive. */
   let refilling: AbortController | undefined;
   const queue = createQueue(clock, onWait, () => {
     refilling?.abort();
@@ -131,10 +136,10 @@ export function createBudget(options: BudgetOptions, clock: Clock, onWait: (seco
 
   const pauseLeft = () => Math.max(0, pausedUntil - clock.monotonic());
 
-  /** Why no request may even wait now; undefined if requests may wait. */
+  /** Returns why requests may not even wait now; undefined if they may. */
   function longPause(): UpstreamError | undefined {
     const left = pauseLeft();
-    if (left <= LONGEST_HELD) return undefined;
+    if (left <= MAX_DELAY) return undefined;
     const message = `the service asked to wait ${Math.ceil(left / 1000)} s more`;
     return new UpstreamError('rate_limited', message, { retryAfter: left });
   }
@@ -164,9 +169,9 @@ export function createBudget(options: BudgetOptions, clock: Clock, onWait: (seco
 
   return {
     /**
-     * Runs `work` in turn: by priority with aging, then first come, first served. Throws UpstreamError `refused` if the daily
-     * requests are used up (a tenth is reserved for `action`), `rate_limited` during a long wait that the service asked for,
-     * and the signal's reason.
+     * Runs `work` when it is its turn: by priority with aging, then first come, first served. Throws UpstreamError
+     * `refused` if the daily requests are used up (a tenth is reserved for `action`), `rate_limited` during a long wait
+     * requested by the service, or the signal's reason.
      */
     async run<T>(priority: Priority, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
       refill();
@@ -179,7 +184,7 @@ export function createBudget(options: BudgetOptions, clock: Clock, onWait: (seco
         startNext();
         await turn;
       } catch (notStarted) {
-        day.giveBack();
+        day.refund();
         throw notStarted;
       }
       try {
@@ -189,25 +194,28 @@ export function createBudget(options: BudgetOptions, clock: Clock, onWait: (seco
         startNext();
       }
     },
-    /** Starts nothing for `ms` milliseconds, 15 minutes at most: the service asked for it. */
+    /** Starts no requests for `ms` milliseconds, at most 15 minutes, because the service requested it. */
     pause(ms: number): void {
-      pausedUntil = Math.max(pausedUntil, clock.monotonic() + Math.min(ms, LONGEST_PAUSE));
+      pausedUntil = Math.max(pausedUntil, clock.monotonic() + Math.min(ms, MAX_PAUSE));
       const tooLong = longPause();
       if (tooLong) queue.refuseAll(tooLong);
     },
-    /** Requests left of this UTC day's, those for actions included. */
+    /** Remaining requests of this UTC day, including those reserved for actions. */
     remaining(): number {
       refill();
       return day.remaining();
     },
-    spent(): Spent {
+    spent(): DailyUsage {
       refill();
       return day.spent();
     },
   };
 }
 
-/** Each request waits for its turn. A wait requested by one response applies to all. A retry waits at most for the rest of its time. */
+/**
+ * Makes each request wait for the budget. A wait requested by one response applies to all requests. A retry waits no longer
+ * than the rest of its time.
+ */
 export const withBudget =
   (budget: Budget) =>
   (call: Call): Call =>

@@ -2,18 +2,18 @@ import { type Backoff, backoffDelay } from '../kit/backoff.ts';
 import type { Clock } from '../kit/clock.ts';
 import { UpstreamError } from './errors.ts';
 
-/** One operation of the service, by the name that metrics and logs use. */
+/** Operations of the service, by their names in metrics and logs. */
 export const ENDPOINTS = ['dlq', 'events', 'flow_control', 'flow_control_key', 'cancel'] as const;
 export type Endpoint = (typeof ENDPOINTS)[number];
 
 /**
- * Priorities when an account's budget is short, the highest first. `action`: a cancel and the final check before it, which
- * alone may use the reserve of the day. `look`: all other requests of auto-cancel.
+ * Priorities when an account's budget is short, highest first. `action`: a cancel and the final check before it, which
+ * alone may use the daily reserve. `look`: all other requests of auto-cancel.
  */
 export const PRIORITIES = ['action', 'flow_control', 'dlq', 'events', 'background', 'look'] as const;
 export type Priority = (typeof PRIORITIES)[number];
 
-/** One whole segment of a path that no server, proxy or library could take for another. */
+/** An id that is a single path segment for every server, proxy and library. */
 const SANE_ID = /^[A-Za-z0-9_-]{1,200}$/;
 
 export const isSaneId = (id: string) => SANE_ID.test(id);
@@ -21,42 +21,42 @@ export const isSaneId = (id: string) => SANE_ID.test(id);
 export interface Request {
   readonly endpoint: Endpoint;
   readonly method: 'GET';
-  /** Which of the account's addresses: most operations have the base address, some that of the region. */
+  /** Base address of the operation: most use the account's base address, some the regional one. */
   readonly address: 'base' | 'regional';
   /** Path below that address, already encoded. */
   readonly path: string;
-  /** The path with names where it has values: what traces may show of it. */
+  /** The path with placeholders instead of values, for traces. */
   readonly template: string;
   readonly query: URLSearchParams;
   readonly priority: Priority;
   /** Maximum size of the response body, compressed and decompressed (bytes). */
   readonly largest: number;
   readonly signal: AbortSignal;
-  /** Default: each attempt has the whole timeout. */
+  /** By default each attempt has the full timeout. */
   readonly time?: RequestTime;
 }
 
-/** The time of one request, retries included. Starts with the first attempt: the wait for the own budget does not count. */
+/** Time limit of a request including retries. It starts with the first attempt, after the wait for the budget. */
 export interface RequestTime {
-  /** Returns the remaining time (ms), and starts it if this is the first attempt. */
+  /** Returns the remaining time (ms); the first call starts it. */
   start(): number;
   /** Remaining time (ms); undefined before the start. */
   left(): number | undefined;
 }
 
-export interface Answer {
+export interface CallResult {
   readonly status: number;
   readonly body: unknown;
-  /** Milliseconds that the service asks to send nothing more. */
+  /** How long the service asks to pause all requests (ms). */
   readonly wait: number | undefined;
 }
 
-/** Sends one request. Client behaviours (budget, retry, timing …) are functions from a Call to a Call. */
-export type Call = (request: Request, headers?: Readonly<Record<string, string>>) => Promise<Answer>;
+/** Sends one request. Behaviours such as budget, retry and timing are functions from a Call to a Call. */
+export type Call = (request: Request, headers?: Readonly<Record<string, string>>) => Promise<CallResult>;
 
 const TRIES = 4;
 const BACKOFF: Backoff = { first: 250, longest: 5000 };
-/** Share of the time that must be left for a retry. With less it would only replace the error by a timeout. */
+/** Minimum share of the time for a retry. With less, the retry would only replace the error by a timeout. */
 const MIN_SHARE = 0.1;
 
 function createRequestTime(clock: Pick<Clock, 'monotonic'>, timeout: number): RequestTime {
@@ -71,8 +71,8 @@ function createRequestTime(clock: Pick<Clock, 'monotonic'>, timeout: number): Re
 }
 
 /**
- * Retries reads after transient errors, at most 4 attempts with increasing delays, all within `timeout` (ms). If a retry
- * would start too late, the request fails with the last error at once.
+ * Retries reads after transient errors: at most 4 attempts with increasing delays within `timeout` (ms). If a retry would
+ * start too late, the request fails with the last error immediately.
  */
 export const withRetry =
   (clock: Clock, random: () => number, timeout: number) =>

@@ -15,7 +15,7 @@ export interface ClientDeps {
   readonly addresses: Addresses;
   /** Path of the event log, or `auto`, the default. */
   readonly eventsPath?: string;
-  /** Path of a single flow-control key, which stands in it as `{flowControlKey}`. */
+  /** Path of a single flow-control key, containing `{flowControlKey}`. */
   readonly flowControlKeyPath: string;
   readonly token: TokenSource;
   readonly budget: Budget;
@@ -29,7 +29,7 @@ export interface ClientDeps {
   readonly serviceClock?: ServiceClock;
   readonly random: () => number;
   readonly tracer: Tracer;
-  /** Secrets that error texts of the service must not show, in addition to the token of the request. */
+  /** Secrets to redact from the service's error texts, in addition to the request's token. */
   readonly secrets: () => readonly string[];
   /** Called when the service starts or stops rejecting the token. */
   readonly onTokenRejected: (rejected: boolean) => void;
@@ -46,7 +46,7 @@ export function createClient(deps: ClientDeps) {
     secrets: deps.secrets,
     onBytes: (endpoint, bytes) => meter.bytes.inc({ endpoint }, bytes),
   });
-  // From the socket outwards: every try is counted and paid for; a token known to be refused costs nothing.
+  // From the inside out: every attempt is counted and uses the budget; a token known to be rejected uses none.
   const layers = [
     withObservation(deps, addresses),
     withBudget(deps.budget),

@@ -5,17 +5,17 @@ import { type Env, Secret } from '../kit/secret.ts';
 import type { UpstreamOptions } from './options.ts';
 
 export interface DispatcherOptions {
-  /** Milliseconds to connect. */
+  /** Connection timeout (ms). */
   readonly connectTimeout: number;
-  /** Address of a proxy, which may hold a user and password; undefined for none. HTTP_PROXY and HTTPS_PROXY are ignored. */
+  /** URL of a proxy, possibly with user and password; undefined for none. HTTP_PROXY and HTTPS_PROXY are ignored. */
   readonly proxy?: Secret | undefined;
-  /** Hosts that are reached without it: `host`, `.domain`, `host:port` or `*`. */
+  /** Hosts connected to directly: `host`, `.domain`, `host:port` or `*`. */
   readonly noProxy?: readonly string[];
-  /** Certificates (PEM) to trust in addition to those of Node.js. */
+  /** CA certificates (PEM) to trust in addition to those of Node.js. */
   readonly ca?: string | undefined;
 }
 
-/** Connections to the service. Idle ones outlive the usual 15 s between rounds; the service's own hint still shortens this. */
+/** Idle connections outlive the usual 15 s between rounds (ms). The service's own hint may shorten this. */
 const KEEP_ALIVE = 30_000;
 
 export function createDispatcher({ connectTimeout, proxy, noProxy = [], ca }: DispatcherOptions): Dispatcher {
@@ -33,13 +33,13 @@ export function createDispatcher({ connectTimeout, proxy, noProxy = [], ca }: Di
   });
 }
 
-/** Connections for every way to reach the service. Accounts with the same settings share them. */
+/** Connections of all accounts. Accounts with the same settings share them. */
 export type Dispatchers = ReturnType<typeof createDispatchers>;
 
 export function createDispatchers(env: Env) {
   const made = new Map<string, Dispatcher>();
   return {
-    /** Returns the same object for the same settings and certificates. Throws if the file of certificates cannot be read. */
+    /** Returns the same object for the same settings and certificates. Throws if the certificate file cannot be read. */
     for({ proxy, noProxy, caFile, connectTimeout }: UpstreamOptions): Dispatcher {
       const secret = proxy && ('literal' in proxy ? proxy.literal : new Secret(env[proxy.env] ?? ''));
       const ca = caFile === null ? undefined : readFileSync(caFile, 'utf8');
@@ -48,7 +48,7 @@ export function createDispatchers(env: Env) {
       made.set(key, dispatcher);
       return dispatcher;
     },
-    /** Closes all others. */
+    /** Closes all other dispatchers. */
     async keep(used: readonly Dispatcher[]): Promise<void> {
       const unused = [...made].filter(([, dispatcher]) => !used.includes(dispatcher));
       for (const [key] of unused) made.delete(key);

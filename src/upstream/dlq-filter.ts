@@ -22,7 +22,7 @@ export type DlqQuery = Readonly<Partial<Record<DlqFilter, string | number>>>;
 
 const listOf = (value: string | undefined) => (value === undefined ? [] : [value]);
 
-/** The values of an entry that a parameter is compared with; none if the row does not report the field. */
+/** Values of an entry that a parameter is compared with; none if the row does not report the field. */
 const VALUES: Readonly<Record<Exclude<DlqFilter, Time>, (entry: DlqEntry) => readonly string[]>> = {
   messageId: ({ messageId }) => listOf(messageId),
   url: ({ url }) => listOf(url),
@@ -35,19 +35,19 @@ const VALUES: Readonly<Record<Exclude<DlqFilter, Time>, (entry: DlqEntry) => rea
   label: ({ labels }) => labels,
 };
 
-/** Different spellings of the same value become equal. */
+/** Normalizes different spellings of the same value. */
 const NORMAL: Readonly<Partial<Record<DlqFilter, (text: string) => string>>> = {
   url: text => URL.parse(text)?.href ?? text,
   responseStatus: text => String(Number(text)),
   callerIp: text => URL.parse(`http://[${text}]`)?.hostname ?? text,
 };
 
-/** How an entry compares with one parameter. `unreported`: the row does not carry the field. The last three contradict. */
+/** Result of comparing an entry with one parameter. `unreported`: the row lacks the field. The last three are contradictions. */
 type Comparison = 'matches' | 'unreported' | 'other case' | 'prefix' | 'differs';
 
 type Compare = (entry: DlqEntry) => Comparison;
 
-/** The document does not define whether dates filter creation or entry into the queue. A match of either is enough. */
+/** The documentation does not define whether dates filter by creation or by entry into the queue, so a match of either is enough. */
 function compareTime(parameter: Time, bound: number): Compare {
   const isWithin = (time: number | undefined) =>
     time !== undefined && (parameter === 'fromDate' ? time >= bound : time <= bound);
@@ -63,7 +63,7 @@ function compareValue(parameter: Exclude<DlqFilter, Time>, wantedText: string): 
   const normal = NORMAL[parameter] ?? ((text: string) => text);
   const wanted = new Set([wantedText, ...wantedText.split(',')].flatMap(text => [text, normal(text.trim())]));
   const read = VALUES[parameter];
-  // A row without a status is of a message that got no response.
+  // A row without a status is a message without a response.
   const ofNone = parameter === 'responseStatus' && wanted.has('0') ? 'matches' : 'unreported';
   const lowered = [...wanted].map(text => text.toLowerCase());
   return entry => {
@@ -80,10 +80,10 @@ const isTime = (parameter: DlqFilter): parameter is Time => parameter === 'fromD
 
 const parametersOf = (match: DlqQuery) => Object.keys(match) as DlqFilter[];
 
-/** Fields that rows of an account carry, by the parameter that is compared with them. */
+/** Fields found in an account's rows, by the parameter that is compared with them. */
 export type ReportedFields = ReturnType<typeof createReportedFields>;
 
-/** `matches`: of all filters. Fields that no filter needs are not added. */
+/** `matches`: of all filters; only fields that they use are recorded. */
 export function createReportedFields(matches: readonly DlqQuery[]) {
   const parameters = matches.flatMap(parametersOf).filter(parameter => !isTime(parameter));
   const missing = new Set<Exclude<DlqFilter, Time>>(parameters);
@@ -113,8 +113,8 @@ const FINDINGS: Readonly<Record<'other case' | 'prefix' | 'differs', (parameter:
 };
 
 /**
- * `reported`: a service omits fields that are not set. So a row without a field contradicts if any other row carries it, and
- * proves nothing if none does.
+ * Services omit unset fields. A row without a field therefore contradicts the filter if another row has the field, and
+ * proves nothing if none has (`reported`).
  */
 export function createFilterProof(match: DlqQuery, reported: ReportedFields) {
   const checks = parametersOf(match).map(parameter => ({
@@ -127,14 +127,14 @@ export function createFilterProof(match: DlqQuery, reported: ReportedFields) {
   let total = 0;
   let unread = 0;
   return {
-    /** `rejected`: rows that could not be read. */
+    /** `rejected`: number of unreadable rows. */
     add(rows: readonly DlqEntry[], rejected = 0): void {
       unread += rejected;
       reported.add(rows);
       total += rows.length;
       for (const { compare, counts } of checks) for (const row of rows) counts[compare(row)] += 1;
     },
-    /** The first parameter that the rows so far contradict, as a sentence; undefined if they contradict none. */
+    /** Describes the first parameter that the rows contradict; undefined if they contradict none. */
     contradiction(): FilterContradiction | undefined {
       for (const { parameter, counts } of checks) {
         const differs = counts.differs + (reported.has(parameter) ? counts.unreported : 0);
@@ -145,17 +145,17 @@ export function createFilterProof(match: DlqQuery, reported: ReportedFields) {
       }
       return undefined;
     },
-    /** Whether every row so far could be read, carries all fields of `match`, and matches. Without rows: true. */
+    /** Whether every row was readable, has all fields of `match` and matches. True without rows. */
     isProven: (): boolean => unread === 0 && checks.every(({ counts }) => counts.matches === total),
   };
 }
 
 const IpAddress = z.union([z.ipv4(), z.ipv6()]);
-/** The latest time that a Date can hold. */
+/** Maximum time value of a Date. */
 const LATEST = 8.64e15;
 const everyPart = (value: string | number, is: (part: string) => boolean) => String(value).split(',').every(is);
 
-/** Returns the allowed values of a parameter if the service cannot accept this one, else undefined. */
+/** Describes the allowed values if the service cannot accept this one; undefined if it can. */
 export function filterValueFault(parameter: DlqFilter, value: string | number): string | undefined {
   if (String(value).trim() === '') return 'must not be empty';
   if (isTime(parameter)) {

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-/** How a request to the service ended. Closed: these are the values of the metric label `outcome`. */
+/** Outcomes of a request to the service. The set is closed: these are the values of the metric label `outcome`. */
 export const OUTCOMES = [
   'ok',
   'not_found',
@@ -16,20 +16,20 @@ export const OUTCOMES = [
 ] as const;
 
 export type Outcome = (typeof OUTCOMES)[number];
-/** Why a request failed. `refused`: this side did not send it, or the service would not take it as it was. */
+/** Reasons of a failed request. `refused`: the agent did not send it, or the service rejected it as invalid. */
 export type Reason = Exclude<Outcome, 'ok'>;
 
 const RETRYABLE: ReadonlySet<Reason> = new Set(['rate_limited', 'server', 'network', 'timeout']);
 
-/** The error of this module. Its message contains no token, header value or body, except `serviceError`. */
+/** Every error of this module. The message contains no token, header value or body, except `serviceError`. */
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError';
   readonly reason: Reason;
-  /** Milliseconds the service asked to wait before the next try. */
+  /** How long the service asks to wait before the next attempt (ms). */
   readonly retryAfter: number | undefined;
-  /** The answer was longer than is read; a smaller page may fit. */
+  /** Whether the response exceeded the size limit; a smaller page may fit. */
   readonly tooLarge: boolean;
-  /** HTTP status of the answer that is the failure; undefined where there was none. */
+  /** Status of the HTTP error response; undefined for other failures. */
   readonly status: number | undefined;
   /** The service's explanation from the body of an error response, bounded and redacted. */
   readonly serviceError: string | undefined;
@@ -58,14 +58,14 @@ export class UpstreamError extends Error {
   }
 }
 
-/** A status with the service's explanation, if any, for the end of a message. */
+/** Formats a status with the service's explanation, if any, for the end of a message. */
 export const statusText = (status: number, serviceError: string | undefined) =>
   `status ${status}${serviceError === undefined ? '' : `: ${serviceError}`}`;
 
-/** The service's explanation in a message that ends with `statusText`. */
+/** Extracts the service's explanation from a message that ends with `statusText`. */
 export const serviceErrorIn = (message: string): string | undefined => /: status \d{3}: (.+)$/.exec(message)?.[1];
 
-/** What an HTTP status says about the request. Undefined: it succeeded. A redirect is never followed, so it is no answer. */
+/** Returns the failure that an HTTP status means; undefined for success. Redirects are never followed, so they are failures. */
 export function reasonOfStatus(status: number): Reason | undefined {
   if (status >= 200 && status < 300) return undefined;
   if (status < 400) return 'invalid_response';
@@ -81,12 +81,12 @@ export function outcomeOf(error: unknown): Reason {
   return error instanceof UpstreamError ? error.reason : 'bug';
 }
 
-/** What a refused request waits when the service does not say how long, milliseconds. */
-const UNSAID = 1000;
+/** Wait after a rejected request if the service does not specify one (ms). */
+const DEFAULT_WAIT = 1000;
 
 const text = (value: string | string[] | undefined) => (typeof value === 'string' ? value.trim() : '');
 
-/** Milliseconds of Retry-After: seconds, or a date, which is measured by the service's own clock. */
+/** Parses Retry-After (ms): seconds, or a date compared with the response's own Date. */
 function retryAfter(headers: IncomingHttpHeaders): number | undefined {
   const value = text(headers['retry-after']);
   if (value === '') return undefined;
@@ -94,21 +94,21 @@ function retryAfter(headers: IncomingHttpHeaders): number | undefined {
   return Number.isFinite(ms) && ms >= 0 ? ms : undefined;
 }
 
-/** Milliseconds until the burst limit is lifted: `Burst-RateLimit-Reset` is a Unix time, in seconds or milliseconds. */
+/** Returns the time until the burst limit resets (ms). `Burst-RateLimit-Reset` is a Unix time in seconds or milliseconds. */
 function burstReset(headers: IncomingHttpHeaders, now: number): number | undefined {
   const value = Number(text(headers['burst-ratelimit-reset']) || Number.NaN);
   if (!Number.isFinite(value)) return undefined;
   const ms = (value > 1e11 ? value : value * 1000) - now;
-  // Whole seconds, and two clocks: what is past already means soon.
-  return ms > 0 ? Math.min(ms, 60_000) : UNSAID;
+  // Whole seconds and clock differences: a past time means soon.
+  return ms > 0 ? Math.min(ms, 60_000) : DEFAULT_WAIT;
 }
 
 /**
- * How long, in milliseconds, an answer asks to send nothing more: its Retry-After; when the burst limit is used up, its
- * reset; after a 429 a second at least. Undefined when it asks nothing. `now`: wall time, milliseconds.
+ * Returns how long a response asks to pause all requests (ms): its Retry-After, the reset of an exhausted burst limit, or
+ * one second after a 429. Undefined if it does not ask. `now` is wall time (ms).
  */
-export function askedWait(status: number, headers: IncomingHttpHeaders, now: number): number | undefined {
-  if (status === 429) return retryAfter(headers) ?? burstReset(headers, now) ?? UNSAID;
+export function requestedWait(status: number, headers: IncomingHttpHeaders, now: number): number | undefined {
+  if (status === 429) return retryAfter(headers) ?? burstReset(headers, now) ?? DEFAULT_WAIT;
   if (status >= 500) return retryAfter(headers);
   return text(headers['burst-ratelimit-remaining']) === '0' ? burstReset(headers, now) : undefined;
 }

@@ -18,7 +18,7 @@ export interface Observing {
   readonly tracer: Tracer;
 }
 
-/** Gives one request a span. It is counted and timed when `work` says how it ended, which it does at most once. */
+/** Creates a span for one request. The request is counted and timed when `work` reports its outcome, at most once. */
 export function observeRequest<T>(
   { clock, meter, tracer }: Observing,
   request: {
@@ -47,7 +47,7 @@ export function observeRequest<T>(
   return tracer.span(`${method} ${template}`, attributes, observed, 'client');
 }
 
-/** Counts and times every request that is really sent, and gives it a span. A request stopped by our own end is not counted. */
+/** Counts, times and traces every request that is sent. Requests that the agent aborts are not counted. */
 export const withObservation =
   (observing: Observing, addresses: Addresses) =>
   (call: Call): Call =>

@@ -18,7 +18,7 @@ const proxy = z
   .union([z.strictObject({ env: z.string().min(1) }), z.string()], { error: 'must be { env: NAME } or an address' })
   .transform((value, context) => {
     if (typeof value !== 'string') return value;
-    // It may hold a password.
+    // May contain a password.
     if (isProxy(value)) return { literal: new Secret(value) };
     context.addIssue({ code: 'custom', message: NO_PROXY_ADDRESS });
     return z.NEVER;
@@ -26,7 +26,7 @@ const proxy = z
 
 export type ProxySetting = z.output<typeof proxy>;
 
-/** Why a setting can't give a proxy now; undefined when it can. */
+/** Returns why a proxy setting cannot be used; undefined if it can. */
 export function faultOfProxy(setting: ProxySetting, env: Env): string | undefined {
   if ('literal' in setting) return undefined;
   const text = env[setting.env];
@@ -39,7 +39,7 @@ export const upstreamOptions = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      'URL of an HTTP proxy, with user and password if needed: `{ env: HTTPS_PROXY }` or the URL itself. The environment variables HTTP_PROXY and HTTPS_PROXY are ignored unless referenced here.',
+      'URL of an HTTP proxy, with user and password if needed: `{ env: HTTPS_PROXY }` or the URL itself. HTTP_PROXY and HTTPS_PROXY are ignored unless referenced here.',
     ),
   noProxy: z
     .array(z.string().min(1))
@@ -50,10 +50,10 @@ export const upstreamOptions = z.strictObject({
     .min(1)
     .nullable()
     .default(null)
-    .describe('PEM file of CA certificates to trust in addition to those of Node.js. Read only at start.'),
+    .describe('PEM file of additional CA certificates to trust. Read only at start.'),
   connectTimeout: Duration.prefault('5s').describe('Timeout for connecting to the service.'),
   timeout: Duration.prefault('30s').describe(
-    'Timeout for a whole request to the service, connecting and retries included. The wait for the request budget before the first attempt does not count.',
+    'Timeout for a request to the service, including connecting and retries, but not the wait for the request budget before the first attempt.',
   ),
 });
 
@@ -62,8 +62,8 @@ export type UpstreamOptions = z.output<typeof upstreamOptions>;
 /** Share of a day's requests that only actions may use. */
 const KEPT_FOR_ACTIONS = 0.1;
 
-/** Requests of one UTC day that reading may use. */
-export function mostForReading({ requestsPerDay }: { readonly requestsPerDay: number }): number {
+/** Returns how many requests of a UTC day may be used for reading. */
+export function maxForReading({ requestsPerDay }: { readonly requestsPerDay: number }): number {
   return Math.max(1, Math.floor(requestsPerDay * (1 - KEPT_FOR_ACTIONS)));
 }
 
@@ -81,7 +81,7 @@ const budgetOptions = z.strictObject({
     .min(1)
     .default(200_000)
     .describe(
-      'Maximum number of requests per UTC day. The rate is lowered to spread them over the day. A tenth is reserved for auto-cancel; when the rest is used up, collecting pauses until 00:00 UTC.',
+      'Maximum number of requests per UTC day, spread over the day by lowering the rate. A tenth is reserved for auto-cancel; when the rest is used up, collection pauses until 00:00 UTC.',
     ),
 });
 
@@ -92,7 +92,7 @@ const KEY = '{flowControlKey}';
 const keyPath = z.string().refine(
   text => {
     const [before = '', after, ...rest] = text.split(KEY);
-    // A whole segment of its own, so that no key can make it another path.
+    // The key must be a complete segment, so that no key can change the path.
     return (
       after !== undefined && rest.length === 0 && /^\/([\w.~-]+\/)+$/.test(before) && /^(\/[\w.~-]+)*$/.test(after)
     );
@@ -100,11 +100,11 @@ const keyPath = z.string().refine(
   { error: `must be a path such as /v2/flowControl/${KEY}, with ${KEY} once, between slashes` },
 );
 
-/** Whether a request to this path may rotate the keys that sign messages, whatever its method. */
+/** Whether a request to this path, with any method, may rotate the keys that sign messages. */
 export const rotatesKeys = (path: string) => /\/keys\/rotate\/*$/i.test(path);
 const ROTATES_KEYS = 'must not be /v2/keys/rotate: a request there may rotate the keys that sign messages';
 
-/** Unambiguous: no server, proxy or library can read it as another path. */
+/** Whether every server, proxy and library reads the path the same way. */
 const isPlainPath = (path: string) => /^(\/(?!\.{1,2}(\/|$))[\w.~-]+)+$/.test(path);
 
 const eventsPath = z
@@ -115,22 +115,22 @@ const eventsPath = z
 const rotateTokenPath = z
   .string()
   .refine(isPlainPath, { error: 'must be a path such as /svc/user/rotatetoken' })
-  // With a key behind it, too: a service may ignore what follows.
+  // Further segments are also rejected, because a service may ignore them.
   .refine(path => !/\/keys\/rotate(\/|$)/i.test(path), { error: ROTATES_KEYS });
 
 const pathOptions = z.strictObject({
   events: eventsPath
     .default('auto')
     .describe(
-      'Path of the event log. `auto`: `/v2/events`, or `/v2/logs` if the service answers 404 or 405; the path that worked is remembered until the agent restarts.',
+      'Path of the event log. `auto`: `/v2/events`, or `/v2/logs` if the service answers 404 or 405; the working path is remembered until the agent restarts.',
     ),
   flowControlKey: keyPath
     .default(`/v2/flowControl/${KEY}`)
-    .describe(`Path of a single flow-control key. Some documents of the service name \`/v2/keys/rotate/${KEY}\`.`),
+    .describe(`Path of a single flow-control key. Some versions of the service use \`/v2/keys/rotate/${KEY}\`.`),
   rotateToken: rotateTokenPath
     .default('/svc/user/rotatetoken')
     .describe(
-      'Path of the token reset, below `management.baseUrl`; used only by `rotate-token`. Later versions of the service name `/v2/qstash/rotate-token/ACCOUNT_ID`.',
+      'Path of the token reset, below `management.baseUrl`; used only by `rotate-token`. Later versions of the service use `/v2/qstash/rotate-token/ACCOUNT_ID`.',
     ),
 });
 
@@ -141,7 +141,7 @@ const retentionOptions = z.strictObject({
   events: Duration.nullable().default(null).describe('Retention of the event log on your plan.'),
 });
 
-/** Limits by their keys: those of the families, in camel case. */
+/** Limits by configuration key: the metric names in camel case. */
 const LIMITS: ReadonlyMap<string, AccountLimit> = new Map(
   ACCOUNT_LIMITS.map(limit => [limit.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()), limit]),
 );
@@ -160,7 +160,7 @@ const managementOptions = z.strictObject({
     .regex(/^[\x21-\x39\x3b-\x7e]+$/, { error: 'must be visible ASCII characters, without spaces and colons' })
     .describe('User name of the login.'),
   password: secret.describe(
-    'Password of the login: `{ env: NAME }`, `{ file: PATH }` (the file is rewritten when a reset returns a new password) or the text itself (works, with a warning).',
+    'Password of the login: `{ env: NAME }`, `{ file: PATH }` (rewritten when a reset returns a new password) or the text itself (works, with a warning).',
   ),
 });
 
@@ -184,7 +184,7 @@ export const accountOptions = z
       .nullable()
       .default(null)
       .describe(
-        'Base URL of the regional operations (single flow-control keys, cancelling); `{region}` in it is replaced. Default: `baseUrl`.',
+        'Base URL of the regional operations (single flow-control keys, cancelling); may contain `{region}`. Default: `baseUrl`.',
       ),
     region: z
       .string()
@@ -199,25 +199,25 @@ export const accountOptions = z
       .nullable()
       .default(null)
       .describe(
-        'Token with write permission, written like `token`, if `token` is read-only. Used only to cancel, and loaded only if a rule may cancel (`approve` or `enforce`). Default: `token`.',
+        'Token with write permission, in the same notation as `token`, if `token` is read-only. Used only to cancel, and loaded only if a rule may cancel (`approve` or `enforce`). Default: `token`.',
       ),
     management: managementOptions
       .nullable()
       .default(null)
-      .describe('Login to the account management API, used only by `rotate-token`, never by the agent.'),
+      .describe('Login to the account management API, used only by `rotate-token`.'),
     labels: labelsOptions
       .default({})
       .describe('Extra labels on `delivery_account_info`, to join with in PromQL: `{ team: payments }`.'),
-    retention: retentionOptions.prefault({}).describe('Retention of your plan, if you know it.'),
+    retention: retentionOptions.prefault({}).describe('Retention times of your plan, if known.'),
     limits: limitsOptions
       .prefault({})
       .describe(
-        `Limits of your plan, if you know them: \`{ dlqSize: 10000, requestsPerDay: 500000 }\`. They are the metrics \`delivery_account_max_*\`; what the record of a token reset says takes precedence. Keys: ${[...LIMITS.keys()].map(key => `\`${key}\``).join(', ')}.`,
+        `Limits of your plan, if known: \`{ dlqSize: 10000, requestsPerDay: 500000 }\`. Exposed as \`delivery_account_max_*\`; the record of a token reset takes precedence. Keys: ${[...LIMITS.keys()].map(key => `\`${key}\``).join(', ')}.`,
       ),
     budget: budgetOptions
       .prefault({})
-      .describe('Request budget of this account, shared by all its collectors and by auto-cancel.'),
-    paths: pathOptions.prefault({}).describe('Paths of operations, where your service differs.'),
+      .describe('Request budget of this account, shared by its collectors and auto-cancel.'),
+    paths: pathOptions.prefault({}).describe('Paths of operations, if your service uses different ones.'),
   })
   .superRefine(({ regionalBaseUrl, region, management, paths }, context) => {
     if (management && rotatesKeys(`${management.baseUrl.replace(/\/+$/, '')}${paths.rotateToken}`)) {
@@ -228,7 +228,11 @@ export const accountOptions = z
       });
     }
     if (region === null && regionalBaseUrl?.includes(REGION)) {
-      context.addIssue({ code: 'custom', path: ['region'], message: `is required: regionalBaseUrl holds ${REGION}` });
+      context.addIssue({
+        code: 'custom',
+        path: ['region'],
+        message: `is required: regionalBaseUrl contains ${REGION}`,
+      });
     }
   });
 

@@ -3,7 +3,7 @@ import { UpstreamError } from './errors.ts';
 
 export interface Page<Row> {
   readonly rows: readonly Row[];
-  /** Rows of this page that could not be read and are left out. */
+  /** Unreadable rows of this page, which are skipped. */
   readonly rejected: number;
 }
 
@@ -12,54 +12,54 @@ export interface ListPage<Row> extends Page<Row> {
 }
 
 export interface CursorPage<Row> extends Page<Row> {
-  /** Where the next page starts; absent on the last one. */
+  /** Start of the next page; undefined on the last one. */
   readonly cursor: string | undefined;
 }
 
-/** Two million DLQ entries, or twenty million events. A walk that long is a service that never ends its list. */
-export const MOST_PAGES = 20_000;
-/** A thousand of them are remembered, and each is part of an address. */
-const LONGEST_CURSOR = 4096;
-/** A service that sends a cursor again within this many pages is caught; a longer circle ends at MOST_PAGES. */
-const CURSORS_REMEMBERED = 1000;
+/** Two million DLQ entries or twenty million events. A longer walk means that the service never ends its list. */
+export const MAX_PAGES = 20_000;
+/** Maximum cursor length: cursors are part of a URL, and `CACHED_CURSORS` of them are cached. */
+const MAX_CURSOR_LENGTH = 4096;
+/** Number of cached cursors. A repetition within this many pages is detected; a longer cycle ends at `MAX_PAGES`. */
+const CACHED_CURSORS = 1000;
 
-/** Yields pages up to the first without a cursor. Throws UpstreamError `invalid_response` if the cursors repeat or never end. */
+/** Yields pages up to the first without a cursor. Throws UpstreamError `invalid_response` if cursors repeat or never end. */
 export async function* paginate<Row>(
   what: string,
   readPage: (cursor: string | undefined) => Promise<CursorPage<Row>>,
 ): AsyncGenerator<ListPage<Row>, void, void> {
-  const seen = new BoundedMap<string, true>(CURSORS_REMEMBERED);
+  const seen = new BoundedMap<string, true>(CACHED_CURSORS);
   let cursor: string | undefined;
-  for (let pages = 0; pages < MOST_PAGES; pages += 1) {
+  for (let pages = 0; pages < MAX_PAGES; pages += 1) {
     const page = await readPage(cursor);
     cursor = page.cursor;
     yield { rows: page.rows, rejected: page.rejected, isLast: cursor === undefined };
     if (cursor === undefined) return;
-    if (cursor.length > LONGEST_CURSOR) {
+    if (cursor.length > MAX_CURSOR_LENGTH) {
       throw new UpstreamError('invalid_response', `${what}: a cursor of ${cursor.length} characters`);
     }
     if (seen.has(cursor)) throw new UpstreamError('invalid_response', `${what}: the service repeated a cursor`);
     seen.set(cursor, true);
   }
-  throw new UpstreamError('invalid_response', `${what}: no end after ${MOST_PAGES} pages`);
+  throw new UpstreamError('invalid_response', `${what}: no end after ${MAX_PAGES} pages`);
 }
 
 export interface ListPath {
-  /** The path, or the one that is asked first. */
+  /** The path, or the first candidate. */
   readonly latest: string;
-  /** Reads at the path; where there are several, at the first that the service knows. That one comes first from then on. */
+  /** Reads at the first path that the service supports, which becomes the first candidate. */
   first<T>(read: (path: string) => Promise<T>): Promise<T>;
 }
 
 export const listPath = (path: string): ListPath => ({ latest: path, first: read => read(path) });
 
-/** The event log is being renamed: services have it under either name, or both. */
+/** The event log is being renamed: services support either path or both. */
 const EVENT_PATHS = ['/v2/events', '/v2/logs'];
 
 const isNoSuchPath = (error: unknown) =>
   error instanceof UpstreamError && (error.status === 404 || error.status === 405);
 
-/** `setting`: `auto`, or the path. What was found is known to this process alone: the next one asks once more. */
+/** `setting` is `auto` or the path. The result is not stored, so a restarted agent detects the path again. */
 export function eventsPath(setting: string): ListPath {
   if (setting !== 'auto') return listPath(setting);
   let paths: readonly string[] = EVENT_PATHS;

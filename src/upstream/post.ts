@@ -9,23 +9,23 @@ export interface Reply {
   readonly text: string;
 }
 
-/** Milliseconds for a whole request, connecting included. */
+/** Timeout of a request, including connecting (ms). */
 const TIMEOUT = 10_000;
-/** Bytes of an answer that are read, so that the connection can be used again; of a longer one it is closed. */
-const MOST_READ = 64 * 1024;
+/** Maximum bytes read from a response so that its connection can be reused; a longer response closes the connection. */
+const MAX_READ = 64 * 1024;
 
-/** Characters of an answer that are kept: what a receiver says of an error is shorter. */
-const MOST_KEPT = 1024;
+/** Characters of a response that are kept, enough for a receiver's error message. */
+const MAX_KEPT = 1024;
 
-/** The begin of a body. The status alone counts, also of a body that breaks off. */
-async function beginOf(body: AsyncIterable<Buffer> & { destroy(): unknown }): Promise<string> {
+/** Returns the start of a body. If the body fails, its status still counts. */
+async function startOf(body: AsyncIterable<Buffer> & { destroy(): unknown }): Promise<string> {
   let text = '';
   let read = 0;
   try {
     for await (const chunk of body) {
-      if (text.length < MOST_KEPT) text += chunk.toString('latin1').slice(0, MOST_KEPT - text.length);
+      if (text.length < MAX_KEPT) text += chunk.toString('latin1').slice(0, MAX_KEPT - text.length);
       read += chunk.length;
-      if (read > MOST_READ) break;
+      if (read > MAX_READ) break;
     }
   } catch {}
   return text;
@@ -37,8 +37,8 @@ interface PostRequest {
   readonly signal: AbortSignal;
 }
 
-/** Requests to receivers: no proxy, no redirect, bounded in time and size. */
-export type Asking = ReturnType<typeof createPost>;
+/** Client for receivers: no proxy, no redirects, bounded in time and size. */
+export type ReceiverClient = ReturnType<typeof createPost>;
 
 export function createPost(timeout = TIMEOUT) {
   const dispatcher = createDispatcher({ connectTimeout: timeout });
@@ -53,7 +53,7 @@ export function createPost(timeout = TIMEOUT) {
       return {
         status: statusCode,
         retryAfter: typeof retryAfter === 'string' ? retryAfter : undefined,
-        text: await beginOf(body),
+        text: await startOf(body),
       };
     });
   return {

@@ -1,51 +1,51 @@
 import { type Dispatcher, request as undiciRequest } from 'undici';
 import { type Clock, withDeadline } from '../kit/clock.ts';
 import type { Secret } from '../kit/secret.ts';
-import { LARGEST_BODY } from './api.ts';
+import { MAX_BODY_BYTES } from './api.ts';
 import { withRetry } from './call.ts';
 import { type Reason, reasonOfStatus, UpstreamError } from './errors.ts';
 import { rotatesKeys } from './options.ts';
 import { type Addresses, createSend, toUpstreamError, untilAborted } from './send.ts';
 
-/** Entry point of this module for rotation/ only: token reset, and check of a token. */
-export { type AccountAnswer, toAccountAnswer } from './account-record.ts';
+/** Public entry point of this module for rotation/: token reset and token check. */
+export { parseResetResponse, type ResetResponse } from './account-record.ts';
 export type { Addresses } from './send.ts';
 export { resetMark } from './token.ts';
 
-/** Bytes of an answer that are kept. A record is some 1,000. */
-export const LARGEST_RECORD = 1024 * 1024;
+/** Maximum bytes of a response that are kept. A record has about 1,000. */
+export const MAX_RECORD_BYTES = 1024 * 1024;
 
-/** How asking for a reset ended. Errors contain nothing of the answer but its status. */
-export type ResetEnd =
-  /** With success, and the whole answer was handed over. */
+/** Result of a token reset. Errors contain only the status of the response. */
+export type ResetOutcome =
+  /** The service confirmed the reset, and the complete response was passed on. */
   | { readonly end: 'answered' }
-  /** The service has not done it: it was never asked, or it refused. */
+  /** The service did not reset the token: the request was not sent or was refused. */
   | { readonly end: 'not_done'; readonly error: UpstreamError }
-  /** It may have done it or not. */
+  /** The service may have reset the token. */
   | { readonly end: 'unknown'; readonly error: UpstreamError };
 
-/** Resets an account's token and does nothing else. Only the command that does this has one, never the agent. */
+/** Resets an account's token. Used only by `rotate-token`, never by the agent. */
 export interface Rotator {
-  /** Requests a reset once. Passes bytes of the response to `keep`, which must not throw, as they arrive. Never rejects. */
-  reset(keep: (bytes: Buffer) => void): Promise<ResetEnd>;
+  /** Requests a reset once. Passes the bytes of the response to `keep`, which must not throw, as they arrive. Never rejects. */
+  reset(keep: (bytes: Buffer) => void): Promise<ResetOutcome>;
 }
 
 export interface Connection {
   readonly dispatcher: Dispatcher;
-  /** Milliseconds for a whole request, connecting included. */
+  /** Timeout of a request, including connecting (ms). */
   readonly timeout: number;
 }
 
 export interface RotatorDeps extends Connection {
-  /** Address of the account management, without the path of the operation. */
+  /** Base URL of the account management API. */
   readonly baseUrl: string;
-  /** Path of the token reset below that address. */
+  /** Path of the token reset below that URL. */
   readonly path: string;
   readonly username: string;
   readonly password: Secret;
 }
 
-/** Codes of failures to connect: nothing was sent. */
+/** Error codes of failed connections: no request was sent. */
 const UNSENT: ReadonlySet<unknown> = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -55,10 +55,10 @@ const UNSENT: ReadonlySet<unknown> = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
-/** Answers of a service that did not do what it was asked. */
+/** Responses of a service that did not reset the token. */
 const REFUSALS: ReadonlySet<Reason> = new Set(['unauthorized', 'forbidden', 'not_found', 'rate_limited', 'refused']);
 
-function endOf(error: UpstreamError): ResetEnd {
+function endOf(error: UpstreamError): ResetOutcome {
   const cause = error.cause as { readonly code?: unknown } | undefined;
   const isRefused = error.status !== undefined && REFUSALS.has(error.reason);
   return { end: isRefused || UNSENT.has(cause?.code) ? 'not_done' : 'unknown', error };
@@ -68,21 +68,21 @@ export function createRotator({ baseUrl, path, username, password, dispatcher, t
   const what = `POST ${path}`;
   const url = `${baseUrl.replace(/\/+$/, '')}${path}`;
 
-  async function send(keep: (bytes: Buffer) => void, deadline: AbortSignal): Promise<ResetEnd> {
+  async function send(keep: (bytes: Buffer) => void, deadline: AbortSignal): Promise<ResetOutcome> {
     const login = Buffer.from(`${username}:${password.reveal()}`).toString('base64');
     const request = undiciRequest(url, {
       dispatcher,
       method: 'POST',
-      // The answer is stored as it comes, so it shall not come packed.
+      // The response is stored as it arrives, so it must not be compressed.
       headers: { accept: 'application/json', 'accept-encoding': 'identity', authorization: `Basic ${login}` },
       signal: deadline,
     });
     const { statusCode: status, body } = await untilAborted(request, deadline);
     let size = 0;
     for await (const bytes of body as AsyncIterable<Buffer>) {
-      keep(bytes.subarray(0, LARGEST_RECORD - size));
+      keep(bytes.subarray(0, MAX_RECORD_BYTES - size));
       size += bytes.length;
-      if (size > LARGEST_RECORD) throw new UpstreamError('invalid_response', `${what}: answer above 1 MiB`);
+      if (size > MAX_RECORD_BYTES) throw new UpstreamError('invalid_response', `${what}: response above 1 MiB`);
     }
     const reason = reasonOfStatus(status);
     if (!reason) return { end: 'answered' };
@@ -103,11 +103,11 @@ export function createRotator({ baseUrl, path, username, password, dispatcher, t
   };
 }
 
-/** What the service says of a token; an error where it could not be asked, or said nothing that tells. */
-export type TokenVerdict = 'accepted' | 'refused' | UpstreamError;
+/** Result of a token check; an error if the check was inconclusive. */
+export type TokenCheckResult = 'accepted' | 'refused' | UpstreamError;
 
-/** Asks the service whether it takes a token, by the smallest read there is, tried again when it fails for a passing reason. */
-export type TokenCheck = (token: Secret) => Promise<TokenVerdict>;
+/** Checks whether the service accepts a token, by the smallest possible read. Transient errors are retried. */
+export type TokenCheck = (token: Secret) => Promise<TokenCheckResult>;
 
 export interface TokenCheckDeps extends Connection {
   readonly addresses: Addresses;
@@ -129,7 +129,7 @@ export function createTokenCheck({ clock, random, ...deps }: TokenCheckDeps): To
           template: '/v2/dlq',
           query: new URLSearchParams({ count: '1' }),
           priority: 'background',
-          largest: LARGEST_BODY,
+          largest: MAX_BODY_BYTES,
           signal: new AbortController().signal,
         },
         { authorization: `Bearer ${token.reveal()}` },
@@ -138,7 +138,7 @@ export function createTokenCheck({ clock, random, ...deps }: TokenCheckDeps): To
     } catch (error) {
       if (!(error instanceof UpstreamError)) throw error;
       if (error.reason === 'unauthorized') return 'refused';
-      // A token without this permission is known all the same.
+      // The service recognizes a token that lacks the permission.
       return error.reason === 'forbidden' ? 'accepted' : error;
     }
   };

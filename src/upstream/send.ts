@@ -4,29 +4,29 @@ import { unlessAborted, withDeadline } from '../kit/clock.ts';
 import { redacted } from '../kit/redaction.ts';
 import { bounded, readBody } from './body.ts';
 import type { Call, Endpoint, Request } from './call.ts';
-import { askedWait, reasonOfStatus, statusText, UpstreamError } from './errors.ts';
+import { reasonOfStatus, requestedWait, statusText, UpstreamError } from './errors.ts';
 import { rotatesKeys } from './options.ts';
 import type { ServiceClock } from './service-clock.ts';
 
-/** Base addresses of one account, by the word that requests use. */
+/** Base addresses of one account, by their names in requests. */
 export type Addresses = Readonly<Record<Request['address'], string>>;
 
 export interface SendDeps {
   readonly addresses: Addresses;
   readonly dispatcher: Dispatcher;
-  /** Time for a request without `time`, connecting included (ms). */
+  /** Timeout of a request without `time`, including connecting (ms). */
   readonly timeout: number;
-  /** Wall time, milliseconds since the Unix epoch. */
+  /** Wall time (ms since the Unix epoch). */
   readonly now: () => number;
-  /** Measures the difference to the service's clock by every response, also by a failed one. */
+  /** Measures the clock difference from every response, including failed ones. */
   readonly serviceClock?: ServiceClock | undefined;
-  /** Called with the bytes of bodies as they arrive, even if the answer fails. */
+  /** Called with the bytes of bodies as they arrive, even if the request fails. */
   readonly onBytes: (endpoint: Endpoint, bytes: number) => void;
-  /** Secrets that error texts of the service must not show; without it, no error text is read. */
+  /** Secrets to redact from the service's error texts. If undefined, error texts are not read. */
   readonly secrets?: (() => readonly string[]) | undefined;
 }
 
-/** While a connection is made, a signal is not heard: what is waited for is then left behind, and closed should it come. */
+/** undici ignores the signal while connecting: stop waiting for the request, and discard its response if one arrives. */
 export async function untilAborted(
   request: Promise<Dispatcher.ResponseData>,
   signal: AbortSignal,
@@ -51,7 +51,7 @@ export function toUpstreamError(error: unknown, what: string): UpstreamError {
     error instanceof undiciErrors.HeadersTimeoutError ||
     error instanceof undiciErrors.BodyTimeoutError
   ) {
-    return new UpstreamError('timeout', `${what}: no answer in time`, { cause: error });
+    return new UpstreamError('timeout', `${what}: no response in time`, { cause: error });
   }
   if (error instanceof undiciErrors.HTTPParserError || error instanceof undiciErrors.HeadersOverflowError) {
     return new UpstreamError('invalid_response', `${what}: not HTTP`, { cause: error });
@@ -63,15 +63,15 @@ export function toUpstreamError(error: unknown, what: string): UpstreamError {
   return new UpstreamError('network', `${what}: ${code}`, { cause: error });
 }
 
-/** Bytes of an error response that are read, packed and unpacked; characters of its text that are shown. */
-const LARGEST_ERROR = 16 * 1024;
+/** Bytes of an error response that are read, compressed and decompressed; characters of its text that are shown. */
+const MAX_ERROR_BYTES = 16 * 1024;
 const MAX_SHOWN = 200;
 
 const ErrorBody = z.object({ error: z.string() });
 
 /**
- * Reads the documented body of an error response, `{error}`; undefined for any other body, a long one, or one that does not
- * arrive in time. Never throws. Without `secrets` the body is only drained, so that the connection can be reused.
+ * Reads the documented body `{error}` of an error response; undefined for any other, long or delayed body. Never throws.
+ * Without `secrets` the body is only drained, so that the connection can be reused.
  */
 async function readErrorText(
   packed: AsyncIterable<Buffer>,
@@ -79,7 +79,7 @@ async function readErrorText(
   what: string,
   secrets: (() => readonly string[]) | undefined,
 ): Promise<string | undefined> {
-  const bounds = { what, largest: LARGEST_ERROR };
+  const bounds = { what, largest: MAX_ERROR_BYTES };
   try {
     const body = await readBody(bounded(packed, bounds), encoding, bounds);
     const { error = '' } = ErrorBody.safeParse(body).data ?? {};
@@ -89,7 +89,7 @@ async function readErrorText(
   }
 }
 
-/** The innermost call: one HTTP exchange, bounded in time and size, no redirect followed, its JSON parsed. */
+/** Creates the innermost call: one HTTP exchange, bounded in time and size, without redirects, with a parsed JSON body. */
 export function createSend({ addresses, dispatcher, timeout, now, onBytes, secrets, serviceClock }: SendDeps): Call {
   return async ({ endpoint, method, address, path, query, largest, signal, time }, headers) => {
     const what = `${method} ${path}`;
@@ -111,7 +111,7 @@ export function createSend({ addresses, dispatcher, timeout, now, onBytes, secre
         const bounds = { what, largest };
         const packed = bounded(answer.body, bounds, bytes => onBytes(endpoint, bytes));
         const reason = reasonOfStatus(status);
-        const wait = askedWait(status, received, now());
+        const wait = requestedWait(status, received, now());
         const encoding = String(received['content-encoding'] ?? 'identity');
         if (reason) {
           const bearer = headers?.authorization?.replace(/^\S+ /, '') ?? '';
@@ -123,7 +123,7 @@ export function createSend({ addresses, dispatcher, timeout, now, onBytes, secre
         return { status, body: await readBody(packed, encoding, bounds, deadline), wait };
       });
     } catch (error) {
-      // Stopping is no failure of the service: the reason goes up as it is.
+      // Aborting is not a failure of the service: rethrow the reason unchanged.
       if (signal.aborted) throw signal.reason;
       throw toUpstreamError(error, what);
     }

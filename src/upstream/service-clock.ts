@@ -1,12 +1,15 @@
 import type { Clock } from '../kit/clock.ts';
 
-/** Time after which the previous period is dropped (ms): a measured difference counts for five to ten minutes. */
+/** Duration of a period (ms). A measurement counts for its own and the next period, so for 5 to 10 minutes. */
 const PERIOD = 5 * 60_000;
 
 /** Difference between this machine's clock and the service's, measured by the `Date` of responses. */
 export type ServiceClock = ReturnType<typeof createServiceClock>;
 
-/** Least clock difference (ms) that a response proves, or undefined. Its `Date` has whole seconds, taken between `before` and `after`. */
+/**
+ * Returns the minimum clock difference that a response proves (ms), or undefined. Its `Date` has whole seconds and was
+ * taken between `before` and `after`.
+ */
 export function provenSkew(date: unknown, before: number, after: number): number | undefined {
   const time = typeof date === 'string' ? Date.parse(date) : Number.NaN;
   return Number.isNaN(time) ? undefined : Math.max(0, before - (time + 999), time - after);
@@ -26,14 +29,14 @@ export function createServiceClock({ monotonic }: Pick<Clock, 'monotonic'>) {
   }
 
   return {
-    /** Adds a response. `before` and `after`: wall time of the request and of the response's headers (ms since the Unix epoch). */
+    /** Adds a response. `before` and `after` are the times of the request and of the response's headers (ms since the Unix epoch). */
     observe(date: unknown, before: number, after: number): void {
       const skew = provenSkew(date, before, after);
       if (skew === undefined) return;
       startPeriod();
       current = Math.max(current ?? 0, skew);
     },
-    /** The largest difference of the last minutes (ms), or undefined if no response of that time had a readable `Date`. */
+    /** Returns the largest difference of the last minutes (ms); undefined if no response had a readable `Date`. */
     skew(): number | undefined {
       startPeriod();
       return current === undefined ? previous : Math.max(current, previous ?? 0);

@@ -5,9 +5,9 @@ import type { Call, Request } from './call.ts';
 import { statusText, UpstreamError } from './errors.ts';
 
 export interface TokenSource {
-  /** Gives the token to send now. Throws UpstreamError `unauthorized` when there is none. */
+  /** Returns the current token. Throws UpstreamError `unauthorized` if there is no token. */
   (): Promise<Secret>;
-  /** When the reset that is under way began, milliseconds since the Unix epoch; undefined when there is none. */
+  /** Start of a token reset in progress (ms since the Unix epoch); undefined if none is. */
   beingReplacedSince?(): Promise<number | undefined>;
 }
 
@@ -16,19 +16,19 @@ export const fixedToken =
   async () =>
     token;
 
-/** The file that stands beside a token's (links followed) from before its reset is asked for until the new one is in its place. */
+/** Path of the file that marks a reset in progress. It lies next to the token file (links resolved) until the new token is in place. */
 export const resetMark = (tokenFile: string) => `${tokenFile}.rotating.json`;
 
 async function beingReplacedSince(path: string): Promise<number | undefined> {
   try {
     return (await stat(resetMark(await realpath(path)))).mtimeMs;
   } catch {
-    // Usually absent. Any other reason fails the read of the token, too, and is reported there.
+    // Usually the file is absent. Any other error also fails the read of the token and is reported there.
     return undefined;
   }
 }
 
-/** The token in a file, read again whenever the file has changed. */
+/** Reads the token from a file, again whenever the file has changed. */
 export function fileToken(path: string): TokenSource {
   let known: { version: string; token: Secret | undefined } | undefined;
   const read = async () => {
@@ -47,7 +47,7 @@ export function fileToken(path: string): TokenSource {
   return Object.assign(read, { beingReplacedSince: () => beingReplacedSince(path) });
 }
 
-/** Throws an Error if the environment variable holds no token. */
+/** Throws an Error if the environment variable does not contain a token. */
 export function tokenSource(setting: SecretSetting, env: Env): TokenSource {
   if ('file' in setting) return fileToken(setting.file);
   if ('literal' in setting) return fixedToken(setting.literal);
@@ -56,16 +56,16 @@ export function tokenSource(setting: SecretSetting, env: Env): TokenSource {
   return fixedToken(token);
 }
 
-/** A refused token is tried again after this many milliseconds: it may have been allowed meanwhile. */
+/** Interval at which a rejected token is retried, because it may be allowed again (ms). */
 export const RECHECK_AFTER = 300_000;
 
-/** How long a token reset in progress is waited for, and the polling interval, milliseconds. */
-const LONGEST_RESET = 60_000;
+/** Maximum wait for a token reset in progress, and the polling interval (ms). */
+const MAX_RESET_TIME = 60_000;
 const POLL_EVERY = 50;
 
 /**
- * Adds the account's bearer token, which is read for each request because the file may change. After a 401 only one request
- * every five minutes is sent with that token; another token is tried at once, and a reset in progress is waited for.
+ * Adds the account's bearer token, reading it for each request because the file may change. After a 401, requests with the
+ * same token are limited to one every five minutes; another token is tried immediately. A reset in progress is awaited.
  */
 export const withBearer =
   (token: TokenSource, clock: Clock, onRejected: (rejected: boolean) => void) =>
@@ -74,13 +74,13 @@ export const withBearer =
     const isUnauthorized = (error: unknown): error is UpstreamError =>
       error instanceof UpstreamError && error.reason === 'unauthorized';
 
-    /** Whether there is another token than `sent` now, or soon. Undefined if the request has no time left to find out. */
+    /** Whether the token differs from `sent` now or after a reset in progress. Undefined if the request has no time left to wait. */
     async function isReplaced(sent: string, { signal, time }: Request): Promise<boolean | undefined> {
       for (;;) {
-        // Asked first: it ends only after the token has changed.
+        // Read first, because the reset ends only after the token has changed.
         const since = await token.beingReplacedSince?.();
         if ((await token()).reveal() !== sent) return true;
-        if (since === undefined || clock.now() - since > LONGEST_RESET) return false;
+        if (since === undefined || clock.now() - since > MAX_RESET_TIME) return false;
         if ((time?.left() ?? 1) <= 0) return undefined;
         await clock.sleep(POLL_EVERY, signal);
       }
@@ -96,7 +96,7 @@ export const withBearer =
             const message = `the service rejects the token; it is retried every 5 minutes${why}`;
             throw new UpstreamError('unauthorized', message, { serviceError });
           }
-          // Taken before the answer, so that one request asks and not all that wait.
+          // Set before the response, so that only one of the waiting requests retries the token.
           refused.at = clock.monotonic();
         }
         try {

@@ -10,17 +10,17 @@ import {
 } from '../model/message.ts';
 import { classOfError } from './error-class.ts';
 
-/** Version 00 of W3C trace context; ids of zeros alone are none. */
+/** Version 00 of W3C trace context; all-zero ids are invalid. */
 const TRACEPARENT = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
-/** Prefix under which the publisher's own headers are forwarded, in any case. */
+/** Matches the header name, in any case, and the prefix of forwarded publisher headers. */
 const TRACE_HEADER = /^(?:upstash-forward-)?traceparent$/i;
-/** Headers of a message that are looked through. */
-const MOST_HEADERS = 200;
+/** Maximum number of headers that are searched. */
+const MAX_HEADERS = 200;
 
-/** The publisher's trace context among the headers of a message, where it is a valid one. */
+/** Returns the publisher's trace context from the headers of a message; undefined if it is missing or invalid. */
 function traceparentIn(header: unknown): string | undefined {
   if (typeof header !== 'object' || header === null) return undefined;
-  for (const [name, value] of Object.entries(header).slice(0, MOST_HEADERS)) {
+  for (const [name, value] of Object.entries(header).slice(0, MAX_HEADERS)) {
     if (!TRACE_HEADER.test(name)) continue;
     const first: unknown = Array.isArray(value) ? value[0] : value;
     if (typeof first === 'string' && TRACEPARENT.test(first)) return first;
@@ -29,14 +29,15 @@ function traceparentIn(header: unknown): string | undefined {
 }
 
 /**
- * The only file that knows the field names of what is read; account-record.ts knows those of a token reset. Liberal in spelling and type, because documented and real answers
- * differ; a row it can't use is undefined, which the caller counts.
+ * The only file that contains the field names of lists; account-record.ts contains those of a token reset. It tolerates
+ * different spellings and types, because real responses differ from the documentation. Unusable rows become undefined and
+ * are counted by the caller.
  */
 
 const Text = z.union([z.string(), z.number()]);
 const Maybe = <T extends z.ZodType>(type: T) => type.nullish();
 
-/** A field that may be absent, null or of an unexpected type; it then counts as absent, and the row stays. */
+/** A field that may be absent, null or of an unexpected type. It then counts as absent, and the row is kept. */
 const Loose = <T extends z.ZodType>(type: T) => Maybe(type).catch(undefined);
 
 const DlqRow = z.object({ dlqId: Maybe(Text), messageId: Maybe(Text) });
@@ -52,18 +53,18 @@ const FlowControlRow = z.object({
   isPaused: Loose(z.boolean()),
 });
 
-/** Longer keys are shortened, so that one hostile row can't make every scrape huge. */
-const LONGEST_KEY = 512;
+/** Longer keys are truncated, so that a hostile row cannot inflate every scrape. */
+const MAX_KEY_LENGTH = 512;
 
-/** What the service writes for "no limit". */
+/** The service's value for "no limit". */
 const UNLIMITED = 2 ** 31 - 1;
 
 const PageEnvelope = z.object({ cursor: z.union([z.string(), z.number()]).nullish(), error: z.unknown().optional() });
 
-/** The latest time that a Date can hold, so that nothing later in the way fails at one. */
+/** Maximum time value of a Date, so that later conversions cannot fail. */
 const LATEST = 8.64e15;
 
-/** Whole milliseconds since the Unix epoch from a number, decimal text or ISO 8601 text; undefined for anything else. */
+/** Converts a number, decimal text or ISO 8601 text to whole milliseconds since the Unix epoch; undefined for anything else. */
 function toMillis(value: unknown): number | undefined {
   if ((typeof value !== 'string' && typeof value !== 'number') || value === '') return undefined;
   const number = Number(value);
@@ -71,13 +72,13 @@ function toMillis(value: unknown): number | undefined {
   return ms >= 0 && ms <= LATEST ? Math.floor(ms) : undefined;
 }
 
-/** Characters of Base64 that are unpacked. */
-const LONGEST_PACKED = 4096;
+/** Maximum length of decoded Base64 (characters). */
+const MAX_ENCODED_LENGTH = 4096;
 
-/** The fields of a row that its schema has let pass. Those that a row can do without are read as they come. */
+/** Fields of a row that passed its schema; optional fields are unchecked. */
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Text that says something: the service writes "" for what is not set. */
+/** Non-empty text; the service writes "" for unset fields. */
 const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined);
 
 function number(value: unknown): number | undefined {
@@ -91,12 +92,12 @@ function labelsOf({ label, labels }: Fields): readonly string[] {
   return all.length > 0 || first === undefined ? all : [first];
 }
 
-/** Milliseconds in an id that looks like `<Unix milliseconds>-<number>`: when the entry came into the queue. */
+/** Returns the time of entry into the queue (ms) from an id such as `<Unix milliseconds>-<number>`. */
 function enteredAt(dlqId: string): number | undefined {
   return toMillis(/^(\d{12,14})-\d+$/.exec(dlqId)?.[1]);
 }
 
-/** No object: the service's words would find what every object has. */
+/** A Map, because a plain object would also find inherited properties such as `constructor`. */
 const CALLBACK_STATES: ReadonlyMap<string, CallbackState> = new Map([
   ['callback_inprogress', 'in_progress'],
   ['callback_in_progress', 'in_progress'],
@@ -107,16 +108,16 @@ const CALLBACK_STATES: ReadonlyMap<string, CallbackState> = new Map([
   ['callback_cancelled', 'canceled'],
 ]);
 
-/** An id that tells one thing from every other: not "", nor a number that has lost its last digits. */
+/** Returns a unique id: neither "" nor a number that has lost precision. */
 function idOf(value: unknown): string | undefined {
   if (typeof value === 'number') return Number.isSafeInteger(value) ? String(value) : undefined;
   return text(value);
 }
 
-/** What an entry says of its failure callback, as the message that it is. */
+/** Returns the entry's data about its failure callback. */
 const callbackInfo = ({ failureCallbackInfo: info }: Fields) => (info ?? {}) as Fields;
 
-/** Under either of its names; an entry that has both and contradicts itself tells nothing. */
+/** Reads either field name; if both are set and contradict each other, the state is unknown. */
 function callbackState(row: Fields): CallbackState | undefined {
   const states = [text(callbackInfo(row).state), text(row.failureFunctionState)]
     .filter(state => state !== undefined)
@@ -124,11 +125,11 @@ function callbackState(row: Fields): CallbackState | undefined {
   return new Set(states).size > 1 ? 'unknown' : states[0];
 }
 
-/** What the last answer said, as far as a class needs it. What is no UTF-8 comes in Base64. */
+/** Returns the error class of the last response. Responses that are not UTF-8 are in Base64. */
 function errorClassOf({ responseBody, responseBodyBase64, error }: Fields): string | undefined {
-  const said = text(responseBody) ?? text(error);
-  if (said !== undefined) return classOfError(said);
-  const packed = text(responseBodyBase64)?.slice(0, LONGEST_PACKED);
+  const response = text(responseBody) ?? text(error);
+  if (response !== undefined) return classOfError(response);
+  const packed = text(responseBodyBase64)?.slice(0, MAX_ENCODED_LENGTH);
   return packed === undefined ? undefined : classOfError(Buffer.from(packed, 'base64').toString('latin1'));
 }
 
@@ -168,7 +169,7 @@ export function toDlqEntry(row: unknown): DlqEntry | undefined {
   };
 }
 
-/** As it is documented, and in lower case. */
+/** Documented spelling and lower case. */
 const STATE_WORDS: ReadonlyMap<string, EventState> = new Map([
   ...EVENT_STATES.flatMap((state): [string, EventState][] => [
     [state.toUpperCase(), state],
@@ -181,7 +182,7 @@ const STATE_WORDS: ReadonlyMap<string, EventState> = new Map([
 const toEventState = (state: string): EventState =>
   STATE_WORDS.get(state) ?? STATE_WORDS.get(state.toLowerCase()) ?? 'unknown';
 
-/** By hand: there are a thousand in a page, each with three fields to look at. */
+/** Parsed without zod, because a page has a thousand rows. */
 export function toDeliveryEvent(row: unknown): DeliveryEvent | undefined {
   if (!isObject(row)) return undefined;
   const fields: Fields = row;
@@ -220,11 +221,11 @@ export function toFlowControlEntry(row: unknown): FlowControlEntry | undefined {
   const parsed = FlowControlRow.safeParse(row);
   if (!parsed.success) return undefined;
   const { flowControlKey, waitListSize, waitlistSize, isPaused, ...numbers } = parsed.data;
-  // A size of zero may be left out.
+  // The service may omit a size of zero.
   const size = Number(waitListSize ?? waitlistSize ?? 0);
   if (!Number.isFinite(size) || size < 0) return undefined;
-  const entry = { key: boundText(flowControlKey, LONGEST_KEY), waitlistSize: size };
-  // A service that reports any of these leaves out what is zero or false; a limit that it leaves out is none.
+  const entry = { key: boundText(flowControlKey, MAX_KEY_LENGTH), waitlistSize: size };
+  // A service that reports any of these fields omits zero and false. An omitted limit means no limit.
   if (isPaused == null && Object.values(numbers).every(number => number == null)) return entry;
   const { parallelismMax, parallelismCount, rateMax, rateCount, ratePeriod } = numbers;
   const limit = (max: number | null | undefined) => (max == null || max <= 0 || max >= UNLIMITED ? undefined : max);
@@ -250,27 +251,27 @@ type Body = Readonly<Record<string, unknown>>;
 const isObject = (value: unknown): value is Body =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** What stands where an error would: the answer may be complete without it, and is no answer with it. */
+/** Whether an error field is set: a response with an error is not a complete list. */
 const isError = (error: unknown) => error !== undefined && error !== null && error !== '';
 
-/** Under these names a list may stand in its answer. The event log is being renamed, and may come grouped by message. */
+/** Field names of lists. The event log is being renamed, and its events may be grouped by message. */
 const LIST_NAMES = { messages: ['messages'], events: ['events', 'logs', 'messages'], flowControls: ['flowControls'] };
 type ListName = keyof typeof LIST_NAMES;
 
 function eventsOfGroup(group: unknown): readonly unknown[] {
-  // What is no group, or has no list of its own, stands for one row that is none.
+  // An invalid group is kept as one invalid row.
   if (!isObject(group) || !Array.isArray(group.events)) return [group];
   const { messageId } = group;
   return group.events.map(event => (isObject(event) ? { messageId, ...event } : event));
 }
 
-/** A list that is null or not there is empty where nothing else stands beside it; else it is another answer. */
+/** Whether a response without a list is an empty list: it contains nothing but the cursor and null lists. */
 function isEmpty(body: Body, names: readonly string[]): boolean {
   for (const name in body) if (name !== 'cursor' && !(names.includes(name) && body[name] === null)) return false;
   return true;
 }
 
-/** Undefined when the answer is not that list, read whole: an error, another answer, or a list of another type. */
+/** Returns a complete list; undefined if the response is an error, has other content or contains a list of another type. */
 export function toPage(body: unknown, list: ListName): RawPage | undefined {
   if (body === null) return { rows: [], cursor: undefined };
   const envelope = PageEnvelope.safeParse(body);
@@ -285,16 +286,16 @@ export function toPage(body: unknown, list: ListName): RawPage | undefined {
   return { rows, cursor: cursor === '' ? undefined : String(cursor) };
 }
 
-/** The flow-control list, which comes bare or wrapped. */
+/** Returns the flow-control list, which may be a bare array or wrapped in an object. */
 export function toFlowControlPage(body: unknown): RawPage | undefined {
   return Array.isArray(body) ? { rows: body, cursor: undefined } : toPage(body, 'flowControls');
 }
 
-/** A single flow-control key as a row of the list; undefined when the answer is of another key, or of none. */
+/** Returns a single flow-control key as a row of the list; undefined if the response is for another key or for none. */
 export function withKey(body: unknown, key: string): unknown {
   if (!isObject(body) || isError(body.error)) return undefined;
   const name = body.flowControlKey ?? undefined;
-  // Either may be left out: a size of zero, and the name that was asked for. An answer with neither says nothing of a key.
+  // The service may omit a size of zero, or the name of the requested key, but not both.
   if (name === undefined && (body.waitListSize ?? body.waitlistSize ?? undefined) === undefined) return undefined;
   return (name ?? key) === key ? { ...body, flowControlKey: key } : undefined;
 }

@@ -3,18 +3,18 @@ import { withDeadline } from '../kit/clock.ts';
 import type { CancelResponse } from '../model/journal.ts';
 import type { Budget } from './budget.ts';
 import { isSaneId } from './call.ts';
-import { askedWait, type Outcome, reasonOfStatus, UpstreamError } from './errors.ts';
+import { type Outcome, reasonOfStatus, requestedWait, UpstreamError } from './errors.ts';
 import { type Observing, observeRequest } from './observed.ts';
 import { type Addresses, toUpstreamError } from './send.ts';
 import type { TokenSource } from './token.ts';
 
-/** The second face of the service, beside reading: it cancels a failure callback, and can nothing else. */
+/** Write access to the service: cancels failure callbacks, and offers no other operation. */
 export interface Writer {
   /**
-   * Sends one DELETE for the failure callback of this dead letter, or none: never a second one, and never elsewhere.
-   * `not_sent` is certain; whatever is not certain is `unknown`. Does not throw for anything that the service, the
-   * network or the signal does. `signal`: ends the wait for the budget and a connection; later, the wait for the answer.
-   * `stop`: asked at the moment when the request is about to be written; a word ends it there.
+   * Sends at most one DELETE for the failure callback of this dead letter. `not_sent` is certain; every uncertain result is
+   * `unknown`. Does not throw for failures of the service, the network or the signal. `signal` ends the wait for the budget
+   * and a connection, and later the wait for the response. `stop` is called right before the request is written; if it
+   * returns a reason, the request is not sent.
    */
   cancel(id: string, signal: AbortSignal, stop: () => string | undefined): Promise<CancelResponse>;
 }
@@ -24,33 +24,32 @@ export interface WriterDeps extends Observing {
   readonly token: TokenSource;
   readonly budget: Budget;
   readonly dispatcher: Dispatcher;
-  /** Milliseconds for the whole request, connecting included. */
+  /** Timeout of the request, including connecting (ms). */
   readonly timeout: number;
 }
 
 const TEMPLATE = '/v2/workflows/dlq/callback/{dlqId}';
 const REQUEST = { endpoint: 'cancel', method: 'DELETE', template: TEMPLATE } as const;
 const WHAT = `${REQUEST.method} ${TEMPLATE}`;
-/** Bytes of an answer's body that are taken from the wire, so that its connection can be used again. Nothing is made of them. */
-const LARGEST_BODY = 64 * 1024;
+/** Maximum bytes read from a response body, so that its connection can be reused. The content is ignored. */
+const MAX_BODY_BYTES = 64 * 1024;
 
 type Head = Parameters<NonNullable<Dispatcher.DispatchHandler['onResponseStart']>>[2];
 
 interface Exchange {
-  /** A byte of the request may have left. */
+  /** Whether a byte of the request may have been sent. */
   readonly isSent: boolean;
-  /** As far as it came. */
+  /** The response, possibly incomplete. */
   readonly answer: { readonly status: number; readonly headers: Head } | undefined;
-  /** Why the answer is not whole; undefined when it is. */
+  /** Why the response is incomplete; undefined if it is complete. */
   readonly error: unknown;
-  /** Why it was not to be sent after all. */
+  /** The reason that `stop` returned. */
   readonly stopped: string | undefined;
 }
 
 /**
- * Uses a dispatch handler, because undici reports there when a request is about to be written: an earlier failure was
- * certainly not sent. Undici repeats requests that a connection returned (HTTP/2 refused stream, GOAWAY); that is stopped at
- * the same place.
+ * Uses a dispatch handler, because undici calls it right before a request is written: earlier failures were certainly not
+ * sent. Undici also repeats requests that a connection returned (HTTP/2 refused stream, GOAWAY); the handler prevents that.
  */
 function exchange(
   dispatcher: Dispatcher,
@@ -93,16 +92,16 @@ function exchange(
           }
         },
         onResponseStart(_controller, status, received) {
-          // What comes below 200 announces an answer, and is none.
+          // A status below 200 is informational, not a response.
           if (status >= 200) answer = { status, headers: received };
         },
         onResponseData(controller, chunk) {
           size += chunk.length;
           onBytes(chunk.length);
-          if (size <= LARGEST_BODY) return;
-          // Its status is known, and nothing reads the rest.
+          if (size <= MAX_BODY_BYTES) return;
+          // The status is known, and the rest of the body is not needed.
           end();
-          controller.abort(new UpstreamError('invalid_response', `${WHAT}: answer above ${LARGEST_BODY} bytes`));
+          controller.abort(new UpstreamError('invalid_response', `${WHAT}: response above ${MAX_BODY_BYTES} bytes`));
         },
         onResponseEnd: () => end(),
         onResponseError: (_controller, error) => end(error),
@@ -113,13 +112,13 @@ function exchange(
 
 const ACCEPTED: readonly number[] = [200, 202, 204, 302];
 
-/** What an answer means, wherever its Location points. */
+/** Returns the meaning of a response, regardless of its Location. */
 function meaningOf(status: number, retryAfter: number | undefined): CancelResponse {
   if (ACCEPTED.includes(status)) return { kind: 'accepted', status };
   if (status === 400) return { kind: 'refused', status };
   if (status === 404) return { kind: 'missing', status };
   if (status === 429) return { kind: 'limited', status, retryAfter };
-  // 408 may come from a proxy.
+  // A proxy may send 408.
   return { kind: status > 400 && status < 500 && status !== 408 ? 'denied' : 'unknown', status };
 }
 
@@ -141,7 +140,7 @@ export function createWriter(deps: WriterDeps): Writer {
       exchange(dispatcher, url, headers, deadline, bytes => meter.bytes.inc({ endpoint: 'cancel' }, bytes), stop),
     );
     if (stopped !== undefined) return [notSent(stopped), undefined];
-    const wait = answer && askedWait(answer.status, answer.headers, clock.now());
+    const wait = answer && requestedWait(answer.status, answer.headers, clock.now());
     if (wait !== undefined) budget.pause(wait);
     if (!isSent && signal.aborted) return [notSent('stopped while connecting'), undefined];
     if (error !== undefined) {
@@ -175,7 +174,7 @@ export function createWriter(deps: WriterDeps): Writer {
         });
       } catch (error) {
         if (hasTurn) throw error;
-        if (signal.aborted) return notSent('stopped before its turn');
+        if (signal.aborted) return notSent('stopped before the request budget allowed it');
         if (error instanceof UpstreamError) return notSent(error.message);
         throw error;
       }

@@ -96,7 +96,7 @@ it('a final check that takes longer than a walk and fails does not starve other 
     if (what !== 'action dlq' || messageId !== 'm-a') return;
     await pass(scene, 10 * MINUTE);
     scene.list('a b');
-    throw new Error('no answer in time');
+    throw new Error('no response in time');
   };
   await scene.walk('a b');
   for (let walk = 0; walk < 3; walk += 1) await scene.again();

@@ -22,7 +22,7 @@ describe('a reset that fails', () => {
     ['429', { kind: 'status', status: 429 }, 'POST /svc/user/rotatetoken: status 429.'],
     ['a redirect', { kind: 'status', status: 307 }, 'POST /svc/user/rotatetoken: status 307.'],
     ['reset before it acts', { kind: 'reset' }, 'POST /svc/user/rotatetoken: UND_ERR_SOCKET.'],
-    ['no response, and no reset', { kind: 'hang' }, 'POST /svc/user/rotatetoken: no answer in time.'],
+    ['no response, and no reset', { kind: 'hang' }, 'POST /svc/user/rotatetoken: no response in time.'],
   ])('%s: the old token still works and no files are left behind', async (_name, fault, message) => {
     const { rotation, stderr, unfinished } = await failing(fault);
     expect(stderr).toMatch(/^POST [^:]+: [\w. ]+ The token was not reset: sha256:\w{12} still works\.\n$/);
@@ -69,7 +69,7 @@ describe('a reset that fails', () => {
   });
 
   it.each([
-    ['no response', { kind: 'hang', acts: true }, 'no answer in time', ''],
+    ['no response', { kind: 'hang', acts: true }, 'no response in time', ''],
     ['reset after it acts', { kind: 'reset', acts: true }, '', ''],
     [
       'an error despite the reset',

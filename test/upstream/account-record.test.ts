@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { toAccountAnswer } from '../../src/upstream/account-record.ts';
+import { parseResetResponse } from '../../src/upstream/account-record.ts';
 
-const read = (body: unknown) => toAccountAnswer(Buffer.from(JSON.stringify(body)));
+const read = (body: unknown) => parseResetResponse(Buffer.from(JSON.stringify(body)));
 
 describe('account record', () => {
   it('returns the credentials, redacted, and the limits in base units', () => {
@@ -52,11 +52,11 @@ describe('account record', () => {
   });
 
   it('accepts trailing blanks and a leading byte order mark', () =>
-    expect(toAccountAnswer(Buffer.from('\ufeff{"token":"t"}      '))?.token.reveal()).toBe('t'));
+    expect(parseResetResponse(Buffer.from('\ufeff{"token":"t"}      '))?.token.reveal()).toBe('t'));
 
   it.each(['', '{"token":"t"', '[]', 'null', '"t"', '{}', '{"token":7}', '{"token":""}', '{"token":"two words"}'])(
     'is undefined without a sendable token: %s',
-    text => expect(toAccountAnswer(Buffer.from(text))).toBeUndefined(),
+    text => expect(parseResetResponse(Buffer.from(text))).toBeUndefined(),
   );
 
   it('shortens long values and never throws', () => {

@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/kit/clock.ts';
 import { Secret } from '../../src/kit/secret.ts';
-import { LARGEST_BODY } from '../../src/upstream/api.ts';
+import { MAX_BODY_BYTES } from '../../src/upstream/api.ts';
 import { type Budget, createBudget } from '../../src/upstream/budget.ts';
 import { UpstreamError } from '../../src/upstream/errors.ts';
 import { allKeys, allRows, createTestClient, TOKEN } from '../support/client.ts';
@@ -281,7 +281,7 @@ describe('client', () => {
     let sent = 0;
     const endless = await serve((_request, response) => {
       const more = () => {
-        while (!response.destroyed && sent < 4 * LARGEST_BODY) {
+        while (!response.destroyed && sent < 4 * MAX_BODY_BYTES) {
           sent += chunk.length;
           if (!response.write(chunk)) return response.once('drain', more);
         }
@@ -290,16 +290,16 @@ describe('client', () => {
       more();
     });
     expect((await failure(endless.url, { timeout: 30_000 })).error.message).toContain(
-      `the limit is ${LARGEST_BODY} bytes`,
+      `the limit is ${MAX_BODY_BYTES} bytes`,
     );
-    expect(sent).toBeLessThan(2 * LARGEST_BODY);
+    expect(sent).toBeLessThan(2 * MAX_BODY_BYTES);
 
-    const tooLarge = packedBlanks(LARGEST_BODY + 1);
+    const tooLarge = packedBlanks(MAX_BODY_BYTES + 1);
     const service = await serve((_request, response) =>
       response.writeHead(200, { 'content-encoding': 'gzip' }).end(tooLarge),
     );
     expect((await failure(service.url, { timeout: 30_000 })).error.message).toContain(
-      `the limit is ${LARGEST_BODY} bytes`,
+      `the limit is ${MAX_BODY_BYTES} bytes`,
     );
   });
 
@@ -329,7 +329,7 @@ describe('client', () => {
   });
 
   it('fails and counts an unreadable row when a page of one row is too large', async () => {
-    const tooLarge = packedBlanks(LARGEST_BODY + 1);
+    const tooLarge = packedBlanks(MAX_BODY_BYTES + 1);
     const service = await serve((_request, response) =>
       response.writeHead(200, { 'content-encoding': 'gzip' }).end(tooLarge),
     );
@@ -337,7 +337,7 @@ describe('client', () => {
     await expect(allRows(reader.dlqPages({}, signal()))).rejects.toMatchObject({
       reason: 'invalid_response',
       message: expect.stringMatching(
-        `^GET /v2/dlq: response body of at least \\d{8} bytes; the limit is ${LARGEST_BODY} bytes$`,
+        `^GET /v2/dlq: response body of at least \\d{8} bytes; the limit is ${MAX_BODY_BYTES} bytes$`,
       ),
     });
     expect(counts.rejected).toEqual({ dlq: 1 });

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { askedWait } from '../../src/upstream/errors.ts';
+import { requestedWait } from '../../src/upstream/errors.ts';
 
 const NOW = Date.UTC(2026, 0, 1);
 const date = (ms: number) => new Date(NOW + ms).toUTCString();
@@ -30,4 +30,6 @@ it.each([
     undefined,
   ],
   ['an ordinary response', 200, {}, undefined],
-] as const)('retry delay for %s', (_what, status, headers, wait) => expect(askedWait(status, headers, NOW)).toBe(wait));
+] as const)('retry delay for %s', (_what, status, headers, wait) =>
+  expect(requestedWait(status, headers, NOW)).toBe(wait),
+);

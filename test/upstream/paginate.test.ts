@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { MOST_PAGES, paginate } from '../../src/upstream/paginate.ts';
+import { MAX_PAGES, paginate } from '../../src/upstream/paginate.ts';
 import { allRows } from '../support/client.ts';
 
 describe('paginate', () => {
@@ -53,9 +53,9 @@ describe('paginate', () => {
     );
     await expect(walk).rejects.toMatchObject({
       reason: 'invalid_response',
-      message: `list: no end after ${MOST_PAGES} pages`,
+      message: `list: no end after ${MAX_PAGES} pages`,
     });
-    expect(calls).toBe(MOST_PAGES);
+    expect(calls).toBe(MAX_PAGES);
   });
 
   it('reads no page before it is requested', async () => {

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../src/kit/secret.ts';
 import { createDispatcher } from '../../src/upstream/dispatcher.ts';
-import { createRotator, LARGEST_RECORD } from '../../src/upstream/rotator.ts';
+import { createRotator, MAX_RECORD_BYTES } from '../../src/upstream/rotator.ts';
 import { afterThisTest } from '../support/client.ts';
 import { serve } from '../support/http-service.ts';
 
@@ -85,9 +85,9 @@ describe('rotator', () => {
     const late = await reset(response => void response.write('begun'), { timeout: 500 });
     expect(late.end).toMatchObject({ end: 'unknown', error: { reason: 'timeout' } });
     expect(late.kept.toString()).toBe('begun');
-    const long = await reset(response => response.end(Buffer.alloc(LARGEST_RECORD + 1, 'x')));
+    const long = await reset(response => response.end(Buffer.alloc(MAX_RECORD_BYTES + 1, 'x')));
     expect(long.end).toMatchObject({ end: 'unknown', error: { reason: 'invalid_response' } });
-    expect(long.kept).toHaveLength(LARGEST_RECORD);
+    expect(long.kept).toHaveLength(MAX_RECORD_BYTES);
     const silent = await reset(response => response.socket?.destroy());
     expect(silent.end).toMatchObject({ end: 'unknown', error: { reason: 'network' } });
   });

@@ -168,7 +168,7 @@ describe('no request is sent', () => {
   it('if the TLS handshake is not complete within the timeout', async () => {
     const { url, received } = await startRaw(() => undefined);
     const { cancel, seen } = createTestWriter(url.replace('http', 'https'), { timeout: 200 });
-    expect(await cancel()).toMatchObject({ kind: 'not_sent', why: expect.stringContaining('no answer in time') });
+    expect(await cancel()).toMatchObject({ kind: 'not_sent', why: expect.stringContaining('no response in time') });
     expect(received.text).not.toContain('DELETE');
     expect(seen.requests).toEqual({ 'cancel timeout': 1 });
   });

@@ -203,7 +203,7 @@ describe('the request of a cancel', () => {
     const controller = new AbortController();
     const waiting = createTestWriter(service.url, { budget: busy }).cancel(ID, controller.signal);
     controller.abort(new Error('the agent ends'));
-    expect(await waiting).toEqual({ kind: 'not_sent', why: 'stopped before its turn' });
+    expect(await waiting).toEqual({ kind: 'not_sent', why: 'stopped before the request budget allowed it' });
 
     expect(service.requests).toEqual([]);
   });

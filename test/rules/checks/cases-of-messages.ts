@@ -53,7 +53,7 @@ export const MESSAGES: readonly Case[] = [
     {
       change: view =>
         rounds(view, round => {
-          failing('failing', 'timeout', 'GET /v2/dlq: no answer in time')(round);
+          failing('failing', 'timeout', 'GET /v2/dlq: no response in time')(round);
           round.dataAt = null;
         }),
       firstSeen: () => NOON - 3 * MINUTE,
@@ -93,7 +93,7 @@ export const MESSAGES: readonly Case[] = [
     {
       change: view =>
         rounds(view, round => {
-          failing('stale', 'timeout', 'GET /v2/dlq: no answer in time')(round);
+          failing('stale', 'timeout', 'GET /v2/dlq: no response in time')(round);
           if (round.round === 'new') round.dataAt = null;
         }),
     },
@@ -108,13 +108,13 @@ export const MESSAGES: readonly Case[] = [
         rounds(
           view,
           round => {
-            failing('stale', 'timeout', 'GET /v2/dlq: no answer in time')(round);
+            failing('stale', 'timeout', 'GET /v2/dlq: no response in time')(round);
             if (round.round === 'full') round.dataAt = ago(13);
           },
           'dlq',
         ),
     },
-    ['critical data_stale (dlq) 4 min: Dead letters were last read at 11:56:00 UTC: GET /v2/dlq: no answer in time.'],
+    ['critical data_stale (dlq) 4 min: Dead letters were last read at 11:56:00 UTC: GET /v2/dlq: no response in time.'],
   ],
   [
     'data that has just become stale',
@@ -123,14 +123,14 @@ export const MESSAGES: readonly Case[] = [
         rounds(
           view,
           round => {
-            failing('stale', 'timeout', 'GET /v2/flowControl: no answer in time')(round);
+            failing('stale', 'timeout', 'GET /v2/flowControl: no response in time')(round);
             round.dataAt = ago(0.5);
           },
           'flow_control',
         ),
     },
     [
-      'warning data_stale (flow_control) 0.5 min: Flow-control keys were last read at 11:59:30 UTC: GET /v2/flowControl: no answer in time.',
+      'warning data_stale (flow_control) 0.5 min: Flow-control keys were last read at 11:59:30 UTC: GET /v2/flowControl: no response in time.',
     ],
   ],
   [
