@@ -94,7 +94,7 @@ async function show({ speed, accounts, after, pictures }: World): Promise<void> 
     const { account, config } = demoSettings(first, speed);
     const own: object[] = [];
     for (const [name, scenario] of Object.entries(accounts)) {
-      const emulator = await startEmulator({ scenario, seed: DEMO_SEED + own.length, clock, mostEvents: DEMO_EVENTS });
+      const emulator = await startEmulator({ scenario, seed: DEMO_SEED + own.length, clock, maxEvents: DEMO_EVENTS });
       closing.add(name, () => emulator.close());
       own.push({ name, baseUrl: emulator.url, token: emulator.token, ...account });
     }

@@ -162,7 +162,7 @@ export function demoCommand(): Command {
         const emulator = await startEmulatorFor(command, {
           scenario,
           seed: DEMO_SEED,
-          mostEvents: DEMO_EVENTS,
+          maxEvents: DEMO_EVENTS,
           clock,
           ...(loaded && rehearsalService(loaded, named)),
         });

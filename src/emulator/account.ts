@@ -14,7 +14,7 @@ import { scenarioNamed } from './scenarios.ts';
 import { EmulatorState } from './state.ts';
 import type { WorldOptions } from './world.ts';
 
-/** One customer of the service: tokens, rows, dialect and faults that no other account shares. */
+/** One customer of the service, with separate tokens, rows, dialect and faults. */
 export interface EmulatedAccount {
   readonly token: string;
   readonly readOnlyToken: string;
@@ -33,7 +33,7 @@ export interface AccountParts extends Omit<WorldOptions, 'dialect'> {
   readonly faults: readonly FaultSeed[];
 }
 
-/** An account whose world begins at the first request for it, so that a thousand are made at once. */
+/** Creates an account lazily: its world is built by the first request, so that a thousand accounts start quickly. */
 export function createAccount(parts: AccountParts): EmulatedAccount & { readonly answer: RequestListener } {
   const { credentials, clock } = parts;
   const start = clock.now();
@@ -63,7 +63,7 @@ export function createAccount(parts: AccountParts): EmulatedAccount & { readonly
   };
 }
 
-/** A request is counted, struck by a fault, let in, and answered, in this order. */
+/** Builds the request pipeline: counting, fault injection, authentication, response. */
 function build(parts: AccountParts, start: number) {
   const { credentials, clock, realClock, seed, accounts } = parts;
   const scenario = scenarioNamed(parts.scenario);

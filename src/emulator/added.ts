@@ -3,11 +3,11 @@ import { type DlqEntry, deadLetter, type Fields, type LoggedEvent, type Message 
 
 type MessageSeed = Partial<Omit<Message, 'fields'>> & Partial<Fields>;
 
-/** A dead letter to add: fields of its row, with defaults. Times: milliseconds since the Unix epoch. */
+/** A dead letter to add: fields of its row, all optional. Times are in ms since the Unix epoch. */
 export interface DlqSeed extends MessageSeed {
   readonly enteredAt?: number;
   readonly responseStatus?: number;
-  /** What the destination answered; left out: the words of the status. */
+  /** Response of the destination; defaults to the reason phrase of the status. */
   readonly responseBody?: string;
 }
 
@@ -15,10 +15,10 @@ export interface FailedRunSeed extends DlqSeed {
   readonly workflowRunId?: string;
   readonly workflowUrl?: string;
   readonly workflowCreatedAt?: number;
-  /** CALLBACK_INPROGRESS when left out; null when the workflow has no failure function. */
+  /** Default: CALLBACK_INPROGRESS; null if the workflow has no failure function. */
   readonly callbackState?: CallbackState | null;
   readonly callbackRetries?: number;
-  /** What the last attempt of the callback was answered. */
+  /** Status of the callback's last attempt. */
   readonly callbackStatus?: number;
   readonly nextDeliveryTime?: number;
 }
@@ -35,7 +35,7 @@ const PLAIN: Fields = {
   topicId: '',
 };
 
-/** Fields of messages that are alike, so that a million of them need not hold a million copies. */
+/** Caches fields of similar messages, so that a million messages share them. */
 export type SharedFields = Map<string, Fields>;
 
 export function messageFrom(row: MessageSeed, id: string, time: number, shared?: SharedFields): Message {

@@ -6,7 +6,7 @@ interface Item {
 
 const isBefore = (a: Item, b: Item) => a.due < b.due || (a.due === b.due && a.order < b.order);
 
-/** What is to happen at which emulated time (milliseconds): a binary heap, first come first served within a millisecond. */
+/** Schedules actions in emulated time (ms) in a binary heap; actions due in the same millisecond run in the order added. */
 export class Agenda {
   #now: number;
   #heap: Item[] = [];
@@ -16,12 +16,12 @@ export class Agenda {
     this.#now = now;
   }
 
-  /** The time of what is happening; between runs, the time up to which everything has happened. */
+  /** Time of the running action; between runs, the time up to which all actions have run. */
   get now(): number {
     return this.#now;
   }
 
-  /** Plans `run`; what is overdue runs at once, at the current time. */
+  /** Schedules `run`; overdue actions run at the current time. */
   at(due: number, run: () => void): void {
     const item = { due: Math.max(due, this.#now), order: this.#added++, run };
     let index = this.#heap.push(item) - 1;
@@ -34,7 +34,7 @@ export class Agenda {
     this.#heap[index] = item;
   }
 
-  /** Lets everything happen that is due until `now`, in order. An earlier `now` does nothing. */
+  /** Runs all actions due until `now`, in order. Does nothing if `now` is in the past. */
   runUntil(now: number): void {
     for (let next = this.#heap[0]; next && next.due <= now; next = this.#heap[0]) {
       this.#removeFirst();

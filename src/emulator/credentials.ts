@@ -4,11 +4,11 @@ const secret = () => randomBytes(18).toString('base64url');
 
 export class Credentials {
   readonly accountId = randomUUID();
-  /** For Basic authentication at the account-management address; resets leave it as it is. */
+  /** Basic authentication of the account-management API; unchanged by resets. */
   readonly login: { readonly username: string; readonly password: string };
   token: string;
   readOnlyToken: string;
-  /** As the reset's answer shows it; not that of `login`. */
+  /** Password in the response of a reset; differs from the one in `login`. */
   password = secret();
   signingKeys = { current: `sig_${secret()}`, next: `sig_${secret()}` };
   resets = 0;
@@ -23,14 +23,14 @@ export class Credentials {
     this.readOnlyToken = readOnlyToken;
   }
 
-  /** What a request that bears this may do, at the data addresses or at that of account management; undefined: nothing. */
+  /** Returns what an Authorization header permits at the data API or the account-management API; undefined for nothing. */
   rightOf(authorization: string | undefined, at: 'bearer' | 'account'): 'all' | 'read' | undefined {
     if (at === 'account') return authorization === this.#basic ? 'all' : undefined;
     if (authorization === `Bearer ${this.token}`) return 'all';
     return authorization === `Bearer ${this.readOnlyToken}` ? 'read' : undefined;
   }
 
-  /** New tokens and password; the old ones are void at once. */
+  /** Replaces tokens and password; the old ones become invalid immediately. */
   reset(): void {
     Object.assign(this, { token: secret(), readOnlyToken: secret(), password: secret() });
     this.resets++;

@@ -1,19 +1,19 @@
 import type { Fields } from './message.ts';
 
-/** Somewhere messages are sent to, and how it behaves. Times in milliseconds, shares from 0 to 1. */
+/** A destination of messages and its behaviour. Times in milliseconds, shares from 0 to 1. */
 export interface Destination {
   readonly fields: Fields;
   readonly everyMs: number;
   readonly burst?: readonly [least: number, most: number];
   readonly takesMs: number;
-  /** Share of attempts that fail though the next may do better. */
+  /** Share of attempts that fail temporarily. */
   readonly flaky: number;
   /** Share of messages that fail at every attempt. */
   readonly doomed: number;
   readonly retryMs?: number;
-  /** What a failing attempt is answered; 0 is no answer, 489 says that it is no use to retry. */
+  /** Statuses of failing attempts; 0 means no response, 489 means that retrying is useless. */
   readonly statuses: readonly number[];
-  /** No operator clears its dead letters: they stay until their retention ends. */
+  /** Whether its dead letters are never cleared by operators and stay until they expire. */
   readonly neglected?: boolean;
 }
 
@@ -22,7 +22,7 @@ const COMMON = { method: 'POST', header: HEADER, maxRetries: 3, topicId: '' } as
 const labelled = (label: string, ...others: readonly string[]) => ({ labels: [label, ...others], label });
 const ORDERS = { ...COMMON, topicName: 'orders', topicId: 'top_4Qk9orders' } as const;
 
-/** About 6,000 messages an hour. Some flow-control keys are legal but awkward on purpose: clients put them in labels and URLs. */
+/** About 6,000 messages an hour. Some flow-control keys are unusual on purpose, because clients put them in labels and URLs. */
 export const destinations: readonly Destination[] = [
   {
     fields: {
@@ -150,13 +150,13 @@ export const destinations: readonly Destination[] = [
   },
 ];
 
-/** Addresses that publish (documentation ranges). */
+/** Addresses of publishers (documentation ranges). */
 export const CALLERS = ['192.0.2.10', '192.0.2.11', '198.51.100.7', '2001:db8::25'] as const;
 
-/** A workflow of which a run fails now and then, and how its failure callback fares. */
+/** A workflow that sometimes fails, and the behaviour of its failure callback. */
 export interface Workflow {
   readonly fields: Fields;
-  /** What the failing step was answered, and a failing callback is; 0 is no answer. */
+  /** Statuses of failing steps and callbacks; 0 means no response. */
   readonly statuses: readonly number[];
   readonly callback?: { readonly url: string; readonly maxRetries: number };
   readonly callbackTakesMs: number;
@@ -170,7 +170,7 @@ const STEP = {
   topicId: '',
 } as const;
 
-/** By default a callback may be under way for half an hour (3 retries), with 4 for 6.7 hours, with 5 for 30.7 hours. */
+/** By default a callback is retried for half an hour (3 retries), 6.7 hours (4) or 30.7 hours (5). */
 export const workflows: readonly Workflow[] = [
   {
     fields: { ...STEP, url: 'https://app.example.com/api/workflows/signup', ...labelled('signup') },

@@ -6,20 +6,20 @@ import { type Position, Timeline } from './timeline.ts';
 
 export type StateCounts = Record<EventState, number>;
 
-/** Which events to count; times in milliseconds, both ends included. */
+/** Events to count. Times in ms, both ends included. */
 export interface CountRange {
   readonly from?: number;
   readonly to?: number;
   readonly within?: ((time: number) => boolean) | undefined;
 }
 
-const noneOfAny = (): StateCounts => recordOf(STATES, () => 0);
+const zeroCounts = (): StateCounts => recordOf(STATES, () => 0);
 
-/** Every event once, listed or not, and how many there were since the log began. */
+/** Contains every event once, whether listed or not, and counts all events since the start. */
 export class EventLog extends Timeline<LoggedEvent> {
-  readonly #total = noneOfAny();
+  readonly #total = zeroCounts();
 
-  /** How many events were ever added by state, those among them that are kept no more. */
+  /** Number of events ever added, by state, including expired ones. */
   get total(): Readonly<StateCounts> {
     return { ...this.#total };
   }
@@ -34,9 +34,9 @@ export class EventLog extends Timeline<LoggedEvent> {
     super.addAll(rows);
   }
 
-  /** How many events are kept, by state; each is looked at. */
+  /** Counts the retained events by state, by visiting each one. */
   count({ from = 0, to = Number.POSITIVE_INFINITY, within }: CountRange = {}): StateCounts {
-    const counts = noneOfAny();
+    const counts = zeroCounts();
     this.forEach(({ state }, time) => {
       if (time >= from && time <= to && (!within || within(time))) counts[state]++;
     });
@@ -48,54 +48,57 @@ type EventTest = (event: LoggedEvent, time: number) => boolean;
 
 interface LateRule {
   readonly share: number;
-  readonly mostMs: number;
+  readonly maxMs: number;
 }
 
-/** Milliseconds by which this event is late: 0, or from 1 to `mostMs`. The same for the same seed, message, state and time. */
+/** Returns the delay of an event: 0, or 1 to `maxMs` milliseconds. Deterministic for a seed, message, state and time. */
 export function lateBy(
   seed: number,
   { message, state }: { readonly message: Pick<Message, 'messageId'>; readonly state: EventState },
   time: number,
-  { share, mostMs }: LateRule,
+  { share, maxMs }: LateRule,
 ): number {
   const event = `${message.messageId} ${state} ${time}`;
   if (fractionOf(seed, `late ${event}`) >= share) return 0;
-  return Math.ceil((1 - fractionOf(seed, `delay ${event}`)) * mostMs);
+  return Math.ceil((1 - fractionOf(seed, `delay ${event}`)) * maxMs);
 }
 
-/** The listed part of the event log: late, unordered, partly repeated, and empty during an incident. Times: ms since the Unix epoch. */
+/**
+ * The listed part of the event log: delayed, unordered, partly duplicated, and empty during an incident. Times in ms since
+ * the Unix epoch.
+ */
 export class LogView {
   readonly #seed: number;
   readonly #dialect: Dialect;
   readonly #latest: (now: number) => number;
-  /** What was listed stays listed: a rule holds for events after the horizon at which it was set. */
+  /** Rules apply to events after the horizon at which they were set, because listed events stay listed. */
   readonly #lateRules: (LateRule & { readonly after: number })[] = [];
   readonly #gaps: { readonly from: number; to: number }[] = [];
   #horizon = Number.NEGATIVE_INFINITY;
 
-  /** `latest`: up to when events would be listed by lag and scenario. Lateness comes on top: an event waits for both. */
+  /** `latest` returns the time up to which lag and scenario allow events to be listed; delays of single events apply as well. */
   constructor(seed: number, dialect: Dialect, latest: (now: number) => number) {
     this.#seed = seed;
     this.#dialect = dialect;
     this.#latest = latest;
   }
 
-  /** The latest time of which events are listed when it is `now`. Never goes back: what was listed stays listed. */
+  /** Returns the time up to which events are listed at `now`. Never decreases, because listed events stay listed. */
   until(now: number): number {
     this.#followDialect();
     this.#horizon = Math.max(this.#horizon, this.#latest(now));
     return this.#horizon;
   }
 
-  /** Whether an event up to that time is nevertheless not listed; undefined when all of them are. */
+  /** Returns a test for events up to that time that are not listed; undefined if all are. */
   unlisted(now: number): EventTest | undefined {
     const { lost } = this;
-    const held = this.#heldBack(this.until(now));
-    if (!lost) return held;
-    return held ? (event, time) => lost(time) || held(event, time) : (_, time) => lost(time);
+    const delayed = this.#delayed(this.until(now));
+    if (!lost) return delayed;
+    return delayed ? (event, time) => lost(time) || delayed(event, time) : (_, time) => lost(time);
   }
 
-  /** How often an event is listed; undefined when each is once. */
+  /** Returns how often an event is listed; undefined if every event is listed once. */
   get copies(): ((event: LoggedEvent, time: number) => number) | undefined {
     const { logDuplicates } = this.#dialect;
     if (logDuplicates === 0) return undefined;
@@ -103,7 +106,7 @@ export class LogView {
       fractionOf(this.#seed, `twice ${message.messageId} ${state} ${time}`) < logDuplicates ? 2 : 1;
   }
 
-  /** Whether an event of this time was never written; undefined when none is lost. */
+  /** Returns a test for times at which events were lost; undefined if there are no gaps. */
   get lost(): ((time: number) => boolean) | undefined {
     if (this.#gaps.length === 0) return undefined;
     return time => this.#gaps.some(({ from, to }) => time >= from && time < to);
@@ -123,19 +126,19 @@ export class LogView {
   }
 
   #followDialect(): void {
-    const { logLateShare: share, logLateMs: mostMs } = this.#dialect;
+    const { logLateShare: share, logLateMs: maxMs } = this.#dialect;
     const last = this.#lateRules.at(-1);
-    if (last?.share === share && last.mostMs === mostMs) return;
+    if (last?.share === share && last.maxMs === maxMs) return;
     if (last?.after === this.#horizon) this.#lateRules.pop();
-    this.#lateRules.push({ share, mostMs, after: this.#horizon });
+    this.#lateRules.push({ share, maxMs, after: this.#horizon });
   }
 
-  /** Whether an event is held back while others are listed up to `until`; undefined when none is. */
-  #heldBack(until: number): EventTest | undefined {
-    const longest = Math.max(0, ...this.#lateRules.map(({ share, mostMs }) => (share > 0 ? mostMs : 0)));
+  /** Returns a test for events that are delayed beyond `until`; undefined if none can be. */
+  #delayed(until: number): EventTest | undefined {
+    const longest = Math.max(0, ...this.#lateRules.map(({ share, maxMs }) => (share > 0 ? maxMs : 0)));
     if (longest === 0) return undefined;
     return (event, time) => {
-      // Most events are too old to ask what was drawn for them.
+      // Most events are too old to be delayed still.
       if (time + longest <= until) return false;
       const rule = this.#lateRules.findLast(({ after }) => time > after);
       return rule !== undefined && time + lateBy(this.#seed, event, time, rule) > until;

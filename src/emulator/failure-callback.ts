@@ -7,7 +7,7 @@ export const CALLBACK_STATES = [
 
 export type CallbackState = (typeof CALLBACK_STATES)[number];
 
-/** Success and cancelling are final: the service refuses to run such a callback again. */
+/** Success and cancellation are final: the service refuses to run such a callback again. */
 const NEXT: Readonly<Record<CallbackState, readonly CallbackState[]>> = {
   CALLBACK_INPROGRESS: ['CALLBACK_SUCCESS', 'CALLBACK_FAIL', 'CALLBACK_CANCELED'],
   CALLBACK_FAIL: ['CALLBACK_INPROGRESS'],
@@ -15,14 +15,14 @@ const NEXT: Readonly<Record<CallbackState, readonly CallbackState[]>> = {
   CALLBACK_CANCELED: [],
 };
 
-/** The message that tells a publisher that a workflow run failed. Times: milliseconds since the Unix epoch. */
+/** Message that notifies a publisher of a failed workflow run. Times in ms since the Unix epoch. */
 export class FailureCallback {
   readonly url: string;
   readonly maxRetries: number;
-  /** Of the message under way; a retry by hand sends another one. */
+  /** Id of the current message; a manual retry sends a new one. */
   messageId: string;
   retried = 0;
-  /** Of the last attempt; undefined before the first answer, 0 when there was none. */
+  /** Status of the last attempt; undefined before the first response, 0 without a response. */
   responseStatus: number | undefined;
   nextDeliveryTime: number | undefined;
   #state: CallbackState;
@@ -42,7 +42,7 @@ export class FailureCallback {
     return this.#state === 'CALLBACK_INPROGRESS';
   }
 
-  /** Goes to another state; a RangeError when none leads there. */
+  /** Changes the state. Throws a RangeError if the transition is not allowed. */
   become(state: CallbackState): void {
     if (!NEXT[this.#state].includes(state)) throw new RangeError(`${this.#state} cannot become ${state}`);
     this.#state = state;
@@ -50,7 +50,7 @@ export class FailureCallback {
   }
 }
 
-/** A run of a workflow that failed, beyond what its dead letter says. */
+/** Fields of a failed workflow run that its dead letter lacks. */
 export interface FailedRun {
   readonly workflowRunId: string;
   readonly workflowUrl: string;

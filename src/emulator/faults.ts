@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { createRandom } from './random.ts';
 
-/** Something that goes wrong with requests; what is left out does not go wrong. Times are real milliseconds. */
+/** A fault in responses. Omitted fields have no effect. Times are real milliseconds. */
 export const FaultSeed = z.strictObject({
   endpoint: z
     .string()
@@ -34,7 +34,7 @@ export const FaultSeed = z.strictObject({
 
 export type FaultSeed = Readonly<z.infer<typeof FaultSeed>>;
 
-/** Reads a fault, or a list of them. Throws a RangeError that says what is wrong. */
+/** Parses one fault or a list. Throws a RangeError that explains the problem. */
 export function readFaults(value: unknown): FaultSeed[] {
   return (Array.isArray(value) ? value : [value]).map(each => {
     const { data, error } = FaultSeed.safeParse(each);
@@ -44,7 +44,7 @@ export function readFaults(value: unknown): FaultSeed[] {
   });
 }
 
-/** Reads `name=value,name=value`, as it stands on a command line. Throws a RangeError that says what is wrong. */
+/** Parses `name=value,name=value` from the command line. Throws a RangeError that explains the problem. */
 export function readFault(text: string): FaultSeed {
   const pairs = text.split(',').map(pair => {
     const [name = '', ...rest] = pair.split('=');
@@ -62,10 +62,10 @@ interface ActiveFault {
   struck: number;
 }
 
-/** The faults that requests meet, in the order in which they were added; the first that strikes is the only one. */
+/** Injected faults in the order added; the first that applies to a request is the only one. */
 export type Faults = ReturnType<typeof createFaults>;
 
-/** `ofScenario` is asked for the scenario's fault at each request; it comes last. */
+/** `ofScenario` returns the scenario's current fault, which is tried last. */
 export function createFaults(seed: number, ofScenario: () => FaultSeed | undefined) {
   const random = createRandom(seed + 3);
   let all: ActiveFault[] = [];
@@ -93,7 +93,7 @@ export function createFaults(seed: number, ofScenario: () => FaultSeed | undefin
       all = [];
     },
     list: (): readonly Readonly<ActiveFault>[] => all.map(each => ({ ...each })),
-    /** Draws the fault of a request to this endpoint, and its delay in milliseconds. */
+    /** Draws the fault of a request to this endpoint, and its delay in ms. */
     draw(endpoint: string): { readonly fault: FaultSeed; readonly delayMs: number } | undefined {
       const now = ofScenario();
       const found = [...all, ...(now ? [{ fault: now, struck: 0 }] : [])].find(each => strikes(each, endpoint));

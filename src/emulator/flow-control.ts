@@ -7,17 +7,17 @@ interface Key {
   fields: Fields;
   running: number;
   ghosts: number;
-  /** As many deliveries that end from now on do not give their slot back. */
+  /** Number of further deliveries that will not release their slot. */
   leaksLeft: number;
   paused: boolean;
-  /** Nothing starts, and no field of the key says why. */
+  /** Whether nothing starts although no field of the key explains why. */
   starved: boolean;
-  /** What an operator set in place of what messages say. */
+  /** Limits set by an operator, which override those of the messages. */
   pinned: Limits;
   nextStart: number;
   planned: boolean;
   usedAt: number;
-  /** Starts in the period of the rate that began at `periodStart`. */
+  /** Deliveries started in the rate period that began at `periodStart`. */
   started: number;
   periodStart: number;
 }
@@ -26,7 +26,7 @@ export type Limits = Pick<Fields, 'parallelism' | 'rate' | 'period'>;
 
 export interface KeyDetail {
   readonly waiting: number;
-  /** Deliveries under way, messages that keep their slots until their retry, and slots that are taken though nothing has them. */
+  /** Deliveries in flight, messages that keep their slot until a retry, and ghost slots. */
   readonly running: number;
   readonly ghosts: number;
   readonly paused: boolean;
@@ -37,29 +37,29 @@ export interface KeyDetail {
   readonly periodStart: number;
 }
 
-/** A key that was not used for so long is no longer listed: clients of the service have met idle keys that were gone. */
+/** Unused keys are no longer listed after this time (ms), as clients of the service have observed. */
 const IDLE_MS = 10 * 60_000;
 
-/** Asked for at every start and end of a delivery, for which a copy of all fields is too dear. */
+/** Called at every start and end of a delivery, so it must not copy all fields. */
 const limitsOf = ({ fields, pinned }: Key) => ({
   parallelism: pinned.parallelism ?? fields.parallelism,
   rate: pinned.rate ?? fields.rate,
   period: pinned.period ?? fields.period,
 });
 
-/** Lets deliveries of a key start as its parallelism and rate allow; the others wait, first come first served. */
+/** Starts deliveries of a key as its parallelism and rate permit; the others wait in first-come order. */
 export class FlowControl {
   readonly #agenda: Agenda;
   readonly #leaks: () => boolean;
   readonly #keys = new Map<string, Key>();
 
-  /** `leaks`: whether the slot of a delivery that ends now is never given back. */
+  /** `leaks`: whether the slot of a delivery that ends now is never released. */
   constructor(agenda: Agenda, leaks: () => boolean = () => false) {
     this.#agenda = agenda;
     this.#leaks = leaks;
   }
 
-  /** Calls `start` now or when the key of these fields has room; without a key, at once. */
+  /** Calls `start` when the key of these fields permits; immediately without a key. */
   enter(fields: Fields, start: () => void): void {
     this.#enter(fields, start, 'waiting');
   }
@@ -87,7 +87,7 @@ export class FlowControl {
     const key = fields.flowControlKey === undefined ? undefined : this.#keys.get(fields.flowControlKey);
     if (!key) return;
     key.running--;
-    // One slot stays, or nothing would ever happen again.
+    // At least one slot remains, so that the key is never blocked for good.
     const { parallelism = 1 } = limitsOf(key);
     if (key.leaksLeft > 0) {
       key.leaksLeft--;
@@ -96,27 +96,27 @@ export class FlowControl {
     this.#admit(key);
   }
 
-  /** Lets nothing of a key start, or lets it start again; false when there is no such key. */
+  /** Pauses or resumes a key; returns false if it does not exist. */
   pause(name: string, paused: boolean): boolean {
     return this.#change(name, { paused });
   }
 
-  /** Takes this many slots of a key that nothing runs in; false when there is no such key. */
+  /** Occupies this many slots of a key without a delivery; returns false if the key does not exist. */
   takeSlots(name: string, ghosts: number): boolean {
     return this.#change(name, { ghosts });
   }
 
-  /** Lets nothing of a key start and says nothing of it, or lets it start again; false when there is no such key. */
+  /** Blocks a key without reporting it as paused, or unblocks it; returns false if it does not exist. */
   starve(name: string, starved: boolean): boolean {
     return this.#change(name, { starved });
   }
 
-  /** Sets limits of a key in place of what its messages say; false when there is no such key. */
+  /** Overrides the limits of a key; returns false if it does not exist. */
   pin(name: string, pinned: Limits): boolean {
     return this.#change(name, { pinned });
   }
 
-  /** The next so many deliveries of a key that end do not give their slot back; false when there is no such key. */
+  /** Makes the next `leaksLeft` deliveries keep their slot after they end; returns false if the key does not exist. */
   leak(name: string, leaksLeft: number): boolean {
     return this.#change(name, { leaksLeft });
   }

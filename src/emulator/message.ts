@@ -15,13 +15,13 @@ export const STATES = [
 
 export type EventState = (typeof STATES)[number];
 
-/** What all messages to one destination have in common, under the names the rows have. Shared, never changed. */
+/** Fields that all messages to one destination share, named as in the rows. Immutable. */
 export interface Fields {
   readonly url: string;
   readonly method: string;
   readonly header: Readonly<Record<string, readonly string[]>>;
   readonly maxRetries: number;
-  /** Empty when the message was not published to a topic: the field is documented without a word that it may be absent. */
+  /** Empty if the message was not published to a topic: the documentation does not allow omitting the field. */
   readonly topicId: string;
   readonly topicName?: string;
   readonly endpointName?: string;
@@ -36,22 +36,22 @@ export interface Fields {
   readonly flowControlKey?: string;
   readonly parallelism?: number;
   readonly rate?: number;
-  /** Seconds. */
+  /** Rate period (s). */
   readonly period?: number;
 }
 
-/** One message. Times: milliseconds since the Unix epoch. */
+/** One message. Times in ms since the Unix epoch. */
 export interface Message {
   readonly fields: Fields;
   readonly messageId: string;
   readonly createdAt: number;
   readonly notBefore: number;
   readonly callerIP: string;
-  /** Absent: made from the message id when a row is written, so that it takes no memory. */
+  /** If undefined, derived from the message id when a row is written, to save memory. */
   readonly body?: string | undefined;
 }
 
-/** One line of the event log; its time is its place in the timeline. Times: milliseconds since the Unix epoch. */
+/** One entry of the event log; its time is its position in the timeline. Times in ms since the Unix epoch. */
 export interface LoggedEvent {
   readonly message: Message;
   readonly state: EventState;
@@ -60,16 +60,16 @@ export interface LoggedEvent {
   readonly nextDeliveryTime?: number | undefined;
 }
 
-/** A message that failed; the time of its failing is its place in the timeline. */
+/** A failed message; the time of the failure is its position in the timeline. */
 export interface DlqEntry {
   readonly fields: Fields;
   readonly callerIP: string;
-  /** Status of the last attempt; 0 if the destination did not answer. */
+  /** Status of the last attempt; 0 if the destination did not respond. */
   readonly responseStatus: number;
-  /** Absent: the words of the status. */
+  /** Defaults to the reason phrase of the status. */
   readonly responseBody?: string | undefined;
   readonly run?: FailedRun | undefined;
-  /** The message of the entry at this place of the timeline. */
+  /** Returns the message of the entry at this position of the timeline. */
   messageAt(place: Position): Message;
 }
 
@@ -82,7 +82,10 @@ export function deadLetter(
   return { fields, callerIP, responseStatus, responseBody, run, messageAt: () => message };
 }
 
-/** A dead letter from before the workload, shared by many places of the timeline to save memory. `lifetimeMs`: from creation to failure. */
+/**
+ * Creates a dead letter from before the workload, shared by many positions to save memory. `lifetimeMs` is the time from
+ * creation to failure.
+ */
 export function sharedDeadLetter(
   { fields, callerIP, responseStatus }: Pick<DlqEntry, 'fields' | 'callerIP' | 'responseStatus'>,
   seed: number,
@@ -99,12 +102,12 @@ export function sharedDeadLetter(
   };
 }
 
-/** The identifier of an entry: its time of entry in milliseconds, and a number that tells it from others of that millisecond. */
+/** Returns the id of an entry: its time of entry in ms, and a number that is unique within that millisecond. */
 export function dlqIdOf({ time, seq }: Position): string {
   return `${time}-${seq}`;
 }
 
-/** Where the entry of this identifier is; undefined when the text is no identifier. */
+/** Returns the position of the entry with this id; undefined for an invalid id. */
 export function positionOf(dlqId: string): Position | undefined {
   const match = /^(\d{1,16})-(\d{1,16})$/.exec(dlqId);
   return match ? { time: Number(match[1]), seq: Number(match[2]) } : undefined;

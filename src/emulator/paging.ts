@@ -1,7 +1,7 @@
 import type { Dialect } from './dialect.ts';
 import type { Order, Position, Range, Timeline } from './timeline.ts';
 
-/** A request that cannot be answered: status 400 with this message. */
+/** An invalid request: status 400 with this message. */
 export class BadRequest extends Error {
   readonly status = 400;
 }
@@ -11,7 +11,7 @@ export interface ListDefaults {
   readonly order: Order;
 }
 
-/** A place in a list; `copy` counts from 0, when a row is listed more than once. */
+/** A place in a list. `copy` is the index among duplicates of the row. */
 export interface ListPlace extends Position {
   readonly copy: number;
 }
@@ -21,21 +21,21 @@ export interface PageRequest {
   readonly range: Range & { readonly after?: ListPlace | undefined };
 }
 
-/** The filters of a list by parameter name: each reads the values of a row that it looks at; undefined when the row has none. */
+/** Filters of a list by parameter name. Each returns the row's values to compare; undefined if it has none. */
 export type Filters<T> = Readonly<
   Record<string, (value: T, time: number, seq: number) => string | readonly string[] | undefined>
 >;
 
-/** The query of a request, each parameter with all its values. */
+/** Returns the query parameters of a request, with all values of each. */
 export function parametersOf({ url }: { readonly url: string }): URLSearchParams {
   const start = url.indexOf('?');
   return new URLSearchParams(start === -1 ? '' : url.slice(start));
 }
 
-/** The one value of a parameter; an empty one counts as left out. */
+/** Returns the single value of a parameter; an empty value counts as missing. */
 function single(parameters: URLSearchParams, name: string): string | undefined {
   const values = parameters.getAll(name);
-  if (values.length > 1) throw new BadRequest(`${name} is given more than once`);
+  if (values.length > 1) throw new BadRequest(`${name} occurs more than once`);
   return values[0] || undefined;
 }
 
@@ -70,7 +70,7 @@ export function pageRequest(
   return { count: Math.min(count, defaults.count), range };
 }
 
-/** The cursor of a page that ended with the row at this place. Clients must not read anything into it. */
+/** Returns the cursor of a page that ended with the row at this place. It is opaque to clients. */
 function cursorAt({ time, seq, copy }: ListPlace): string {
   return Buffer.from(copy === 0 ? `${time}-${seq}` : `${time}-${seq}-${copy}`).toString('base64url');
 }
@@ -82,8 +82,8 @@ function readCursor(cursor: string): ListPlace {
 }
 
 /**
- * Whether a row matches all filters of the request. A filter has one or more values, repeated or separated by commas.
- * `expand` may replace or refuse values. Undefined without filters.
+ * Returns a test for rows that match all filters of the request; undefined without filters. Values of a filter may be
+ * repeated or separated by commas. `expand` may replace or reject values.
  */
 export function matcher<T>(
   parameters: URLSearchParams,
@@ -107,7 +107,7 @@ export function matcher<T>(
     });
 }
 
-/** `way`: of the dialect; undefined for a parameter without such an option. */
+/** `way`: filter behaviour of the dialect; undefined for a parameter without such an option. */
 function wantedBy(way: Dialect[keyof Dialect] | undefined, wanted: readonly string[]): (value: string) => boolean {
   if (way === 'prefix') return value => wanted.some(start => value.startsWith(start));
   if (way === 'any-case') {
@@ -124,13 +124,13 @@ export interface Page<T> {
 }
 
 interface Repetition<T> {
-  /** How often a row is listed, next to itself; once when absent. */
+  /** Number of times that a row is listed in succession; default 1. */
   readonly copies?: ((value: T, time: number) => number) | undefined;
-  /** A page begins with the row that its cursor names, the last of the page before, and not after it. */
+  /** Whether a page starts with the last row of the previous page instead of the row after it. */
   readonly repeats?: boolean;
 }
 
-/** Returns the next rows of several timelines. Looks one match ahead, so the last page never has a cursor. */
+/** Returns the next rows of several timelines. Reads one match ahead, so that the last page has no cursor. */
 export function page<T extends object>(
   timelines: readonly Timeline<T>[],
   { count, range }: PageRequest,
@@ -138,7 +138,7 @@ export function page<T extends object>(
   { copies, repeats = false }: Repetition<T> = {},
 ): Page<T> {
   const { after } = range;
-  // A page of one row that repeats the one before would never end.
+  // A page of only the repeated row would never end.
   const most = repeats && after ? Math.max(count, 2) : count;
   const found = timelines.map(timeline => {
     const rows: Page<T>['rows'] = [];
@@ -162,7 +162,7 @@ export function page<T extends object>(
   return { rows, cursor: cursorAt(rows[most - 1] as ListPlace) };
 }
 
-/** The range with the row that the cursor names at its beginning: it may be listed again, or have a copy that was not listed. */
+/** Extends the range to the row that the cursor names, which may be repeated or have unlisted copies. */
 function withFirst({ after, ...range }: PageRequest['range']): Range {
   if (!after) return range;
   const before = range.order === 'earliestFirst' ? -1 : 1;

@@ -4,7 +4,7 @@ import type { CallbackState, FailedRun } from './failure-callback.ts';
 import { type DlqEntry, dlqIdOf, type EventState, type Fields, type LoggedEvent, type Message } from './message.ts';
 import type { Position } from './timeline.ts';
 
-/** An element of `messages` in the answer of the DLQ list. Times: milliseconds since the Unix epoch. */
+/** An element of `messages` in the DLQ list. Times in ms since the Unix epoch. */
 export interface DlqRow extends Fields {
   readonly dlqId: string;
   readonly messageId: string;
@@ -16,7 +16,7 @@ export interface DlqRow extends Fields {
   readonly responseStatus: number;
   readonly responseHeader?: Readonly<Record<string, readonly string[]>>;
   readonly responseBody?: string;
-  /** Only of failed workflow runs, as everything below. */
+  /** Present only for failed workflow runs, like all fields below. */
   readonly workflowRunId?: string;
   readonly workflowUrl?: string;
   readonly workflowCreatedAt?: number;
@@ -29,12 +29,12 @@ export interface DlqRow extends Fields {
   readonly failureFunctionState?: CallbackState;
 }
 
-/** An element of `events` in the answer of the event list. */
+/** An element of `events` in the event list. */
 export interface EventRow extends Fields {
   /** Milliseconds since the Unix epoch, as decimal digits. */
   readonly time: string;
   readonly messageId: string;
-  /** In the dialect by default; upper case in another. */
+  /** Lower case by default; upper case in another dialect. */
   readonly state: EventState;
   /** Base64. */
   readonly body: string;
@@ -89,7 +89,7 @@ export function dlqRow(
   };
 }
 
-/** An element of `events` in a dialect; in the usual one without. */
+/** Returns an element of `events` in a dialect; in the default one if omitted. */
 export function eventRow(event: LoggedEvent, time: number): EventRow;
 export function eventRow(event: LoggedEvent, time: number, dialect: Dialect): { readonly messageId: string };
 export function eventRow({ message, state, ...details }: LoggedEvent, time: number, dialect?: Dialect) {

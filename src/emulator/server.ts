@@ -19,30 +19,33 @@ export { scenarios } from './scenarios.ts';
 export interface EmulatorOptions {
   readonly port?: number;
   readonly host?: string;
-  /** Decides every draw of the workload; default 1. */
+  /** Seed of all random draws; default 1. */
   readonly seed?: number;
-  /** How many accounts there are, each with tokens and rows of its own; default 1. */
+  /** Number of accounts, each with separate tokens and rows; default 1. */
   readonly accounts?: number;
-  /** Emulated milliseconds per millisecond: 1, the default, is real time, 0 is frozen. */
+  /** Emulated milliseconds per real millisecond; default 1 (real time), 0 is frozen. */
   readonly speed?: number;
   /** One of `scenarios`; default `steady`. */
   readonly scenario?: string;
-  /** Token of the first account; random when left out, as it is for all others. */
+  /** Token of the first account; default random, as for the others. */
   readonly token?: string;
-  /** Its read-only token; random when left out. */
+  /** Read-only token of the first account; default random. */
   readonly readOnlyToken?: string;
   readonly clock?: Clock;
-  /** Milliseconds of workload that have happened at the start; default an hour, five minutes for each of several accounts, at most six hours. 0 means that nothing has. */
+  /** Workload before the start (ms), at most six hours; 0 for none. Default: an hour, or five minutes with several accounts. */
   readonly history?: number;
-  /** Whether the workload runs; default true. Without it there are only rows that tests add. */
+  /** Whether the workload runs; default true. Otherwise there are only rows that tests add. */
   readonly workload?: boolean;
-  /** How many dead letters of each account are older than the history; default 200. */
+  /** Number of dead letters per account that are older than the history; default 200. */
   readonly dlqEntries?: number;
-  /** How many events of each account are kept, the latest; default its share of a million, at least 5,000. None is kept for longer than `logRetention`. */
-  readonly mostEvents?: number;
-  /** Milliseconds for which events are kept; default six hours. */
+  /**
+   * Maximum number of retained events per account; default its share of a million, at least 5,000. Events also expire after
+   * `logRetention`.
+   */
+  readonly maxEvents?: number;
+  /** Retention of events (ms); default six hours. */
   readonly logRetention?: number;
-  /** Milliseconds for which dead letters are kept; default three days. */
+  /** Retention of dead letters (ms); default three days. */
   readonly dlqRetention?: number;
   /** Destinations of the workload, instead of the usual ones. */
   readonly destinations?: readonly Destination[];
@@ -51,39 +54,39 @@ export interface EmulatorOptions {
 }
 
 export interface Emulator extends EmulatedAccount {
-  /** Base address of every account, without a slash at its end; also that of the account-management interface. */
+  /** Base URL of all accounts and of the account-management API, without a trailing slash. */
   readonly url: string;
   readonly clock: EmulatedClock;
-  /** All accounts; the first is the emulator itself, and answers requests that bear no account's secret. */
+  /** All accounts. The first is the emulator itself, and handles requests without a known secret. */
   readonly accounts: readonly [EmulatedAccount, ...EmulatedAccount[]];
-  /** What its port answers with, for a server of the caller's own. */
+  /** Request handler of the port, for use in another server. */
   readonly listener: RequestListener;
-  /** Ends requests under way, then closes port and connections. */
+  /** Ends running requests, then closes port and connections. */
   close(): Promise<void>;
 }
 
-/** Real milliseconds that requests under way get when the emulator is closed. */
+/** Time that running requests get when the emulator closes (real ms). */
 const CLOSING_MS = 1000;
 
-/** Idle time of a connection (ms). Node's default of 5 s may be over when a busy emulator reads the next request. */
+/** Idle timeout of a connection (ms). Node's default of 5 s may expire before a busy emulator reads the next request. */
 const KEEP_ALIVE = 60_000;
 
-/** Events kept by all accounts together, so that a thousand fit into memory, and the minimum per account. */
-const MOST_EVENTS = 1_000_000;
-const LEAST_SHARE = 5000;
+/** Maximum number of events of all accounts, so that a thousand fit into memory, and the minimum per account. */
+const MAX_EVENTS = 1_000_000;
+const MIN_SHARE = 5000;
 
-/** Starts an emulator of the service. Rejects when the port cannot be had, with a RangeError when an option makes no sense. */
+/** Starts an emulator of the service. Rejects if the port is unavailable, and with a RangeError for invalid options. */
 export async function startEmulator(options: EmulatorOptions = {}): Promise<Emulator> {
   const { port = 0, host = '127.0.0.1', seed = 1, speed = 1, scenario = 'steady', clock = systemClock } = options;
   const { accounts: count = 1, dlqEntries = 200, workload = true, dialect = {}, faults = [] } = options;
   if (!(Number.isInteger(count) && count > 0))
     throw new RangeError(`accounts must be a whole number above 0, got ${count}`);
   const { history = count === 1 ? 3_600_000 : 300_000 } = options;
-  const { mostEvents = Math.max(LEAST_SHARE, Math.floor(MOST_EVENTS / count)) } = options;
+  const { maxEvents = Math.max(MIN_SHARE, Math.floor(MAX_EVENTS / count)) } = options;
   const emulated = createEmulatedClock(clock, speed);
   const closing = new AbortController();
   const { logRetention, dlqRetention, destinations } = options;
-  const world = { clock: emulated, scenario, history, dlqEntries, mostEvents, logRetention, dlqRetention, workload };
+  const world = { clock: emulated, scenario, history, dlqEntries, maxEvents, logRetention, dlqRetention, workload };
   const common = {
     ...world,
     destinations,
@@ -104,7 +107,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
     });
   const first = account(1);
   const accounts = [first, ...Array.from({ length: count - 1 }, (_, index) => account(index + 2))] as const;
-  // Built at once, so that an option that makes no sense is refused here.
+  // Built now, so that invalid options are rejected here.
   first.state.advanceTo(emulated.now());
   const listener = dispatch(accounts, emulated);
   const server = createServer({ keepAliveTimeout: KEEP_ALIVE }, listener);
@@ -128,13 +131,13 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
 
 type Account = ReturnType<typeof createAccount>;
 
-/** The control API of one account; `/_emulator/…` without a number is that of the first. */
+/** Control API of one account; `/_emulator/…` without a number is for the first. */
 const CONTROL = /^\/_emulator\/accounts\/([^/?]+)(?=\/)/;
 
-/** Dispatches a request by its secret or the number in its path. The first account refuses unknown secrets. */
+/** Dispatches a request by its secret or by the number in its path. The first account rejects unknown secrets. */
 function dispatch(accounts: readonly [Account, ...Account[]], { now }: EmulatedClock): RequestListener {
   return (request, response) => {
-    // The emulated time, as in every row.
+    // Emulated time, as in every row.
     response.setHeader('date', new Date(now()).toUTCString());
     const { url = '', headers } = request;
     const [prefix = '', number] = CONTROL.exec(url) ?? [];
@@ -160,7 +163,7 @@ async function closeServer(server: Server, clock: Clock): Promise<void> {
   const closed = once(server, 'close').then(() => waiting.abort());
   server.close();
   server.closeIdleConnections();
-  // A connection that has not sent a whole request is not idle to Node, and would keep the server open.
+  // Node does not treat a connection with an incomplete request as idle, so it would keep the server open.
   await clock.sleep(CLOSING_MS, waiting.signal).catch(() => {});
   server.closeAllConnections();
   await closed;

@@ -24,10 +24,10 @@ const SET_KEY = {
 
 type Place = readonly [entry: DlqEntry, position: Position];
 
-/** State of one account. It advances only when asked, up to its clock. Counts for tests do not use the routes' code. */
+/** State of one account. It advances on demand, up to its clock. Counts for tests do not use the routes' code. */
 export class EmulatorState {
   readonly dialect: Dialect;
-  /** The listed part of the event log. Rows and counts for tests cover all of it. */
+  /** The listed part of the event log; rows and counts for tests cover the complete log. */
   readonly logView: LogView;
   readonly tally = new Tally();
   readonly #world: World;
@@ -46,7 +46,7 @@ export class EmulatorState {
     this.#world.advanceTo(now);
   }
 
-  /** Current rows; `workflows` are the dead letters of failed workflow runs. */
+  /** Advances to the current time and returns the rows. `workflows` contains the dead letters of failed workflow runs. */
   current(): { now: number; dlq: Timeline<DlqEntry>; workflows: Timeline<DlqEntry>; log: EventLog } {
     const now = this.#world.clock.now();
     this.advanceTo(now);
@@ -54,7 +54,7 @@ export class EmulatorState {
     return { now, dlq, workflows: workflows.entries, log };
   }
 
-  /** Flow-control keys of the workload by name, and keys that a test has set. */
+  /** Returns the workload's flow-control keys by name, and keys set by a test. */
   keys(): Map<string, KeyDetail> {
     const keys = this.flow.keys();
     for (const [key, waiting] of this.#setWaitlists) {
@@ -67,12 +67,12 @@ export class EmulatorState {
     return new Map([...this.keys()].map(([key, { waiting }]) => [key, waiting]));
   }
 
-  /** Requests so far by endpoint, such as `GET /v2/dlq`; unknown paths count as `other`. */
+  /** Number of requests by endpoint, such as `GET /v2/dlq`; unknown paths count as `other`. */
   calls(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.tally.calls);
   }
 
-  /** Requests to cancel a failure callback by the dlqId that they named, with any answer. */
+  /** Number of cancel requests by dlqId, regardless of the response. */
   cancels(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.tally.cancels);
   }
@@ -98,7 +98,7 @@ export class EmulatorState {
     return this.current().log.count(range);
   }
 
-  /** All dead letters, earliest first, including those of workflow runs. */
+  /** Returns all dead letters, earliest first, including those of workflow runs. */
   dlqRows(): DlqRow[] {
     const places: Place[] = [];
     this.#eachDeadLetter((...place) => {
@@ -108,7 +108,7 @@ export class EmulatorState {
     return places.map(([entry, position]) => dlqRow(entry, position));
   }
 
-  /** All events of the log once, listed or not, earliest first. */
+  /** Returns all events of the log once, listed or not, earliest first. */
   eventRows(): EventRow[] {
     const rows: EventRow[] = [];
     this.current().log.forEach((event, time) => {
@@ -117,7 +117,7 @@ export class EmulatorState {
     return rows;
   }
 
-  /** Adds a dead letter, entered now unless said otherwise, and gives its dlqId. Nothing but its retention removes it. */
+  /** Adds a dead letter, entered now by default, and returns its dlqId. Only its expiry removes it. */
   addDlqEntry({
     enteredAt = this.#world.clock.now(),
     responseStatus = 500,
@@ -128,7 +128,7 @@ export class EmulatorState {
     return dlqIdOf(this.current().dlq.add(enteredAt, deadLetter(message, responseStatus, { responseBody })));
   }
 
-  /** Adds a dead letter of a workflow run and gives its dlqId. Its failure callback changes only by requests and `setCallback`. */
+  /** Adds a dead letter of a workflow run and returns its dlqId. Only requests and `setCallback` change its failure callback. */
   addFailedRun(seed: FailedRunSeed = {}): string {
     this.current();
     const { workflows, clock } = this.#world;
@@ -137,7 +137,7 @@ export class EmulatorState {
     return dlqIdOf(workflows.entries.add(enteredAt, failedRunFrom(seed, ids, enteredAt)));
   }
 
-  /** Lets the failure callback of a dead letter become this. Throws a RangeError when it cannot, or when there is none. */
+  /** Changes the failure callback of a dead letter. Throws a RangeError if it has none or the transition is not allowed. */
   setCallback(dlqId: string, state: CallbackState): void {
     const callback = this.#callbackOf(dlqId);
     if (!callback) throw new RangeError(`there is no failure callback of ${dlqId}`);
@@ -149,20 +149,20 @@ export class EmulatorState {
     log.add(...eventFrom(row, this.#nextId(), now));
   }
 
-  /** Adds many events at once, in any order of their times: a million take seconds. What they have in common they share. */
+  /** Adds many events in any order of time; a million take seconds. Similar events share their fields. */
   addEvents(rows: Iterable<EventSeed>): void {
     const { now, log } = this.current();
     const shared = new Map();
     log.addAll(Array.from(rows, row => eventFrom(row, this.#nextId(), now, shared)));
   }
 
-  /** Lists a flow-control key with this many waiting, in place of the workload's number; undefined ends that. */
+  /** Overrides the waitlist size of a flow-control key, or lists a new key; undefined ends that. */
   setWaitlist(key: string, size: number | undefined): void {
     if (size === undefined) this.#setWaitlists.delete(key);
     else this.#setWaitlists.set(key, size);
   }
 
-  /** Flow control of the workload: tests and routes change its keys. */
+  /** Flow control of the workload, whose keys tests and routes change. */
   get flow(): FlowControl {
     this.current();
     return this.#world.workload.flow;
@@ -181,19 +181,19 @@ export class EmulatorState {
     return position !== undefined && (dlq.remove(position) || workflows.remove(position));
   }
 
-  /** Publishes the message of a dead letter again, as the service does when it is retried, and gives the new id. */
+  /** Publishes the message of a dead letter again, as the service does on a retry, and returns the new id. */
   republish([entry, position]: Place): string {
     this.removeDlqEntry(dlqIdOf(position));
     return this.#world.workload.publish(entry.fields);
   }
 
-  /** Cancels the failure callback of a dead letter: refused when none is in progress, unknown when there is no dead letter. */
+  /** Cancels the failure callback of a dead letter. Returns `refused` if it is not in progress, `unknown` without a dead letter. */
   cancelCallback(dlqId: string): Verdict {
     if (!this.findDlqEntry(dlqId)) return 'unknown';
     return this.#world.workflows.cancel(this.#callbackOf(dlqId), this.dialect.cancelTakesMs) ? 'done' : 'refused';
   }
 
-  /** Runs the failed failure callback of a dead letter again: refused when it has not failed. */
+  /** Retries the failed failure callback of a dead letter. Returns `refused` if it has not failed. */
   retryCallback(dlqId: string): Verdict {
     if (!this.findDlqEntry(dlqId)) return 'unknown';
     return this.#world.workflows.retry(this.#callbackOf(dlqId)) ? 'done' : 'refused';

@@ -1,19 +1,19 @@
 export type Verdict = 'done' | 'refused' | 'unknown';
 
 export interface CancelCall {
-  /** When it came, emulated milliseconds since the Unix epoch. */
+  /** Time of the request (emulated ms since the Unix epoch). */
   readonly at: number;
   readonly dlqId: string;
-  /** What became of it; undefined when it was refused, or struck by a fault, before it took effect. */
+  /** Result; undefined if the request was rejected or failed before it took effect. */
   verdict?: Verdict;
 }
 
-const MOST_CALLS = 1000;
+const MAX_CALLS = 1000;
 
 export class Tally {
-  /** Requests by endpoint, such as `GET /v2/dlq`; unknown paths count as `other`. */
+  /** Number of requests by endpoint, such as `GET /v2/dlq`; unknown paths count as `other`. */
   readonly calls = new Map<string, number>();
-  /** Requests to cancel a failure callback by dlqId that were let in, with any answer. */
+  /** Number of authenticated cancel requests by dlqId, regardless of the response. */
   readonly cancels = new Map<string, number>();
   readonly cancelCalls: CancelCall[] = [];
 
@@ -24,7 +24,7 @@ export class Tally {
   recordCancel(at: number, dlqId: string): CancelCall {
     const call: CancelCall = { at, dlqId };
     this.cancelCalls.push(call);
-    if (this.cancelCalls.length > MOST_CALLS) this.cancelCalls.shift();
+    if (this.cancelCalls.length > MAX_CALLS) this.cancelCalls.shift();
     return call;
   }
 

@@ -1,6 +1,6 @@
 export type Order = 'earliestFirst' | 'latestFirst';
 
-/** A place in a timeline. `seq` is never given twice, so a place stays a place after its row has gone. */
+/** A position in a timeline. `seq` is never reused, so the position stays valid after its row is removed. */
 export interface Position {
   readonly time: number;
   readonly seq: number;
@@ -15,10 +15,10 @@ export interface Range {
 
 export type Visit<T> = (value: T, time: number, seq: number) => boolean | undefined;
 
-/** Fewer dead rows than this are not worth a compaction. */
+/** Number of removed rows below which compaction is not worthwhile. */
 const TOLERATED_DEAD = 1024;
 
-/** Rows ordered by (time, seq) in parallel arrays. Removed rows leave tombstones until these are the majority, so a removal costs O(1). */
+/** Rows ordered by (time, seq) in parallel arrays. Removed rows leave tombstones until these are the majority, so a removal takes O(1). */
 export class Timeline<T extends object> {
   #times: number[] = [];
   #seqs: number[] = [];
@@ -27,7 +27,7 @@ export class Timeline<T extends object> {
   #live = 0;
   #nextSeq: number;
 
-  /** Timelines that are read together have numbers of their own, from `firstSeq` up. */
+  /** Timelines that are read together need disjoint numbers, starting at `firstSeq`. */
   constructor(firstSeq = 0) {
     this.#nextSeq = firstSeq;
   }
@@ -36,7 +36,7 @@ export class Timeline<T extends object> {
     return this.#live;
   }
 
-  /** Adds a row; at the end in O(1), elsewhere in O(n). */
+  /** Adds a row; O(1) at the end, O(n) elsewhere. */
   add(time: number, value: T): Position {
     const seq = this.#nextSeq++;
     const end = this.#times.length;
@@ -54,7 +54,7 @@ export class Timeline<T extends object> {
     return { time, seq };
   }
 
-  /** Adds many rows, in any order of their times, in O(n) and what it takes to sort them. */
+  /** Adds many rows in any order of time, in O(n) plus sorting. */
   addAll(rows: readonly (readonly [time: number, value: T])[]): void {
     let latest = this.#times.at(-1) ?? Number.NEGATIVE_INFINITY;
     let inOrder = true;
@@ -83,7 +83,7 @@ export class Timeline<T extends object> {
     return true;
   }
 
-  /** Drops rows from the early end: those before `time`, and then as many as it takes to keep at most `limit`. */
+  /** Drops rows before `time`, and further early rows until at most `limit` remain. */
   dropEarliest(time: number, limit: number): void {
     while (this.#head < this.#times.length && ((this.#times[this.#head] as number) < time || this.#live > limit)) {
       if (this.#values[this.#head] !== undefined) this.#live--;
@@ -104,7 +104,7 @@ export class Timeline<T extends object> {
     this.#head = 0;
   }
 
-  /** The row that is about `fraction` (0 to below 1) of the way from earliest to latest; undefined when none is left there. */
+  /** Returns the row at about `fraction` (0 to below 1) of the timeline; undefined if there are no rows after it. */
   at(fraction: number): (Position & { readonly value: T }) | undefined {
     let index = this.#head + Math.floor(fraction * (this.#times.length - this.#head));
     while (index < this.#values.length && this.#values[index] === undefined) index++;
@@ -124,7 +124,7 @@ export class Timeline<T extends object> {
     }
   }
 
-  /** Visits every row, earliest first, by looking at each: it shares nothing with `walk` but the arrays. */
+  /** Visits every row, earliest first. Shares only the arrays with `walk`, so that tests can compare both. */
   forEach(visit: (value: T, time: number, seq: number) => void): void {
     for (const [index, value] of this.#values.entries()) {
       if (value !== undefined) visit(value, this.#times[index] as number, this.#seqs[index] as number);

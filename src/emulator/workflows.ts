@@ -12,25 +12,25 @@ export interface WorkflowParts {
   readonly everyMs: number;
   readonly stuck: (now: number) => number;
   readonly attended: boolean;
-  /** Whether they do so within hours, and callbacks seldom fail. */
+  /** Whether operators clear dead letters within hours and callbacks rarely fail. */
   readonly isTidy: boolean;
   readonly retentionMs: number;
 }
 
-/** Dead letters of workflow runs are numbered from here, so that no other dead letter has the identifier of one. */
+/** First number of workflow runs' dead letters, so that their ids differ from all others. */
 const FIRST_SEQ = 1_000_000_000;
 
-const LOOKED_AT_AFTER_MS = 10 * 3_600_000;
+const VISIT_AFTER_MS = 10 * 3_600_000;
 const TIDY_AFTER_MS = 2 * 3_600_000;
 
 interface Course {
   readonly random: Random;
   readonly workflow: Workflow;
-  /** It fails until this attempt (0 is the first), which gets stuck; undefined when none does. */
+  /** Number of the attempt that gets stuck (0 is the first), after failing until then; undefined if none does. */
   readonly stuckAt: number | undefined;
 }
 
-/** Failed workflow runs and their failure callbacks, with an agenda and draws that other messages do not influence. */
+/** Failed workflow runs and their failure callbacks, with a separate agenda and separate random draws. */
 export class Workflows {
   readonly entries = new Timeline<DlqEntry>(FIRST_SEQ);
   readonly #agenda: Agenda;
@@ -48,16 +48,19 @@ export class Workflows {
   }
 
   advanceTo(now: number): void {
-    const forgotten = now - this.#parts.retentionMs;
-    if (this.#agenda.now < forgotten) {
-      this.#agenda.restart(forgotten);
+    const expiry = now - this.#parts.retentionMs;
+    if (this.#agenda.now < expiry) {
+      this.#agenda.restart(expiry);
       this.#planFailure();
     }
     this.#agenda.runUntil(now);
-    this.entries.dropEarliest(forgotten, Number.POSITIVE_INFINITY);
+    this.entries.dropEarliest(expiry, Number.POSITIVE_INFINITY);
   }
 
-  /** Cancels a callback that is in progress; it says so `takesMs` later, unless it has ended by then. False when it is not. */
+  /**
+   * Cancels a callback in progress. It is reported as cancelled after `takesMs`, unless it has ended by then. Returns false
+   * if it is not in progress.
+   */
   cancel(callback: FailureCallback | undefined, takesMs: number): boolean {
     if (!callback?.inProgress) return false;
     if (takesMs === 0) callback.become('CALLBACK_CANCELED');
@@ -89,7 +92,7 @@ export class Workflows {
     const { seed, stuck, attended } = this.#parts;
     const now = this.#agenda.now;
     const number = this.#failed++;
-    // Draws of its own, so that changes to this run do not change the next ones.
+    // Separate draws, so that changes to this run do not affect later ones.
     const random = createRandom(seed + 1_000_003 * (number + 1));
     const workflow = random.pick(workflows);
     const { fields, callback: sends } = workflow;
@@ -110,7 +113,7 @@ export class Workflows {
       this.#courses.set(callback, { random, workflow, stuckAt: isStuck ? random.between(0, 1) : undefined });
       this.#attempt(callback);
     }
-    if (attended) this.#planLook(position, random);
+    if (attended) this.#planVisit(position, random);
   }
 
   #attempt(callback: FailureCallback): void {
@@ -118,11 +121,11 @@ export class Workflows {
     if (!course || course.stuckAt === callback.retried) return;
     const { random, workflow } = course;
     callback.nextDeliveryTime = undefined;
-    const answeredAt = this.#agenda.now + random.exponential(workflow.callbackTakesMs);
-    this.#whileInProgress(callback, answeredAt, () => this.#answered(callback, course));
+    const respondsAt = this.#agenda.now + random.exponential(workflow.callbackTakesMs);
+    this.#whileInProgress(callback, respondsAt, () => this.#handleResponse(callback, course));
   }
 
-  #answered(callback: FailureCallback, { random, workflow, stuckAt }: Course): void {
+  #handleResponse(callback: FailureCallback, { random, workflow, stuckAt }: Course): void {
     if (
       stuckAt === undefined &&
       !random.chance(this.#parts.isTidy ? workflow.callbackFails / 3 : workflow.callbackFails)
@@ -141,7 +144,7 @@ export class Workflows {
     this.#whileInProgress(callback, callback.nextDeliveryTime, () => this.#attempt(callback));
   }
 
-  /** Runs `then` at `due`, unless the callback has ended or was sent again by then. */
+  /** Runs `then` at `due`, unless the callback has ended or was resent by then. */
   #whileInProgress(callback: FailureCallback, due: number, then: () => void): void {
     const { messageId } = callback;
     this.#agenda.at(due, () => {
@@ -149,15 +152,12 @@ export class Workflows {
     });
   }
 
-  #planLook(position: Position, random: Random): void {
-    this.#agenda.at(
-      this.#agenda.now + random.exponential(this.#parts.isTidy ? TIDY_AFTER_MS : LOOKED_AT_AFTER_MS),
-      () => {
-        const entry = this.entries.get(position);
-        if (!entry) return;
-        if (entry.run?.callback?.inProgress) this.#planLook(position, random);
-        else this.entries.remove(position);
-      },
-    );
+  #planVisit(position: Position, random: Random): void {
+    this.#agenda.at(this.#agenda.now + random.exponential(this.#parts.isTidy ? TIDY_AFTER_MS : VISIT_AFTER_MS), () => {
+      const entry = this.entries.get(position);
+      if (!entry) return;
+      if (entry.run?.callback?.inProgress) this.#planVisit(position, random);
+      else this.entries.remove(position);
+    });
   }
 }

@@ -19,24 +19,24 @@ export interface WorkloadParts {
   readonly destinations?: readonly Destination[] | undefined;
 }
 
-/** Longest pause (ms) that is simulated; days would block the process. The event log must not reach further back. */
-export const LONGEST_CATCH_UP_MS = 6 * 3_600_000;
+/** Maximum gap that is simulated (ms), because days would block the process. The event log must not reach further back. */
+export const MAX_CATCH_UP_MS = 6 * 3_600_000;
 
-/** Mean time between two visits of an operator to the dead letters, and how many of them a visit deals with. */
+/** Mean time between two operator visits to the dead letters (ms), and how many of them a visit handles. */
 const VISIT_EVERY_MS = 12 * 60_000;
 const VISITED_SHARE = 0.1;
-const VISITED_AT_MOST = 25;
+const MAX_VISITED = 25;
 
-/** A destination that is none of the workload's takes every message. */
+/** Messages to destinations outside the workload always succeed. */
 const UNKNOWN_DESTINATION = { everyMs: 0, takesMs: 200, flaky: 0, doomed: 0, statuses: [500] } as const;
 
-/** Publishers, destinations and operators, all driven by one seed: what happens until a time does not depend on how often it is asked for. */
+/** Publishers, destinations and operators, driven by one seed. Events up to a time do not depend on how often the state is read. */
 export function createWorkload(parts: WorkloadParts) {
   const { start, seed, scenario, dlq, expire, isIdle, destinations = usual } = parts;
   const random = createRandom(seed);
   const agenda = new Agenda(start);
   const destinationOf = new Map<Fields, Destination>(destinations.map(each => [each.fields, each]));
-  // Draws of its own: a leak must not change what else the seed brings.
+  // Separate draws, because leaks must not change other draws.
   const chance = createRandom(seed + 5);
   const flow = new FlowControl(agenda, () => {
     const share = scenario.leaks?.(agenda.now - start) ?? 0;
@@ -58,18 +58,18 @@ export function createWorkload(parts: WorkloadParts) {
   function planArrival(destination: Destination): void {
     const { fields, everyMs, burst } = destination;
     const isExact = fields.scheduleId !== undefined && !burst;
-    // Where a scenario is about schedules, they fire when a clock shows their time.
+    // If the scenario is about schedules, they fire at round clock times.
     const exact = scenario.schedule ? everyMs - (agenda.now % everyMs) : everyMs;
     const wait = isExact ? exact : random.exponential(everyMs);
     agenda.at(agenda.now + wait, () => arrive(destination));
   }
 
-  /** Half of the entries that an operator deals with are published again, as new messages. */
+  /** Half of the entries that an operator handles are republished as new messages. */
   function visit(): void {
-    // Which row is drawn must not depend on when the state was last asked for, so expired rows and tombstones go first.
+    // The drawn row must not depend on earlier reads of the state, so expired rows and tombstones are removed first.
     expire(agenda.now);
     dlq.compact();
-    for (let left = Math.min(VISITED_AT_MOST, Math.ceil(dlq.size * VISITED_SHARE)); left > 0; left--) {
+    for (let left = Math.min(MAX_VISITED, Math.ceil(dlq.size * VISITED_SHARE)); left > 0; left--) {
       const entry = dlq.at(random.fraction());
       const destination = entry && destinationOf.get(entry.value.fields);
       if (!destination || (destination.neglected && !scenario.isTidy)) continue;
@@ -80,7 +80,7 @@ export function createWorkload(parts: WorkloadParts) {
   }
 
   function planVisit(): void {
-    // An hour without a visit, which chance brings every other day, would double what waits.
+    // A random interval would leave an hour without a visit every other day, doubling the dead letters.
     agenda.at(agenda.now + (scenario.isTidy ? VISIT_EVERY_MS : random.exponential(VISIT_EVERY_MS)), visit);
   }
 
@@ -93,8 +93,8 @@ export function createWorkload(parts: WorkloadParts) {
 
   return {
     advanceTo(now: number): void {
-      if (now - agenda.now > LONGEST_CATCH_UP_MS) {
-        agenda.restart(now - LONGEST_CATCH_UP_MS);
+      if (now - agenda.now > MAX_CATCH_UP_MS) {
+        agenda.restart(now - MAX_CATCH_UP_MS);
         flow.clear();
         begin();
       }
@@ -102,28 +102,29 @@ export function createWorkload(parts: WorkloadParts) {
       expire(agenda.now);
     },
     flow,
-    /** Publishes a message with these fields and gives its id. Unlike all else it changes what the seed would make happen next. */
+    /** Publishes a message with these fields and returns its id. This changes all later draws of the seed. */
     publish: (fields: Fields): string =>
       publish(destinationOf.get(fields) ?? { fields, ...UNKNOWN_DESTINATION }, false),
   };
 }
 
-/** Share of messages that are published with a delay and cancelled before it is over, and of retries that are cancelled. */
+/** Share of messages that are delayed and cancelled before they are due, and of retries that are cancelled. */
 const CANCELLED_MESSAGES = 0.004;
 const CANCELLED_RETRIES = 0.02;
 
-/** The service's default delay in milliseconds before retry `attempt`, 1 and up: 12 s, 148 s, 30 min, 6 h, a day. */
+/** Returns the service's default delay before retry `attempt`, from 1 (ms): 12 s, 148 s, 30 min, 6 h, a day. */
 export const retryDelay = (attempt: number) => Math.round(Math.min(86_400, Math.exp(2.5 * attempt)) * 1000);
 
-/** The longest delay before a retry that is a brief one. */
+/** Maximum delay of a retry that counts as brief. */
 const BRIEF_MS = 60_000;
 
 const errorOf = (status: number) =>
   status === 0 ? 'connect: connection refused' : `the destination answered with status ${status}`;
 
 /**
- * The lifecycle of a message: CREATED, ACTIVE, DELIVERED; or ACTIVE, ERROR, RETRY until it is DELIVERED or FAILED, and then a
- * dead letter from that millisecond on; or CANCEL_REQUESTED while it waits, and CANCELLED when its time would have come.
+ * Simulates the lifecycle of a message: CREATED, ACTIVE and DELIVERED; or ACTIVE, ERROR and RETRY until it is DELIVERED or
+ * FAILED; or CANCEL_REQUESTED while it waits and CANCELLED when it is due. A FAILED message becomes a dead letter in the
+ * same millisecond.
  */
 function createDelivery(
   { seed, dialect, log, dlq }: WorkloadParts,
@@ -161,7 +162,7 @@ function createDelivery(
       agenda.at(agenda.now + random.exponential(takesMs(destination.takesMs)), () => {
         const keepsSlot = fails && afterError(message, destination, doomed, retried);
         if (!fails) record(message, 'delivered', { responseStatus: 200 });
-        // Only now, so that the log of a key never shows more at work than its parallelism.
+        // After logging the end, so that the log of a key never shows more deliveries in flight than its parallelism.
         if (!keepsSlot) flow.leave(message.fields);
       });
     };
@@ -183,13 +184,13 @@ function createDelivery(
     record(message, 'error', { responseStatus, error, nextDeliveryTime });
     record(message, 'retry', { nextDeliveryTime });
     const keeps = dialect.retrySlot === 'kept' || (dialect.retrySlot === 'kept-briefly' && delay <= BRIEF_MS);
-    const giveBack = () => keeps && flow.leave(message.fields);
-    if (random.chance(CANCELLED_RETRIES)) cancelWhileWaiting(message, nextDeliveryTime, giveBack);
+    const releaseSlot = () => keeps && flow.leave(message.fields);
+    if (random.chance(CANCELLED_RETRIES)) cancelWhileWaiting(message, nextDeliveryTime, releaseSlot);
     else agenda.at(nextDeliveryTime, () => attempt(message, destination, doomed, retried + 1, keeps));
     return keeps;
   }
 
-  /** Publishes a message at the agenda's time and gives its id; it fails at every attempt when `doomed`. */
+  /** Publishes a message at the agenda's time and returns its id. If `doomed`, every attempt fails. */
   return (destination: Destination, doomed: boolean): string => {
     const createdAt = agenda.now;
     const isCancelled = random.chance(CANCELLED_MESSAGES);

@@ -7,41 +7,41 @@ import { createRandom } from './random.ts';
 import { scenarioNamed } from './scenarios.ts';
 import { Timeline } from './timeline.ts';
 import { Workflows } from './workflows.ts';
-import { createWorkload, LONGEST_CATCH_UP_MS } from './workload.ts';
+import { createWorkload, MAX_CATCH_UP_MS } from './workload.ts';
 
 export interface WorldOptions {
   readonly clock: EmulatedClock;
   readonly seed: number;
   readonly scenario: string;
-  /** Milliseconds of workload that have happened at the start; at most what the event log keeps. None means no past at all. */
+  /** Workload before the start (ms), at most the retention of the event log. Without it, there is no past at all. */
   readonly history: number;
   readonly dlqEntries: number;
   readonly workload?: boolean;
-  /** How many events are kept, the latest; a million when left out. */
-  readonly mostEvents?: number | undefined;
+  /** Maximum number of retained events; default a million. */
+  readonly maxEvents?: number | undefined;
   readonly logRetention?: number | undefined;
   readonly dlqRetention?: number | undefined;
   readonly destinations?: readonly Destination[] | undefined;
   readonly dialect?: Dialect;
 }
 
-/** How long an event is kept, in milliseconds; longer would only cost memory (some 20,000 events an hour). */
-export const LOG_RETENTION_MS = LONGEST_CATCH_UP_MS;
+/** Retention of events (ms). Longer would only use memory (about 20,000 events an hour). */
+export const LOG_RETENTION_MS = MAX_CATCH_UP_MS;
 
-/** How long a dead letter is kept, in milliseconds: three days, as in the service's free plan. */
+/** Retention of dead letters (ms): three days, as in the service's free plan. */
 export const DLQ_RETENTION_MS = 72 * 3_600_000;
 
-/** Keeps memory bounded when dead letters are never cleared, or a test adds events without end. */
-const MOST_DEAD_LETTERS = 200_000;
-const MOST_EVENTS = 1_000_000;
+/** Bounds memory if dead letters are never cleared or a test keeps adding events. */
+const MAX_DEAD_LETTERS = 200_000;
+const MAX_EVENTS = 1_000_000;
 
 const RUN_FAILS_EVERY_MS = 12 * 60_000;
 
 export type World = ReturnType<typeof createWorld>;
 
-/** What happens: the lists, the workload that changes them, and their retention. It moves on only when asked. */
+/** The lists, the workload that changes them, and their retention. Advances only on demand. */
 export function createWorld(options: WorldOptions) {
-  const { clock, seed, scenario: name, history, dlqEntries, mostEvents = MOST_EVENTS } = options;
+  const { clock, seed, scenario: name, history, dlqEntries, maxEvents = MAX_EVENTS } = options;
   const { logRetention = LOG_RETENTION_MS, dlqRetention = DLQ_RETENTION_MS } = options;
   const now = clock.now();
   const start = now - Math.min(Math.max(0, history), LOG_RETENTION_MS);
@@ -55,8 +55,8 @@ export function createWorld(options: WorldOptions) {
   };
   const logView = new LogView(seed, dialect, latest);
   const expire = (time: number) => {
-    log.dropEarliest(time - logRetention, mostEvents);
-    dlq.dropEarliest(time - dlqRetention, MOST_DEAD_LETTERS + dlqEntries);
+    log.dropEarliest(time - logRetention, maxEvents);
+    dlq.dropEarliest(time - dlqRetention, MAX_DEAD_LETTERS + dlqEntries);
   };
   const oldest = scenario.isTidy ? start - TIDY_WITHIN_MS : now - DLQ_RETENTION_MS;
   fillPast(dlq, seed, dlqEntries, oldest, start);
@@ -73,7 +73,7 @@ export function createWorld(options: WorldOptions) {
     destinations: options.destinations,
   });
   const workflows = new Workflows({
-    // They fail seldom and their callbacks take hours, so their past is as long as dead letters are kept.
+    // They rarely fail and their callbacks take hours, so their history covers the retention of dead letters.
     start: history > 0 ? now - DLQ_RETENTION_MS : now,
     seed,
     everyMs: isIdle ? Number.MAX_SAFE_INTEGER : (scenario.runFailsEveryMs ?? RUN_FAILS_EVERY_MS),
@@ -90,13 +90,13 @@ export function createWorld(options: WorldOptions) {
   return { dialect, clock, dlq, log, logView, workload, workflows, advanceTo };
 }
 
-/** Operators that are tidy leave dead letters for no longer than this. */
+/** Maximum age of dead letters with tidy operators (ms). */
 const TIDY_WITHIN_MS = 6 * 3_600_000;
 
-/** Dead letters older than this are only those that no operator clears. */
+/** Older dead letters belong only to destinations that operators neglect (ms). */
 const NEGLECTED_AFTER_MS = 12 * 3_600_000;
 
-/** Adds dead letters from before the workload, few old ones, more recent ones: from `from` to below `to`, in milliseconds since the Unix epoch. */
+/** Adds dead letters from before the workload, from `from` to below `to` (ms since the Unix epoch), mostly recent ones. */
 function fillPast(dlq: Timeline<DlqEntry>, seed: number, entries: number, from: number, to: number): void {
   const random = createRandom(seed + 1);
   const templates = (neglected: boolean) =>
@@ -109,7 +109,7 @@ function fillPast(dlq: Timeline<DlqEntry>, seed: number, entries: number, from: 
   const recent = templates(false);
   const old = templates(true);
   for (let index = 0; index < entries; index++) {
-    // Ages fall with the cube of the index, so they come out sorted: earliest first.
+    // Ages fall with the cube of the index, so rows are created in time order.
     const age = (to - from) * (1 - (index + random.fraction()) / entries) ** 3;
     dlq.add(Math.min(to - 1, Math.floor(to - age)), random.pick(age > NEGLECTED_AFTER_MS ? old : recent));
   }

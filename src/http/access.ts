@@ -17,7 +17,7 @@ const NOTHING: WebConfig = {
   stamps: new Map(),
 };
 
-const LOOK_EVERY = 1000;
+const CHECK_EVERY = 1000;
 
 /** Returns a change that needs a restart: a port cannot apply it, and a truncated file must not disable authentication. */
 function forbiddenChange(before: WebConfig, after: WebConfig): string | undefined {
@@ -33,7 +33,7 @@ export function createAccess(
   { read, clock, log }: { readonly read: ReadWebConfig; readonly clock: Clock; readonly log: Log },
 ) {
   let used = file === null ? NOTHING : read(file);
-  let lookedAt = clock.monotonic();
+  let checkedAt = clock.monotonic();
   /** Error of the current files. */
   let broken: string | undefined;
 
@@ -44,9 +44,9 @@ export function createAccess(
     used = next;
   }
 
-  function look(): void {
-    if (file === null || clock.monotonic() - lookedAt < LOOK_EVERY) return;
-    lookedAt = clock.monotonic();
+  function check(): void {
+    if (file === null || clock.monotonic() - checkedAt < CHECK_EVERY) return;
+    checkedAt = clock.monotonic();
     if (broken === undefined && [...used.stamps].every(([path, stamp]) => fileStamp(path) === stamp)) return;
     try {
       refresh(file);
@@ -55,10 +55,7 @@ export function createAccess(
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
       if (message !== broken) {
-        log.error(
-          { file, error: message },
-          'the web configuration cannot be used: all requests are refused until it can',
-        );
+        log.error({ file, error: message }, 'the web configuration cannot be used; all requests are refused');
       }
       broken = message;
     }
@@ -68,7 +65,7 @@ export function createAccess(
     file,
     /** The current content, checked once a second; undefined while it cannot be used: all requests are refused. */
     current(): WebConfig | undefined {
-      look();
+      check();
       return broken === undefined ? used : undefined;
     },
   };

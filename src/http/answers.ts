@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 /** Bytes per write, so that the progress of each client is visible. */
 const CHUNK = 256 * 1024;
 
-/** Calls `over` when the response is complete or the connection is closed, or at once if it already is. */
+/** Calls `over` when the response is complete or the connection is closed, immediately if it already is. */
 export function whenOver({ socket }: IncomingMessage, response: ServerResponse, over: () => void): void {
   if (socket.destroyed || response.closed) {
     over();
@@ -29,11 +29,11 @@ export type Answers = ReturnType<typeof createAnswers>;
 const FEW = 2;
 
 /**
- * Limits unread responses to `mostBytes`, or to two different bodies. Each different body counts once. Disconnects the clients
- * that have been idle longest in favour of new responses, and calls `onCut` for each.
+ * Limits unread responses to `mostBytes` or to two different bodies; equal bodies count once. To make room for new
+ * responses, disconnects the clients that have been idle longest, and calls `onCut` for each.
  */
 export function createAnswers(mostBytes: number, onCut: (request: IncomingMessage) => void) {
-  /** In the order of their last progress. */
+  /** Ordered by last progress. */
   const waiting = new Set<Answer>();
   const holders = new Map<Buffer, number>();
   let bytes = 0;
@@ -49,7 +49,7 @@ export function createAnswers(mostBytes: number, onCut: (request: IncomingMessag
     }
   }
 
-  function makeRoom(newest: Buffer): void {
+  function evictFor(newest: Buffer): void {
     for (const answer of waiting) {
       if (bytes <= mostBytes || holders.size <= FEW) return;
       if (answer.body === newest) continue;
@@ -68,7 +68,7 @@ export function createAnswers(mostBytes: number, onCut: (request: IncomingMessag
       waiting.add(answer);
       if (!holders.has(body)) bytes += body.length;
       holders.set(body, (holders.get(body) ?? 0) + 1);
-      makeRoom(body);
+      evictFor(body);
       whenOver(request, response, () => release(answer));
       let sent = 0;
       const next = () => {

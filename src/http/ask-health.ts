@@ -1,11 +1,11 @@
 import { get as getPlain } from 'node:http';
 import { get as getSecure } from 'node:https';
 
-/** Timeout (ms): long enough for a busy machine. */
+/** Timeout (ms), long enough for a busy machine. */
 const WITHIN = 4000;
 
 /**
- * Resolves if a server responds at this address, whatever the status or TLS alert. The certificate is not checked: the
+ * Resolves if a server responds at this address, with any status or TLS alert. The certificate is not checked: the
  * request has no secret, and certificates rarely name the loopback address.
  */
 export function askHealth(url: string): Promise<void> {
@@ -15,9 +15,9 @@ export function askHealth(url: string): Promise<void> {
       response.resume();
       resolve();
     });
-    request.on('timeout', () => request.destroy(new Error(`no answer within ${WITHIN / 1000} s`)));
+    request.on('timeout', () => request.destroy(new Error(`no response within ${WITHIN / 1000} s`)));
     request.on('error', error => {
-      // OpenSSL's words for an alert of the other side; its own errors have no number.
+      // OpenSSL's message for an alert of the other side; its own errors have no number.
       if (/SSL alert number \d/.test(error.message)) resolve();
       else reject(new Error(`${url}: ${error.message}`, { cause: error }));
     });

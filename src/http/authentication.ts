@@ -53,7 +53,7 @@ function createBucket(clock: Clock): (limit: NonNullable<WebConfig['rateLimit']>
   };
 }
 
-/** The client by which checks of passwords are queued. */
+/** Returns the client by which password checks are queued. */
 const addressOf = ({ remoteAddress = '' }: Socket) => remoteAddress;
 
 export function createAuthentication(passwords: Passwords, clock: Clock): Authenticate {

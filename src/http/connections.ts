@@ -12,7 +12,7 @@ const UNREADABLE: Readonly<Record<string, string>> = {
 /** Codes of errors before a TLS connection is established: no response is possible. */
 const IN_HANDSHAKE = /^ERR_(SSL|TLS)_/;
 
-/** Makes a server refuse connections over the limit and slow requests. */
+/** Configures a server to refuse connections over the limit and slow requests. */
 export function guardConnections(server: Server, bounds: Bounds, logBound: LogBound): void {
   server.maxConnections = bounds.maxConnections;
   server.keepAliveTimeout = bounds.keepAliveFor;
@@ -48,7 +48,7 @@ export function guardConnections(server: Server, bounds: Bounds, logBound: LogBo
       socket.destroy();
       return;
     }
-    // After a first response it could be taken for a part of that.
+    // After a first response, the client could take it for a part of that response.
     if (socket.writable && socket.bytesWritten === 0) {
       socket.write(`HTTP/1.1 ${UNREADABLE[code] ?? '400 Bad Request'}\r\nConnection: close\r\n\r\n`);
     }

@@ -95,7 +95,7 @@ export function createGate(
   async function admit(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const config = web();
     if (config?.tls && !admission.isGood(request.socket, config.tls)) {
-      // It was admitted under certificates that have been replaced.
+      // It was admitted under certificates that have since been replaced.
       request.socket.destroy();
       return;
     }

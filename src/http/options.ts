@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { Secret } from '../kit/secret.ts';
 import { BOUNDS } from './bounds.ts';
 
-/** `host:port`; an IPv6 host in brackets; port 0 takes any free one. */
+/** `host:port`; an IPv6 host in brackets. Port 0 selects a free port. */
 const ListenAddress = z
   .string()
   .regex(/^(\[[0-9A-Fa-f:.]+\]|[^\s:[\]/]+):\d{1,5}$/, {
@@ -24,9 +24,9 @@ export function hostOf(header: string | undefined): string | undefined {
   return URL.parse(`http://${header}`)?.hostname.replace(/\.$/, '') || undefined;
 }
 
-/** A host as it is compared: see `hostOf`. */
+/** A host in the form in which it is compared: see `hostOf`. */
 const allowedHost = z.string().transform((text, context) => {
-  // An IPv6 address may stand there without its brackets.
+  // An IPv6 address may be written without brackets.
   const literal = isIPv6(text) ? `[${text}]` : text;
   const host = /^(\[.*\]|[^:]*)$/.test(literal) ? hostOf(literal) : undefined;
   if (host !== undefined) return host;
@@ -37,7 +37,7 @@ const allowedHost = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** Returns the error of the address of a replica; undefined if it is valid. */
+/** Returns why the URL of a replica is invalid; undefined if it is valid. */
 export function faultOfReplicaUrl(text: string): string | undefined {
   const url = URL.parse(text);
   const isBare = url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password;
@@ -54,13 +54,11 @@ const replicaUrl = z
   });
 
 export const serverOptions = z.strictObject({
-  listen: ListenAddress.default('0.0.0.0:10922').describe(
-    '`host:port` that all routes listen on; an IPv6 host in brackets.',
-  ),
+  listen: ListenAddress.default('0.0.0.0:10922').describe('`host:port` for all routes; an IPv6 host in brackets.'),
   probesListen: ListenAddress.nullable()
     .default(null)
     .describe(
-      '`host:port` of a second port that has `/-/healthy` and `/-/ready` alone, without TLS, authentication and check of the Host header: for probes that hold no credentials, such as the kubelet’s.',
+      '`host:port` of a second port with only `/-/healthy` and `/-/ready`, without TLS, authentication and Host check: for probes without credentials, such as the kubelet’s.',
     ),
   externalUrl: z
     .url({ protocol: /^https?$/, error: 'must be an http or https address' })
@@ -73,19 +71,19 @@ export const serverOptions = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      'URL at which other replicas and Prometheus reach this one, with `store.kind: postgres`; `{ env: NAME }` where all have the same file. Default: `http`, or `https` with TLS, the host of `listen`, or where that is any the host name, and its port.',
+      'URL at which other replicas and Prometheus reach this one, with `store.kind: postgres`; `{ env: NAME }` if all replicas share the file. Default: scheme, host and port of `listen`, with the host name if `listen` has no specific host.',
     ),
   publicReplicaUrl: replicaUrl
     .nullable()
     .default(null)
     .describe(
-      'URL at which browsers reach this replica, with `store.kind: postgres`; `{ env: NAME }` if all replicas have the same file. Pages of other replicas link to it. Default: they name the replica without a link.',
+      'URL at which browsers reach this replica, with `store.kind: postgres`; `{ env: NAME }` if all replicas share the file. Pages of other replicas link to it. Default: no link.',
     ),
   lifecycle: z
     .boolean()
     .default(false)
     .describe(
-      'Whether POST routes are served: `/-/reload`, and `/api/v1/auto-cancel/{approve,pause,resume}` where `webConfigFile` asks for a user or a client certificate. Else they get 403.',
+      'Whether POST routes are served: `/-/reload` and, if `webConfigFile` requires a user or a client certificate, `/api/v1/auto-cancel/{approve,pause,resume}`. Otherwise they return 403.',
     ),
   maxConnections: z
     .int()
@@ -99,7 +97,7 @@ export const serverOptions = z.strictObject({
     .array(allowedHost)
     .default([])
     .describe(
-      'Host names and addresses, without port, that a request may have in its Host header, such as `[dw.example.com]`; any other Host gets 421. Protects against DNS rebinding. Kubernetes probes send the address of the pod: let them ask `probesListen`. Default: any.',
+      'Host names and addresses, without port, that are allowed in the Host header, such as `[dw.example.com]`; other hosts get 421. Protects against DNS rebinding. Kubernetes probes use the pod’s address, so point them at `probesListen`. Default: any.',
     ),
   webConfigFile: z
     .string()
@@ -107,7 +105,7 @@ export const serverOptions = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      'File with TLS certificate, client certificates and users of the port, in the format of Prometheus’ web configuration (`--web.config.file`): see docs/access.md. It is read again when it changes. Default: no TLS, no authentication.',
+      'File with TLS certificate, client certificates and users, in the format of Prometheus’ web configuration (`--web.config.file`): see docs/access.md. Reloaded when it changes. Default: no TLS, no authentication.',
     ),
 });
 
@@ -120,19 +118,19 @@ export const CLIENT_AUTH = [
   'RequireAndVerifyClientCert',
 ] as const;
 
-/** TLS as `webConfigFile` asks for it; text in PEM. */
+/** TLS settings of `webConfigFile`; text in PEM. */
 export interface WebTls {
   readonly cert: string;
   readonly key: Secret;
   readonly minVersion: 'TLSv1.2' | 'TLSv1.3';
   readonly maxVersion: 'TLSv1.2' | 'TLSv1.3';
-  /** OpenSSL's names; default: that of Node.js. */
+  /** OpenSSL's names; default: Node.js's list. */
   readonly ciphers: string | undefined;
   readonly curves: string | undefined;
   readonly prefersServerCiphers: boolean;
   readonly clientAuth: (typeof CLIENT_AUTH)[number];
   readonly clientCa: string | undefined;
-  /** A client certificate needs one of these. */
+  /** SANs of which a client certificate needs one. */
   readonly allowedSans: readonly string[] | undefined;
 }
 
@@ -150,22 +148,22 @@ export function contextOf(tls: WebTls): SecureContextOptions {
   };
 }
 
-/** What `webConfigFile` holds, read whole. */
+/** Complete content of `webConfigFile`. */
 export interface WebConfig {
   readonly tls: WebTls | undefined;
   readonly headers: ReadonlyMap<string, string>;
   /** bcrypt hashes of passwords, by user; empty: no authentication by password. */
   readonly users: ReadonlyMap<string, Secret>;
-  /** A bucket of `burst` requests that gets one more every `interval` milliseconds. */
+  /** A token bucket of `burst` requests, refilled by one every `interval` milliseconds. */
   readonly rateLimit: { readonly interval: number; readonly burst: number } | undefined;
-  /** All files of the configuration with their `fileStamp` right before the read. */
+  /** All files of the configuration, with their `fileStamp` right before they were read. */
   readonly stamps: ReadonlyMap<string, string>;
 }
 
-/** Hosts that stand for every address of the machine. */
+/** Hosts that mean every address of the machine. */
 const ANY_HOST: readonly string[] = ['0.0.0.0', '::'];
 
-/** Whether one process can't listen on both. */
+/** Whether one process cannot listen on both. */
 export function isSamePort(one: string, other: string): boolean {
   const [a, b] = [parseListen(one), parseListen(other)];
   return (
@@ -173,7 +171,7 @@ export function isSamePort(one: string, other: string): boolean {
   );
 }
 
-/** Splits what ListenAddress allows. */
+/** Splits an address that ListenAddress accepts. */
 export function parseListen(address: string): { host: string; port: number } {
   const colon = address.lastIndexOf(':');
   return { host: address.slice(0, colon).replace(/^\[|\]$/g, ''), port: Number(address.slice(colon + 1)) };

@@ -6,7 +6,7 @@ import type { Log } from '../kit/log.ts';
 import type { Secret } from '../kit/secret.ts';
 import type { Question } from './password-worker.ts';
 
-/** `full`: too many wait for a check, `crowded`: too many of the same client. */
+/** `full`: too many checks are queued; `crowded`: too many of the same client. */
 export type Verdict = 'right' | 'wrong' | 'full' | 'crowded';
 
 export interface Credentials {
@@ -16,12 +16,12 @@ export interface Credentials {
 
 export type Passwords = ReturnType<typeof createPasswords>;
 
-/** Maximum of waiting checks: of all clients, and of each client. */
-const MOST_WAITING = 256;
-const MOST_OF_ONE = 16;
-/** Right passwords that are remembered. */
-const MOST_KNOWN = 1000;
-/** Milliseconds without a check after which the thread ends: right passwords are known by then. */
+/** Maximum number of queued checks: of all clients, and of each client. */
+const MAX_WAITING = 256;
+const MAX_PER_CLIENT = 16;
+/** Number of cached correct passwords. */
+const MAX_CACHED = 1000;
+/** Time without a check after which the thread ends (ms). Correct passwords are cached by then. */
 const IDLE = 10_000;
 
 // Next to this file, in src and in dist.
@@ -68,8 +68,8 @@ class Checker {
 
   add(question: Question, client: string): Promise<boolean> | 'full' | 'crowded' {
     const queue = this.#queues.get(client) ?? [];
-    if (queue.length >= MOST_OF_ONE) return 'crowded';
-    if (this.#waiting >= MOST_WAITING) return 'full';
+    if (queue.length >= MAX_PER_CLIENT) return 'crowded';
+    if (this.#waiting >= MAX_WAITING) return 'full';
     const since = this.#clock.monotonic();
     const isRight = new Promise<boolean>((done, fail) => queue.push({ ...question, since, done, fail }));
     this.#queues.set(client, queue);
@@ -172,12 +172,12 @@ class Checker {
 export function createPasswords(clock: Clock, log: Log, start = startThread) {
   const checker = new Checker(clock, log, start);
   const secret = randomBytes(32);
-  const known = new BoundedMap<string, true>(MOST_KNOWN);
-  const underWay = new Map<string, Promise<Verdict>>();
+  const known = new BoundedMap<string, true>(MAX_CACHED);
+  const pending = new Map<string, Promise<Verdict>>();
   const digest = (...parts: string[]) => createHmac('sha256', secret).update(JSON.stringify(parts)).digest('base64');
 
   /** The hash of any user, the same one each time: an unknown user's check takes as long as that of a known one. */
-  function standIn(users: ReadonlyMap<string, Secret>, user: string): Secret | undefined {
+  function decoyHash(users: ReadonlyMap<string, Secret>, user: string): Secret | undefined {
     const hashes = [...users.values()];
     return hashes[createHmac('sha256', secret).update(user).digest().readUInt32LE() % hashes.length];
   }
@@ -190,11 +190,11 @@ export function createPasswords(clock: Clock, log: Log, start = startThread) {
       client: string,
     ): Verdict | Promise<Verdict> {
       const own = users.get(user);
-      const hash = (own ?? standIn(users, user))?.reveal();
+      const hash = (own ?? decoyHash(users, user))?.reveal();
       if (hash === undefined) return 'wrong';
       const key = digest(user, hash, password);
       if (own && known.has(key)) return 'right';
-      const same = underWay.get(key);
+      const same = pending.get(key);
       if (same) return same;
       const asked = checker.add({ password, hash }, client);
       if (typeof asked === 'string') return asked;
@@ -203,8 +203,8 @@ export function createPasswords(clock: Clock, log: Log, start = startThread) {
         known.set(key, true);
         return 'right';
       });
-      underWay.set(key, verdict);
-      const over = () => underWay.delete(key);
+      pending.set(key, verdict);
+      const over = () => pending.delete(key);
       verdict.then(over, over);
       return verdict;
     },

@@ -6,13 +6,13 @@ import { systemClock, withDeadline } from '../kit/clock.ts';
 /** Requests between agents that share a store, and from commands to an agent. They can only request explanations. */
 
 export const EXPLAIN = '/api/v1/explain';
-/** Marks a request from another replica, which is never sent on. */
+/** Marks a request from another replica, which is never forwarded again. */
 export const SENT_ON = 'sentOn';
 
 const SCHEME = 'Delivery-Watch';
-/** Milliseconds by which the clocks of the two may differ. A signature is of one request and reveals nothing. */
+/** Maximum clock difference (ms). A signature covers one request and reveals nothing. */
 const SKEW = 600_000;
-/** Milliseconds in which an agent answers from memory. */
+/** Timeout of a request to an agent, which responds from memory (ms). */
 const WITHIN = 5000;
 const MAX_BODY_BYTES = 2 ** 20;
 
@@ -26,7 +26,7 @@ export type PeerKey = ReturnType<typeof createPeerKey>;
 export function createPeerKey(secret: string, now: () => number = systemClock.now) {
   const macOf = (at: string, target: string) => createHmac('sha256', secret).update(`${at}\n${target}`).digest();
   return {
-    /** Header `Authorization` of a GET of this path with its query. */
+    /** Returns the header `Authorization` of a GET of this path and query. */
     sign(target: string): string {
       const at = String(now());
       return `${SCHEME} ${at}.${macOf(at, target).toString('base64url')}`;
@@ -47,9 +47,9 @@ export interface PeerQuestion {
   readonly url: string;
   readonly id: string;
   readonly account?: string | undefined;
-  /** Whether this process asks on behalf of another client: the agent then answers for its own accounts alone. */
+  /** Whether this process asks on behalf of another client: the agent then responds only for its own accounts. */
   readonly isSentOn: boolean;
-  /** Whether the agent is on this machine: its certificate need not name this address. */
+  /** Whether the agent is on this machine: its certificate then need not name this address. */
   readonly isLocal: boolean;
 }
 
@@ -67,7 +67,7 @@ function read(response: IncomingMessage): Promise<string> {
   });
 }
 
-/** Explanations by an agent, as JSON; none if it tracks no such callback. Rejects if it does not answer, or not with them. */
+/** Requests explanations from an agent, as JSON; empty if it tracks no such callback. Rejects if there is no valid response. */
 export async function askPeer(
   { url, id, account, isSentOn, isLocal }: PeerQuestion,
   key: PeerKey,
@@ -92,8 +92,8 @@ export async function askPeer(
     return { status: answer.statusCode, text: await read(answer) };
   });
   if (status === 404) return [];
-  if (status !== 200) throw new Error(`${base.origin} answered with status ${status}`);
+  if (status !== 200) throw new Error(`${base.origin} responded with status ${status}`);
   const found: unknown = JSON.parse(text);
-  if (!Array.isArray(found)) throw new Error(`${base.origin} answered with something else`);
+  if (!Array.isArray(found)) throw new Error(`${base.origin} sent an invalid response`);
   return found;
 }

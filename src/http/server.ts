@@ -36,7 +36,7 @@ interface AppDeps {
   readonly log: Log;
 }
 
-/** Routes of other modules. They are tried after those of this one. */
+/** Routes of other modules, tried after those of this one. */
 export type Routes = (lifecycle: Lifecycle) => readonly Router[];
 
 function createApp(served: HttpServed, { answers, streams, lifecycle, routes, log }: AppDeps): express.Express {
@@ -52,8 +52,8 @@ function createApp(served: HttpServed, { answers, streams, lifecycle, routes, lo
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
     if (response.destroyed) return;
     if (!response.headersSent && served.replicas?.awaySince() !== undefined) {
-      // Most likely the reason: only data in memory is available.
-      response.status(503).set('Retry-After', '10').type('text').send('the database is away: try again\n');
+      // Probably the cause: only data in memory is available.
+      response.status(503).set('Retry-After', '10').type('text').send('the database is unavailable: try again\n');
       return;
     }
     const message = error instanceof Error ? error.message : String(error);
@@ -120,7 +120,7 @@ export async function openHttpServer(
   const logBound = createBoundLog(log, clock);
   const onCut = (request: IncomingMessage) => logCut(logBound, request);
   const answers = createAnswers(bounds.unreadBytes, onCut);
-  // Clients use real time, also if the agent's clock is accelerated.
+  // Clients use real time, even if the agent's clock is accelerated.
   const { monotonic, sleep } = systemClock;
   const timing = { clock: { now: clock.now, monotonic, sleep }, takenWithin: bounds.answerWithin };
   const streams = createStreams({ watch: served.watch, ...timing, onCut });

@@ -64,7 +64,7 @@ export async function withDeadline<T>(
   const onAbort = () => controller.abort(parent.reason);
   if (parent.aborted) onAbort();
   parent.addEventListener('abort', onAbort, { once: true });
-  const onTimeout = () => controller.abort(new DOMException(`no answer within ${ms} ms`, 'TimeoutError'));
+  const onTimeout = () => controller.abort(new DOMException(`no response within ${ms} ms`, 'TimeoutError'));
   const handle = setTimeout(onTimeout, Math.min(ms, MAX_TIMER));
   try {
     return await work(controller.signal);

@@ -6,7 +6,7 @@ import { accountInfoFamily, ownFamilies } from './own.ts';
 
 export { OBJECTIVES } from './objectives.ts';
 
-/** Families about an account that no collector owns, as far as alerts may be about them. */
+/** Families about an account that alerts can refer to, other than those of collectors. */
 export const accountFamilies: readonly Family[] = [
   ...Object.values(ownFamilies),
   ...Object.values(objectiveFamilies),

@@ -3,13 +3,13 @@ import { createCounter } from './own.ts';
 
 const alerts = gauge(
   'delivery_watch_alerts',
-  'The agent’s own alerts by state, at the last evaluation, each counted once. firing: sent; silenced: firing, but a silence of the configuration holds; beyond_cap: series beyond the 100 alerts of a rule in an account, which one alert with the label overflow represents. Built-in alerts only have series for states above 0. Only if `alerts.enabled` is true.',
+  'The agent’s own alerts by state at the last evaluation, each counted once. silenced: firing, but matched by a configured silence; beyond_cap: series beyond a rule’s 100 alerts per account, represented by one alert with the label overflow. Built-in alerts only have series for states above 0. Only if `alerts.enabled` is true.',
   ['alert', 'state'],
 );
 
 const notifications = counter(
   'delivery_watch_notifications_total',
-  'Notifications by outcome, each receiver address and repetition counted: for a webhook, groups of alerts; for Alertmanager, alerts; for the heartbeat (`notifier="heartbeat"`), requests. Restarts at 0 with the process. failed: retried; dropped: not retried.',
+  'Notifications by outcome, per receiver address and repetition. Counts groups of alerts for webhooks, alerts for Alertmanager, and requests for the heartbeat (`notifier="heartbeat"`). failed: retried; dropped: not retried. Restarts at 0 with the process.',
   ['notifier', 'outcome'],
 );
 
@@ -85,7 +85,7 @@ export function createNotificationsCounter(outcomes: readonly string[], now: () 
     inc: kept.inc,
     countsOf: (notifiers: readonly string[]): readonly NotificationCount[] =>
       samplesOf(notifiers).map(({ labels, value }) => ({ ...labels, count: value })),
-    /** What is counted of these notifiers; every outcome of each starts at 0. */
+    /** Returns a source for these notifiers. Every outcome starts at 0. */
     sourceOf(notifiers: readonly string[]): Source {
       for (const notifier of notifiers) for (const outcome of outcomes) kept.inc({ notifier, outcome }, 0);
       return {

@@ -1,11 +1,11 @@
 import type { AutoCancelNumbers } from '../model/journal.ts';
 import { counter, type Family, gauge, type Sample } from './family.ts';
 
-/** Every family about auto-cancel. They are shown while `autoCancel.mode` is not off. */
+/** Families about auto-cancel, exposed unless `autoCancel.mode` is off. */
 export const autoCancelFamilies = {
   candidates: gauge(
     'delivery_auto_cancel_candidates',
-    'Failure callbacks that the rule calls stuck, at the last complete walk of the dead-letter queue, whatever was done about them.',
+    'Stuck failure callbacks matched by the rule in the last complete walk of the dead-letter queue, regardless of action taken.',
     ['rule'],
   ),
   actions: counter(
@@ -15,27 +15,27 @@ export const autoCancelFamilies = {
   ),
   skipped: counter(
     'delivery_auto_cancel_skipped_total',
-    'Failure callbacks that a rule matches but that were not cancelled, by reason. Counted when the reason changes; restarts at 0 with the process.',
+    'Failure callbacks that a rule matches but that were not cancelled, by reason. Counted when the reason changes. Restarts at 0 with the process.',
     ['rule', 'reason'],
   ),
   breakerOpen: gauge(
     'delivery_auto_cancel_breaker_open',
-    '1 while the breaker is open: nothing is cancelled until an operator resets it.',
+    'Whether the breaker is open (1): nothing is cancelled until an operator resets it.',
     ['breaker'],
   ),
-  paused: gauge('delivery_auto_cancel_paused', '1 while an operator has paused auto-cancel.'),
+  paused: gauge('delivery_auto_cancel_paused', 'Whether an operator has paused auto-cancel (1).'),
   oldestUnresolved: gauge(
     'delivery_auto_cancel_oldest_unresolved_timestamp_seconds',
-    'Intent time of the oldest cancel whose outcome is not known yet. Absent when there is none.',
+    'Intent time of the oldest cancel without a known outcome. Absent if every outcome is known.',
     ['rule'],
   ),
   budgetRemaining: gauge(
     'delivery_auto_cancel_budget_remaining',
-    'Cancels that the account’s hourly and daily limits still allow.',
+    'Remaining cancels in the account’s hourly and daily limits.',
   ),
   ruleBudgetRemaining: gauge(
     'delivery_auto_cancel_rule_budget_remaining',
-    'Cancels that the rule’s hourly limit still allows.',
+    'Remaining cancels in the rule’s hourly limit.',
     ['rule'],
   ),
 } as const;

@@ -1,39 +1,39 @@
 import { type GzipBlock, gzipBlock, inflateBlock, joinGzip } from './gzip-block.ts';
 
-/** Short text as it is, or long text deflated. Text of the charset `latin1` is bytes, one a character. */
+/** Short plain text, or long text deflated. With the charset `latin1` each character is a byte. */
 export type Content = string | readonly GzipBlock[];
 
 export type Charset = 'utf8' | 'latin1';
 
-/** One place in a body that can be rewritten by itself. `version` rises whenever the content changes. */
+/** A part of a body that can be replaced separately. `version` increases whenever the content changes. */
 export interface Fragment {
   content: Content;
   version: number;
 }
 
 /**
- * Renders fragments in their order. All are as they were at the first step, so that no header is without its samples. Chunks
- * that have not changed since the last call are not rendered again. Yields after each rendered part.
+ * Renders fragments in order, as of its first step, so that every header has its samples. Unchanged chunks are not rendered
+ * again. Yields after each rendered part.
  */
 export type Body = ReturnType<typeof createBody>;
 
 /**
- * From this many characters on a fragment is deflated by itself. Shorter ones are deflated together with their neighbours:
- * a call to zlib costs some 10 µs however short the text, and one line alone shrinks by a tenth, 64 of them 15-fold.
+ * Fragments of at least this length are deflated separately, shorter ones together with their neighbours (characters). A
+ * call to zlib takes about 10 µs regardless of length, and a single line shrinks by a tenth, 64 of them 15-fold.
  */
 const LONG = 4096;
 
-/** Fragments of a chunk. If one short fragment changes, the short texts of its chunk are deflated again: 256 KiB at most. */
+/** Fragments per chunk. If a short fragment changes, the short texts of its chunk are deflated again: at most 256 KiB. */
 const CHUNK_SIZE = 64;
 
 export function createFragment(): Fragment {
   return { content: '', version: 0 };
 }
 
-/** Items that are made text of, and characters that are deflated, at a time: some milliseconds of work. */
+/** Items converted to text and characters deflated between yields: a few milliseconds of work. */
 const [ITEMS_TOGETHER, TOGETHER] = [500, 128 * 1024];
 
-/** Content of the items' text. Yields now and then where they are many. */
+/** Returns the content of the items' text. Yields between parts of many items. */
 export function* contentOf<T>(
   items: readonly T[],
   toText: (items: readonly T[]) => string,
@@ -52,11 +52,11 @@ export function* contentOf<T>(
   return text === '' ? blocks : [...blocks, gzipBlock(text, charset)];
 }
 
-/** Of content whose charset is `latin1`, in bytes. */
+/** Returns the length in bytes of `latin1` content. */
 export const lengthOf = (content: Content): number =>
   typeof content === 'string' ? content.length : content.reduce((sum, { length }) => sum + length, 0);
 
-/** Puts `content` in, unless it is there already; says whether the fragment changed. Long text is not compared. */
+/** Replaces the content of a fragment and returns whether it changed. Long text always counts as changed. */
 export function fillFragment(fragment: Fragment, content: Content, version: number): boolean {
   if (content === fragment.content) return false;
   fragment.content = content;
@@ -89,7 +89,7 @@ export function createBody(fragments: readonly Fragment[], charset: Charset) {
     chunks.push(fragments.slice(start, start + CHUNK_SIZE));
   }
 
-  /** Renders each part of every chunk by `toResult`, and keeps the newest results of each chunk. */
+  /** Renders each part of every chunk by `toResult` and caches the newest results of each chunk. */
   function createRenderer<T>(toResult: (part: string | GzipBlock) => T) {
     const newest: { version: number; results: readonly T[] }[] = [];
     return function* (): Generator<void, readonly T[], void> {

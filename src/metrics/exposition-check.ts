@@ -10,7 +10,7 @@ const ENDING: Readonly<Record<FamilyType, RegExp>> = {
   info: /._info$/,
 };
 
-/** What OpenMetrics appends to the name of a family, and so keeps from all other families. */
+/** Suffixes that OpenMetrics appends to the name of a family, which other families must not use. */
 const RESERVED: Readonly<Record<FamilyType, readonly string[]>> = {
   gauge: [],
   counter: ['_total', '_created'],
@@ -19,19 +19,19 @@ const RESERVED: Readonly<Record<FamilyType, readonly string[]>> = {
 };
 
 function faultOf({ name, type, labels }: Family): string | undefined {
-  if (!NAME.test(name)) return 'is no metric name';
-  if (!ENDING[type].test(name)) return `is no name of type ${type}`;
+  if (!NAME.test(name)) return 'is not a metric name';
+  if (!ENDING[type].test(name)) return `is not a name of type ${type}`;
   if (new Set(labels).size !== labels.length) return 'has a label twice';
-  if (type === 'histogram' && labels.includes('le')) return 'has the label le, which is for its buckets alone';
+  if (type === 'histogram' && labels.includes('le')) return 'has the label le, which is reserved for its buckets';
   const wrong = labels.find(label => !NAME.test(label) || label.startsWith('__'));
-  return wrong === undefined ? undefined : `has the label ${wrong}, which is no label name`;
+  return wrong === undefined ? undefined : `has the label ${wrong}, which is not a label name`;
 }
 
 function isSame(a: Family, b: Family): boolean {
   return a.type === b.type && a.help === b.help && a.labels.join() === b.labels.join();
 }
 
-/** The families of all sources, once each, in order of first appearance. Throws when they cannot stand in one exposition. */
+/** Returns the families of all sources, once each, in order of first appearance. Throws if they conflict. */
 export function checkFamilies(
   sources: readonly { readonly account?: string; readonly families: readonly Family[] }[],
 ): Family[] {
@@ -44,7 +44,7 @@ export function checkFamilies(
     const base = familyName(family, 'openmetrics');
     for (const name of [base, ...(family.isUnknown ? [] : RESERVED[family.type]).map(suffix => base + suffix)]) {
       const owner = owners.get(name);
-      if (owner) throw new Error(`family ${family.name} and family ${owner.name} both lay claim to the name ${name}`);
+      if (owner) throw new Error(`family ${family.name} and family ${owner.name} both use the name ${name}`);
       owners.set(name, family);
     }
     families.set(family.name, family);

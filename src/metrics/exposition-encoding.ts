@@ -3,21 +3,21 @@ import type { Charset, Fragment } from './exposition-body.ts';
 import type { Family, Sample } from './family.ts';
 
 export interface Part {
-  /** That of all or most samples is the name of the family. */
+  /** Usually the name of the family. */
   readonly key: string;
   readonly family: Family;
 }
 
-/** How families and samples are written down: in lines, for both text formats, or in messages. */
+/** Encodes families and samples as lines (both text formats) or as protobuf messages. */
 export interface Encoding {
   readonly charset: Charset;
   parts(family: Family): readonly Part[];
   header(family: Family, format: Format): string;
-  /** The same, or nothing where there are no samples. */
+  /** Returns the header with its frame; nothing if there are no samples. */
   framed(header: string, samples: readonly Fragment[]): string;
-  /** Makes text of those of a family's samples that are of the part. It remembers what it has written. */
+  /** Returns a function that encodes the samples belonging to a part of a family. It skips repeated series. */
   samples(part: Part, account: string | undefined, format: Format): (samples: readonly Sample[]) => string;
-  /** Whether these samples read otherwise in OpenMetrics than in text. */
+  /** Whether these samples differ between OpenMetrics and text. */
   hasExemplars(family: Family, samples: readonly Sample[]): boolean;
   end(format: Format): string;
 }

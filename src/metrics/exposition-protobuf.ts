@@ -5,11 +5,11 @@ import type { Exemplar, Family, FamilyType, Sample } from './family.ts';
 import { isComplete, type NativeHistogram, ZERO_THRESHOLD } from './native-histogram.ts';
 
 /*
- * io.prometheus.client.MetricFamily (prometheus/client_model, metrics.proto), one byte a character: such strings are joined,
- * compared and copied by V8 as fast as bytes are.
+ * io.prometheus.client.MetricFamily (prometheus/client_model, metrics.proto) as strings with one byte per character,
+ * because V8 joins, compares and copies them as fast as bytes.
  */
 
-/** An unsigned number, of at most 53 bits. */
+/** Encodes an unsigned number of at most 53 bits. */
 function varint(value: number): string {
   if (value < 128) return String.fromCharCode(value);
   let bytes = '';
@@ -21,7 +21,7 @@ function varint(value: number): string {
   return bytes + String.fromCharCode(rest);
 }
 
-/** A signed number as `sint32` and `sint64` have it. */
+/** Encodes a signed number as `sint32` or `sint64`. */
 const zigzag = (value: number) => varint(value < 0 ? -2 * value - 1 : 2 * value);
 
 const WIRE = { varint: 0, double: 1, bytes: 2 } as const;
@@ -33,17 +33,17 @@ const sized = (bytes: string) => varint(bytes.length) + bytes;
 const scratch = new DataView(new ArrayBuffer(8));
 const byte = (at: number) => scratch.getUint8(at);
 function double(value: number): string {
-  // There is no -0 in the text formats.
+  // The text formats have no -0.
   scratch.setFloat64(0, value + 0, true);
   return String.fromCharCode(byte(0), byte(1), byte(2), byte(3), byte(4), byte(5), byte(6), byte(7));
 }
 
-/** Text as UTF-8; lone surrogates become U+FFFD. */
+/** Encodes text as UTF-8; lone surrogates become U+FFFD. */
 const utf8 = (text: string) => (/[^\0-\x7f]/.test(text) ? Buffer.from(text).toString('latin1') : text);
 
 const FAMILY = { name: tag(1, 'bytes'), help: tag(2, 'bytes'), type: tag(3, 'varint'), metric: tag(4, 'bytes') };
 const UNIT = tag(5, 'bytes');
-/** MetricType, which has none for infos. */
+/** Values of MetricType; infos are exposed as gauges. */
 const TYPE: Readonly<Record<FamilyType, number>> = { counter: 0, gauge: 1, info: 1, histogram: 4 };
 
 const LABEL = { pair: tag(1, 'bytes'), name: tag(1, 'bytes'), value: tag(2, 'bytes') };
@@ -74,7 +74,7 @@ function timestamp(ms: number): string {
 
 const created = (field: string, since: number | undefined) => (since === undefined ? '' : field + timestamp(since));
 
-/** Makes a LabelPair of a value; the name is written once. */
+/** Returns a function that encodes LabelPairs with this name, which is encoded once. */
 function labelOf(name: string): (value: string) => string {
   const lead = LABEL.name + sized(name) + LABEL.value;
   return value => sized(lead + sized(utf8(value)));
@@ -92,10 +92,10 @@ function bucketBytes({ labels, value, exemplar }: Sample): string {
   return HISTOGRAM.bucket + sized(BUCKET.count + varint(value) + BUCKET.bound + double(bound) + trace);
 }
 
-/** So many empty buckets cost less than a span of their own. */
+/** Filling a gap of this many empty buckets takes less space than another span. */
 const SMALL_GAP = 2;
 
-/** Runs of buckets, and of each bucket how many values more it has than the one before. */
+/** Returns runs of buckets, and the difference of each bucket's count from the previous one. */
 function spansOf({ first, counts }: NativeHistogram): { spans: string; deltas: string } {
   const spans: { offset: number; length: number }[] = [];
   let [deltas, before, empty] = ['', 0, first];
@@ -134,7 +134,7 @@ const histogramBytes = ({ value: count, since }: Sample, sum: number, buckets: s
   METRIC.histogram +
   sized(HISTOGRAM.count + varint(count) + HISTOGRAM.sum + double(sum) + buckets + created(HISTOGRAM.created, since));
 
-/** A series of the message for those with native buckets. */
+/** Encodes a series for the message with native buckets. */
 function nativeSeries(last: Sample, buckets: readonly Sample[], sum: number): string | undefined {
   const native = nativeOf(last);
   return native && histogramBytes(last, sum, buckets.map(bucketBytes).join('') + nativeBytes(native));
@@ -156,7 +156,10 @@ function parts(family: Family): readonly Part[] {
   return family.type === 'histogram' ? [{ key: family.name + NATIVE, family }, all] : [all];
 }
 
-/** Writes the `metric` fields of samples; a histogram with its `_count`, which comes last. Repeated labels are skipped, as in text. */
+/**
+ * Encodes the `metric` fields of samples. A histogram is written at its `_count`, which comes last. Repeated labels are
+ * skipped, as in text.
+ */
 function createMetrics({ key, family }: Part, account: string | undefined): (samples: readonly Sample[]) => string {
   const seriesOf = key.endsWith(NATIVE) ? nativeSeries : classicSeries;
   const lead = account === undefined ? '' : LABEL.pair + labelOf('account')(account);

@@ -5,12 +5,12 @@ import { type Exemplar, type Family, formatValue, type Sample } from './family.t
 const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '"': '\\"', '\n': '\\n' };
 const escapeOne = (character: string) => ESCAPES[character] as string;
 
-/** Other control characters, NUL included, stay: both of Prometheus's parsers take them (2.42; since 2.0 by its history). */
+/** Other control characters, including NUL, are kept: both of Prometheus's parsers accept them (2.42; by its history since 2.0). */
 function escapeLabelValue(value: string): string {
   return /[\\"\n\ud800-\udfff]/.test(value) ? value.toWellFormed().replace(/[\\"\n]/g, escapeOne) : value;
 }
 
-/** Name of the family in its HELP, TYPE and UNIT lines: OpenMetrics takes the suffix of counters and infos off. */
+/** Returns the family's name in HELP, TYPE and UNIT lines: OpenMetrics removes the suffix of counters and infos. */
 export function familyName(family: Family, format: Format): string {
   if (format === 'text' || family.isUnknown) return family.name;
   if (family.type === 'counter') return family.name.replace(/_total$/, '');
@@ -35,11 +35,11 @@ export function renderHeader(family: Family, format: Format): string {
   return unit !== undefined && format === 'openmetrics' ? `${help}# UNIT ${name} ${unit}\n` : help;
 }
 
-/** Its label set is 40 characters long, of 128 that OpenMetrics allows. */
+/** The label set has 40 characters; OpenMetrics allows 128. */
 const renderExemplar = ({ traceId, value, time }: Exemplar) =>
   ` # {trace_id="${traceId}"} ${formatValue(value)} ${time / 1000}`;
 
-/** Writes the lines of samples. Of samples with the same labels only the first is written: the formats forbid the second. */
+/** Writes the lines of samples. Repeated series are skipped, because the formats forbid them. */
 export function createLines(
   family: Family,
   account: string | undefined,

@@ -15,15 +15,15 @@ import { PROTOBUF } from './exposition-protobuf.ts';
 import { LINES } from './exposition-text.ts';
 import type { Sample, Source } from './family.ts';
 
-/** The formats of version 1.0.0 must name an escaping; names with none to escape read the same by each of them. */
+/** Content types of version 1.0.0 must name an escaping. Our names need none, so any escaping is valid. */
 export const CONTENT_TYPES: Readonly<Record<Format, string>> = {
   text: 'text/plain; version=0.0.4; charset=utf-8',
   openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=underscores',
   protobuf: 'application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited',
 };
 
-/** Milliseconds of a slice at most: however busy the process is, a scrape has half of it. */
-const LONGEST_SLICE = 20;
+/** Maximum duration of a slice (ms): a scrape gets half of a busy process's time. */
+const MAX_SLICE = 20;
 
 interface RenderOptions {
   readonly scope: Scope;
@@ -34,17 +34,17 @@ interface RenderOptions {
 interface Shown {
   readonly source: Source;
   readonly fragments: ReadonlyMap<string, Fragment>;
-  /** In OpenMetrics, of families whose samples may have exemplars; those of the others are as in the text format. */
+  /** OpenMetrics variants of families that may have exemplars; other families are the same as in the text format. */
   readonly exemplified: ReadonlyMap<string, Fragment>;
-  asked: boolean;
+  isRead: boolean;
   revision: unknown;
-  /** How often it was asked, and which of these times was shown last: one that began earlier may end later. */
+  /** Number of reads so far, and the last one shown: a read that began earlier may end later. */
   times: number;
   shownTime: number;
   version: number;
 }
 
-/** What a scope looks like in one format: for each family a header and a fragment for every source. */
+/** A scope in one format: for each family a header and a fragment per source. */
 interface View {
   readonly shown: readonly Shown[];
   readonly groups: readonly {
@@ -57,8 +57,8 @@ interface View {
 }
 
 /**
- * Throws if the families of `sources` conflict. Later errors of a source go to `onError`; the source is then omitted until
- * its revision changes. Each call omits accounts that `isShown` rejects.
+ * Throws if the families of `sources` conflict. Later errors of a source are passed to `onError`; the source is then
+ * omitted until its revision changes. Each call omits accounts that `isShown` rejects.
  */
 export function createExposition(
   sources: readonly Source[],
@@ -73,20 +73,20 @@ export function createExposition(
   inText.use(sources);
   function of(format: Format): Rendering {
     if (format !== 'protobuf') return inText;
-    // Protobuf fragments are made only if they are requested.
+    // Protobuf fragments are created only if requested.
     inProtobuf.use(current);
     return inProtobuf;
   }
   return {
-    /** Replaces the sources, throwing as `createExposition` does. What was rendered of sources that stay is kept. */
+    /** Replaces the sources, throwing like `createExposition`. Rendered text of unchanged sources is kept. */
     use(next: readonly Source[]): void {
       if (next === current) return;
       inText.use(next);
       current = next;
     },
     /**
-     * Returns the complete exposition of the sources in `scope`; an unknown account has an empty one. Throws the error of a
-     * source, or an Error for samples of a family that the source does not list; the next call then reads the source again.
+     * Returns the complete exposition of the sources in `scope`; empty for an unknown account. Throws the error of a
+     * source, or an Error for samples of a family that the source does not list. The next call then reads the source again.
      */
     render(options: RenderOptions): Buffer {
       const steps = of(options.format).work(options);
@@ -95,9 +95,9 @@ export function createExposition(
         if (done) return value;
       }
     },
-    /** Renders the same in slices of a few milliseconds. A change during the call is in the body or not, family by family. */
+    /** Renders the same in slices of a few milliseconds. A concurrent change may affect only some of the families. */
     renderInSlices: (options: RenderOptions): Promise<Buffer> =>
-      inSlices(of(options.format).work(options), createTurns(LONGEST_SLICE)),
+      inSlices(of(options.format).work(options), createTurns(MAX_SLICE)),
   };
 }
 
@@ -113,7 +113,7 @@ function createShown(encoding: Encoding, source: Source): Shown {
     exemplified: new Map(
       source.families.filter(({ type }) => type === 'histogram').map(({ name }) => [name, createFragment()]),
     ),
-    asked: false,
+    isRead: false,
     revision: undefined,
     times: 0,
     shownTime: 0,
@@ -138,7 +138,7 @@ function checkedSamples({ source, fragments }: Shown): ReadonlyMap<string, reado
   return samples;
 }
 
-/** Renders samples of a source by family, for OpenMetrics separately if they have exemplars. */
+/** Renders the samples of a source by family, separately for OpenMetrics if they have exemplars. */
 function* rendered(
   { source: { account, families: owned } }: Shown,
   samples: ReadonlyMap<string, readonly Sample[]>,
@@ -163,12 +163,12 @@ function createRendering(encoding: Encoding, onError: (source: Source, error: un
   let views = new Map<readonly Shown[], Map<Format, View>>();
   let latestVersion = 0;
 
-  /** Renders a source again if its revision changed. Yields now and then. */
+  /** Renders a source again if its revision changed. Yields between parts. */
   function* refresh(shown: Shown): Generator<void, void, void> {
     const { account } = shown.source;
     const isOmitted = account !== undefined && !isShown(account);
     const revision = isOmitted ? OMITTED : shown.source.revision();
-    if (shown.asked && revision === shown.revision) return;
+    if (shown.isRead && revision === shown.revision) return;
     shown.times += 1;
     const time = shown.times;
     let samples: ReadonlyMap<string, readonly Sample[]> = new Map();
@@ -187,7 +187,7 @@ function createRendering(encoding: Encoding, onError: (source: Source, error: un
       const other = shown.exemplified.get(key);
       if (other && fillFragment(other, exemplified ?? fragment.content, version)) shown.version = version;
     }
-    [shown.asked, shown.revision, shown.shownTime] = [true, revision, time];
+    [shown.isRead, shown.revision, shown.shownTime] = [true, revision, time];
     yield;
   }
 
@@ -214,7 +214,7 @@ function createRendering(encoding: Encoding, onError: (source: Source, error: un
       scope === 'everything' ? everything : (byAccount.get(scope === 'agent' ? undefined : scope.account) ?? []);
     const known = views.get(chosen) ?? new Map<Format, View>();
     const view = known.get(format) ?? createView(chosen, format);
-    // An unknown account is not remembered: requests could fill the memory with names.
+    // Unknown accounts are not cached: requests could otherwise fill the memory with names.
     if (chosen.length > 0) views.set(chosen, known.set(format, view));
     return view;
   }

@@ -10,24 +10,24 @@ export interface Family<L extends string = string> {
   readonly type: FamilyType;
   readonly help: string;
   /**
-   * Exposes a counter as `unknown` in OpenMetrics, under its full name: a gauge has the name without `_total`, which
-   * OpenMetrics would use for the counter.
+   * Exposes a counter as `unknown` in OpenMetrics, under its full name. Needed if a gauge has the name without `_total`,
+   * which OpenMetrics would use for the counter.
    */
   readonly isUnknown?: true;
-  /** Label names in the order they are written. Series about an account carry `account` before them. */
+  /** Label names in output order. Series about an account have the label `account` first. */
   readonly labels: readonly L[];
 }
 
-/** One series' value. Histograms give one sample a line, with `suffix` and, for buckets, the label `le`; the count comes last. */
+/** Value of one series. A histogram has one sample per line, with `suffix` and, for buckets, the label `le`; its count comes last. */
 export interface Sample<L extends string = string> {
   readonly labels: Readonly<Record<L, string | undefined>>;
   readonly value: number;
   readonly suffix?: '_bucket' | '_sum' | '_count';
-  /** Of a bucket: one of the traces in it. Text 0.0.4 has no place for it. */
+  /** For buckets: one of their traces. Not supported by text 0.0.4. */
   readonly exemplar?: Exemplar;
   /** Start of a counter or of a histogram's `_count` (ms since the Unix epoch), if known. */
   readonly since?: number;
-  /** Of a histogram's `_count`: the whole series, for formats in which it is one thing. */
+  /** For a histogram's `_count`: the complete series, for formats that encode it as one value. */
   readonly whole?: WholeHistogram;
 }
 
@@ -46,7 +46,7 @@ export type Families = Readonly<Record<string, Family>>;
 
 type LabelOf<F> = F extends Family<infer L> ? L : never;
 
-/** Samples by the key of their family; a family without a key, or with an empty list, is not shown. */
+/** Samples by the key of their family. Families without a key or samples are not exposed. */
 export type SamplesOf<F extends Families> = { readonly [K in keyof F]?: readonly Sample<LabelOf<F[K]>>[] };
 
 const define =
@@ -67,13 +67,13 @@ export const info = define('info');
 export interface Source {
   readonly account?: string;
   readonly families: readonly Family[];
-  /** Identity of what `samples()` would say now, compared by `===`: samples are asked for again only when it changes. */
+  /** Identity of the current samples, compared by `===`: `samples()` is called again only if it changes. */
   revision(): unknown;
-  /** Samples by name of the family; families without samples are not shown for this source. */
+  /** Returns samples by family name. Families without samples are not exposed for this source. */
   samples(): ReadonlyMap<string, readonly Sample[]>;
 }
 
-/** The source without the families that `isWanted` is false for: the same object where it is true for all. */
+/** Returns the source without unwanted families; the same object if all are wanted. */
 export function onlyFamilies(source: Source, isWanted: (family: Family) => boolean): Source {
   const families = source.families.filter(isWanted);
   if (families.length === source.families.length) return source;
@@ -85,29 +85,29 @@ export function onlyFamilies(source: Source, isWanted: (family: Family) => boole
   };
 }
 
-/** A histogram's state. `counts` has one number more than there are bounds: that above the last. Not cumulative. */
+/** State of a histogram. `counts` is not cumulative and has one element more than `bounds`, for values above the last bound. */
 export interface HistogramState {
   readonly counts: number[];
   sum: number;
-  /** The latest trace of each bucket, where there is one. */
+  /** Latest trace of each bucket, if any. */
   exemplars?: (Exemplar | null)[];
   readonly native?: NativeHistogram;
 }
 
-/** `isNative`: with native buckets, too, which take up to some 3 KB. */
+/** `isNative`: also keeps native buckets, which take up to about 3 KB. */
 export function createHistogram(bounds: readonly number[], isNative = true): HistogramState {
   const classic = { counts: Array(bounds.length + 1).fill(0), sum: 0 };
   return isNative ? { ...classic, native: createNative() } : classic;
 }
 
-/** A stored histogram with native buckets. One without them starts again: it was never shown. */
+/** Returns a stored histogram with native buckets. A histogram without them restarts, because it was never exposed. */
 export const withNative = (stored: HistogramState, bounds: readonly number[]): HistogramState =>
   stored.native ? stored : createHistogram(bounds);
 
-/** A sum as it is shown: to a millionth, which adding up floating-point numbers would spoil. */
+/** Rounds a sum to a millionth, to hide floating-point errors. */
 export const roundSum = (sum: number): number => Math.round(sum * 1e6) / 1e6;
 
-/** Adds one value to the histogram with these upper bounds, which are inclusive and rise. */
+/** Adds a value to a histogram. `bounds` are inclusive upper bounds in ascending order. */
 export function observeValue(
   histogram: HistogramState,
   bounds: readonly number[],
@@ -124,7 +124,7 @@ export function observeValue(
   histogram.exemplars[index] = { ...exemplar, value };
 }
 
-/** The lines of one series of a histogram. `since`: when it began, milliseconds since the Unix epoch. */
+/** Returns the samples of one histogram series. `since`: its start (ms since the Unix epoch). */
 export function histogramSamples<L extends string>(
   labels: Sample<L>['labels'],
   bounds: readonly number[],
@@ -148,10 +148,10 @@ export function histogramSamples<L extends string>(
   return samples;
 }
 
-/** Label value that Prometheus 3 and client_golang make of a bucket's upper bound: `300.0`, `0.25`, `1e+06`, `+Inf`. */
+/** Formats a bucket's upper bound like Prometheus 3 and client_golang: `300.0`, `0.25`, `1e+06`, `+Inf`. */
 export function formatLe(bound: number): string {
   if (!Number.isFinite(bound)) return formatValue(bound);
-  // Go's strconv.FormatFloat(bound, 'g', -1, 64): exponents below -4 and from 6 are written, with two digits at least.
+  // Go's strconv.FormatFloat(bound, 'g', -1, 64) writes exponents below -4 and from 6, with at least two digits.
   const size = Math.abs(bound);
   if (size === 0 || (size >= 1e-4 && size < 1e6)) return Number.isInteger(bound) ? `${bound}.0` : String(bound);
   const [digits = '', exponent = ''] = bound.toExponential().split('e');

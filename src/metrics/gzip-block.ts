@@ -1,30 +1,30 @@
 import { constants, crc32, deflateRawSync, inflateRawSync } from 'node:zlib';
 
-/** A part of a gzip body: text deflated by itself, which can be joined with others in any order. */
+/** A part of a gzip body: separately deflated text that can be joined with others in any order. */
 export interface GzipBlock {
-  /** Raw deflate blocks that end on a byte boundary and are not marked as the last ones. */
+  /** Raw deflate blocks that end on a byte boundary and are not marked as last. */
   readonly deflated: Uint8Array;
   readonly length: number;
   readonly crc: number;
-  /** What `appendCrc` multiplies the checksum of all that comes before with. */
+  /** Factor by which `appendCrc` multiplies the checksum of the preceding text. */
   readonly operator: number;
 }
 
 /**
- * Level 1: on exposition text it is a third of level 6's work for 3 % more bytes, since lines differ from their neighbours
- * in few places. A smaller window or `memLevel` saves 5 µs of set-up a call and doubles the bytes.
+ * Level 1 takes a third of level 6's time and 3 % more bytes on exposition text, because neighbouring lines differ little.
+ * A smaller window or `memLevel` saves 5 µs of set-up per call and doubles the bytes.
  */
 const OPTIONS = { level: 1, finishFlush: constants.Z_SYNC_FLUSH };
 
-/** No file name, no time of modification, unknown system (RFC 1952 §2.3). */
+/** No file name, no modification time, unknown system (RFC 1952 §2.3). */
 const HEADER = Uint8Array.of(0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff);
-/** An empty deflate block with fixed codes, marked as the last one (RFC 1951 §3.2.3). */
+/** An empty deflate block with fixed codes, marked as last (RFC 1951 §3.2.3). */
 const LAST_BLOCK = Uint8Array.of(3, 0);
 
 export function gzipBlock(text: string, charset: 'utf8' | 'latin1'): GzipBlock {
   const bytes = Buffer.from(text, charset);
   return {
-    // A copy: what zlib returns is a view that would keep all of its 16 KiB output chunk alive.
+    // Copied, because zlib returns a view that keeps its 16 KiB output chunk alive.
     deflated: new Uint8Array(deflateRawSync(bytes, OPTIONS)),
     length: bytes.length,
     crc: crc32(bytes),
@@ -37,7 +37,7 @@ export function inflateBlock(block: GzipBlock): Buffer {
   return inflateRawSync(block.deflated, { finishFlush: constants.Z_SYNC_FLUSH, chunkSize });
 }
 
-/** One gzip member that inflates to the texts of `blocks`, one after the other. Nothing is compressed here. */
+/** Returns one gzip member that inflates to the concatenated texts of `blocks`. Compresses nothing. */
 export function joinGzip(blocks: readonly GzipBlock[]): Buffer {
   const size = blocks.reduce((sum, block) => sum + block.deflated.length, HEADER.length + LAST_BLOCK.length + 8);
   const body = Buffer.allocUnsafe(size);
@@ -57,10 +57,10 @@ export function joinGzip(blocks: readonly GzipBlock[]): Buffer {
   return body;
 }
 
-/** The CRC-32 polynomial x³²+x²⁶+…+1 with its bits reversed: the lowest power is the highest bit. */
+/** The CRC-32 polynomial x³²+x²⁶+…+1 with reversed bits: the lowest power is the highest bit. */
 const POLYNOMIAL = 0xedb88320;
 
-/** a·b modulo the polynomial. As in zlib's crc32_combine (crc32.c), which node:zlib does not offer. */
+/** Returns a·b modulo the polynomial, like zlib's crc32_combine (crc32.c), which node:zlib lacks. */
 function multiply(a: number, b: number): number {
   let product = 0;
   let shifted = b;
@@ -71,13 +71,13 @@ function multiply(a: number, b: number): number {
   return product;
 }
 
-/** x to the power 2ⁿ modulo the polynomial, for n from 0 to 31; after that they repeat. */
+/** x to the power 2ⁿ modulo the polynomial, for n from 0 to 30; the sequence repeats after 31. */
 const POWERS: readonly number[] = Array.from({ length: 31 }).reduce<number[]>(
   powers => [...powers, multiply(powers.at(-1) as number, powers.at(-1) as number)],
   [1 << 30],
 );
 
-/** x to the power of eight times `length`: multiplying a checksum with it appends `length` zero bytes to its text. */
+/** Returns x to the power of eight times `length`. Multiplying a checksum by it appends `length` zero bytes to the text. */
 export function crcOperator(length: number): number {
   let operator = 1 << 31;
   for (let left = length, n = 3; left > 0; left = Math.floor(left / 2), n++) {
@@ -86,7 +86,7 @@ export function crcOperator(length: number): number {
   return operator;
 }
 
-/** CRC-32 of a text and the text of `block` after it, from the CRC-32 of the former. */
+/** Returns the CRC-32 of a text followed by the text of `block`, given the CRC-32 of the former. */
 export function appendCrc(crc: number, block: Pick<GzipBlock, 'crc' | 'operator'>): number {
   return (multiply(block.operator, crc) ^ block.crc) >>> 0;
 }

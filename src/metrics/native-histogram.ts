@@ -1,38 +1,41 @@
-/** Buckets that are as fine as the values ask for, as Prometheus' native histograms have them. Never negative values. */
+/** A native histogram of Prometheus, for non-negative values. Bucket width adapts to the values. */
 export interface NativeHistogram {
-  /** Bounds grow by the factor 2^(2^-schema): 1.09 at 3. */
+  /** Bounds grow by the factor 2^(2^-schema), which is 1.09 for schema 3. */
   schema: number;
   zero: number;
-  /** Index of the first of `counts`. The bucket of index i holds values above factor^(i-1) and up to factor^i. */
+  /** Bucket index of `counts[0]`. Bucket i contains values above factor^(i-1) and up to factor^i. */
   first: number;
-  /** From the lowest bucket that has a value to the highest. Not cumulative. */
+  /** Counts from the lowest to the highest populated bucket. Not cumulative. */
   readonly counts: number[];
   populated: number;
 }
 
-/** As client_golang's: zero itself, and what no clock can measure. */
+/** Same value as in client_golang: zero and durations too short to measure. */
 export const ZERO_THRESHOLD = 2 ** -128;
 
-/** A quantile is off by at most 4.4 % then. client_golang chooses the same for a factor of 1.1. */
+/** Quantiles are then off by at most 4.4 %. client_golang chooses the same schema for a factor of 1.1. */
 const FINEST = 3;
-/** Buckets of an octave at the finest schema. */
+/** Buckets per octave at the finest schema. */
 const PARTS = 2 ** FINEST;
-/** Upper bounds of these buckets, of values from 1 to 2, to the bit as Prometheus has them. The first holds 1 alone. */
+/** Upper bounds of these buckets for values from 1 to 2, with Prometheus's exact bits. The first contains only 1. */
 const BOUNDS: readonly number[] = [
   0.5, 0.5452538663326288, 0.5946035575013605, 0.6484197773255048, 0.7071067811865475, 0.7711054127039704,
   0.8408964152537144, 0.9170040432046711, 1,
 ].map(half => half * 2);
 
-/** Buckets with a value that a series has at most; then each pair becomes one. As client_golang and OpenTelemetry advise. */
-const MOST = 160;
+/**
+ * Maximum number of populated buckets per series, as recommended by client_golang and OpenTelemetry. Beyond it, pairs of
+ * buckets are merged.
+ */
+const MAX_POPULATED = 160;
 
 export const createNative = (): NativeHistogram => ({ schema: FINEST, zero: 0, first: 0, counts: [], populated: 0 });
 
-/** Index of the bucket of twice the width that holds the bucket of index `index`. */
+/** Returns the index of the bucket of twice the width that contains the bucket `index`. */
 const inPairs = (index: number) => Math.ceil(index / 2) + 0;
 
 function indexOf(value: number, schema: number): number {
-  // The logarithm is rounded: right below a power of two it may be that power's, and the share just below 1, with the same bucket.
+  // Just below a power of two the rounded logarithm may be that power's; the share is then just below 1, in the same bucket.
   const octave = Math.floor(Math.log2(value));
   const share = value / 2 ** octave;
   let part = 0;
@@ -59,7 +62,7 @@ export function observeNative(native: NativeHistogram, value: number): void {
     native.zero += 1;
     return;
   }
-  // Has no bucket, so `isComplete` is false from now on.
+  // Infinite values have no bucket, so `isComplete` is false from then.
   if (!Number.isFinite(value)) return;
   const { counts } = native;
   const index = indexOf(value, native.schema);
@@ -71,11 +74,11 @@ export function observeNative(native: NativeHistogram, value: number): void {
   counts[at] = before + 1;
   if (before > 0) return;
   native.populated += 1;
-  while (native.populated > MOST) halve(native);
+  while (native.populated > MAX_POPULATED) halve(native);
 }
 
 export const totalOf = ({ zero, counts }: Pick<NativeHistogram, 'zero' | 'counts'>): number =>
   counts.reduce((sum, count) => sum + count, zero);
 
-/** Whether it has all values of a histogram with `count` values. */
+/** Whether the native histogram contains all `count` values of a histogram. */
 export const isComplete = (native: NativeHistogram, count: number): boolean => totalOf(native) === count;

@@ -1,34 +1,34 @@
 import { type Family, gauge, type Sample } from './family.ts';
 
-/** What the user expects of an account's messages. Times: milliseconds. */
+/** Objectives for an account's messages. Times in milliseconds. */
 export interface Objectives {
-  /** Share of ended messages that are delivered, above 0 and below 1. */
+  /** Target share of finished messages that are delivered, above 0 and below 1. */
   readonly delivered: number;
-  /** Share of messages that end within `onTimeWithin`, above 0 and below 1. */
+  /** Target share of messages that finish within `onTimeWithin`, above 0 and below 1. */
   readonly onTime: number;
   readonly onTimeWithin: number;
   readonly window: number;
-  /** Age from which an entry of the dead-letter queue is too old. */
+  /** Age at which an entry of the dead-letter queue counts as too old. */
   readonly dlqMaxAge: number;
 }
 
 export const OBJECTIVES = ['delivered', 'on_time'] as const;
 
-/** Every family of what is set: rules and dashboards join with them, so that they need not be generated for each account. */
+/** Families with the configured objectives. Rules and dashboards join with them, so that they are not generated per account. */
 export const objectiveFamilies = {
   ratio: gauge(
     'delivery_objective_ratio',
-    'Objective as configured: delivered: share of ended messages that are delivered; on_time: share of messages that end within delivery_on_time_target_seconds of when they were due.',
+    'Configured objective. delivered: share of finished messages that are delivered; on_time: share of messages that finish within delivery_on_time_target_seconds of their due time.',
     ['objective'],
   ),
   onTimeTarget: gauge(
     'delivery_on_time_target_seconds',
-    'Time within which a message is to end, from when it was due, as configured. delivery_messages_overdue_total counts those that did not.',
+    'Configured maximum time from a message’s due time to its end. delivery_messages_overdue_total counts later ones.',
   ),
-  window: gauge('delivery_objective_window_seconds', 'Time over which the objectives are meant, as configured.'),
+  window: gauge('delivery_objective_window_seconds', 'Configured period of the objectives.'),
   dlqMaxAge: gauge(
     'delivery_dlq_max_age_seconds',
-    'Age from which an entry of the dead-letter queue is too old, as configured.',
+    'Configured age at which an entry of the dead-letter queue counts as too old.',
   ),
 } as const;
 

@@ -2,15 +2,15 @@ import { type Counter, zeroBefore } from '../kit/counter.ts';
 import type { AccountStatus, RoundStatus } from '../model/status.ts';
 import { counter, type Family, gauge, info, type Sample } from './family.ts';
 
-/** Every family about an account that no collector owns: how true the data is, and what reading it costs. */
+/** Families about an account that no collector owns: freshness and completeness of its data, and the cost of reading it. */
 export const ownFamilies = {
   up: gauge(
     'delivery_up',
-    '1 if the last attempt of every round of the account’s enabled collectors succeeded and no data is stale, else 0; 0 before the first. Rounds with nothing to read yet do not count: sweep before any event is old enough, new before the first complete walk. Rounds run in the background, not at scrape time.',
+    'Whether the last attempt of every round of the account’s enabled collectors succeeded and no data is stale (1), else 0; 0 before the first. Rounds without anything to read yet do not count: sweep before any event is old enough, new before the first complete walk. Rounds run in the background, not at scrape time.',
   ),
   success: gauge(
     'delivery_collector_success',
-    '1 if the last attempt of the round that sent a request succeeded, else 0. Absent before the first such attempt.',
+    'Whether the round’s last attempt that sent a request succeeded (1), else 0. Absent before the first such attempt.',
     ['collector', 'round'],
   ),
   duration: gauge('delivery_collector_duration_seconds', 'Duration of the last attempt of the round.', [
@@ -19,17 +19,17 @@ export const ownFamilies = {
   ]),
   dataTimestamp: gauge(
     'delivery_collector_data_timestamp_seconds',
-    'Start of the last complete round: the data shown was read then or later. Absent before the first.',
+    'Start of the last complete round; the exposed data was read then or later. Absent before the first.',
     ['collector', 'round'],
   ),
   dataComplete: gauge(
     'delivery_collector_data_complete',
-    '1 if the last attempt of the round read every page, every row and every filter, else 0. A round that misses a page of the whole never replaces data; a round with unreadable rows or a failed filter does.',
+    'Whether the round’s last attempt read every page, row and filter (1), else 0. A round that misses a page never replaces data; a round with unreadable rows or a failed filter does.',
     ['collector', 'round'],
   ),
   dataStale: gauge(
     'delivery_collector_data_stale',
-    '1 if the last complete round ended more than staleness.markAfter intervals ago (or as many durations of that round, if longer), else 0. The age survives restarts; downtime of the agent counts once an attempt has failed. The age does not grow while there is nothing to read yet. Data is withdrawn after staleness.withdrawAfter intervals.',
+    'Whether the last complete round ended more than staleness.markAfter intervals ago (or as many durations of that round, if longer) (1), else 0. The age survives restarts; downtime of the agent counts once an attempt has failed. The age does not grow while there is nothing to read yet. Data is withdrawn after staleness.withdrawAfter intervals.',
     ['collector', 'round'],
   ),
   consecutiveFailures: gauge('delivery_collector_consecutive_failures', 'Consecutive failed attempts of the round.', [
@@ -38,51 +38,48 @@ export const ownFamilies = {
   ]),
   dlqRetention: gauge(
     'delivery_dlq_retention_seconds',
-    'Retention of the account’s dead-letter queue: as configured, else from the record of the last token reset. Absent if neither is known.',
+    'Retention of the account’s dead-letter queue: as configured, else from the record of the last token reset. Absent without either.',
   ),
   tokenRejected: gauge(
     'delivery_token_rejected',
-    '1 while the service rejects the account’s token (401), else 0. The last response decides, also across restarts; absent before the first. A rejected token is retried every five minutes, a changed one immediately.',
+    'Whether the service rejects the account’s token with 401 (1), else 0, by the last response, also across restarts. Absent before the first. A rejected token is retried every five minutes, a changed one immediately.',
   ),
   counting: gauge(
     'delivery_event_log_counting',
-    '1 while the event log is read and stored as it happens. 0 before the first complete read of this process, while the data is stale, and after a failed or unstored read. Counters are exposed and may catch up with earlier events while it is 0.',
+    'Whether the event log is read and stored as it happens (1), else 0: before the first complete read of this process, while the data is stale, and after a failed or unstored read. While it is 0, exposed counters may catch up with earlier events.',
   ),
   rowsRejected: counter(
     'delivery_rows_rejected_total',
-    'Unreadable rows of list responses, skipped; other rows of the same page were readable. The round counts as incomplete.',
+    'Skipped unreadable rows of list responses with other readable rows. The round counts as incomplete.',
     ['collector'],
   ),
   listsMissing: counter(
     'delivery_lists_missing_total',
-    'Responses without a usable list: not a list, an error beside the list, no readable row, or endless pages. They are discarded.',
+    'Discarded responses without a usable list: not a list, a list with an error, no readable row, or endless pages.',
     ['collector'],
   ),
   requests: counter(
     'delivery_watch_api_requests_total',
-    'Requests sent to the service, retries included, by outcome.',
+    'Requests sent to the service by outcome, including retries.',
     ['endpoint', 'outcome'],
   ),
   responseBytes: counter(
     'delivery_watch_api_response_bytes_total',
-    'Bytes of response bodies as received, compressed if the service compresses.',
+    'Bytes of response bodies as received, possibly compressed.',
     ['endpoint'],
   ),
   budgetWait: counter(
     'delivery_watch_api_budget_wait_seconds_total',
     "Time that requests waited for the account's budget.",
   ),
-  budgetLimit: gauge(
-    'delivery_watch_api_budget_limit',
-    'Requests that the account’s configured budget allows per UTC day.',
-  ),
+  budgetLimit: gauge('delivery_watch_api_budget_limit', 'Requests per UTC day in the account’s configured budget.'),
   budgetRemaining: gauge(
     'delivery_watch_api_budget_remaining',
-    "Requests left in the account's configured budget for this UTC day. Survives restarts, to within 15 seconds.",
+    "Remaining requests in the account's configured budget for this UTC day. Survives restarts, except the last 15 seconds.",
   ),
 } as const;
 
-/** The family of what is known of each account; its labels are those that the accounts have among them. */
+/** Returns the family with plan, state and labels of each account. Its label names are those of all accounts. */
 export function accountInfoFamily(labels: readonly Readonly<Record<string, string>>[]): Family {
   const help =
     'Plan and state of the account, from the record of the last token reset, and its configured labels. Always 1.';
@@ -93,7 +90,7 @@ export function accountInfoFamily(labels: readonly Readonly<Record<string, strin
   ]);
 }
 
-/** A series that is shown before it is counted. One table of them serves all accounts: each has 60 such series. */
+/** A series exposed before its first increment. All accounts share one table of them, because each has 60 such series. */
 export interface KnownSeries<L extends string = string> {
   readonly key: string;
   readonly labels: Readonly<Record<L, string>>;
@@ -122,7 +119,7 @@ interface KeptSeries<L extends string> {
   readonly since: number;
 }
 
-/** A counter whose series are kept here and written by our own exposition. */
+/** A counter with its own series, written by our exposition. */
 export interface KeptCounter<L extends string> extends Counter<L> {
   samples(): readonly (Sample<L> & KeptSeries<L>)[];
   total(): number;
@@ -130,7 +127,7 @@ export interface KeptCounter<L extends string> extends Counter<L> {
   readonly series: Map<string, KeptSeries<L>>;
 }
 
-/** `before`: known series are shared with it, so nothing counted there until its end is lost. */
+/** `before`: predefined series are shared with it, so that its increments are not lost until it is closed. */
 export function createCounter<L extends string>(
   family: Family<L>,
   known: readonly KnownSeries<L>[],
@@ -162,7 +159,7 @@ export function createCounter<L extends string>(
   };
 }
 
-/** The counters of one account. Known label values start at 0, so that the first rise is seen as one. */
+/** Counters of one account. Predefined label values start at 0, so that the first increment is visible. */
 export interface AccountMeter {
   readonly requests: KeptCounter<'endpoint' | 'outcome'>;
   readonly bytes: KeptCounter<'endpoint'>;

@@ -13,17 +13,17 @@ export type ProcessMetrics = ReturnType<typeof createProcessMetrics>;
 
 export interface ProcessInfo {
   readonly version: string;
-  /** A digest of the configuration in use, so that a fleet's drift shows. */
+  /** Digest of the active configuration, which reveals differences within a fleet. */
   readonly configHash: string;
   readonly configLoadedAt: number;
-  /** Known values of the label `endpoint`: their series exist from the start. */
+  /** Predefined values of the label `endpoint`, whose series exist from the start. */
   readonly endpoints: readonly string[];
 }
 
-/** `promtool check metrics` refuses a gauge that ends in _total. */
+/** `promtool check metrics` rejects gauges that end in _total. */
 const REFUSED = /^nodejs_active_.*_total$/;
 
-/** What prom-client's metrics have, though its types keep it to themselves. */
+/** Properties of prom-client's metrics that its types omit. */
 interface PromMetric {
   readonly name: string;
   readonly help: string;
@@ -39,7 +39,7 @@ interface PromValue {
 
 const SUFFIXES = ['_bucket', '_sum', '_count'] as const;
 
-/** Everything here is counted since this process began. Milliseconds since the Unix epoch. */
+/** Start of this process, and so of all counters here (ms since the Unix epoch). */
 const SINCE = Math.floor(performance.timeOrigin);
 
 function toSample({ value, labels, metricName }: PromValue, name: string, type: FamilyType | undefined): Sample {
@@ -54,7 +54,7 @@ function toSample({ value, labels, metricName }: PromValue, name: string, type: 
   return { labels: texts, value, ...(suffix ? { suffix } : {}), ...(isCounted ? { since: SINCE } : {}) };
 }
 
-/** The same lines; `_count` has its whole series, whose buckets and sum come before it. */
+/** Attaches the complete series to each `_count` sample, which follows its buckets and sum. */
 function withWhole(samples: readonly Sample[]): readonly Sample[] {
   let buckets: Sample[] = [];
   let sum = 0;
@@ -93,19 +93,19 @@ export function createProcessMetrics(info: ProcessInfo) {
   );
   const lastReload = gauge(
     'delivery_watch_config_last_reload_successful',
-    '1 if the last attempt to load the configuration, at the start or by a reload, succeeded, else 0: then the agent goes on with the configuration before.',
+    'Whether the last configuration load succeeded (1) or failed (0). After a failed reload the previous configuration stays active.',
     {},
     1,
   );
   const lastSuccess = gauge(
     'delivery_watch_config_last_reload_success_timestamp_seconds',
-    'When the configuration was last loaded with success, changed or not.',
+    'Time of the last successful configuration load, with or without changes.',
     {},
     info.configLoadedAt / 1000,
   );
   const requestSeconds = new PromHistogram({
     name: 'delivery_watch_api_request_duration_seconds',
-    help: 'Duration of requests to the service, retries included, all accounts together.',
+    help: 'Duration of requests to the service, including retries, for all accounts.',
     labelNames: ['endpoint'],
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
     registers,
@@ -139,7 +139,7 @@ export function createProcessMetrics(info: ProcessInfo) {
     } satisfies Histogram<'endpoint'>,
     spans: { inc: (labels, by = 1) => spans.inc(labels, by) } satisfies Counter<'about' | 'outcome'>,
     configRead: (isValid: boolean): void => lastReload.set(isValid ? 1 : 0),
-    /** Another configuration is in use. `at`: milliseconds since the Unix epoch. */
+    /** Records that another configuration is active. `at` is in ms since the Unix epoch. */
     configLoaded(hash: string, at: number): void {
       configInfo.reset();
       configInfo.set({ hash }, 1);
@@ -149,7 +149,7 @@ export function createProcessMetrics(info: ProcessInfo) {
     },
     configLoadedAt: (): number => loadedAt,
     startedAt: SINCE,
-    /** Reads the current values; the source shows what the last call read. */
+    /** Reads the current values, which the source exposes until the next call. */
     refresh,
     source: {
       families: exposed.map(({ name, help, type, labelNames }) => ({

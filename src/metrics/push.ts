@@ -4,12 +4,12 @@ import { createCounter, knownValues } from './own.ts';
 export const pushFamilies = {
   requests: counter(
     'delivery_watch_push_requests_total',
-    'Requests to the OTLP receiver by outcome: accepted; refused: not sent again; failed: no answer, or status 429, 502, 503 or 504, after which the request is sent again. Only if `push.metrics` is enabled. Restarts at 0 with the process.',
+    'Requests to the OTLP receiver by outcome. refused: not retried; failed: no response, or status 429, 502, 503 or 504, retried. Only if `push.metrics` is enabled. Restarts at 0 with the process.',
     ['outcome'],
   ),
   items: counter(
     'delivery_watch_push_items_total',
-    'Data points by outcome: exported; rejected: by the receiver, also in part of a request; dropped: the queue was full. Only if `push.metrics` is enabled. Restarts at 0 with the process.',
+    'Data points by outcome. rejected: by the receiver, possibly part of a request; dropped: queue full. Only if `push.metrics` is enabled. Restarts at 0 with the process.',
     ['outcome'],
   ),
 } as const;

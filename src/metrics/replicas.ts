@@ -13,29 +13,29 @@ import { createCounter, knownValues } from './own.ts';
 export const replicaFamilies = {
   leader: gauge(
     'delivery_watch_leader',
-    '1 if this replica holds the account and collects it, else 0: also from when its lease may have ended, by the monotonic clock, until the next renewal. Each configured account has one; their sum is the number of accounts held. Only if replicas share a store (`store.kind: postgres`), as all of these.',
+    'Whether this replica holds and collects the account (1), else 0; also 0 from the time its lease may have expired, by the monotonic clock, until the next renewal. The sum is the number of accounts held. Only if replicas share a store (`store.kind: postgres`), like all metrics of replicas.',
     ['account'],
   ),
   replicas: gauge(
     'delivery_watch_replicas',
-    'Replicas that have renewed their leases within the lease time, this one included, as of its last renewal. Absent before the first.',
+    'Replicas that have renewed their leases within the lease time, including this one, at its last renewal. Absent before the first.',
   ),
   lastRenewal: gauge(
     'delivery_watch_lease_last_renewal_timestamp_seconds',
-    'Last renewal of leases that succeeded, by the database’s clock. Absent before the first.',
+    'Last successful renewal of leases, by the database’s clock. Absent before the first.',
   ),
   renewals: counter(
     'delivery_watch_lease_renewals_total',
-    'Renewals of this replica’s leases by outcome: ok; failed: the database could not be reached, or refused. Restarts at 0 with the process.',
+    'Renewals of this replica’s leases by outcome. failed: the database was unreachable or refused. Restarts at 0 with the process.',
     ['outcome'],
   ),
   renewalSeconds: histogram(
     'delivery_watch_lease_renewal_duration_seconds',
-    'Duration of renewals of leases, failed ones included. Leases end where it comes near the lease time. Restarts at 0 with the process.',
+    'Duration of lease renewals, including failed ones. Leases expire if it approaches the lease time. Restarts at 0 with the process.',
   ),
   handOvers: counter(
     'delivery_watch_lease_hand_overs_total',
-    'Accounts that this replica gained, released or lost. gained: free, or taken over; released: given back, for a fair share or at the end; lost: not renewed in time, so that another may hold it. Restarts at 0 with the process.',
+    'Accounts that this replica gained, released or lost. gained: free or taken over; released: for a fair share or at shutdown; lost: not renewed in time, so another replica may hold it. Restarts at 0 with the process.',
     ['reason'],
   ),
 } as const;
@@ -69,12 +69,12 @@ export function createLeaseMeter(sharing: () => Shared | undefined, now: () => n
     handedOver(reason: (typeof REASONS)[number], accounts: number): void {
       handed.inc({ reason }, accounts);
     },
-    /** Source of the configured accounts, of which this replica holds those that `isHeld` accepts at the scrape. */
+    /** Returns a source for the configured accounts. `isHeld` is evaluated at each scrape. */
     sourceOf(accounts: readonly string[], isHeld: (account: string) => boolean): Source {
       const values = () => accounts.map(account => Number(isHeld(account)));
       return {
         families: Object.values(replicaFamilies),
-        // A renewal changes what is shared, too. Leases also end without one.
+        // A renewal changes the shared state. Leases also expire without a renewal.
         revision: () => `${revision} ${values().join('')}`,
         samples() {
           const shared = sharing();

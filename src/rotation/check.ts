@@ -11,7 +11,7 @@ export interface TokenReport {
   readonly age: string;
   readonly service: string;
   readonly unfinished: string;
-  /** The token works, and no reset is unfinished. */
+  /** Whether the token works and no reset is unfinished. */
   readonly isWell: boolean;
 }
 
@@ -29,7 +29,7 @@ async function ageOf({ token, planFile }: TokenSetup, now: number): Promise<stri
     | undefined;
   const isRecorded = recorded?.token === fingerprint(token.present) && typeof recorded.resetAt === 'number';
   if (isRecorded) return `${sayAge(recorded.resetAt as number, now)}, when it was reset`;
-  if (!token.file) return 'not known';
+  if (!token.file) return 'unknown';
   return `${sayAge(statSync(token.file.real).mtimeMs, now)}, when ${token.file.path} was last written`;
 }
 
@@ -46,7 +46,7 @@ export async function checkToken(account: CheckedAccount, deps: RotationDeps): P
     age: await ageOf(setup, deps.clock.now()),
     service: isKnown
       ? `${verdict === 'accepted' ? 'accepts' : 'rejects'} it`
-      : `could not be asked: ${verdict.message}`,
+      : `could not be reached: ${verdict.message}`,
     unfinished: intent ? `one that began at ${intent.startedAt}; rotate-token finishes it` : 'none',
     isWell: verdict === 'accepted' && !intent,
   };

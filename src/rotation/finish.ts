@@ -8,7 +8,7 @@ import type { RotationSetup } from './setup.ts';
 /** File of the password before a reset. */
 export const previousOf = (file: string) => `${file}.previous`;
 
-/** What was done with a secret, and what the operator has to do; `failed`: because of an error. */
+/** Result for a secret, and the remaining step of the operator. `failed` is set after an error. */
 interface Placed {
   readonly done?: string;
   readonly left?: string;
@@ -27,12 +27,12 @@ function place(
   try {
     if (field === 'token') {
       replace(next);
-      return { done: `The new token is in ${name}; running agents take it from there.` };
+      return { done: `The new token is in ${name}; running agents read it from there.` };
     }
     // The new password may not work, so the old one, which did, is kept.
     replaceFile(previousOf(file.real), `${present.reveal()}\n`);
     replace(next);
-    return { done: `The new password is in ${name}; the one before is in ${previousOf(file.real)}.` };
+    return { done: `The new password is in ${name}; the previous one is in ${previousOf(file.real)}.` };
   } catch (error) {
     const left = `Put the value of "${field}" in ${record} into ${file.path}, which can't be replaced (${codeOf(error)}).`;
     return { left, failed: out === undefined };
@@ -53,8 +53,8 @@ async function leaveRecord(
 }
 
 /**
- * Puts the credentials of the stored response in the place of the old ones and returns lines for the operator. Can be repeated after
- * an interruption at any point. Throws RotationError if something is left for another run.
+ * Replaces the old credentials by those of the stored response and returns lines for the operator. Can be repeated after an
+ * interruption at any point. Throws RotationError if another run is needed.
  */
 export async function finish(
   answer: ResetResponse,
@@ -67,12 +67,12 @@ export async function finish(
   const lines = [
     `The token of ${setup.account} was reset: it is now ${fingerprint(answer.token)}, it was ${old}.`,
     ...placed.flatMap(({ done }) => done ?? []),
-    `The whole answer, with every new credential,${more} is in ${record}, which only this user can read. Remove it when you no longer need it.`,
+    `The complete response, with every new credential,${more} is in ${record}, which only this user can read. Remove it when you no longer need it.`,
     await leaveRecord(answer, Date.parse(startedAt), setup),
     ...placed.flatMap(({ left }) => left ?? []),
     ...(setup.actionToken === undefined
       ? []
-      : [`The action token may be revoked, too: put the value of "token" in ${record} into ${setup.actionToken}.`]),
+      : [`The action token may also be revoked: put the value of "token" in ${record} into ${setup.actionToken}.`]),
   ];
   const fail = (why: string) => new RotationError([...lines, why].join('\n'));
   if (placed.some(({ failed }) => failed)) {
@@ -82,6 +82,6 @@ export async function finish(
   const verdict = await setup.check(answer.token);
   if (verdict === 'refused') throw fail('But the service does not accept the new token.');
   const asked =
-    verdict === 'accepted' ? 'accepts it.' : `could not be asked whether it accepts it (${verdict.message}).`;
+    verdict === 'accepted' ? 'accepts it.' : `could not be reached to check the new token (${verdict.message}).`;
   return [...lines, `The service ${asked}`];
 }

@@ -14,14 +14,14 @@ export type { CheckedAccount, ResetAccount, RotationDeps } from './setup.ts';
 
 export interface RotateDeps extends RotationDeps {
   confirm(question: string): Promise<boolean>;
-  /** Runs `work` with all signals ignored that can be. */
+  /** Runs `work` and ignores all signals that can be ignored. */
   uninterrupted<T>(work: () => Promise<T>): Promise<T>;
   say(line: string): void;
 }
 
 /**
  * Resets an account's token. The response is written to disk as soon as it arrives, and the next run finishes an interrupted one.
- * Throws RotationError, which says what happened and what to do.
+ * Throws RotationError with the state and the next step.
  */
 export async function rotateToken(account: ResetAccount, deps: RotateDeps): Promise<void> {
   const say = (lines: readonly string[]) => {

@@ -8,19 +8,19 @@ export interface SecretPlace {
   /** The configured file and the target of its links; undefined if the secret is not in a file. */
   readonly file: { readonly path: string; readonly real: string } | undefined;
   readonly present: Secret;
-  /** Replaces the secret in its file, and nothing else there. */
+  /** Replaces only the secret in its file. */
   replace(next: Secret): void;
   /** Replaces the file with an equal one, to test permissions, space and mount. Throws RotationError. */
   rehearse(): void;
 }
 
-/** Place of a secret, for messages. `key`: of the setting. */
+/** Returns the place of a secret for messages. `key` names the setting. */
 export function nameOf(setting: SecretSetting, key: string): string {
   if ('file' in setting) return setting.file;
   return 'env' in setting ? `the environment variable ${setting.env}` : `${key} in the configuration`;
 }
 
-/** Throws RotationError if the secret does not exist now. `key`: of the setting, for messages. */
+/** Throws RotationError if the secret is missing. `key` names the setting in messages. */
 export function findSecret(setting: SecretSetting, env: Env, key: string): SecretPlace {
   const broken = (why: string) => new RotationError(`${key}: ${why}; nothing was sent`, { isUsage: true });
   if (!('file' in setting)) {
@@ -42,7 +42,7 @@ export function findSecret(setting: SecretSetting, env: Env, key: string): Secre
   } catch (error) {
     throw broken(`${path} can't be read (${codeOf(error)})`);
   }
-  if (!present) throw broken(`${path} must hold visible ASCII characters, without spaces`);
+  if (!present) throw broken(`${path} must contain visible ASCII characters, without spaces`);
   return {
     name: real === path ? path : `${path} (a link to ${real}, which is replaced)`,
     file: { path, real },

@@ -7,10 +7,10 @@ import { type Addresses, type Connection, createRotator, createTokenCheck, reset
 import { codeOf, RotationError } from './rotation-error.ts';
 import { findSecret, nameOf, notReplaceable, type SecretPlace } from './secret-place.ts';
 
-/** The account's plan from the last reset, for the agent. */
+/** Plan limits from the last reset, for the agent. */
 export interface PlanFile {
   readonly path: string;
-  /** Its unchecked content; undefined if it does not exist. Rejects if it cannot be read. */
+  /** Returns the unvalidated content; undefined if it does not exist. Rejects if it cannot be read. */
   read(): Promise<unknown>;
   write(record: RecordedAccount): Promise<void>;
 }
@@ -19,7 +19,7 @@ export interface CheckedAccount {
   readonly name: string;
   readonly token: SecretSetting;
   readonly addresses: Addresses;
-  /** Opens new connections: no request of a reset reuses an open one. */
+  /** Opens new connections, because requests of a reset must not reuse open ones. */
   connect(): Connection;
   readonly planFile: PlanFile;
 }

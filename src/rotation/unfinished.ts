@@ -34,7 +34,7 @@ function sayOpen(
   const state = worked
     ? `The old token is revoked: the service no longer accepts ${token}, and the new one was lost.`
     : `The service does not accept ${token}, and did not before, so it is unknown whether the token was reset.`;
-  return `${state}${kept} To recover, take the token from the service's own console and put it into ${setup.token.name}. Or, while the management login still works, remove ${setup.intentFile} and run this command again: that resets the token once more.`;
+  return `${state}${kept} To recover, take the token from the service's own console and put it into ${setup.token.name}. Or, while the management login still works, remove ${setup.intentFile} and run this command again: that resets the token again.`;
 }
 
 /**
@@ -54,7 +54,7 @@ export async function settle(
     const isKnown = [intent.token, fingerprint(answer.token)].includes(present);
     if (token.file && !isKnown) {
       throw new RotationError(
-        `${began} ${token.name} holds ${present}, which is neither the token that was reset, ${intent.token}, nor the new one, ${fingerprint(answer.token)}; the file was not changed. The answer is in ${intent.record}. Remove ${intentFile} once the right token is in place.`,
+        `${began} ${token.name} contains ${present}, which is neither the token that was reset, ${intent.token}, nor the new one, ${fingerprint(answer.token)}; the file was not changed. The response is in ${intent.record}. Remove ${intentFile} once the right token is in place.`,
       );
     }
     return { isOver: true, lines: [began, ...(await finish(answer, intent, setup))] };
@@ -64,12 +64,12 @@ export async function settle(
   forget(setup, intent, bytes.length > 0);
   const isOver = present !== intent.token;
   const state = isOver
-    ? `It is settled: ${token.name} holds another token now, ${present}, and that works.`
+    ? `It is settled: ${token.name} now contains another token, ${present}, and that works.`
     : `The token was not reset then: ${present} still works.`;
   return { isOver, lines: [`${began} ${state}${sayKept(bytes, intent)}`] };
 }
 
-/** The cause of a failed reset. */
+/** Describes the cause of a failed reset. */
 function sayCause(end: ResetOutcome, { password }: RotationSetup): string {
   if (end.end === 'answered') return 'The response of the account management is not an account record.';
   const { message, reason } = end.error;
@@ -79,7 +79,7 @@ function sayCause(end: ResetOutcome, { password }: RotationSetup): string {
   return `${message}: management.username or management.password is wrong.${hint}`;
 }
 
-/** Checks the old token if there is no new one. */
+/** Returns the error of a failed reset, after checking the old token. */
 export async function explain(
   end: ResetOutcome,
   bytes: Buffer,
@@ -101,6 +101,6 @@ export async function explain(
       ? `${token} still works`
       : verdict === 'refused'
         ? `the service does not accept ${token}, ${others}`
-        : `${token} is as it was, though the service could not be asked whether it accepts it (${verdict.message})`;
+        : `${token} is unchanged, but the service could not be reached to check it (${verdict.message})`;
   return new RotationError(`${cause} The token was not reset: ${state}.${isKept ? sayKept(bytes, intent) : ''}`);
 }

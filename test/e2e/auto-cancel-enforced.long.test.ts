@@ -70,7 +70,7 @@ describe('auto-cancel with the shipped example, enforced, in accelerated time', 
       monotonic: () => clock.monotonic(),
       sleep: (ms, signal) => clock.sleep(ms, signal),
     };
-    const options = { scenario: 'stuck-callback', seed: 7, clock: shared, history: 0, mostEvents: 1000 };
+    const options = { scenario: 'stuck-callback', seed: 7, clock: shared, history: 0, maxEvents: 1000 };
     const emulator = await startEmulator(options);
     const untouched = await startEmulator(options);
     closing.add('emulators', () => Promise.all([emulator.close(), untouched.close()]));

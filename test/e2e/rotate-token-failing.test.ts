@@ -63,7 +63,7 @@ describe('a reset that fails', () => {
     );
     await rotation.emulator.close();
     expect((await rotation.run()).stderr).toBe(
-      `POST /svc/user/rotatetoken: ECONNREFUSED. The token was not reset: ${print(rotation.first)} is as it was, though the service could not be asked whether it accepts it (GET /v2/dlq: ECONNREFUSED).\n`,
+      `POST /svc/user/rotatetoken: ECONNREFUSED. The token was not reset: ${print(rotation.first)} is as it was, though the service could not be reached to check the new token (GET /v2/dlq: ECONNREFUSED).\n`,
     );
     expect(rotation.names()).toEqual(['password', 'token', 'token.rotating.json-lock']);
   });

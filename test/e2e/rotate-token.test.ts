@@ -111,7 +111,7 @@ describe('rotate-token', () => {
     const { code, stdout } = await rotation.run(['--yes'], { ACTION: 'a' });
     expect(code).toBe(0);
     expect(stdout).toContain(
-      `The action token may be revoked, too: put the value of "token" in ${rotation.records()[0]} into the environment variable ACTION.`,
+      `The action token may also be revoked: put the value of "token" in ${rotation.records()[0]} into the environment variable ACTION.`,
     );
   });
 

@@ -40,7 +40,7 @@ describe('GET /_emulator/state counts the event log', () => {
   });
 
   test('at most the configured number of kept events', async () => {
-    const emulated = await emptyEmulator({ mostEvents: 10 });
+    const emulated = await emptyEmulator({ maxEvents: 10 });
     for (let index = 0; index < 25; index++) emulated.state.addEvent({ time: NOON - 100 + index });
     const { events } = (await ask(emulated, '/_emulator/state')).body;
     expect([sum(events.logged.byState), sum(events.total.byState)]).toEqual([10, 25]);

@@ -102,7 +102,7 @@ test('a walk returns exactly the set of listed events, and later exactly all eve
           Number(row.time) +
           lateBy(SEED, { message: { messageId: row.messageId }, state: row.state as EventState }, Number(row.time), {
             share: options.logLateShare,
-            mostMs: options.logLateMs,
+            maxMs: options.logLateMs,
           });
         const listed = inRange.filter(row => due(row) <= NOON - options.logLagMs);
         expect(bodies(found.flat())).toEqual(bodies(listed));

@@ -67,7 +67,7 @@ export function read(url: string, headers: Readonly<Record<string, string>> = {}
         }
       });
     });
-    request.on('timeout', () => request.destroy(new Error(`no answer within ${LONGEST_ANSWER_MS} ms`)));
+    request.on('timeout', () => request.destroy(new Error(`no response within ${LONGEST_ANSWER_MS} ms`)));
     request.on('error', (error: NodeJS.ErrnoException) => {
       // The server may close an idle connection just before its reuse. Prometheus also retries then.
       if (request.reusedSocket && error.code === 'ECONNRESET') resolve(read(url, headers));

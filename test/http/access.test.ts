@@ -289,7 +289,7 @@ describe('a file that becomes unusable', () => {
     }
     expect((await ask('/metrics')).text).toBe('the web configuration cannot be used: see the log\n');
     expect(log.lines.map(({ level, message }) => [level, message])).toEqual([
-      ['error', 'the web configuration cannot be used: all requests are refused until it can'],
+      ['error', 'the web configuration cannot be used; all requests are refused'],
     ]);
     put(name, before);
     later();

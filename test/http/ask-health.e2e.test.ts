@@ -33,7 +33,7 @@ describe('askHealth', () => {
 
   it('rejects if a process accepts connections but never responds', async () => {
     const at = await open(createTcp(socket => socket.resume()));
-    await expect(askHealth(`http://${at}`)).rejects.toThrow(`http://${at}: no answer within 4 s`);
+    await expect(askHealth(`http://${at}`)).rejects.toThrow(`http://${at}: no response within 4 s`);
   });
 
   describe.skipIf(!requireProgram('openssl'))('with TLS', () => {

@@ -110,7 +110,7 @@ describe('/probe of an account owned by another replica', () => {
     expect([answer.status, answer.redirected, await answer.text()]).toEqual([
       503,
       true,
-      'the account is not collected now: it is about to change hands\n',
+      'the account is not collected now: it is moving to another replica\n',
     ]);
   });
 
@@ -156,7 +156,7 @@ describe('routes that return cached data', () => {
     expect([charts.status, charts.headers.get('retry-after'), await charts.text()]).toEqual([
       503,
       '10',
-      'the database is away: try again\n',
+      'the database is unavailable: try again\n',
     ]);
     expect(await (await get('/accounts/a')).text()).toContain('database away');
     const ready = await get('/-/ready');

@@ -84,7 +84,7 @@ export interface PastLog {
  * them.
  */
 export async function backfillPast({ count, span }: { count: number; span: number }): Promise<PastLog> {
-  const emulator = await emulateEmpty({ mostEvents: 2 * count, logRetention: span + 6 * HOUR });
+  const emulator = await emulateEmpty({ maxEvents: 2 * count, logRetention: span + 6 * HOUR });
   const to = Math.floor((Date.now() - 2 * HOUR) / MINUTE) * MINUTE;
   const from = to - span;
   const events = [...pastEvents(count, from - MINUTE, to + MINUTE)].sort((a, b) => a.time - b.time);

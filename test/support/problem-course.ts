@@ -33,7 +33,7 @@ export function problemCourse(
 ): Promise<readonly Said[]> {
   return withClosing(async closing => {
     const clock = createDrivenClock(Date.UTC(2026, 2, 14, 10));
-    const emulator = await startEmulator({ scenario, seed, clock, mostEvents: DEMO_EVENTS });
+    const emulator = await startEmulator({ scenario, seed, clock, maxEvents: DEMO_EVENTS });
     closing.add('emulator', () => emulator.close());
     const { config: settings, account: limits } = demoSettings(scenario, demoSpeed(scenario));
     const config = Config.parse({

@@ -51,7 +51,7 @@ export function createChecklist({
     } catch (error) {
       if (signal.aborted) throw signal.reason;
       if (error instanceof Error && error.name === 'TimeoutError') {
-        return fail(`no answer within ${timeout / 1000} s`, 'look at the way there: route, firewall, proxy');
+        return fail(`no response within ${timeout / 1000} s`, 'look at the way there: route, firewall, proxy');
       }
       return fail(`the check itself failed: ${wordOf(error)}`, 'report this line');
     }

@@ -3,11 +3,11 @@ import type { Credentials } from '../credentials.ts';
 import type { Dialect } from '../dialect.ts';
 import type { Endpoint } from './endpoint.ts';
 
-/** Lets a request pass that bears the right token, may do what it asks for, and keeps within the account's burst limit. */
+/** Rejects requests without a valid token, without the required permission, or above the account's burst limit. */
 export function access(
   credentials: Credentials,
   dialect: Dialect,
-  /** Real milliseconds since the Unix epoch. */
+  /** Real time (ms since the Unix epoch). */
   now: () => number,
   loginOf: (request: Request) => Endpoint['login'],
 ): RequestHandler {
@@ -36,7 +36,7 @@ export function access(
 
 const WINDOW_MS = 1000;
 
-/** Counts requests in windows of a real second, the documented burst limit of an account. `resetAt`: when the window ends. */
+/** Counts requests in windows of one real second, the documented burst limit. `resetAt`: end of the window. */
 function createBurst(now: () => number) {
   let start = Number.NEGATIVE_INFINITY;
   let taken = 0;

@@ -1,12 +1,12 @@
 import type { Credentials } from '../credentials.ts';
 import { parametersOf } from '../paging.ts';
 import type { EmulatorState } from '../state.ts';
-import type { Answer } from './endpoint.ts';
+import type { Handler } from './endpoint.ts';
 import { getFlowControlKey } from './flow-control.ts';
 
 const DAY_S = 86_400;
 
-/** Limits of the service's free plan as its documentation shows them, where it does. */
+/** Limits of the service's free plan; undocumented ones are made up. */
 function record(state: EmulatorState, { accountId, login, token }: Credentials) {
   const now = Math.floor(state.current().now / 1000);
   return {
@@ -42,15 +42,15 @@ function record(state: EmulatorState, { accountId, login, token }: Credentials) 
 }
 
 export const resetToken =
-  (credentials: Credentials): Answer =>
+  (credentials: Credentials): Handler =>
   (state, _request, response) => {
     credentials.reset();
     response.json({ ...record(state, credentials), password: credentials.password });
   };
 
-/** The later form of the same operation: no password any more, but a second token. */
+/** Newer version of the same operation: returns a second token instead of a password. */
 export const resetTokenById =
-  (credentials: Credentials): Answer =>
+  (credentials: Credentials): Handler =>
   (state, _request, response, id) => {
     if (id !== credentials.accountId) {
       response.status(404).json({ error: 'user not found' });
@@ -70,16 +70,19 @@ export const resetTokenById =
     });
   };
 
-/** Makes the next signing key the current one: a receiver that misses two rotations rejects every message. */
+/** Makes the next signing key the current one. A receiver that misses two rotations rejects every message. */
 export const rotateKeys =
-  (credentials: Credentials): Answer =>
+  (credentials: Credentials): Handler =>
   (_state, _request, response) => {
     credentials.rotateKeys();
     response.json(credentials.signingKeys);
   };
 
-/** "Get Flow Control Key" of the interface document, which does not say where the key goes: a parameter. Nothing rotates. */
-export const keyInsteadOfKeys: Answer = (state, request, response) => {
+/**
+ * "Get Flow Control Key" of the interface document, which does not define where the key goes: here it is a query parameter.
+ * Rotates nothing.
+ */
+export const keyInsteadOfKeys: Handler = (state, request, response) => {
   const parameters = parametersOf(request);
   const key = parameters.get('flowControlKey') || parameters.get('key');
   if (key) getFlowControlKey(state, request, response, key);

@@ -2,9 +2,9 @@ import type { Request, RequestHandler, Response } from 'express';
 import { dlqIdOf } from '../message.ts';
 import type { EmulatorState } from '../state.ts';
 import type { CancelCall, Verdict } from '../tally.ts';
-import type { Answer } from './endpoint.ts';
+import type { Handler } from './endpoint.ts';
 
-/** The texts are those of the public documentation; what the service itself says is not known. */
+/** Texts of the public documentation; the service's actual texts are unknown. */
 const CANCEL_ERRORS = {
   refused: 'No in-progress failure callback to cancel, or callback information is invalid',
   unknown: 'Failure callback not found or message not found',
@@ -19,13 +19,13 @@ function refuse(response: Response, verdict: Exclude<Verdict, 'done'>, errors: R
   response.status(STATUS[verdict]).json({ error: errors[verdict] });
 }
 
-/** Where a client that follows redirects on DELETE would delete a dead letter. */
+/** Returns a Location at which a client that follows redirects of DELETE would delete a dead letter. */
 function trapOf(state: EmulatorState, cancelled: string): string {
   const other = state.dlqRows().find(row => row.dlqId !== cancelled);
   return `/v2/dlq/${other?.dlqId ?? dlqIdOf({ time: 0, seq: 0 })}`;
 }
 
-/** The same server by another name, which is another origin for a client. */
+/** Returns the same server under another name, which clients treat as another origin. */
 function elsewhere({ hostname, socket }: Request): string {
   return `http://${hostname === 'localhost' ? '127.0.0.1' : 'localhost'}:${socket.localPort}`;
 }
@@ -40,7 +40,7 @@ function locationOf(state: EmulatorState, request: Request, dlqId: string): stri
 
 const CANCEL = /^\/v2\/workflows\/dlq\/callback\/([^/]+)$/;
 
-/** Records each request to cancel as it comes, so that those that a fault strikes or that are refused are known too. */
+/** Records each cancel request on arrival, including ones that fail or are rejected. */
 export function recordCancels(state: EmulatorState): RequestHandler {
   return (request, response, next) => {
     const [, dlqId] = (request.method === 'DELETE' && CANCEL.exec(request.path)) || [];
@@ -49,11 +49,11 @@ export function recordCancels(state: EmulatorState): RequestHandler {
   };
 }
 
-/** Documented is 302 without a word about where to. */
-export const cancelCallback: Answer = (state, request, response, dlqId) => {
+/** The documented status is 302, without a documented Location. */
+export const cancelCallback: Handler = (state, request, response, dlqId) => {
   state.tally.countCancel(dlqId);
   const { cancelAnswer } = state.dialect;
-  // What the documentation calls invalid information of a callback that is in progress.
+  // Emulates the error that the documentation calls invalid callback information, for a callback in progress.
   const isInvalid = cancelAnswer === '400' && state.findDlqEntry(dlqId) !== undefined;
   const verdict = isInvalid ? 'refused' : state.cancelCallback(dlqId);
   (response.locals.cancelCall as CancelCall).verdict = verdict;
@@ -63,7 +63,7 @@ export const cancelCallback: Answer = (state, request, response, dlqId) => {
   response.status(Number.parseInt(cancelAnswer, 10)).end();
 };
 
-export const retryCallback: Answer = (state, _request, response, dlqId) => {
+export const retryCallback: Handler = (state, _request, response, dlqId) => {
   const verdict = state.retryCallback(dlqId);
   if (verdict !== 'done') return refuse(response, verdict, RETRY_ERRORS);
   const [entry] = state.findDlqEntry(dlqId) ?? [];

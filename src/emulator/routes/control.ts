@@ -11,7 +11,7 @@ export interface About {
   readonly seed: number;
   readonly speed: number;
   readonly accounts: number;
-  /** The endpoints of the service that are emulated, such as `GET /v2/dlq`. */
+  /** Emulated endpoints of the service, such as `GET /v2/dlq`. */
   readonly endpoints: readonly string[];
 }
 
@@ -26,12 +26,12 @@ interface Setting {
   readonly path: string;
   readonly help: string;
   show(): object;
-  /** Changes it as the body of a request says. Throws a RangeError that says what is wrong. */
+  /** Applies the body of a request. Throws a RangeError that explains the problem. */
   change(body: unknown): void;
   clear?(): void;
 }
 
-/** The control API, which the service does not have: a page about the emulator, what it holds, and its settings. Needs no token. */
+/** Creates the emulator's control API: a page about the emulator, its state and its settings. Needs no token. */
 export function createControl(parts: ControlParts): Router {
   const all = settings(parts);
   const router = Router({ strict: true, caseSensitive: true });
@@ -73,12 +73,12 @@ function settings({ state, faults }: ControlParts): Setting[] {
     },
     {
       path: '/_emulator/log',
-      help: 'whether the service writes its event log: {"on": false}; events in that time are never listed',
+      help: 'whether the service writes its event log: {"on": false}; events in the meantime are never listed',
       show: () => ({ on: logView.on }),
       change(body) {
         const { data } = LogSwitch.safeParse(body);
         if (!data) throw new RangeError('invalid log: it must be {"on": true} or {"on": false}');
-        // What happened until now may be listed already, so the switch falls behind it.
+        // Events up to now may already be listed, so the change applies after them.
         const next = state.current().now + 1;
         if (data.on) logView.resume(next);
         else logView.stop(next);
@@ -86,7 +86,7 @@ function settings({ state, faults }: ControlParts): Setting[] {
     },
     {
       path: '/_emulator/dialect',
-      help: 'API variant, such as {"eventTime": "number"}; options that are not named keep their value',
+      help: 'API variant, such as {"eventTime": "number"}; omitted options keep their value',
       show: () => ({ dialect: state.dialect }),
       change: body => changeDialect(state.dialect, body),
     },
@@ -99,14 +99,14 @@ function showHome({ scenario, description, accounts, endpoints }: About, all: re
     '',
     `Scenario ${scenario}: ${description}.`,
     '',
-    'With a bearer token; the last two with user name and password of the account:',
+    'With a bearer token; the last ones with user name and password of the account:',
     ...endpoints.map(endpoint => `  ${endpoint}`),
     '',
-    'Without a token: state and settings of the emulator; change settings with JSON while it runs:',
+    'Without a token: state and settings of the emulator. POST JSON to change settings:',
     '  GET /_emulator/state',
     ...all.flatMap(({ path, help, clear }) => [`  GET, POST${clear ? ', DELETE' : ''} ${path}`, `      ${help}`]),
     '',
-    `Accounts: ${accounts}, each with a token and rows of its own. These are of the first; /_emulator/accounts/N/state and so on are of account N.`,
+    `Accounts: ${accounts}, each with its own token and rows. These paths are for the first; use /_emulator/accounts/N/state etc. for account N.`,
     '',
   ].join('\n');
   return (_request, response) => {
@@ -116,7 +116,7 @@ function showHome({ scenario, description, accounts, endpoints }: About, all: re
 
 const RECENT_MS = 5 * 60_000;
 
-/** What the emulator holds, counted row by row, without the code that answers the service's requests. */
+/** Returns the state, counted row by row, independently of the code that serves the emulated API. */
 function showState({ state, credentials, faults, about }: ControlParts): RequestHandler {
   const { scenario, seed, speed } = about;
   return (_request, response) => {
@@ -151,7 +151,8 @@ function showState({ state, credentials, faults, about }: ControlParts): Request
       events: {
         windowMs: RECENT_MS,
         byState: state.countEvents({ from: now - RECENT_MS, to: now }),
-        // Those that are kept, each once, listed or not; those that are never listed; and with those kept no more.
+        // `logged`: retained events, each once, whether listed or not. `lost`: events that are never listed. `total`:
+        // including expired events.
         logged: { byState: state.countEvents() },
         lost: { byState: state.countEvents({ within: lost ?? (() => false) }) },
         total: { byState: log.total },

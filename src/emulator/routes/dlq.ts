@@ -4,16 +4,16 @@ import { BadRequest, type Filters, matcher, type Page, page, pageRequest, parame
 import { dlqRow } from '../rows.ts';
 import type { EmulatorState } from '../state.ts';
 import type { Position } from '../timeline.ts';
-import type { Answer } from './endpoint.ts';
+import type { Handler } from './endpoint.ts';
 
 const DEFAULTS = { count: 100, order: 'earliestFirst' } as const;
 
-/** Dead letters without a workflow or, depending on the dialect, all of them; or those of failed workflow runs. */
+/** `messages`: dead letters without a workflow or, depending on the dialect, all. `workflows`: failed workflow runs. */
 type Source = 'messages' | 'workflows';
 
 const callbackStateOf = (entry: DlqEntry) => entry.run?.callback?.state;
 
-/** Those behind label are not in the interface document; the official clients send them. */
+/** The filters after `label` are missing in the interface document, but official clients send them. */
 const FILTERS: Filters<DlqEntry> = {
   messageId: (entry, time, seq) => entry.messageAt({ time, seq }).messageId,
   url: entry => entry.fields.url,
@@ -40,7 +40,7 @@ function expand(name: string, values: readonly string[]): readonly string[] {
   return values;
 }
 
-/** The dead letters that a request asks for; their date is the time at which they entered the queue. */
+/** Returns the requested dead letters. Date filters compare the time of entry into the queue. */
 function deadLettersOf(state: EmulatorState, request: Request, source: Source): Page<DlqEntry> {
   const parameters = parametersOf(request);
   const { dlq, workflows } = state.current();
@@ -51,7 +51,7 @@ function deadLettersOf(state: EmulatorState, request: Request, source: Source): 
 }
 
 export const listDlq =
-  (source: Source): Answer =>
+  (source: Source): Handler =>
   (state, request, response) => {
     const { callbackState, lastCursor } = state.dialect;
     const { rows, cursor = lastCursor === 'empty' ? '' : undefined } = deadLettersOf(state, request, source);
@@ -60,33 +60,33 @@ export const listDlq =
 
 const NOT_FOUND = { error: 'message not found in the dead-letter queue' } as const;
 
-export const getEntry: Answer = (state, _request, response, dlqId) => {
+export const getEntry: Handler = (state, _request, response, dlqId) => {
   const [entry, position] = state.findDlqEntry(dlqId) ?? [];
   if (entry && position) response.json(dlqRow(entry, position, state.dialect.callbackState));
   else response.status(404).json(NOT_FOUND);
 };
 
-export const deleteEntry: Answer = (state, _request, response, dlqId) => {
+export const deleteEntry: Handler = (state, _request, response, dlqId) => {
   if (state.removeDlqEntry(dlqId)) response.status(200).end();
   else response.status(404).json(NOT_FOUND);
 };
 
-/** Deletes the page of dead letters that the filters give: without any filter, the first hundred of all. */
+/** Deletes one page of matching dead letters; without filters the first hundred of all. */
 export const deleteEntries =
-  (source: Source): Answer =>
+  (source: Source): Handler =>
   (state, request, response) => {
     const { rows, cursor = '' } = deadLettersOf(state, request, source);
     for (const row of rows) state.removeDlqEntry(dlqIdOf(row));
     response.json({ cursor, deleted: rows.length });
   };
 
-export const retryEntry: Answer = (state, _request, response, dlqId) => {
+export const retryEntry: Handler = (state, _request, response, dlqId) => {
   const place = state.findDlqEntry(dlqId);
   if (place) response.status(201).json({ messageId: state.republish(place), url: place[0].fields.url });
   else response.status(404).json(NOT_FOUND);
 };
 
-export const retryEntries: Answer = (state, request, response) => {
+export const retryEntries: Handler = (state, request, response) => {
   const { rows, cursor = '' } = deadLettersOf(state, request, 'messages');
   const responses = rows.map(row => ({
     messageId: state.republish([row.value, row]),
@@ -95,8 +95,8 @@ export const retryEntries: Answer = (state, request, response) => {
   response.status(201).json({ cursor, responses });
 };
 
-/** Starts the runs of the page of failed workflow runs that the filters give again; all we do is to take them away. */
-export const restartRuns: Answer = (state, request, response) => {
+/** Restarts the failed runs of a page; the emulator only removes their dead letters. */
+export const restartRuns: Handler = (state, request, response) => {
   const { rows, cursor = '' } = deadLettersOf(state, request, 'workflows');
   const workflowRuns = rows.map(row => {
     state.removeDlqEntry(dlqIdOf(row));
@@ -105,7 +105,7 @@ export const restartRuns: Answer = (state, request, response) => {
   response.json({ cursor, workflowRuns });
 };
 
-/** The run of a dead letter as the workflow log has it: here alone one sees when a callback is tried next. */
+/** Returns the row of a dead letter's run in the workflow log, the only place with the time of the next callback attempt. */
 function runRow(entry: DlqEntry, position: Position, isShown: boolean): object {
   const run = entry.run;
   const { callback } = run ?? {};
@@ -135,8 +135,8 @@ function runRow(entry: DlqEntry, position: Position, isShown: boolean): object {
   };
 }
 
-/** Failed workflow runs; runs that fare well are not emulated. */
-export const listRuns: Answer = (state, request, response) => {
+/** Lists failed workflow runs; other runs are not emulated. */
+export const listRuns: Handler = (state, request, response) => {
   const isShown = state.dialect.callbackState !== 'absent';
   const { rows, cursor } = deadLettersOf(state, request, 'workflows');
   response.json({ cursor: cursor ?? '', runs: rows.map(row => runRow(row.value, row, isShown)) });

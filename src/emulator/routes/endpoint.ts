@@ -1,28 +1,31 @@
 import type { Request, Response } from 'express';
 import type { EmulatorState } from '../state.ts';
 
-/** Answers a request; `parameter` is that of the path, decoded, empty when it has none. */
-export type Answer = (state: EmulatorState, request: Request, response: Response, parameter: string) => void;
+/** Handles a request. `parameter` is the decoded path parameter, or "" if the path has none. */
+export type Handler = (state: EmulatorState, request: Request, response: Response, parameter: string) => void;
 
 export interface Endpoint {
-  /** Such as `GET /v2/dlq/{dlqId}`. */
+  /** For example `GET /v2/dlq/{dlqId}`. */
   readonly name: string;
   readonly method: string;
   readonly pattern: RegExp;
-  /** Bearer token of the data addresses, or the Basic authentication of the account-management address. */
+  /** `bearer`: token of the data API. `account`: Basic authentication of the account-management API. */
   readonly login: 'bearer' | 'account';
-  readonly answer: Answer;
+  readonly answer: Handler;
 }
 
-/** Answers by method and path, which has at most one parameter: `{id}` is a segment, `{+key}` all the rest of the path. */
-export const endpointsOf = (login: Endpoint['login'], answers: Readonly<Record<string, Answer>>): Endpoint[] =>
+/**
+ * Creates endpoints from handlers by method and path. A path has at most one parameter: `{id}` is a segment, `{+key}` the
+ * rest of the path.
+ */
+export const endpointsOf = (login: Endpoint['login'], answers: Readonly<Record<string, Handler>>): Endpoint[] =>
   Object.entries(answers).map(([route, answer]) => {
     const [method = '', path = ''] = route.split(' ');
     const pattern = path.replace(/\{\+\w+\}/, '(.+)').replace(/\{\w+\}/, '([^/]+)');
     return { name: route.replace('{+', '{'), method, pattern: new RegExp(`^${pattern}$`), login, answer };
   });
 
-/** Returns the first endpoint that fits, with the parameter of its path; `wrongMethod` if only other methods fit. */
+/** Returns a function that finds the first matching endpoint and its path parameter; `wrongMethod` if only other methods match. */
 export const createRouting =
   (endpoints: readonly Endpoint[]) =>
   ({ method, path }: Pick<Request, 'method' | 'path'>) => {

@@ -15,7 +15,7 @@ import { type Endpoint, endpointsOf } from './endpoint.ts';
 import { listEvents } from './events.ts';
 import { getFlowControlKey, globalParallelism, listFlowControl, pauseFlowControlKey } from './flow-control.ts';
 
-/** Every operation that is emulated; where two fit, the first counts. */
+/** Creates all emulated operations. If two match, the first wins. */
 export function createEndpoints(credentials: Credentials): Endpoint[] {
   return [
     ...endpointsOf('bearer', {

@@ -1,9 +1,9 @@
 import { type EventState, type LoggedEvent, STATES } from '../message.ts';
 import { BadRequest, type Filters, matcher, page, pageRequest, parametersOf } from '../paging.ts';
 import { eventRow } from '../rows.ts';
-import type { Answer } from './endpoint.ts';
+import type { Handler } from './endpoint.ts';
 
-/** Those behind queueName are not documented; the official clients send them. */
+/** The filters after `queueName` are undocumented, but official clients send them. */
 const FILTERS: Filters<LoggedEvent> = {
   messageId: event => event.message.messageId,
   state: event => event.state,
@@ -19,7 +19,7 @@ const FILTERS: Filters<LoggedEvent> = {
   path: event => URL.parse(event.message.fields.url)?.pathname,
 };
 
-/** Names a filter may use beside those of the states themselves. */
+/** State names that a filter accepts, in addition to the states themselves. */
 const STATE_NAMES: Readonly<Record<string, readonly EventState[]>> = {
   ...Object.fromEntries(STATES.map(state => [state.toUpperCase(), [state]])),
   IN_PROGRESS: ['active', 'retry', 'error'],
@@ -35,9 +35,9 @@ function expand(name: string, values: readonly string[]): readonly string[] {
   });
 }
 
-/** The event log as far as it is listed; `list` is the option that names the list in the answer. */
+/** Lists the visible part of the event log. `list` is the dialect option with the list's name in the response. */
 export const listEvents =
-  (list: 'eventsList' | 'logsList'): Answer =>
+  (list: 'eventsList' | 'logsList'): Handler =>
   (state, request, response) => {
     const { dialect, logView } = state;
     if (dialect.eventPaths !== 'both' && dialect.eventPaths !== list.replace('List', '')) {

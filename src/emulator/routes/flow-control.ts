@@ -1,8 +1,8 @@
 import type { KeyDetail } from '../flow-control.ts';
 import type { EmulatorState } from '../state.ts';
-import type { Answer } from './endpoint.ts';
+import type { Handler } from './endpoint.ts';
 
-/** A key as answers have it; `size` names its waitlist size. */
+/** Returns a key as a row of a response; `size` is the field name of its waitlist size. */
 export function keyRow(
   { dialect }: Pick<EmulatorState, 'dialect'>,
   flowControlKey: string,
@@ -16,7 +16,7 @@ export function keyRow(
     rateMax: rate ?? 0,
     rateCount: rate === undefined ? 0 : started,
     ratePeriod: rate === undefined ? 0 : (period ?? 1),
-    // The one time of this interface in seconds.
+    // The only time in this API that is in seconds.
     ratePeriodStart: rate === undefined ? 0 : Math.floor(key.periodStart / 1000),
     isPaused: key.paused,
     isPinnedParallelism: false,
@@ -27,13 +27,13 @@ export function keyRow(
   return Object.fromEntries(Object.entries(row).filter(([name, value]) => name === 'flowControlKey' || value));
 }
 
-export const listFlowControl: Answer = (state, _request, response) => {
+export const listFlowControl: Handler = (state, _request, response) => {
   const { flowControlList, flowControlListSize } = state.dialect;
   const rows = [...state.keys()].map(([name, key]) => keyRow(state, name, key, flowControlListSize));
   response.json(flowControlList === 'array' ? rows : { flowControls: rows });
 };
 
-export const getFlowControlKey: Answer = (state, _request, response, name) => {
+export const getFlowControlKey: Handler = (state, _request, response, name) => {
   const { flowControlKeySize, idleKey } = state.dialect;
   const key = state.keys().get(name);
   const isIdle = key?.waiting === 0 && key.running === 0;
@@ -42,14 +42,14 @@ export const getFlowControlKey: Answer = (state, _request, response, name) => {
 };
 
 /** `POST /v2/flowControl/{key}/pause` and `/resume`. */
-export const pauseFlowControlKey: Answer = (state, _request, response, path) => {
+export const pauseFlowControlKey: Handler = (state, _request, response, path) => {
   const [, name = '', action] = /^(.+)\/(pause|resume)$/s.exec(path) ?? [];
   if (action === undefined) response.status(404).json({ error: `not found: ${path}` });
   else if (state.flow.pause(name, action === 'pause')) response.status(200).end();
   else response.status(400).json({ error: 'Flow Control key not found' });
 };
 
-export const globalParallelism: Answer = (state, _request, response) => {
+export const globalParallelism: Handler = (state, _request, response) => {
   const parallelismCount = [...state.keys().values()].reduce((sum, { running }) => sum + running, 0);
   response.json({ parallelismMax: 100, parallelismCount });
 };

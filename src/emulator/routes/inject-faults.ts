@@ -5,7 +5,7 @@ import type { FaultSeed, Faults } from '../faults.ts';
 const PAGE = '<!DOCTYPE html><html><head><title>502</title></head><body><h1>Bad gateway</h1></body></html>\n';
 const DRIP_MS = 100;
 
-/** Strikes requests with faults, on the wire. Once `closing` is aborted, requests that wait get no answer. `clock` is real time. */
+/** Injects faults into responses. After `closing` is aborted, waiting requests get no response. `clock` is real time. */
 export function injectFaults(
   faults: Faults,
   clock: Clock,
@@ -16,21 +16,21 @@ export function injectFaults(
     const struck = faults.draw(endpointOf(request));
     if (!struck) return next();
     const { fault, delayMs } = struck;
-    const gone = new AbortController();
-    response.on('close', () => gone.abort());
-    closing.addEventListener('abort', () => request.socket.destroy(), { once: true, signal: gone.signal });
-    if (delayMs > 0) await clock.sleep(delayMs, gone.signal).catch(() => {});
-    if (gone.signal.aborted) return;
+    const closed = new AbortController();
+    response.on('close', () => closed.abort());
+    closing.addEventListener('abort', () => request.socket.destroy(), { once: true, signal: closed.signal });
+    if (delayMs > 0) await clock.sleep(delayMs, closed.signal).catch(() => {});
+    if (closed.signal.aborted) return;
     if (fault.kind === undefined) return next();
     if (fault.kind === 'truncate') truncate(response);
-    else if (fault.kind === 'drip') drip(response, () => clock.sleep(fault.dripMs ?? DRIP_MS, gone.signal));
+    else if (fault.kind === 'drip') drip(response, () => clock.sleep(fault.dripMs ?? DRIP_MS, closed.signal));
     else if (fault.acts) replaceEnd(response, () => answerWrong(fault, response));
     else return answerWrong(fault, response);
     next();
   };
 }
 
-/** Calls `end` with the whole body instead of sending it. Every answer of ours is one chunk. */
+/** Calls `end` with the complete body instead of sending it. Our responses are a single chunk. */
 function replaceEnd(response: Response, end: (chunk: Buffer) => void): void {
   const original = response.end;
   const replacement = (chunk?: unknown) => {
@@ -41,7 +41,7 @@ function replaceEnd(response: Response, end: (chunk: Buffer) => void): void {
   response.end = replacement as Response['end'];
 }
 
-/** An answer, or none, that has nothing to do with the request. */
+/** Sends a response unrelated to the request, or none. */
 function answerWrong({ kind, status, retryAfter }: FaultSeed, response: Response): void {
   if (kind === 'hang') return;
   if (kind === 'reset') return void response.socket?.resetAndDestroy();
@@ -57,13 +57,13 @@ function answerWrong({ kind, status, retryAfter }: FaultSeed, response: Response
   }
 }
 
-/** Half of the body that was announced, then the end of the connection. */
+/** Sends half of the announced body, then closes the connection. */
 function truncate(response: Response): void {
   replaceEnd(response, body => {
     response.setHeader('Content-Length', Math.max(body.length, 1));
     response.flushHeaders();
     const half = body.subarray(0, body.length >> 1);
-    // Not destroyed at once, so that what was written arrives.
+    // Not destroyed immediately, so that the written part arrives.
     if (half.length === 0) response.socket?.end();
     else response.write(half, () => response.socket?.end());
   });
@@ -79,7 +79,7 @@ function drip(response: Response, wait: () => Promise<void>): void {
       }
       response.end();
     } catch {
-      // The client has gone, or the emulator is closing.
+      // The client disconnected, or the emulator is closing.
     }
   });
 }

@@ -23,9 +23,9 @@ export function isCrossSite({
 }
 
 const RELOAD = '/-/reload';
-const MOST_BODY = '16kb';
+const MAX_BODY = '16kb';
 
-/** Bodies by path. The operator is added. */
+/** Schemas of the bodies by path. The operator is added later. */
 const COMMANDS = {
   '/api/v1/auto-cancel/approve': Approval.transform(body => ({ kind: 'approve' as const, ...body })),
   '/api/v1/auto-cancel/pause': Reason.transform(body => ({ kind: 'pause' as const, ...body })),
@@ -42,8 +42,8 @@ const hasBody = ({ headers: { 'transfer-encoding': chunked, 'content-length': le
 /** Errors of the body parser by status: its own messages quote the body. */
 const UNREADABLE = new Map<unknown, string>([
   [400, 'the body must be JSON'],
-  [413, `the body must have at most ${MOST_BODY}`],
-  [415, 'the body must be UTF-8, as it is or compressed by gzip or deflate'],
+  [413, `the body must have at most ${MAX_BODY}`],
+  [415, 'the body must be UTF-8, uncompressed or compressed by gzip or deflate'],
 ]);
 
 function refuseBody(error: unknown, _request: Request, response: Response, next: NextFunction): void {
@@ -87,7 +87,7 @@ export function lifecycleRoutes(served: HttpServed, { isOn, callerOf }: Lifecycl
     else response.status(409).json({ error: answer.why });
   }
 
-  const router = Router().post(PATHS, guard, express.json({ limit: MOST_BODY }));
+  const router = Router().post(PATHS, guard, express.json({ limit: MAX_BODY }));
   router.post(RELOAD, async (_request, response) => {
     const answer = await served.reload();
     response.status('faults' in answer ? 400 : 200).json(answer);

@@ -46,8 +46,8 @@ export function negotiateFormat(accept: string | undefined): Format {
 const SPACING = 250;
 
 /**
- * Returns a function that returns the result of `work`, or of a pending call with the same key. Shares one result among all requests that arrive while an earlier one is processed. The work starts after they arrived, so the
- * result is as fresh as a separate one. While `isCrowded`, the same work starts at most four times a second.
+ * Shares the result of `work` among calls with the same key that arrive while an earlier one runs. The work starts after
+ * they arrived, so the result is as fresh as a separate one. While `isCrowded`, it starts at most four times a second.
  */
 function createSingleFlight<T>(isCrowded: () => boolean, clock: Clock) {
   const waiting = new Map<string, Promise<T>>();
@@ -55,7 +55,7 @@ function createSingleFlight<T>(isCrowded: () => boolean, clock: Clock) {
   const begun = new Map<string, number>();
 
   async function take(key: string, work: () => Promise<T>): Promise<T> {
-    // Requests of other connections that have arrived already join.
+    // Requests of other connections that have already arrived join.
     await setImmediate();
     await working.get(key);
     const wait = (begun.get(key) ?? Number.NEGATIVE_INFINITY) + SPACING - clock.monotonic();
@@ -80,7 +80,7 @@ function createSingleFlight<T>(isCrowded: () => boolean, clock: Clock) {
 function sendOn({ self, placeOf }: ServedReplicas, account: string, { query }: Request, response: Response): void {
   const { holder } = placeOf(account);
   if (!holder || holder.id === self.id || query[SENT_ON] !== undefined) {
-    const why = holder ? 'it is about to change hands' : 'no replica holds it';
+    const why = holder ? 'it is moving to another replica' : 'no replica holds it';
     response.status(503).set('Retry-After', '5').type('text').send(`the account is not collected now: ${why}\n`);
     return;
   }

@@ -4,7 +4,7 @@ import { whenOver } from '../answers.ts';
 import type { HttpServed } from '../served.ts';
 import { onlyAllow, READ } from './methods.ts';
 
-const MOST_STREAMS = 64;
+const MAX_STREAMS = 64;
 /** Time between two checks for changes, and between two notifications (ms). */
 const LOOK_EVERY = 2000;
 /** Time after which clients are notified without a change (ms): data becomes stale, alerts fire between rounds, and proxies close silent connections. */
@@ -50,12 +50,12 @@ export function createStreams({ watch, clock, takenWithin, onCut }: StreamsDeps)
   /** Serves all streams. Runs while there are any. */
   async function tick(signal: AbortSignal): Promise<void> {
     const hasChanged = watch();
-    let saidAt = clock.monotonic();
+    let notifiedAt = clock.monotonic();
     for (;;) {
       await clock.sleep(LOOK_EVERY, signal);
       cutSlow();
-      if (!hasChanged() && clock.monotonic() - saidAt < QUIET) continue;
-      saidAt = clock.monotonic();
+      if (!hasChanged() && clock.monotonic() - notifiedAt < QUIET) continue;
+      notifiedAt = clock.monotonic();
       send(`event: changed\ndata: ${JSON.stringify({ at: new Date(clock.now()).toISOString() })}\n\n`);
     }
   }
@@ -67,9 +67,9 @@ export function createStreams({ watch, clock, takenWithin, onCut }: StreamsDeps)
 
   return {
     open(request: IncomingMessage, response: ServerResponse): void {
-      if (isClosed || streams.size >= MOST_STREAMS) {
+      if (isClosed || streams.size >= MAX_STREAMS) {
         response.writeHead(503, { 'Content-Type': 'text/plain; charset=utf-8', 'Retry-After': '10' });
-        response.end(`there are ${MOST_STREAMS} open streams: no more are opened\n`);
+        response.end(`there are ${MAX_STREAMS} open streams: no more are opened\n`);
         return;
       }
       response.writeHead(200, {
