@@ -6,7 +6,7 @@ import { newFolder } from '../support/folder.ts';
 
 const accounts = [{ name: 'production', baseUrl: 'http://127.0.0.1:1', token: 'test-token' }];
 
-/** What it says on standard error of options with which it does not begin. */
+/** Returns the error output for invalid options. */
 async function refused(...options: string[]): Promise<string> {
   const config = join(newFolder(), 'config.yaml');
   writeFileSync(config, JSON.stringify({ accounts }));
@@ -26,17 +26,17 @@ it.each([
   [['--from', '2999-01-01T00:00:00Z'], '--from must be before --to, and before now\n'],
   [['--from', '1h', '--account', 'nobody'], 'there is no account called nobody in config.yaml\n'],
   [['--from', '1h', '--out', '/nowhere/at/all'], '--out: there is no folder /nowhere/at\n'],
-])('says what is wrong with %j before it reads anything', async (options, text) => {
+])('rejects %j with a message before reading anything', async (options, text) => {
   expect(await refused(...options)).toBe(text);
 });
 
-it.each(['5', 'yesterday', '22.11.2026'])('takes %s for no time', async text => {
+it.each(['rejects %s as a time', 'yesterday', '22.11.2026'])('takes %s for no time', async text => {
   expect(await refused('--from', text)).toContain(
     'must be a time such as 2026-11-22T06:00:00Z, or a duration before now such as 6h.',
   );
 });
 
-it('says how a label is written', async () => {
+it('explains the format of labels', async () => {
   expect(await refused('--from', '1h', '--label', 'a b=c')).toContain(
     'must be NAME=VALUE; a name has letters, digits and _, and does not begin with a digit.',
   );

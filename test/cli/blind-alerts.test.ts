@@ -19,7 +19,7 @@ it('finds alerts of a user that read a family', () => {
   expect(found).not.toContain('Other');
 });
 
-it('does not take the beginning of a name for the name', () => expect(alertsThatRead(['delivery_dlq'])).toEqual([]));
+it('does not match a prefix of a family name', () => expect(alertsThatRead(['delivery_dlq'])).toEqual([]));
 
 it('finds nothing for families that only dashboards show', () =>
   expect(alertsThatRead(['delivery_watch_api_response_bytes_total'])).toEqual([]));

@@ -4,7 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { runCli } from '../../src/cli/cli.ts';
 import { newFolder } from '../support/folder.ts';
 
-/** What a command line prints, and how it ends. */
+/** Runs a command; returns its output and exit code. */
 async function run(...argv: readonly string[]): Promise<{ readonly code: number; readonly out: string }> {
   const written: string[] = [];
   const write = vi.spyOn(process.stdout, 'write').mockImplementation(text => {
@@ -21,7 +21,7 @@ async function run(...argv: readonly string[]): Promise<{ readonly code: number;
 const NAMES = ['overview.json', 'dlq.json', 'agent.json'];
 
 describe('dashboards print', () => {
-  it('prints those of the package by default', async () => {
+  it('prints the packaged dashboards by default', async () => {
     const { code, out } = await run('dashboards', 'print');
     expect(code).toBe(0);
     const printed = JSON.parse(out);
@@ -29,7 +29,7 @@ describe('dashboards print', () => {
     for (const name of NAMES) expect(printed[name]).toEqual(JSON.parse(readFileSync(`dashboards/${name}`, 'utf8')));
   });
 
-  it('writes them to a folder, which it makes', async () => {
+  it('writes the dashboards to a folder that it creates', async () => {
     const folder = join(newFolder(), 'new');
     const { code, out } = await run('dashboards', 'print', '--dir', folder);
     expect(code).toBe(0);
@@ -42,7 +42,7 @@ describe('dashboards print', () => {
   it.each([
     ['where nothing can be made', '/proc/x/y', /ENOENT.*mkdir '\/proc\/x'/],
     ['below a file', join(import.meta.filename, 'x'), /ENOTDIR/],
-  ])('says that it can not write %s', async (_, folder, why) => {
+  ])('reports that it cannot write %s', async (_, folder, why) => {
     const stderr = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
     expect(await run('dashboards', 'print', '--dir', folder)).toEqual({ code: 1, out: '' });
     const said = stderr.mock.calls.join('');
@@ -51,7 +51,7 @@ describe('dashboards print', () => {
     expect(said).toMatch(why);
   });
 
-  it('has the objectives, names and links that it is given', async () => {
+  it('contains the configured objectives, names and links', async () => {
     const folder = newFolder();
     const config = join(folder, 'config.yaml');
     writeFileSync(
@@ -84,7 +84,7 @@ describe('dashboards print', () => {
     expect(failing.fieldConfig.defaults.thresholds.steps[1].value).toBeCloseTo(0.1);
   });
 
-  it('links to the runbooks of the agent if its address is configured, else to none', async () => {
+  it('links to the runbooks of the agent only if its address is configured', async () => {
     const config = join(newFolder(), 'config.yaml');
     writeFileSync(
       config,
@@ -101,7 +101,7 @@ describe('dashboards print', () => {
     expect(await constants()).toEqual(['traces /explore']);
   });
 
-  it('refuses a configuration that is none, and an option that there is not', async () => {
+  it('rejects an invalid configuration and an unknown option', async () => {
     const stderr = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
     expect((await run('dashboards', 'print', '--config', '/there/is/none.yaml')).code).toBe(2);
     expect((await run('dashboards', 'print', '--nothing')).code).toBe(2);

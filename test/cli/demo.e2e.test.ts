@@ -7,7 +7,7 @@ import { startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
 import { newFolder } from '../support/folder.ts';
 
-/** A server that counts connections and answers none. */
+/** A server that counts connections and never responds. */
 async function startCanary() {
   let connections = 0;
   const server = createServer(socket => {
@@ -41,7 +41,7 @@ const rule = {
   notify: ['ops'],
 };
 
-it('a rehearsal plans, asks, cancels and notifies without a connection to any configured address', async () => {
+it('a rehearsal plans, approves, cancels and notifies without connecting to a configured address', async () => {
   const { host, connections } = await startCanary();
   const url = `http://${host}`;
   const cli = rehearse(

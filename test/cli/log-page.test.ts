@@ -6,7 +6,7 @@ import { OUTCOMES } from '../../src/upstream/errors.ts';
 const page = readFileSync('docs/log.md', 'utf8');
 const sources = globSync('src/**/*.ts').map(file => readFileSync(file, 'utf8'));
 
-/** Code in the first cells of the tables in a section, subsections included. */
+/** Returns the code in the first cells of the tables of a section, including subsections. */
 function codeInFirstCells(heading: string): string[] {
   const [, section = ''] = page.split(`\n## ${heading}\n`);
   const rows = section.split(/^## /m)[0]?.match(/^\| `.*$/gm) ?? [];

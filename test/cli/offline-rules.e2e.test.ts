@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { runCli } from '../support/cli.ts';
 import { newFolder } from '../support/folder.ts';
 
-/** A case with one entry, walked every 5 minutes for 60 hours, of which this verdict is expected. */
+/** A case with one entry, walked every 5 minutes for 60 hours, with this expected verdict. */
 function stuck(verdict: string): string {
   const file = join(newFolder(), 'case.yaml');
   const dlq = '[{ dlqId: 1-0, messageId: m1, label: x, failureFunctionState: CALLBACK_INPROGRESS }]';
@@ -23,7 +23,7 @@ expect:
 }
 
 describe('rules test', () => {
-  it('prints a line for each expectation and what was covered', async () => {
+  it('prints a line for each expectation and the covered predicates', async () => {
     const file = stuck('stuck');
     expect(await runCli(['rules', 'test', file])).toEqual({
       code: 0,

@@ -15,7 +15,7 @@ function write(text: string): string {
   return file;
 }
 
-/** One entry, walked every 5 minutes for 60 hours; `more` is the rest of the case. */
+/** A case with one entry, walked every 5 minutes for 60 hours. `more` is appended. */
 const one = (more: string, rule = '') => `
 autoCancel:
   rules: [{ name: r, match: { label: { in: [x] } }${rule} }]
@@ -55,10 +55,10 @@ describe('the examples', () => {
     expect(found(text)).toEqual(['ok: not_stuck in_progress_for', 'ok: stuck stuck']);
   });
 
-  it('see each predicate hold and not hold', () => {
+  it('cover both results of each predicate', () => {
     const coverage = coverageOf(checks.flatMap(({ checks }) => checks));
     expect(coverage.size).toBe(config.autoCancel.rules.length);
-    // True by construction: a longer pause begins another episode.
+    // Always true: a longer pause begins another episode.
     const always = ['stuckWhen.maxGap'];
     for (const [, predicates] of coverage) {
       for (const [name, seen] of predicates) {
@@ -70,7 +70,7 @@ describe('the examples', () => {
 });
 
 describe('a case', () => {
-  it('judges each expectation at its time, in any order', () => {
+  it('evaluates each expectation at its time, in any order', () => {
     const at = (time: string, verdict: string, reason?: string) =>
       `{ at: ${time}, dlqId: 1-0, rule: r, verdict: ${verdict}${reason ? `, reason: ${reason}` : ''} }`;
     const lines = [
@@ -91,7 +91,7 @@ describe('a case', () => {
     ]);
   });
 
-  it('knows of an event only when it has happened, and of the callback’s message too', () => {
+  it('includes an event of the entry or its callback only after the event happened', () => {
     const idle = ', stuckWhen: { idleFor: 1h }';
     const stuck = (at: string) => expected(`{ at: ${at}, dlqId: 1-0, rule: r, verdict: stuck }`);
     expect(found(one(stuck('+50h'), idle))).toEqual(['wrong: unknown unknown_idle_for']);
@@ -107,14 +107,14 @@ describe('a case', () => {
     expect(found(callback)).toEqual(['wrong: not_stuck idle_for']);
   });
 
-  it('takes the id from where the rules say', () => {
+  it('uses the id field that the rules configure', () => {
     const stuck = expected('{ at: +50h, dlqId: m1, rule: r, verdict: stuck }');
     const text = one(stuck).replace('dlqId: 1-0, messageId', 'messageId');
     expect(found(text)).toEqual(['wrong: unknown no_id']);
     expect(found(text.replace('autoCancel:', 'autoCancel:\n  idFrom: messageId'))).toEqual(['ok: stuck stuck']);
   });
 
-  it('a pause longer than the allowed gap begins anew, as long as rescanEvery says nothing else', () => {
+  it('starts another episode after a pause longer than the allowed gap, which depends on rescanEvery', () => {
     const stuck = expected('{ at: +59h, dlqId: 1-0, rule: r, verdict: stuck }');
     const slow = (every: string, more = '') => one(stuck).replace('every: 5m', `every: ${every}`) + more;
     expect(found(slow('30m'))).toEqual(['ok: stuck stuck']);
@@ -172,5 +172,5 @@ describe('a case', () => {
       'case.yaml:1:1: there is no rule to test: give autoCancel.rules here, or --config',
     ],
     ['a: [', expect.stringMatching(/^case\.yaml:1:\d: a { or \[ opened above is not closed/) as unknown as string],
-  ])('that makes no sense is refused with its place: %#', (text, message) => expect(faultOf(text)).toEqual(message));
+  ])('is rejected with the place of the mistake: %#', (text, message) => expect(faultOf(text)).toEqual(message));
 });

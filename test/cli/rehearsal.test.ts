@@ -8,7 +8,7 @@ import { emulateEmpty } from '../support/emulate.ts';
 
 const CANARY = 'canary.example';
 
-/** Every key that has an address, a file or a secret. */
+/** All keys that contain an address, a file or a secret. */
 const everything = {
   server: { listen: '127.0.0.1:1', externalUrl: `https://${CANARY}`, allowedHosts: [CANARY], webConfigFile: CANARY },
   upstream: { proxy: `http://user:canary@${CANARY}`, caFile: CANARY },
@@ -38,7 +38,7 @@ const everything = {
   autoCancel: { stopFile: `/${CANARY}/STOP` },
 };
 
-/** All text in a value, secrets included. */
+/** Returns all text in a value, including secrets. */
 function textsIn(value: unknown): string[] {
   if (value instanceof Secret) return [value.reveal()];
   if (typeof value === 'string') return [value];
@@ -52,7 +52,7 @@ const place = { speed: 900, folder: '/tmp/rehearsal', receiver: RECEIVER };
 
 const base = (url: string) => parse({ accounts: [{ name: 'a', baseUrl: url, token: 'emulated' }] });
 
-it('a rehearsal has no address, file or secret of the configuration', async () => {
+it('a rehearsal contains no configured address, file or secret', async () => {
   const emulator = await emulateEmpty();
   const config = rehearsalConfig(parse(everything), base(emulator.url), place);
   const texts = textsIn(config);
@@ -65,7 +65,7 @@ it('a rehearsal has no address, file or secret of the configuration', async () =
   expect([config.tracing.enabled, config.push.metrics.enabled, config.heartbeat]).toEqual([false, false, null]);
 });
 
-it('a rehearsal leaves real time between two reads, and keeps rules, alerts and filters', async () => {
+it('a rehearsal keeps rules, alerts and filters, and scales intervals to real time', async () => {
   const emulator = await emulateEmpty();
   const given = parse({
     ...everything,
@@ -75,7 +75,7 @@ it('a rehearsal leaves real time between two reads, and keeps rules, alerts and 
   });
   const { collect, alerts, autoCancel, staleness } = rehearsalConfig(given, base(emulator.url), place);
   expect([collect.dlq.every, collect.dlq.rescanEvery, collect.events.every]).toEqual([225_000, 7_200_000, 225_000]);
-  // Stale after three real seconds, and withdrawn after six.
+  // Stale after three real seconds, withdrawn after six.
   expect(staleness.markAfter * collect.dlq.every).toBe(900 * 3000);
   expect(Math.min(staleness.withdrawAtMost, staleness.withdrawAfter * collect.dlq.every)).toBe(900 * 6000);
   expect(collect.dlq.filters).toEqual(given.collect.dlq.filters);
@@ -83,11 +83,11 @@ it('a rehearsal leaves real time between two reads, and keeps rules, alerts and 
   expect(alerts.notifiers.map(({ name }) => name)).toEqual(['am', 'hook']);
   expect({ ...autoCancel, rules: [] }).toEqual({ ...given.autoCancel, stopFile: '/tmp/rehearsal/STOP', rules: [] });
   const [rule, before] = [autoCancel.rules[0], given.autoCancel.rules[0]];
-  // Ten seconds of real time.
+  // Ten real seconds.
   expect(rule).toEqual({ ...before, stuckWhen: { ...before?.stuckWhen, maxGap: 900 * 10_000 } });
 });
 
-it('the clock of a rehearsal runs at its speed, and at most 60 times as fast from when a rule may act', async () => {
+it('the clock of a rehearsal starts fast and slows down to at most 60 times before a rule may act', async () => {
   const HOUR = 3_600_000;
   const rules = [{ name: 'r', match: { label: { in: ['x'] } }, stuckWhen: { inProgressFor: '72h' }, grace: '1h' }];
   const given = parse({ ...everything, autoCancel: { rules } });
@@ -101,12 +101,12 @@ it('the clock of a rehearsal runs at its speed, and at most 60 times as fast fro
   const rehearsed = rehearsalClock(clock, 600, given);
   const elapsed = () => rehearsed.monotonic() - 5;
   expect([elapsed(), rehearsed.now()]).toEqual([0, 1_000_005]);
-  // It stands still during synchronous code.
+  // It does not advance during synchronous code.
   real = 1000;
   expect(elapsed()).toBe(0);
   real = 5;
   await Promise.resolve();
-  // A minute before 73 hours: the rule may act for six hours.
+  // A minute before 73 hours, because the rule may act for six hours.
   const from = 73 * HOUR - 60_000;
   await rehearsed.sleep(from);
   await rehearsed.sleep(from + 6 * HOUR);
@@ -122,7 +122,7 @@ it('the clock of a rehearsal runs at its speed, and at most 60 times as fast fro
   expect(elapsed()).toBeCloseTo(from + 7 * HOUR, 3);
 });
 
-it('dead letters outlast the longest rule unless the retention is configured', () => {
+it('dead letters outlive the longest rule unless their retention is configured', () => {
   const rules = [{ name: 'r', match: { label: { in: ['x'] } }, stuckWhen: { inProgressFor: '5d' } }];
   expect(dlqRetention(parse(everything))).toBe(3 * 86_400_000);
   expect(dlqRetention(parse({ ...everything, autoCancel: { rules } }))).toBe(10 * 86_400_000);
@@ -130,7 +130,7 @@ it('dead letters outlast the longest rule unless the retention is configured', (
   expect(dlqRetention(parse({ ...everything, accounts, autoCancel: { rules } }))).toBe(4 * 86_400_000);
 });
 
-it('adds entries for each rule and filter, and returns a note if it cannot', async () => {
+it('adds entries for each rule and filter, or returns a note if it cannot', async () => {
   const emulator = await emulateEmpty();
   const given = parse({
     ...everything,

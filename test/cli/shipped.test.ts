@@ -10,7 +10,7 @@ describe('shipped rules and dashboards', () => {
     expect(JSON.stringify(shippedDashboards({ ...settings, objectives }))).not.toMatch(/<<|>>|undefined/);
   });
 
-  it('quote the job in PromQL, and use it as it is in a label and a text', () => {
+  it('quote the job in PromQL but not in labels and texts', () => {
     const job = 'a"b\\c $& <<window>>';
     const rules = shippedRules({ job, objectives }).flatMap(group => group.rules);
     expect(rules.find(({ alert }) => alert === 'DeliveryAgentDown')).toMatchObject({

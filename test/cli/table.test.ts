@@ -11,6 +11,6 @@ it('aligns its columns', () => {
   );
 });
 
-it('shows nothing that a terminal would obey', () => {
+it('removes terminal control sequences', () => {
   expect(toTable(['key'], [['a\u001b[2J\nb\u202e\ud800']])).toBe('key\na\u{fffd}[2J\u{fffd}b\u{fffd}\u{fffd}');
 });

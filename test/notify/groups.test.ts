@@ -27,7 +27,7 @@ async function createScene(by: readonly string[] = grouping.by) {
     ...scene,
     hook,
     firing,
-    /** An alert begins, as its account's evaluation would post it. */
+    /** Posts the start of an alert, as its account's evaluation would. */
     async begin(x: string, more: Partial<Notice> = {}) {
       const one = notice(x, { startsAt: clock.now(), ...more });
       firing.set(x, one);
@@ -41,7 +41,7 @@ async function createScene(by: readonly string[] = grouping.by) {
   };
 }
 
-it('of an account that another replica has is forgotten, with what waits and when it was told', () => {
+it('releases the group state of an account that moved to another replica', () => {
   const groups = createGroups<Waiting>({
     grouping,
     firing: () => [],
@@ -58,7 +58,7 @@ it('of an account that another replica has is forgotten, with what waits and whe
 });
 
 describe('a group', () => {
-  it('is told of together, once its first change has waited', async () => {
+  it('is sent in one notification after its first change has waited', async () => {
     const scene = await createScene();
     await scene.begin('1');
     await scene.tell(WAIT - SECOND);
@@ -72,7 +72,7 @@ describe('a group', () => {
     expect(await scene.rows()).toBe(0);
   });
 
-  it('waits no longer when the process dies meanwhile', async () => {
+  it('does not wait again after a restart', async () => {
     const scene = await createScene();
     await scene.begin('1');
     await scene.tell(6 * SECOND);
@@ -83,7 +83,7 @@ describe('a group', () => {
     expect(scene.hook.told).toEqual(['firing 1']);
   });
 
-  it('is told of whole: what changed, and what else of it fires, with its latest texts', async () => {
+  it('is sent with its changes, all other firing alerts and their latest texts', async () => {
     const scene = await createScene();
     await scene.begin('1');
     await scene.tell(WAIT);
@@ -99,7 +99,7 @@ describe('a group', () => {
     expect(scene.hook.notices[2]?.annotations).toEqual({ summary: 'now 5' });
   });
 
-  it('is another for other values of its labels, and all are one where none are named', async () => {
+  it('differs by the values of its labels; without labels there is one group', async () => {
     const change = (account: string, x: string) => notice(x, { labels: { alertname: 'A', account, x } });
     const [byAccount, all, every] = [await createScene(), await createScene([]), await createScene(['...'])];
     for (const scene of [byAccount, all, every]) {
@@ -111,7 +111,7 @@ describe('a group', () => {
     expect(every.hook.told).toEqual(['firing 1', 'firing 2', 'firing 3']);
   });
 
-  it('is told again only while something of it fires, counted from when it was told, also by another process', async () => {
+  it('is repeated only while an alert fires, counted from the last notification, also across restarts', async () => {
     const scene = await createScene();
     await scene.begin('1');
     await scene.tell(WAIT);
@@ -131,7 +131,7 @@ describe('a group', () => {
     expect((await scene.store.scan('', 'alerts/')).size).toBe(0);
   });
 
-  it.each([-1, 1])('is told again although the clock is set by a year, and once (%d)', async years => {
+  it.each([-1, 1])('is repeated once if the clock is set by a year (%d)', async years => {
     const scene = await createScene();
     await scene.begin('1');
     await scene.tell(WAIT);
@@ -144,7 +144,7 @@ describe('a group', () => {
     expect(scene.hook.told).toHaveLength(3);
   });
 
-  it('of which an earlier version told is not told again at the start', async () => {
+  it('is not sent again at the start if an earlier version sent it', async () => {
     const scene = await createScene();
     scene.firing.set('1', notice('1', { startsAt: scene.clock.now() - HOUR }));
     await scene.restart();
@@ -154,7 +154,7 @@ describe('a group', () => {
     expect(scene.hook.told).toEqual(['firing 1']);
   });
 
-  it('is one of hundreds that are told a few at a time, so that nothing else waits', async () => {
+  it('is sent with limited concurrency if there are hundreds, so that other notifications are not delayed', async () => {
     const scene = await createScene(['...']);
     await scene.post(...Array.from({ length: 600 }, (_, x) => notice(String(x))));
     await scene.tell(WAIT);
@@ -164,7 +164,7 @@ describe('a group', () => {
     expect(new Set(scene.hook.told).size).toBe(600);
   });
 
-  it('is told of each begin of an alert, one after the other', async () => {
+  it('is sent separately for each start of an alert', async () => {
     const scene = await createScene();
     for (let episode = 0; episode < 3; episode += 1) {
       await scene.begin('1');
@@ -177,7 +177,7 @@ describe('a group', () => {
     expect(new Set(scene.hook.notices.map(({ startsAt }) => startsAt)).size).toBe(3);
   });
 
-  it('of ten thousand accounts is one notification, which says how many alerts it leaves out', async () => {
+  it('of ten thousand accounts is one notification with the number of omitted alerts', async () => {
     const scene = await createScene(['alertname']);
     const left: number[] = [];
     const { send } = scene.hook;
@@ -196,7 +196,7 @@ describe('a group', () => {
     expect(await scene.rows()).toBe(0);
   });
 
-  it('is cut by size, too, but never to nothing', async () => {
+  it('is truncated by size but keeps at least one alert', async () => {
     const scene = await createScene();
     const large = { annotations: { summary: 'x'.repeat(100_000) } };
     await scene.post(notice('1', large), notice('2', large), notice('3', large));
@@ -205,7 +205,7 @@ describe('a group', () => {
     expect(scene.hook.told).toEqual(['firing 1, firing 2', 'firing B']);
   });
 
-  it('does not wait for what ends by itself, nor share it', async () => {
+  it('is not used for alerts that end by themselves', async () => {
     const scene = await createScene();
     await scene.begin('1');
     await scene.post(notice('2', { lasts: 1000 }));
@@ -213,7 +213,7 @@ describe('a group', () => {
     expect(scene.hook.told).toEqual(['firing 2']);
   });
 
-  it('that nothing is left of is forgotten: its account or rule is gone', async () => {
+  it('is deleted when its account or rule is removed', async () => {
     const scene = await createScene();
     await scene.begin('1');
     await scene.tell(WAIT);
@@ -224,14 +224,14 @@ describe('a group', () => {
     expect((await scene.store.scan('', 'alerts/told/')).size).toBe(0);
   });
 
-  it('drops the oldest of ten thousand changes that wait', async () => {
+  it('drops the oldest changes above ten thousand', async () => {
     const scene = await createScene(['...']);
     await scene.post(...Array.from({ length: 10_001 }, (_, x) => notice(String(x))));
     expect(scene.counts).toEqual({ 'hook dropped': 1 });
   });
 });
 
-/** What can happen, in any order. */
+/** Random actions, in any order. */
 type Step = 'begin' | 'end' | 'tell' | 'wait' | 'kill' | 'kill at commit' | 'full' | 'down' | 'die before the answer';
 const STEPS: readonly Step[] = [
   'begin',
@@ -245,18 +245,18 @@ const STEPS: readonly Step[] = [
   'die before the answer',
 ];
 
-/** What a receiver was told under one key. */
+/** Alerts that a receiver got under one key. */
 const contentOf = (notices: readonly Notice[]) =>
   JSON.stringify(notices.map(({ status, labels, startsAt }) => [status, fingerprintOf(labels), startsAt]).sort());
 
-it('every begin and end is told at least once, whenever the process dies, and what is repeated has its key', async () => {
+it('every start and end is sent at least once, whenever the process dies, and a repetition has the same key', async () => {
   const step = fc.record({ step: fc.constantFrom(...STEPS), x: fc.constantFrom('1', '2') });
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), async steps => {
       const scene = await createScene();
       const { hook, store, clock } = scene;
       const posted: Notice[] = [];
-      /** What the receiver took, whether or not the agent heard so. */
+      /** Alerts that the receiver accepted, even if the agent did not get the response. */
       const took: {
         readonly key: string | undefined;
         readonly content: string;
@@ -279,7 +279,7 @@ it('every begin and end is told at least once, whenever the process dies, and wh
         const after = scene.firing.get(x) ?? before;
         if (after) posted.push({ ...after, status: scene.firing.has(x) ? 'firing' : 'resolved' });
       }
-      /** The process dies as the store takes, or does not take, its next commit. */
+      /** Kills the process while the store accepts or rejects its next commit. */
       async function dieAtCommit(isTaken: boolean) {
         const { commit } = store;
         store.commit = async (...args) => {
@@ -317,13 +317,13 @@ it('every begin and end is told at least once, whenever the process dies, and wh
       const told = took.flatMap(({ notices }) => notices);
       for (const { status, labels, startsAt } of posted) {
         const ofIt = told.filter(each => each.labels.x === labels.x && each.startsAt === startsAt);
-        // That it began may be told together with its end.
+        // The start may be sent together with the end.
         expect(ofIt.some(each => each.status === status || each.status === 'resolved')).toBe(true);
       }
       for (const { key, content } of took) {
         expect(took.filter(each => each.key === key).every(each => each.content === content)).toBe(true);
       }
-      // What was told under another key is another notification. While nothing can be stored, that can't be known.
+      // Notifications with different keys are distinct. Without a store, duplicates cannot be detected.
       const byKey = [...new Map(took.map(each => [each.key, each])).values()];
       const isStoring = steps.every(({ step }) => step !== 'full');
       if (isStoring) expect(new Set(byKey.map(({ content }) => content)).size).toBe(byKey.length);

@@ -34,7 +34,7 @@ function createScene() {
 }
 
 describe('a heartbeat', () => {
-  it('says that all is well, or that it is not, and the log says once what', async () => {
+  it('reports healthy and unhealthy accounts, and logs the reason once', async () => {
     const scene = createScene();
     await scene.beat();
     scene.health = async () => ({ isWell: false, why: 'dlq/full of a is stale' });
@@ -49,7 +49,7 @@ describe('a heartbeat', () => {
     ]);
   });
 
-  it('says nothing while nothing is known, and while the agent is unwell', async () => {
+  it('is not sent before the state is known or while the agent is unhealthy', async () => {
     const scene = createScene();
     scene.health = async () => undefined;
     await scene.beat();
@@ -60,7 +60,7 @@ describe('a heartbeat', () => {
     expect(scene.log.lines.map(({ message }) => message)).toEqual(['the heartbeat pauses: the agent is unwell']);
   });
 
-  it('that is not heard is counted and logged once, without its address', async () => {
+  it('is counted and logged once without its address if sending fails', async () => {
     const scene = createScene();
     scene.get = () => Promise.reject(Object.assign(new Error(`connect ${CANARY}`), { code: 'ECONNREFUSED' }));
     await scene.beat();
@@ -139,7 +139,7 @@ describe('the heartbeat of replicas', () => {
     const asked: string[] = [];
     const committed: string[] = [];
     const log = createTestLog();
-    /** A replica that holds `accounts`. `others`: accounts that it could not open. */
+    /** A replica that holds `accounts`. `others` are accounts that it failed to open. */
     function join(
       id: string,
       accounts: readonly HeartbeatAccount[],
@@ -180,7 +180,7 @@ describe('the heartbeat of replicas', () => {
     return { clock, shared, join, why, asked: () => asked.splice(0), committed };
   }
 
-  it('is one, sent by the replica that holds what is of no account, and says nothing before all were heard', async () => {
+  it('is sent only by the holder of agent-wide tasks, after every replica has reported', async () => {
     const { join, asked } = createReplicas();
     const [one, two, three] = [
       join('one', [ok('a')], true),
@@ -196,7 +196,7 @@ describe('the heartbeat of replicas', () => {
     expect(asked()).toEqual(['one well']);
   });
 
-  it('fails for what another replica says of its accounts', async () => {
+  it('fails for unhealthy accounts of another replica', async () => {
     const { join, asked, why } = createReplicas();
     const [one, two] = [join('one', [ok('a'), ok('c')], true), join('two', [ok('b', true)], false)];
     await two();
@@ -204,7 +204,7 @@ describe('the heartbeat of replicas', () => {
     expect([asked(), why()]).toEqual([['one fails'], ['the token of b is rejected']]);
   });
 
-  it('fails for accounts of which nothing is heard, with a replica or without, after time for a takeover', async () => {
+  it('fails for accounts without a report after the time of a takeover, with or without a replica', async () => {
     const { join, asked, why, clock } = createReplicas();
     const [one, two] = [join('one', [ok('a'), ok('c')], true), join('two', [ok('b')], false)];
     await two();
@@ -230,7 +230,7 @@ describe('the heartbeat of replicas', () => {
     expect(committed.toSorted()).toEqual(['one ', 'one a', 'one c', 'two b']);
   });
 
-  it('pauses while the database is away', async () => {
+  it('pauses while the database is unavailable', async () => {
     const { join, asked, shared } = createReplicas();
     const one = join('one', [ok('a'), ok('b'), ok('c')], true);
     await one();

@@ -3,7 +3,7 @@ import { createHolds } from '../../src/notify/holds.ts';
 import { StoreError } from '../../src/store/errors.ts';
 import { NO_ACCOUNT } from '../../src/store/store.ts';
 
-it('tells of what is held, or gone from the configuration; of what is of no account only while its lease surely lasts', async () => {
+it('permits sending for held and removed accounts, and for agent-wide alerts only during a valid lease', async () => {
   let left = 1;
   const asked: string[] = [];
   async function confirm(account: string) {

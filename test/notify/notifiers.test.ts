@@ -35,7 +35,7 @@ const ALERTMANAGER_FORMAT = {
   grouping: { by: ['alertname', 'account'], wait: 0, repeatEvery: 1000 },
 } as const;
 
-/** Each kind of notifier, at an address. */
+/** Creates each kind of notifier for an address. */
 const KINDS: [string, (url: string, timeout?: number) => Receiver][] = [
   [
     'alertmanager',
@@ -74,7 +74,7 @@ async function answering(handle: (request: IncomingMessage, response: ServerResp
   return service;
 }
 
-/** A server that does `handle` with each connection that has said something. */
+/** A server that runs `handle` for each connection that has sent data. */
 async function raw(handle: (socket: Socket) => void): Promise<string> {
   const sockets = new Set<Socket>();
   const server = createServer(socket => {
@@ -97,7 +97,7 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
     return create(service.url).send([firing], never);
   };
 
-  it.each([200, 202, 204])('is content with %d', async status => {
+  it.each([200, 202, 204])('accepts %d as success', async status => {
     expect(await statusTold(status)).toEqual({ kind: 'accepted' });
   });
 
@@ -107,7 +107,7 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
     [500, false],
     [502, false],
     [503, true],
-  ])('tries again after %d (down: %s)', async (status, isDown) => {
+  ])('retries after %d (down: %s)', async (status, isDown) => {
     expect(await statusTold(status)).toEqual({ kind: 'failed', why: `status ${status}`, isDown });
   });
 
@@ -119,7 +119,7 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
     [new Date(NOW + 366 * 86_400_000).toUTCString(), 3_600_000],
     [new Date(NOW - 5000).toUTCString(), 0],
     ['soon', undefined],
-  ])('waits as long as a busy one asks: %s', async (header, retryAfter) => {
+  ])('waits as long as a busy receiver requests: %s', async (header, retryAfter) => {
     const service = await answering(
       (_request, response) => void response.writeHead(429, { 'retry-after': header }).end(),
     );
@@ -129,11 +129,11 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
     );
   });
 
-  it('does not repeat what was refused as bad', async () => {
+  it('does not repeat a notification rejected as invalid', async () => {
     expect(await statusTold(400)).toEqual({ kind: 'refused', why: 'status 400' });
   });
 
-  it('follows no redirect', async () => {
+  it('does not follow redirects', async () => {
     const other = await answering((_request, response) => void response.end());
     const service = await answering(
       (_request, response) => void response.writeHead(307, { location: `${other.url}/elsewhere` }).end(),
@@ -156,7 +156,7 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
       socket => socket.write(`HTTP/1.1 200 OK\r\n${`x: ${'y'.repeat(1000)}\r\n`.repeat(100)}`),
       'UND_ERR_HEADERS_OVERFLOW',
     ],
-  ])('takes one that %s for down', async (_what, handle, why) => {
+  ])('treats a receiver that %s as down', async (_what, handle, why) => {
     const timeout = why === 'TimeoutError' ? 200 : 60_000;
     expect(await create(await raw(handle), timeout).send([firing], never)).toEqual({
       kind: 'failed',
@@ -165,7 +165,7 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
     });
   });
 
-  it('does not read an answer without end', async () => {
+  it('does not read an endless response', async () => {
     let written = 0;
     const url = await raw(socket => {
       socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n');
@@ -177,11 +177,11 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
       more();
     });
     expect(await create(url).send([firing], never)).toEqual({ kind: 'accepted' });
-    // What stands in the buffers of both ends.
+    // Data in the socket buffers of both ends.
     expect(written).toBeLessThan(32 * 2 ** 20);
   });
 
-  it('throws only when it is stopped, and never shows the address', async () => {
+  it('throws only when stopped and never shows the address', async () => {
     const url = `${await raw(() => undefined)}/canary`;
     const stop = new AbortController();
     const telling = create(url).send([firing], stop.signal);
@@ -191,7 +191,7 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
   });
 });
 
-it('a fingerprint is FNV-1a of 64 bits of the sorted labels', () => {
+it('the fingerprint is the 64-bit FNV-1a hash of the sorted labels', () => {
   const label = fc.tuple(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }));
   fc.assert(
     fc.property(fc.uniqueArray(label, { selector: ([name]) => name, maxLength: 5 }), pairs => {
@@ -208,7 +208,7 @@ it('a fingerprint is FNV-1a of 64 bits of the sorted labels', () => {
 });
 
 describe('an Alertmanager', () => {
-  it('is told when it ends by itself, and of what was resolved the end that it had', async () => {
+  it('gets the time at which an alert ends by itself, and the actual end of a resolved one', async () => {
     const bodies: unknown[] = [];
     const service = await answering((request, response) => {
       request.setEncoding('utf8').on('data', text => bodies.push(JSON.parse(text)));
@@ -242,7 +242,7 @@ describe('an Alertmanager', () => {
 });
 
 describe('an Alertmanager whose agent had its clock set back', () => {
-  it('is told nothing of a time to come: it refuses an end before its begin, and waits for an end', async () => {
+  it('gets no future times: ends before their start are rejected and sent later', async () => {
     const bodies: { startsAt: string; endsAt: string }[][] = [];
     const post = async (_url: string, { body }: { readonly body: string }) => {
       bodies.push(JSON.parse(body));
@@ -315,7 +315,7 @@ describe('a webhook', () => {
     });
   });
 
-  it('gets a group as Alertmanager sends it: what is common, every alert, and how many are left out', async () => {
+  it("gets a group like Alertmanager's: common labels, all alerts and the number of omitted ones", async () => {
     const other: Notice = {
       status: 'resolved',
       labels: { ...firing.labels, flow_control_key: 'k' },
@@ -348,13 +348,13 @@ describe('a webhook', () => {
     });
   });
 
-  it('gets the end of what was resolved, and of what ends by itself', async () => {
+  it('gets the end of resolved alerts and of alerts that end by themselves', async () => {
     const endsAt = async (notice: Notice) => JSON.parse((await deliver(notice)).text).alerts[0].endsAt;
     expect(await endsAt(resolved)).toBe('2026-06-01T11:59:59.000Z');
     expect(await endsAt({ ...firing, lasts: 900_000 })).toBe('2026-06-01T12:14:00.000Z');
   });
 
-  it('can check who sent it and when', async () => {
+  it('can verify sender and time of a request', async () => {
     const { headers, text } = await deliver(firing, async () => new Secret('hook-secret'));
     const timestamp = String(headers['x-delivery-watch-timestamp']);
     expect(timestamp).toBe(String(NOW / 1000));
@@ -362,13 +362,13 @@ describe('a webhook', () => {
     expect(headers['x-delivery-watch-signature']).toBe(`sha256=${expected}`);
   });
 
-  it('is not told unsigned while there is no secret', async () => {
+  it('gets no unsigned requests while the secret is missing', async () => {
     const { told, service } = await deliver(firing, () => Promise.reject(new Error('no file')));
     expect(told).toEqual({ kind: 'failed', why: 'no secret', isDown: true });
     expect(service.requests).toEqual([]);
   });
 
-  it.each([401, 404, 410, 413, 422])('takes %d for good', async status => {
+  it.each([401, 404, 410, 413, 422])('treats %d as permanent', async status => {
     const service = await answering((_request, response) => void response.writeHead(status).end());
     const [, create] = KINDS[1] as (typeof KINDS)[number];
     expect(await create(service.url).send([firing], never)).toEqual({ kind: 'refused', why: `status ${status}` });

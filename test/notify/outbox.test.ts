@@ -14,7 +14,7 @@ import {
 import { settle } from '../support/manual-clock.ts';
 
 describe('the outbox', () => {
-  it('tells each notice once, and forgets it', async () => {
+  it('sends each notice once and deletes it', async () => {
     const hook = createReceiver('changes');
     const scene = await createOutboxScene([hook]);
     await scene.post(notice('1'), notice('2'));
@@ -51,7 +51,7 @@ describe('the outbox', () => {
     expect(await scene.rows()).toBe(0);
   });
 
-  it('does not tell of what was never committed', async () => {
+  it('does not send uncommitted notices', async () => {
     const hook = createReceiver('changes');
     const scene = await createOutboxScene([hook]);
     scene.outbox().post('a', [notice('1')], () => true);
@@ -59,7 +59,7 @@ describe('the outbox', () => {
     expect(hook.told).toEqual([]);
   });
 
-  it('lets an account go once its request under way has ended, and leaves what waits to the next replica', async () => {
+  it('releases an account after its running request and leaves queued notices to the next replica', async () => {
     const hook = createReceiver('changes');
     const answer = Promise.withResolvers<typeof ACCEPTED>();
     hook.answer = () => answer.promise;
@@ -84,7 +84,7 @@ describe('the outbox', () => {
     expect(hook.told).toEqual(['firing 1']);
   });
 
-  it('waits longer and longer for one that is down, and asks it with the first alone', async () => {
+  it('increases the delay for a receiver that is down, and probes it with the first notice only', async () => {
     const hook = createReceiver('changes');
     hook.answer = () => DOWN;
     const scene = await createOutboxScene([hook]);
@@ -103,7 +103,7 @@ describe('the outbox', () => {
     expect(hook.told.slice(-2)).toEqual(['firing 1', 'firing 2']);
   });
 
-  it('holds one alert’s later news back behind the earlier, and nobody else’s', async () => {
+  it('keeps the notices of one alert in order without delaying other alerts', async () => {
     const hook = createReceiver('changes');
     hook.answer = ([first]) => (first?.labels.x === '1' ? FAILED : ACCEPTED);
     const scene = await createOutboxScene([hook]);
@@ -115,7 +115,7 @@ describe('the outbox', () => {
     expect(hook.told.slice(2)).toEqual(['firing 1', 'resolved 1']);
   });
 
-  it('drops what is refused, at once, and what nobody took for a day, after one more try', async () => {
+  it('drops rejected notices immediately and undelivered ones after a day and a final attempt', async () => {
     const hook = createReceiver('changes');
     hook.answer = ([first]) => (first?.labels.x === 'bad' ? REFUSED : DOWN);
     const scene = await createOutboxScene([hook]);
@@ -124,7 +124,7 @@ describe('the outbox', () => {
     expect(await scene.rows()).toBe(1);
     await scene.tell(24 * HOUR - SECOND);
     expect(await scene.rows()).toBe(1);
-    // The process in which it was posted does not count.
+    // The process that posted the notice does not count.
     await scene.restart();
     await scene.tell(SECOND);
     expect(await scene.rows()).toBe(0);
@@ -136,7 +136,7 @@ describe('the outbox', () => {
     ]);
   });
 
-  it('tells all receivers, none held up by another', async () => {
+  it('sends to all receivers independently', async () => {
     const [down, hung, up] = [
       createReceiver('state', 'am', 0),
       createReceiver('state', 'am', 1),
@@ -156,7 +156,7 @@ describe('the outbox', () => {
     expect(await scene.rows()).toBe(1);
   });
 
-  it('forgets what waits for a notifier that is not configured any more, and says so', async () => {
+  it('drops the queue of a removed notifier and logs it', async () => {
     const hook = createReceiver('changes');
     const scene = await createOutboxScene([hook]);
     await scene.post(notice('1'));
@@ -167,7 +167,7 @@ describe('the outbox', () => {
     ]);
   });
 
-  it('keeps ten thousand for a receiver, the latest', async () => {
+  it('keeps the latest ten thousand notices per receiver', async () => {
     const hook = createReceiver('changes');
     hook.answer = () => DOWN;
     const scene = await createOutboxScene([hook]);
@@ -182,7 +182,7 @@ describe('the outbox', () => {
     expect(hook.told).toEqual(['firing 2']);
   });
 
-  it('tells once although the store does not take it that it did, and then removes the row', async () => {
+  it('sends once even if the store fails to record it, and then deletes the row', async () => {
     const hook = createReceiver('changes');
     const scene = await createOutboxScene([hook]);
     await scene.post(notice('1'));
@@ -195,7 +195,7 @@ describe('the outbox', () => {
     expect([hook.told.length, await scene.rows()]).toEqual([1, 0]);
   });
 
-  it('keeps ten thousand sent ones whose rows the store does not remove, and no more', async () => {
+  it('keeps at most ten thousand sent notices that the store failed to delete', async () => {
     const hook = createReceiver('changes');
     const scene = await createOutboxScene([hook]);
     scene.store.isFull = true;
@@ -215,7 +215,7 @@ describe('the outbox', () => {
     expect(scene.counts).toEqual({ 'hook sent': 10_002 });
   });
 
-  it('counts nothing as failed when it is stopped while it tells', async () => {
+  it('counts no failure if it is stopped while sending', async () => {
     const hook = createReceiver('changes');
     const scene = await createOutboxScene([hook]);
     await scene.post(notice('1'));

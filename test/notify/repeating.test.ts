@@ -24,7 +24,7 @@ function createScene() {
     receiver,
     counts,
     log,
-    /** What was told after `ms`, with these alerts. */
+    /** Notices sent after `ms` with these alerts. */
     async tell(ms: number, ...now: readonly Notice[]) {
       notices = now;
       clock.pass(ms);
@@ -37,8 +37,8 @@ function createScene() {
 
 const resolved = (x: string) => notice(x, { status: 'resolved', endsAt: 2 });
 
-describe('telling what fires', () => {
-  it('is at once, again every minute, at once when it is resolved, and of that again every minute', async () => {
+describe('repeated notices', () => {
+  it('sends firing and resolved alerts immediately, then repeats them every minute', async () => {
     const { tell, receiver, counts } = createScene();
     expect(await tell(0, notice('1'))).toEqual(['firing 1']);
     expect(await tell(MINUTE - 1, notice('1'))).toEqual([]);
@@ -51,19 +51,19 @@ describe('telling what fires', () => {
     expect(counts).toEqual({ 'ops sent': 6 });
   });
 
-  it('is at once when an alert fires again, as another one', async () => {
+  it('sends an alert that fires again immediately, as a new one', async () => {
     const { tell } = createScene();
     await tell(0, notice('1'));
     expect(await tell(SECOND, notice('1', { startsAt: 5 }))).toEqual(['firing 1']);
   });
 
-  it('comes in batches of 64', async () => {
+  it('sends batches of 64', async () => {
     const { tell, receiver } = createScene();
     await tell(0, ...Array.from({ length: 130 }, (_, x) => notice(String(x))));
     expect(receiver.told.map(text => text.split(',').length)).toEqual([64, 64, 2]);
   });
 
-  it('drops of a refused batch only what is refused by itself, and says which', async () => {
+  it('drops only the alerts of a rejected batch that are rejected individually, and logs them', async () => {
     const { tell, receiver, counts, log } = createScene();
     receiver.answer = notices => (notices.some(({ labels }) => labels.x === 'bad') ? REFUSED : ACCEPTED);
     const all = [notice('1'), notice('bad'), notice('2')];
@@ -73,11 +73,11 @@ describe('telling what fires', () => {
       expect.objectContaining({ level: 'error', fields: expect.objectContaining({ labels: notice('bad').labels }) }),
     ]);
     expect(await tell(MINUTE, ...all)).toEqual(['firing 1, firing 2']);
-    // Its end is another matter.
+    // Its end is a separate notice.
     expect(await tell(0, resolved('bad'))).toEqual(['resolved bad']);
   });
 
-  it('tries again with less and less haste, at most a minute apart, and says so once', async () => {
+  it('retries with increasing delays of at most a minute and logs the failure once', async () => {
     const { tell, receiver, counts, log } = createScene();
     receiver.answer = () => DOWN;
     const tried: number[] = [];
@@ -94,7 +94,7 @@ describe('telling what fires', () => {
     ]);
   });
 
-  it('counts nothing as failed when it is stopped while it tells', async () => {
+  it('counts no failure if it is stopped while sending', async () => {
     const { receiver, counts, log } = createScene();
     const clock = createClock();
     const stop = new AbortController();

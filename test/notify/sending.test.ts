@@ -20,7 +20,7 @@ const silence = (more: Partial<SilenceOptions>): SilenceOptions => ({
   ...more,
 });
 
-/** Accounts a and b, each with series that hold; what is sent goes to one hook. */
+/** Accounts a and b, each with active series. One hook gets all notifications. */
 async function createScene(rules: readonly AlertRule[], silenced: readonly SilenceOptions[] = []) {
   const hook = createReceiver('changes');
   const outbox = await createOutboxScene([hook]);
@@ -44,7 +44,7 @@ async function createScene(rules: readonly AlertRule[], silenced: readonly Silen
     log,
     start,
     alertsOf: (account: string) => parts.find(({ alerts }) => alerts.account === account)?.alerts,
-    /** After `ms`, with these series holding, what is sent: `firing a/k1`. */
+    /** Returns the notifications sent after `ms` with these active series: `firing a/k1`. */
     async run(next: Partial<typeof holding> = {}, ms = SECOND) {
       Object.assign(holding, next);
       const before = hook.notices.length;
@@ -70,11 +70,11 @@ function statesOf(alerts: AccountAlerts | undefined): string {
 describe('a silence', () => {
   const maintenance = silence({ match: { account: ['a'], alertname: ['Big'] }, from: START, until: START + HOUR });
 
-  it('keeps what fires from being sent, and lets it be when it ends', async () => {
+  it('suppresses notifications of firing alerts until it ends', async () => {
     const scene = await createScene([rule('Big')], [maintenance]);
     expect(await scene.run({ a: keys('1'), b: keys('1') })).toEqual(['firing b/1']);
     expect(statesOf(scene.alertsOf('a'))).toBe('pending 0, firing 0, silenced 1, beyond_cap 0');
-    // Auto-cancel goes by what is true, not by what is sent.
+    // Auto-cancel depends on the alert's state, not on notifications.
     expect([...(scene.alertsOf('a')?.states() ?? [])]).toEqual([['Big', 'firing']]);
     expect(scene.alertsOf('a')?.notices()).toEqual([]);
     await scene.start();
@@ -84,7 +84,7 @@ describe('a silence', () => {
     expect(await scene.run({ a: [] })).toEqual(['resolved a/1']);
   });
 
-  it('of what began and ended in it leaves nothing to be sent', async () => {
+  it('suppresses the notifications of alerts that start and end during it', async () => {
     const scene = await createScene([rule('Big')], [maintenance]);
     await scene.run({ a: keys('1') });
     await scene.start();
@@ -94,7 +94,7 @@ describe('a silence', () => {
     expect(await scene.run({ a: keys('1') })).toEqual(['firing a/1']);
   });
 
-  it('does not hold back the end of what was sent before', async () => {
+  it('does not suppress the end of an alert that was sent before', async () => {
     const late = { ...maintenance, from: START + MINUTE };
     const scene = await createScene([rule('Big')], [late]);
     expect(await scene.run({ a: keys('1', '2') })).toEqual(['firing a/1', 'firing a/2']);
@@ -102,10 +102,10 @@ describe('a silence', () => {
     expect(statesOf(scene.alertsOf('a'))).toBe('pending 0, firing 0, silenced 2, beyond_cap 0');
     expect(scene.alertsOf('a')?.notices()).toEqual([]);
     await scene.start();
-    // As what repeats sees it before the first evaluation, too.
+    // Repeated notifiers call this before the first evaluation, too.
     expect(scene.alertsOf('a')?.notices()).toEqual([]);
     expect(await scene.run({ a: keys('2') })).toEqual(['resolved a/1']);
-    // Sent once already.
+    // Already sent.
     expect(await scene.run({}, HOUR)).toEqual([]);
     expect(
       scene
@@ -115,14 +115,14 @@ describe('a silence', () => {
     ).toEqual(['firing']);
   });
 
-  it('may be for a label that an alert does not have', async () => {
+  it('can match a label that an alert lacks', async () => {
     const scene = await createScene([rule('Big')], [silence({ match: { x: [''] }, until: START + HOUR })]);
     expect(await scene.run({ a: [{ labels: {}, value: 1 }, ...keys('1')] })).toEqual(['firing a/1']);
   });
 
   it.each([
     ['until its end', { until: START + 10 }, [9, 10], [true, false]],
-    ['from its begin', { from: START + 5, until: START + 10 }, [4, 5], [false, true]],
+    ['from its start', { from: START + 5, until: START + 10 }, [4, 5], [false, true]],
     [
       'in weekly windows',
       { windows: [{ cron: '0 2 * * 1', for: 2 * HOUR, tz: 'Europe/Amsterdam' }] },
@@ -136,14 +136,14 @@ describe('a silence', () => {
       [0, HOUR],
       [true, false],
     ],
-  ] as const)('holds %s', (_name, options, times, expected) => {
+  ] as const)('applies %s', (_name, options, times, expected) => {
     const given = silence({ ...options, windows: 'windows' in options ? [...options.windows] : [] });
     expect(times.map(at => isInForce(given, START + at))).toEqual(expected);
   });
 });
 
 describe('the cap of a rule', () => {
-  it('limits an account to 100 alerts and sends one more that stands for the rest', async () => {
+  it('limits an account to 100 alerts and sends one more that represents the rest', async () => {
     const scene = await createScene([rule('Big', { labels: { severity: 'warning' } })]);
     const firing = await scene.run({ a: many(103), b: keys('1') });
     expect(firing).toHaveLength(102);

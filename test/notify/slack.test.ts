@@ -17,14 +17,14 @@ interface Text {
   readonly text: string;
 }
 
-/** Every text that Slack would show. */
+/** Returns every text that Slack would show. */
 function textsOf(body: ReturnType<typeof slackBody>): Text[] {
   const blocks = body.attachments.flatMap(({ blocks }) => blocks);
   return blocks.flatMap(block => ('text' in block ? [block.text] : block.elements));
 }
 
 describe('a message to Slack', () => {
-  it('has a line for all, and for each alert its colour, summary, labels and links', () => {
+  it('has a summary line and, for each alert, its colour, summary, labels and links', () => {
     const annotations = { summary: 'It grows.', runbook_url: 'https://runbooks.example/x?a=1&b=2' };
     const resolved = notice({ status: 'resolved', labels: { alertname: 'DlqGrowing' }, endsAt: START + 60_000 });
     expect(slackBody([resolved, notice({ annotations })], group, 'https://dw.example/')).toEqual({
@@ -79,12 +79,12 @@ describe('a message to Slack', () => {
     ['critical', '#d00000'],
     ['warning', '#e8a33d'],
     ['info', '#439fe0'],
-    ['none that is known', '#d00000'],
-  ])('of severity %s is %s', (severity, color) => {
+    ['of unknown value', '#d00000'],
+  ])('has for severity %s the colour %s', (severity, color) => {
     expect(slackBody([notice({ labels: { severity } })], group, '').attachments[0]?.color).toBe(color);
   });
 
-  it('lists what fires first, and says how many are not listed', () => {
+  it('lists firing alerts first and the number of unlisted alerts', () => {
     const all = Array.from({ length: 40 }, (_, index) => notice({ status: index < 30 ? 'resolved' : 'firing' }));
     const body = slackBody(all, { ...group, left: 60 }, '');
     expect(body.text).toBe('[FIRING 10, RESOLVED 30] DlqGrowing account="production"');
@@ -92,7 +92,7 @@ describe('a message to Slack', () => {
     expect(textsOf(body).at(-1)?.text).toBe('85 more alerts are not listed.');
   });
 
-  it('never mentions, links or formats for a label, nor exceeds what Slack takes', () => {
+  it('contains no mention, link or format from labels and respects the limits of Slack', () => {
     const hostile = fc.oneof(
       fc.constantFrom(
         '<!channel>',
@@ -131,7 +131,7 @@ describe('a message to Slack', () => {
           expect(text.length).toBeLessThanOrEqual(3000);
           expect(text.length).toBeGreaterThan(0);
           expect(text.isWellFormed()).toBe(true);
-          // Links are ours: to what an annotation names, under a name of our own.
+          // Only links from annotations, with our own text.
           const rest =
             type === 'mrkdwn' ? text.replace(/<https?:\/\/[^<>|\s]+\|(runbook|dashboard|status page)>/g, '') : text;
           expect(rest.replace(/&(amp|lt|gt);/g, '')).not.toMatch(/[<>&\n]/);
@@ -152,4 +152,4 @@ it.each([
   ['{"ok":true}', undefined],
   ['{"ok":false,"error":"no_text"}', 'no_text'],
   ['{"ok": false, "error": "canary_7f3a"}', 'not_ok'],
-])('the answer %j is the error %s', (text, error) => expect(errorOfSlack(text)).toBe(error));
+])('maps the response %j to the error %s', (text, error) => expect(errorOfSlack(text)).toBe(error));

@@ -13,11 +13,11 @@ import { newFolder } from '../../support/folder.ts';
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
-/** A label that a family of histograms does not name. */
+/** A histogram family without this label. */
 const INF: Readonly<Record<string, string>> = { le: '+Inf' };
 const mark = (time: number) => Math.ceil(time / MINUTE) * MINUTE;
 
-/** A life of three seconds. */
+/** Three seconds of history. */
 const life = (messageId: string, time: number, host: string): EventSeed[] =>
   (['created', 'active', 'delivered'] as const).map((state, index) => ({
     messageId,
@@ -61,7 +61,7 @@ async function setUp(account: object = {}) {
   return { emulator, path, fill };
 }
 
-/** Values by time of the series with this beginning. */
+/** Values by time of the series with this prefix. */
 const pointsOf = (text: string, series: string) =>
   text
     .split('\n')
@@ -69,14 +69,14 @@ const pointsOf = (text: string, series: string) =>
     .map(line => line.split(' ').slice(-2).map(Number) as [value: number, time: number])
     .map(([value, time]) => [Math.round(time * 1000), value]);
 
-it('writes each minute of the past before there was an agent, a new destination from 0', async () => {
+it('writes each minute before the agent existed, and new destinations from 0', async () => {
   const { emulator, fill } = await setUp({ retention: { events: '1d' } });
   const from = mark(Date.now() - 3 * HOUR);
   const minutes = 100;
   emulator.state.addEvents([
     ...life('before', from - MINUTE, 'one'),
     ...life('first', from + 10 * SECOND, 'one'),
-    // Its first minute is the first that does not fit into memory together with those before.
+    // The first minute that no longer fits into memory with the earlier ones.
     ...life('late', from + 63 * MINUTE + 10 * SECOND, 'two'),
     ...life('over', from + 70 * MINUTE - 2 * SECOND, 'two'),
   ]);
@@ -88,7 +88,7 @@ it('writes each minute of the past before there was an agent, a new destination 
     ([, name]) => name,
   );
   const runs = names.filter((name, index) => name !== names[index - 1]);
-  // Each family once, all of it together.
+  // All samples of a family are together.
   expect(new Set(runs).size).toBe(runs.length);
   expect(text.endsWith('\n# EOF\n')).toBe(true);
   const delivered = (host: string) =>
@@ -103,11 +103,11 @@ it('writes each minute of the past before there was an agent, a new destination 
     [from + 63 * MINUTE, 0],
     [from + 64 * MINUTE, 1],
   ]);
-  // The message that was under way at a mark has ended by the next.
+  // A message in flight at one mark has ended by the next.
   expect(delivered('two').find(([time]) => time === from + 70 * MINUTE)?.[1]).toBe(2);
 });
 
-it('writes no family that the account excludes', async () => {
+it('omits families that the account excludes', async () => {
   const exclude = ['delivery_messages_finished_total', 'delivery_message_time_*'];
   const { emulator, fill } = await setUp({ collect: { families: { exclude } } });
   const from = mark(Date.now() - HOUR);
@@ -117,7 +117,7 @@ it('writes no family that the account excludes', async () => {
   expect(text).not.toMatch(/delivery_messages_finished|delivery_message_time_/);
 });
 
-it('begins with the first event that is listed, where nothing says how long the log is kept', async () => {
+it('begins with the first listed event if the retention is unknown', async () => {
   const { emulator, fill } = await setUp();
   const from = mark(Date.now() - 3 * HOUR);
   emulator.state.addEvents(life('only', from + HOUR + 10 * SECOND, 'one'));
@@ -125,7 +125,7 @@ it('begins with the first event that is listed, where nothing says how long the 
   expect(results).toMatchObject([{ written: { from: from + HOUR, to: from + 2 * HOUR } }]);
 });
 
-it('refuses a time that the agent counts itself, and ends where it started to count', async () => {
+it('rejects times that the agent counted itself, and ends where its counting started', async () => {
   const { emulator, path, fill } = await setUp();
   const floor = Date.now() - 2 * HOUR;
   emulator.state.addEvents(life('only', floor - HOUR, 'one'));
@@ -139,7 +139,7 @@ it('refuses a time that the agent counts itself, and ends where it started to co
   expect(refused.results.map(({ refusal }) => refusal)).toEqual([
     expect.stringContaining(`the agent counts events since ${new Date(floor).toISOString()}`),
   ]);
-  // To the millisecond.
+  // Exact to the millisecond.
   expect((await fill({ from: floor - 2 * HOUR, to: undefined })).results).toMatchObject([{ written: { to: floor } }]);
 });
 

@@ -13,7 +13,7 @@ import { emulateEmpty } from '../../support/emulate.ts';
 import { newFolder } from '../../support/folder.ts';
 import { json, serve } from '../../support/http-service.ts';
 
-it('reports every fault of a configuration, and looks at the store all the same', async () => {
+it('reports every configuration error and still checks the store', async () => {
   const service = await answers();
   const file = configFile(service, { servr: {}, collect: { dlq: { every: 'soon' } } });
   const { isConfigValid, of, statuses } = await diagnose(file);
@@ -23,7 +23,7 @@ it('reports every fault of a configuration, and looks at the store all the same'
   expect(service.requests).toEqual([]);
 });
 
-it('finds files with secrets that other users may read', async () => {
+it('finds files with secrets that other users can read', async () => {
   const service = await answers();
   const tokenFile = join(newFolder(), 'token');
   writeFileSync(tokenFile, TOKEN);
@@ -77,7 +77,7 @@ it.each([
   },
 );
 
-it('finds a file with users of the port that others may read', async () => {
+it('finds a web-config file with users that others can read', async () => {
   const web = join(newFolder(), 'web.yaml');
   const file = configFile(await answers(), { server: { listen: '127.0.0.1:0', webConfigFile: web } });
   writeFileSync(web, JSON.stringify({ basic_auth_users: { alice: hashSync('secret', 4) } }));
@@ -89,7 +89,7 @@ it('finds a file with users of the port that others may read', async () => {
   expect((await diagnose(file)).of('permissions')).toEqual(['ok permissions: no file holds a secret']);
 });
 
-it('tells of a store that can not be used, what to do', async () => {
+it('reports an unusable store with a remedy', async () => {
   const service = await answers();
   const file = configFile(service);
   writeFileSync(join(file, '..', 'store.db'), 'no database'.repeat(100), { mode: 0o600 });
@@ -99,7 +99,7 @@ it('tells of a store that can not be used, what to do', async () => {
   );
 });
 
-it('tells of a port that another program has', async () => {
+it('reports a port that another program uses', async () => {
   const taken = createServer(socket => socket.end('220 not HTTP\r\n', () => socket.destroy()));
   await new Promise<void>(resolve => taken.listen(0, '127.0.0.1', resolve));
   afterThisTest(() => new Promise(resolve => taken.close(() => resolve())));
@@ -111,10 +111,10 @@ it('tells of a port that another program has', async () => {
   ]);
 });
 
-it('knows the agent of this configuration by its port, and leaves it alone', async () => {
+it('recognizes the running agent of this configuration by its port', async () => {
   const emulator = await emulateEmpty();
   const env = { DELIVERY_TOKEN: emulator.token };
-  // A port that is free, for a moment at least: it has to stand in the file.
+  // The port must be in the file, so it is chosen before.
   const free = createServer();
   await new Promise<void>(resolve => free.listen(0, '127.0.0.1', resolve));
   const address = free.address();
@@ -126,7 +126,7 @@ it('knows the agent of this configuration by its port, and leaves it alone', asy
   const { of } = await diagnose(file, { env });
   expect(of('port')).toEqual([`ok port: ${listen} is in use by an agent with this configuration`]);
   expect(of('store')).toEqual([expect.stringMatching(/^ok store: .*store\.db, schema 2, \d+ MiB/)]);
-  // Only Linux says which process holds a lock.
+  // Only Linux reports the process that holds a lock.
   if (process.platform === 'linux') expect(of('store')[0]).toContain(`process ${process.pid} holds it`);
   appendFileSync(file, '\n');
   expect((await diagnose(file, { env })).of('port')).toEqual([
@@ -134,7 +134,7 @@ it('knows the agent of this configuration by its port, and leaves it alone', asy
   ]);
 });
 
-it('reaches receivers as far as their connection, and sends them nothing', async () => {
+it('connects to receivers without sending anything', async () => {
   const hook = await serve();
   const env = { DELIVERY_TOKEN: TOKEN, BEAT: `${hook.url}/canary-7f3a`, NOTHING: 'http://127.0.0.1:1/canary-7f3a' };
   const file = configFile(await answers(), {
@@ -171,7 +171,7 @@ it('reaches receivers as far as their connection, and sends them nothing', async
   ]);
 });
 
-it('shows no secret, whatever the service says', async () => {
+it("shows no secret, regardless of the service's responses", async () => {
   const CANARY = 'canary-7f3a';
   const row = { dlqId: '1-0', messageId: 'm', flowControlKey: 'k', waitListSize: 1, body: CANARY, error: CANARY };
   const rounds: ((response: ServerResponse) => void)[] = [

@@ -30,7 +30,7 @@ it('compares the rows of each filter with its match, and names the parameter tha
   ]);
 });
 
-it('says ok, line by line, where all is well', async () => {
+it('prints an ok line for each check of a healthy service', async () => {
   const service = await answers();
   const { all, statuses, isConfigValid } = await diagnose(configFile(service));
   expect(isConfigValid).toBe(true);
@@ -59,7 +59,7 @@ it('says ok, line by line, where all is well', async () => {
     'ok a flow control: 1 keys',
     'ok a flow control key: /v2/flowControl/{flowControlKey}',
   ]);
-  // It reads each list once, asks for the time without the token, and does nothing else.
+  // It reads each list once, gets the clock without the token, and sends nothing else.
   expect(service.requests.map(request => request.replace(/\?.*/, ''))).toEqual([
     'GET /',
     'GET /v2/dlq',
@@ -76,7 +76,7 @@ it('leaves no file behind', async () => {
   expect(readdirSync(join(file, '..'))).toEqual(['config.yaml']);
 });
 
-it('tells a refused token once, and does not blame the lists for it', async () => {
+it('reports a rejected token once and skips the lists', async () => {
   const service = await answers();
   const { all, of } = await diagnose(configFile(service), { env: { DELIVERY_TOKEN: 'another' } });
   expect(of('token')).toEqual([
@@ -90,7 +90,7 @@ it('tells a refused token once, and does not blame the lists for it', async () =
   ]);
 });
 
-it('shows why the service refuses a token or a read, without secrets', async () => {
+it('shows why the service rejects a token or a read, without secrets', async () => {
   const refusing = (status: number, error: string) =>
     answers((path, response) => {
       if (!path.startsWith('/v2/')) return false;
@@ -109,7 +109,7 @@ it('shows why the service refuses a token or a read, without secrets', async () 
   ]);
 });
 
-it('goes on after a list that fails, and says which path answers and what is unreadable', async () => {
+it('continues after a failed list, and reports the working path and unreadable rows', async () => {
   const service = await answers((path, response) => {
     if (path === '/v2/dlq') json(response, {}, 403);
     else if (path === '/v2/events') json(response, {}, 404);
@@ -127,7 +127,7 @@ it('goes on after a list that fails, and says which path answers and what is unr
   expect(statuses).toMatchObject({ token: 'ok', 'flow control': 'ok', 'flow control key': 'ok' });
 });
 
-it('reads with the token for acting where a rule may act, and sends nothing else with it', async () => {
+it('uses the action token only for a read, and only if a rule may act', async () => {
   const service = await answers();
   const rule = {
     name: 'r',
@@ -154,7 +154,7 @@ it('reads with the token for acting where a rule may act, and sends nothing else
   expect(service.requests.filter(request => !request.startsWith('GET'))).toEqual([]);
 });
 
-it('says what is wrong with the way there, and goes on with what does not need it', async () => {
+it('reports connection errors and continues with independent checks', async () => {
   const service = await answers();
   const label = 'x'.repeat(64);
   const accounts = [
@@ -172,7 +172,7 @@ it('says what is wrong with the way there, and goes on with what does not need i
   expect(of('token').map(line => line.split(':')[0])).toEqual(['skip lost token', 'skip shut token', 'ok well token']);
 });
 
-it('ends, whatever a service does: silence, endless answers, a wait that is too long', async () => {
+it('ends despite silence, endless responses and long requested waits', async () => {
   const flood = Buffer.alloc(65_536, ' ');
   const pour = (response: ServerResponse) => {
     const more = () => {
@@ -193,12 +193,12 @@ it('ends, whatever a service does: silence, endless answers, a wait that is too 
   const collect = { events: { enabled: false }, flowControl: { enabled: false } };
   const { of } = await diagnose(configFile(silent, { accounts, collect }), { timeout: atThisLoad(200) });
   expect(of('clock').map(line => line.replace(/ within .*/, ''))).toEqual([
-    'fail silent clock: no answer',
+    'fail silent clock: no response',
     "ok endless clock: agrees with the service's",
     "ok busy clock: agrees with the service's",
   ]);
   expect(of('dlq').map(line => line.replace(/ within .*/, ''))).toEqual([
-    'fail silent dlq: no answer',
+    'fail silent dlq: no response',
     expect.stringMatching(/^fail endless dlq: /),
     expect.stringMatching(/^fail busy dlq: rate_limited, for as long as it was tried → /),
   ]);
