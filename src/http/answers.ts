@@ -60,7 +60,7 @@ export function createAnswers(mostBytes: number, onCut: (request: IncomingMessag
   }
 
   return {
-    /** Whether half of the limit is used: more than a few concurrent clients need. */
+    /** Whether more than half of the limit is used, which a few concurrent clients never need. */
     isCrowded: () => holders.size > FEW && bytes > mostBytes / 2,
     /** Sends `body` without a copy: clients may share it. `end` ends the response with the last part. */
     send(request: IncomingMessage, response: ServerResponse, body: Buffer, end: (last: Buffer) => void): void {

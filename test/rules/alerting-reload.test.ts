@@ -101,7 +101,7 @@ async function setUp() {
     running.set(replica?.id ?? '', started);
     return started;
   }
-  /** Switches to a configuration as the supervisor does: closes what is not held, then configures and opens the rest. */
+  /** Switches to a configuration like the supervisor: closes accounts that are not held, then configures and opens the rest. */
   async function use(
     names: readonly string[],
     alerts: object,
@@ -162,7 +162,7 @@ it('keeps alerts and histories of unchanged rules and reports changed rules as u
 
   const rules = [above('Waits', 0, { for: '1h' }), grows, above('Differs', 99), above('New', 0)];
   const second = await use(['a', 'b'], { rules });
-  // Of what grows an hour has to pass; half of it has.
+  // Growth needs a complete hour, of which half has passed.
   expect([...second.alerting.states('a').keys()].sort()).toEqual(['Differs', 'Grows', 'New']);
   sizes.set('a', 9);
   await clock.advance(30 * MINUTE);
@@ -206,7 +206,7 @@ it('resolves alerts of removed rules and accounts and sends that', async () => {
   const sent = (await second.send()).filter(line => line.includes('resolved'));
   expect(sent).toEqual(['/hook resolved Goes a', '/hook resolved Goes b', '/hook resolved Stays b']);
 
-  // It comes back before what was resolved is forgotten, and after that.
+  // The account returns before and after its resolved alert is discarded.
   const third = await use(['a', 'b'], { rules: [above('Stays', 0)] }, hook);
   expect(await third.evaluate()).toContain('firing Stays b');
   await (await use(['a'], { rules: [above('Stays', 0)] }, hook)).evaluate();
@@ -249,7 +249,7 @@ describe('an account that another replica takes over', () => {
     for (const name of ['', 'a', 'b']) shared.place(name, 'one');
     const first = await turn('one', ['a', 'b'], rules, hook);
     await first.evaluate();
-    // What waits for its group is told by whichever has the account then.
+    // A queued group is sent by the replica that then holds the account.
     shared.place('a', 'two');
     const rest = await turn('one', ['a', 'b'], rules, hook);
     expect(await rest.evaluate()).toEqual(['firing Fires b', 'pending Waits b']);

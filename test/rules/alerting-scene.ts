@@ -1,4 +1,4 @@
-/** The parts of alerting, with time, store and receivers in the hands of the test. */
+/** Parts of alerting with time, store and receivers controlled by the test. */
 import type { Grouping } from '../../src/notify/group.ts';
 import { holdsAll } from '../../src/notify/holds.ts';
 import type { Notice } from '../../src/notify/notice.ts';
@@ -19,17 +19,17 @@ export const REFUSED: Answer = { kind: 'refused', why: 'status 400' };
 export const DOWN: Answer = { kind: 'failed', why: 'ECONNREFUSED', isDown: true };
 export const FAILED: Answer = { kind: 'failed', why: 'status 500', isDown: false };
 
-/** What was told, short: `firing a, resolved b`. */
+/** Returns the sent notices, such as `firing a, resolved b`. */
 export const short = (notices: readonly Notice[]) =>
   notices.map(({ status, labels }) => `${status} ${labels.x ?? labels.alertname}`).join(', ');
 
 export interface TestReceiver extends Receiver {
-  /** What it was told, one text a request. */
+  /** Text of each request. */
   readonly told: string[];
   readonly notices: Notice[];
-  /** Idempotency keys of groups, one a request. */
+  /** Idempotency keys of groups, one per request. */
   readonly keys: string[];
-  /** What it answers. */
+  /** Response of the receiver. */
   answer: (notices: readonly Notice[]) => Answer | Promise<Answer>;
 }
 
@@ -72,11 +72,11 @@ export function createClock() {
     pass(ms: number) {
       time += ms;
     },
-    /** It is set, and no time passes. */
+    /** Sets the time without waiting. */
     set(ms: number) {
       offset += ms;
     },
-    /** As in another process. */
+    /** Creates the parts of another process. */
     restart() {
       bornAt = time;
     },
@@ -111,7 +111,7 @@ export function createCounts() {
   };
 }
 
-/** Nothing is silenced. */
+/** No silences. */
 export const sendAll = { silences: { reasonFor: () => undefined } };
 
 export const rule = (name: string, more: Partial<AlertRule> = {}): AlertRule => ({
@@ -130,17 +130,17 @@ export interface OutboxScene {
   readonly log: ReturnType<typeof createTestLog>;
   readonly counts: Record<string, number>;
   outbox(): Outbox;
-  /** Puts notices in as a transaction of account a would. */
+  /** Commits notices in a transaction of account a. */
   post(...notices: Notice[]): Promise<void>;
-  /** Lets every receiver be sent what is due, after `ms` have passed. */
+  /** Sends due notices to every receiver after `ms`. */
   tell(ms?: number): Promise<void>;
-  /** Another process begins with what is in the store. */
+  /** Starts another process on the same store. */
   restart(receivers?: readonly Receiver[]): Promise<void>;
-  /** Rows that are in the store. */
+  /** Rows in the store. */
   rows(): Promise<number>;
 }
 
-/** `firing`: all that fires now, as the alerts would say. */
+/** `firing`: alerts that currently fire. */
 export async function createOutboxScene(
   receivers: readonly Receiver[],
   firing: () => readonly Notice[] = () => [],

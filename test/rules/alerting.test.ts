@@ -37,7 +37,7 @@ function configWith(sections: object) {
   return parseConfig(JSON.stringify({ accounts, collect, ...sections }), 'x.yaml').config;
 }
 
-/** An account whose dead-letter queue is a number, undefined: nothing was read of it yet. */
+/** An account with the given size of its dead-letter queue; undefined if the queue was not read yet. */
 function createTestAccount(config: ReturnType<typeof configWith>, clock: ReturnType<typeof createManualClock>) {
   const slot = createCollectorState(
     { account: 'a', collector: 'dlq' },
@@ -125,14 +125,14 @@ describe('evidence', () => {
     return { clock, evidence, judge, slot, read };
   }
 
-  it('is none before every round on which the numbers depend was complete, and once one is stale', async () => {
+  it('is missing until every required round is complete, and while one is stale', async () => {
     const { clock, judge, slot, read } = setUp();
     expect(judge(0)).toBe('unknown');
     read(3, ['new']);
     expect(judge(0)).toBe('unknown');
     read(3, ['full']);
     expect(judge(0)).toBe('large 3');
-    // As Prometheus knows it.
+    // The series as exposed to Prometheus.
     expect(judge(2)).toBe('odd \ufffd 0');
     await clock.advance(91_000);
     expect(slot.status().rounds.every(({ stale }) => stale)).toBe(true);
@@ -143,7 +143,7 @@ describe('evidence', () => {
     expect(judge(0)).toBe('');
   });
 
-  it('of a part says what is much, and neither that it is not nor how it grew', async () => {
+  it('from partial data proves high values, but neither low values nor growth', async () => {
     const { clock, evidence, judge, slot, read } = setUp();
     const succeed = (partial: boolean) => slot.succeeded('full', { durationSeconds: 1, partial });
     const readPart = (entries: number) => read(entries, ['full'], true);
@@ -164,7 +164,7 @@ describe('evidence', () => {
     expect([judge(0), judge(1)]).toEqual(['large 9', 'unknown']);
   });
 
-  it('of the past is what was recorded, not what nobody knew', async () => {
+  it('of the past consists of recorded samples only', async () => {
     const { clock, evidence, judge, read } = setUp();
     evidence.record();
     read(10);
@@ -172,7 +172,7 @@ describe('evidence', () => {
       await clock.advance(30 * SECOND);
       read(10 + second);
       evidence.record();
-      // At the end, the window begins when nothing was known.
+      // At the end, the window starts at a time without data.
       expect(judge(1)).toBe('unknown');
     }
     await clock.advance(30 * SECOND);
@@ -183,7 +183,7 @@ describe('evidence', () => {
 });
 
 describe('alerts of an account', () => {
-  it('are of the rules that can say something of it, and give auto-cancel the names of those that fire', async () => {
+  it('belong to rules that concern the account, and auto-cancel gets the names of firing ones', async () => {
     const clock = createManualClock();
     const config = configWith({
       alerts: {
@@ -203,7 +203,7 @@ describe('alerts of an account', () => {
       for (const body of alerting.evaluations) await body(never);
       return alerting.alerts().map(({ state, labels }) => `${state} ${labels.alertname} ${labels.account}`);
     };
-    // Nothing was evaluated: it is not known that an alert does not fire.
+    // Without an evaluation it is unknown whether an alert fires.
     expect([...alerting.states('a')]).toEqual([
       ['Some', 'unknown'],
       ['Pending', 'unknown'],
@@ -307,7 +307,7 @@ describe('auto-cancel', () => {
     return { hook, bodies, store, commits, start, send };
   }
 
-  it('tells the owners of a rule what the callback would have told, also with alerts off', async () => {
+  it('notifies the owners of a rule like its callback would, even if alerts are disabled', async () => {
     const { hook, bodies, start, send } = await setUp();
     const { alerting, journal } = await start();
     await journal.append(LINES);
@@ -333,12 +333,12 @@ describe('auto-cancel', () => {
     });
   });
 
-  it('puts what is to be told into the transaction of the line that says it, so that no death comes between', async () => {
+  it('commits the notice in the transaction of its journal line, so that a crash cannot separate them', async () => {
     const { bodies, store, commits, start, send } = await setUp();
     const { journal } = await start();
     await journal.append(LINES.slice(3, 4));
     expect(commits).toEqual([['+auto-cancel/journal', '+alerts/outbox']]);
-    // Another process tells.
+    // Another process sends the notice.
     const { alerting } = await start();
     await send(alerting);
     expect(bodies).toHaveLength(1);
@@ -376,7 +376,7 @@ describe('rules as Prometheus reads them', () => {
     },
   });
 
-  it('are written as they are meant', async () => {
+  it('are exported with the same meaning', async () => {
     const file = { groups: [{ name: 'delivery-watch', ...configuredAlerts(config) }] };
     await expect(writeYaml(file)).toMatchFileSnapshot('golden/alert-rules.yaml');
   });

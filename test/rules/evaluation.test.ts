@@ -7,7 +7,7 @@ import type { AlertJudgement } from '../../src/rules/judge.ts';
 import type { AlertRule } from '../../src/rules/options.ts';
 import { createOutboxScene, createReceiver, DOWN, MINUTE, rule, SECOND, sendAll } from './alerting-scene.ts';
 
-/** `a=1 b=2`: series with a label x, and their values; `?`: unknown. */
+/** `a=1 b=2`: values of series with a label x; `?`: unknown. */
 function judgementOf(words: string): AlertJudgement {
   if (words === '?') return 'unknown';
   return [...words.matchAll(/(\w*)=(\S+)/g)].map(([, x = '', value]) => ({ labels: { x }, value: Number(value) }));
@@ -46,7 +46,7 @@ async function createScene(...given: [Doubts | AlertRule, ...AlertRule[]]) {
     alerts: () => alerts,
     all: () => [...alerts.current().alerts.values()],
     beyondCap: (rule: string) => alerts.current().beyondCap.get(rule),
-    /** A second passes, every rule says this, and what is due is told; gives what the hook was told meanwhile. */
+    /** Advances a second with this result for every rule, sends due notices, and returns the notices that the hook got. */
     async run(words: string | ((rule: string) => AlertJudgement), ms = SECOND) {
       said = typeof words === 'string' ? () => judgementOf(words) : words;
       const before = hook.told.length;
@@ -63,7 +63,7 @@ async function createScene(...given: [Doubts | AlertRule, ...AlertRule[]]) {
 }
 
 describe('alerts of an account', () => {
-  it('are one for each series, told when they begin and when they end', async () => {
+  it('are sent for each series when they start and end', async () => {
     const scene = await createScene(rule('Big', { for: 2 * SECOND }));
     expect(await scene.run('a=1')).toBe('');
     expect(await scene.run('a=1 b=2')).toBe('');
@@ -91,7 +91,7 @@ describe('alerts of an account', () => {
     expect(scene.hook.notices[0]?.annotations).toEqual({ summary: '1 in acme of a!' });
   });
 
-  it('survive a restart: nothing is told twice, nothing begins anew, and what ended meanwhile is told', async () => {
+  it('survive a restart without duplicates, and those that ended are resolved', async () => {
     const scene = await createScene(rule('Big', { for: 3 * SECOND }));
     for (let second = 0; second < 4; second += 1) await scene.run('a=1');
     const [before] = scene.alerts().notices();
@@ -100,7 +100,7 @@ describe('alerts of an account', () => {
     await scene.start();
     expect(scene.phases()).toBe('a firing, b pending');
     expect(await scene.run('?', 5 * MINUTE)).toBe('');
-    // b held for a second before, and its first evaluation adds nothing.
+    // b held for a second before; its first evaluation adds none.
     expect(await scene.run('a=1 b=1')).toBe('');
     expect(await scene.run('a=1 b=1')).toBe('');
     expect(await scene.run('a=1 b=1')).toBe('firing b');
@@ -109,7 +109,7 @@ describe('alerts of an account', () => {
     expect(await scene.run('b=1')).toBe('resolved a');
   });
 
-  it('of rules that are gone are resolved, also after a restart', async () => {
+  it('are resolved if their rule is removed, also after a restart', async () => {
     const scene = await createScene(rule('Big', { keepFiringFor: MINUTE }));
     await scene.run('a=1');
     await scene.start([]);
@@ -120,20 +120,20 @@ describe('alerts of an account', () => {
     expect(scene.phases()).toBe('');
   });
 
-  it('write nothing while nothing changes', async () => {
+  it('write no rows while unchanged', async () => {
     const scene = await createScene(rule('Big'));
     await scene.run('a=1');
     const { commits } = scene.outbox.store;
     for (let second = 0; second < 10; second += 1) await scene.run(`a=${second}`);
     expect(scene.outbox.store.commits).toBe(commits);
-    // Nor while something waits to be told.
+    // The same while a notice is queued.
     scene.hook.answer = () => DOWN;
     await scene.run('b=1');
     for (let second = 0; second < 10; second += 1) await scene.run(`b=${second}`);
     expect(scene.outbox.store.commits).toBe(commits + 1);
   });
 
-  it('leave nothing to be told that was, where the store took it late', async () => {
+  it('leave no sent notice in the queue if the store commits late', async () => {
     const scene = await createScene(rule('Big'));
     scene.outbox.store.isFull = true;
     expect(await scene.run('a=1')).toBe('firing a');
@@ -144,7 +144,7 @@ describe('alerts of an account', () => {
     expect((await scene.outbox.store.scan('acme', 'alerts/state/')).size).toBe(1);
   });
 
-  it('are told although the store takes nothing, and are stored once it does', async () => {
+  it('are sent while the store fails, and stored when it recovers', async () => {
     const scene = await createScene(rule('Big'));
     scene.outbox.store.isFull = true;
     expect(await scene.run('a=1')).toBe('firing a');
@@ -154,13 +154,13 @@ describe('alerts of an account', () => {
     expect(scene.log.lines.filter(({ message }) => message.includes('not stored'))).toHaveLength(1);
     scene.outbox.store.isFull = false;
     await scene.run('a=1 b=1');
-    // b's news are still to be told, a's are not.
+    // The notice of b is queued, the notice of a was sent.
     expect((await scene.outbox.store.scan('acme', 'alerts/outbox/')).size).toBe(1);
     await scene.start();
     expect(scene.phases()).toBe('a firing, b firing');
   });
 
-  it('of one rule that can not be judged leave those of the others alone', async () => {
+  it('of an unevaluable rule do not affect alerts of other rules', async () => {
     const scene = await createScene(rule('Broken'), rule('Big'));
     await scene.run('a=1');
     const told = await scene.run(name => {
@@ -179,7 +179,7 @@ describe('alerts of an account', () => {
       [...Map.groupBy(alerts, ({ state }) => state.phase)].map(([phase, those]) => [phase, those.length]),
     );
 
-  it('are a hundred of a rule and one for the rest, however many keys come and go', async () => {
+  it('are limited to a hundred per rule and one for the rest, however many keys change', async () => {
     const scene = await createScene(rule('Big', { labels: { severity: 'warning' } }));
     for (let round = 0; round < 40; round += 1) {
       await scene.run(() => keys(1000, 1000 * round), 15 * SECOND);
@@ -195,7 +195,7 @@ describe('alerts of an account', () => {
         annotations: { summary: 'Big has 900 more series than the 100 that get individual alerts.' },
       },
     ]);
-    // A hundred that began, and ended; and the rest.
+    // A hundred starts and ends, and the alert for the rest.
     expect(notices).toHaveLength(201);
     expect((await scene.outbox.store.scan('acme', 'alerts/state/')).size).toBe(101);
     await scene.start();
@@ -210,7 +210,7 @@ describe('alerts of an account', () => {
     expect([phaseCounts(scene.all()), scene.beyondCap('Big')]).toEqual([{ firing: 100 }, 0]);
   });
 
-  it('keep their place among a hundred while they hold, wherever they stand in the list', async () => {
+  it('keep their place among the hundred while they hold, regardless of their position in the list', async () => {
     const scene = await createScene(rule('Big'));
     await scene.run(() => keys(100));
     await scene.run(() => [...keys(50, 500), ...keys(100)]);
@@ -218,7 +218,7 @@ describe('alerts of an account', () => {
     expect(scene.beyondCap('Big')).toBe(50);
   });
 
-  it('that seem over go on while that is doubtful, and brake; so does what was never judged', async () => {
+  it('keep firing and pausing auto-cancel while their end is uncertain, as do unevaluated ones', async () => {
     const doubts = new Set<string>();
     const scene = await createScene(
       { isDoubtful: (_rule, { x = '' } = {}) => doubts.has(x) || (x === '' && doubts.size > 0) },
@@ -243,7 +243,7 @@ describe('alerts of an account', () => {
     expect(states()).toEqual(['Big']);
   });
 
-  it('count what is known of the time before them, so that a crash loop does not begin again and again', async () => {
+  it('count the known time before a restart, so that a crash loop does not restart them', async () => {
     const scene = await createScene(rule('Blind', { for: 5 * MINUTE }));
     for (const minutes of [2, 4]) {
       await scene.run(() => [{ labels: { x: 'a' }, value: 1, heldFor: minutes * MINUTE }]);
@@ -253,7 +253,7 @@ describe('alerts of an account', () => {
     expect(await scene.run(() => [{ labels: { x: 'a' }, value: 1, heldFor: 5 * MINUTE }])).toBe('firing a');
   });
 
-  it('do not begin on what is not known, however long that is', async () => {
+  it('do not start while their condition is unknown', async () => {
     const scene = await createScene(rule('Big', { for: 2 * SECOND }));
     await scene.run('a=1');
     await scene.run('?', 60 * MINUTE);
@@ -261,7 +261,7 @@ describe('alerts of an account', () => {
     expect(await scene.run('a=1')).toBe('');
   });
 
-  it('do not pile up notices of nothing while the store takes none', async () => {
+  it('queue no duplicate notices while the store fails', async () => {
     const scene = await createScene(rule('Big'));
     scene.outbox.store.isFull = true;
     await scene.run('a=1');

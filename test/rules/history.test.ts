@@ -5,7 +5,7 @@ import { runs } from '../support/runs.ts';
 
 const HOUR = 3_600_000;
 
-it('knows nothing before its window is covered, then the first values in it', () => {
+it('has no value before its window is covered, then the first values in the window', () => {
   const history = createHistory(HOUR);
   for (let at = 0; at < HOUR; at += 60_000) {
     history.record(at, new Map([['a', at]]));
@@ -18,12 +18,12 @@ it('knows nothing before its window is covered, then the first values in it', ()
       ['b', { value: 7, isAtStart: false }],
     ]),
   );
-  // Between two points, the one before counts.
+  // Between two points, the earlier one counts.
   expect(history.firsts(HOUR + 59_999)?.get('a')?.value).toBe(0);
   expect(history.firsts(HOUR + 60_000)?.get('a')?.value).toBe(60_000);
 });
 
-it('keeps a point that comes up to a fifth early, as jitter brings it, and no earlier one', () => {
+it('accepts a point up to a fifth early because of jitter, and rejects earlier ones', () => {
   const firstAfter = (early: number) => {
     const history = createHistory(HOUR);
     for (const at of [0, early, 60_000, HOUR + early]) history.record(at, new Map([['at', at]]));
@@ -32,7 +32,7 @@ it('keeps a point that comes up to a fifth early, as jitter brings it, and no ea
   expect([24_000, 23_999].map(firstAfter)).toEqual([24_000, 0]);
 });
 
-it('knows nothing where nothing was known when the window began', () => {
+it('has no value if the window starts at a time without data', () => {
   const history = createHistory(HOUR);
   history.record(0, new Map([['a', 1]]));
   history.record(60_000, undefined);
@@ -42,7 +42,7 @@ it('knows nothing where nothing was known when the window began', () => {
   expect(history.firsts(HOUR + 120_000)?.get('a')).toEqual({ value: 2, isAtStart: true });
 });
 
-it('keeps a long window in few points, and never answers with one from within it', () => {
+it('stores a long window in few points and never returns one from within the window', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 10_000, max: 30 * 24 * HOUR }),
@@ -57,7 +57,7 @@ it('keeps a long window in few points, and never answers with one from within it
           if (first) {
             expect(first.isAtStart).toBe(true);
             expect(first.value).toBeLessThanOrEqual(at - over);
-            // At most a point and two evaluations older than asked for.
+            // At most a point and two evaluations older than requested.
             expect(first.value).toBeGreaterThan(at - over - over / 120 - 40_000);
           } else expect(at - over).toBeLessThan(gaps[0] as number);
         }
@@ -67,18 +67,18 @@ it('keeps a long window in few points, and never answers with one from within it
   );
 });
 
-it('takes as little memory for a week as for an hour', () => {
+it('uses as little memory for a week as for an hour', () => {
   const history = createHistory(7 * 24 * HOUR);
-  // Another series for each point: as many have a first value as are kept.
+  // Another series for each point, so that as many have a first value as are retained.
   for (let at = 0; at <= 15 * 24 * HOUR; at += 15_000) history.record(at, new Map([[String(at), 1]]));
   const kept = history.firsts(15 * 24 * HOUR)?.size;
-  // What is before the window is gone.
+  // Points before the window are deleted.
   expect(history.firsts(14 * 24 * HOUR)).toBeUndefined();
   expect(kept).toBeGreaterThan(100);
   expect(kept).toBeLessThan(160);
 });
 
-describe('what an earlier process knew', () => {
+describe('history of an earlier process', () => {
   const MINUTE = 60_000;
   const known = (at: number, value: number) => ({ at, values: new Map([['a', value]]) });
   const minutes = (from: number, to: number) =>
@@ -86,14 +86,14 @@ describe('what an earlier process knew', () => {
   const firstAt = (history: ReturnType<typeof createHistory>, minute: number) =>
     history.firsts(minute * MINUTE)?.get('a')?.value;
 
-  it('fills the window, also from before the monotonic clock of this one began', () => {
+  it("fills the window, even before the start of this process's monotonic clock", () => {
     const history = createHistory(HOUR);
     history.restore(minutes(-70, 0));
     history.record(MINUTE, new Map([['a', 100]]));
     expect([firstAt(history, 1), firstAt(history, 30), firstAt(history, 61)]).toEqual([-59, -30, 100]);
   });
 
-  it('is unknown in a gap, and until this one knows something where that took long', () => {
+  it('is unknown in a gap and until this process has data after a slow start', () => {
     const history = createHistory(HOUR);
     history.restore([...minutes(-100, -60), ...minutes(-50, -10)]);
     history.record(0, new Map([['a', 0]]));
@@ -110,17 +110,17 @@ describe('what an earlier process knew', () => {
     ]);
   });
 
-  it('of a counter that began again at 0 counts on, and of a gauge does not', () => {
+  it('continues a counter that restarted at 0, but not a gauge', () => {
     for (const isCounter of [true, false]) {
       const history = createHistory(HOUR, isCounter);
       history.restore([known(-59 * MINUTE, 10), known(-58 * MINUTE, 30), known(-57 * MINUTE, 4)]);
       history.record(-56 * MINUTE, new Map([['a', 6]]));
-      // 20 until it began again, 6 since.
+      // 20 before the restart, 6 since.
       expect(6 - (firstAt(history, 1) as number)).toBe(isCounter ? 26 : -4);
     }
   });
 
-  it('reaches no further than its samples are dense', () => {
+  it('ends where its samples become sparse', () => {
     const history = createHistory(HOUR);
     history.restore([known(-90 * MINUTE, 1), known(-60 * MINUTE, 2), known(-30 * MINUTE, 3)]);
     history.record(0, new Map([['a', 4]]));

@@ -6,7 +6,7 @@ const NOW = Date.UTC(2026, 5, 1);
 
 type Values = Readonly<Record<string, number>>;
 
-/** Evidence whose series have one label `x`. `firsts`: values when the window began; those with a `~` came later. */
+/** Evidence of series with one label `x`. `firsts`: values at the start of the window; `~` marks a later start. */
 function evidenceOf(now: Readonly<Record<string, Values | undefined>>, firsts?: Readonly<Record<string, Values>>) {
   const asked: unknown[] = [];
   const evidence: AlertEvidence = {
@@ -36,11 +36,11 @@ const holding = (values: Values) => Object.entries(values).map(([x, value]) => (
 
 describe('above and below', () => {
   const values = evidenceOf({ m: { a: 1, b: 2, c: 3 } });
-  it('hold beyond their value, of each series for itself', () => {
+  it('hold beyond their value, for each series separately', () => {
     expect(judge({ above: { metric: 'm', value: 2 } }, values)).toEqual(holding({ c: 3 }));
     expect(judge({ below: { metric: 'm', value: 2 } }, values)).toEqual(holding({ a: 1 }));
   });
-  it('hold of nothing where there is no series, and are unknown without data', () => {
+  it('never hold without a series, and are unknown without data', () => {
     expect(judge({ above: { metric: 'm', value: 2 } }, evidenceOf({ m: {} }))).toEqual([]);
     expect(judge({ above: { metric: 'm', value: 2 } }, evidenceOf({}))).toBe('unknown');
     expect(judge({ below: { metric: 'm', value: 2 } }, evidenceOf({}))).toBe('unknown');
@@ -49,17 +49,17 @@ describe('above and below', () => {
 
 describe('growth', () => {
   const when = { growth: { metric: 'm', over: '1h', atLeast: 10 } };
-  it('holds from exactly so much on, of what was there when the window began', () => {
+  it('holds from exactly the given increase of values at the start of the window', () => {
     const both = evidenceOf({ m: { a: 19.9, b: 20, c: 99, d: 99 } }, { m: { a: 10, b: 10, 'c~': 0 } });
     expect(judge(when, both)).toEqual(holding({ b: 10 }));
   });
-  it('is unknown without data, and while the window was not watched', () => {
+  it('is unknown without data or with an incomplete window', () => {
     expect(judge(when, evidenceOf({ m: { a: 99 } }))).toBe('unknown');
     expect(judge(when, evidenceOf({}, { m: { a: 1 } }))).toBe('unknown');
   });
 });
 
-it('age is that of a time in seconds, and holds beyond its duration', () => {
+it('age is computed from a time in seconds and holds beyond its duration', () => {
   const seconds = NOW / 1000;
   const times = evidenceOf({ m: { a: seconds - 60, b: seconds - 61, future: seconds + 99 } });
   expect(judge({ age: { metric: 'm', above: '1m' } }, times)).toEqual(holding({ b: 61 }));
@@ -71,24 +71,24 @@ describe('ratio', () => {
   });
   const evidence = (part: number, whole: number) =>
     evidenceOf({ p: { a: 5 + part, b: 1 }, w: { a: whole } }, { p: { a: 5, b: 1 }, w: { a: 0 } });
-  it('is of what the counters rose by, together, and asks for enough of them', () => {
+  it('divides the increases of the counters and requires a minimum of them', () => {
     expect(judge(when(), evidence(1, 20))).toEqual([]);
     expect(judge(when(), evidence(2, 20))).toEqual([{ labels: {}, value: 0.1 }]);
     expect(judge(when(), evidence(2, 19))).toEqual([]);
     expect(judge(when({ above: 0, atLeast: 1 }), evidence(0, 0))).toEqual([]);
   });
-  it('counts what came later from its first value on', () => {
+  it('counts a later series from its first value', () => {
     const late = evidenceOf({ p: { a: 30 }, w: { a: 100 } }, { p: { 'a~': 28 }, w: { a: 80 } });
     expect(judge(when(), late)).toEqual([{ labels: {}, value: 0.1 }]);
   });
-  it('is unknown as soon as one of them is', () => {
+  it('is unknown if one of them is unknown', () => {
     expect(judge(when(), evidenceOf({ p: { a: 1 } }, { p: {}, w: {} }))).toBe('unknown');
     expect(judge(when(), evidenceOf({ w: { a: 1 } }, { p: {}, w: {} }))).toBe('unknown');
     expect(judge(when(), evidenceOf({ p: { a: 1 }, w: { a: 1 } }))).toBe('unknown');
   });
 });
 
-it('stale asks for the rounds of the collector that are stale, or for one of them', () => {
+it('stale holds for stale rounds of the collector, or for a single named round', () => {
   const rounds = evidenceOf({ delivery_collector_data_stale: { new: 1, full: 0 } });
   expect(judge({ stale: { collector: 'dlq' } }, rounds)).toEqual(holding({ new: 1 }));
   judge({ stale: { collector: 'dlq', round: 'full' } }, rounds);
@@ -98,7 +98,7 @@ it('stale asks for the rounds of the collector that are stale, or for one of the
   ]);
 });
 
-it('absent holds only where the data is fresh and has no such series', () => {
+it('absent holds only if the data is fresh and lacks the series', () => {
   const when = { absent: { metric: 'm', labels: { x: ['a', 'b'] } } };
   expect(judge(when, evidenceOf({ m: {} }))).toEqual([{ labels: {}, value: 1 }]);
   expect(judge(when, evidenceOf({ m: { a: 0 } }))).toEqual([]);

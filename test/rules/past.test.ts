@@ -16,11 +16,11 @@ const START = Date.UTC(2026, 0, 1);
 
 const rule = (name: string, when: object, more: object = {}) => ({ name, when, ...more });
 const growth = { metric: 'delivery_dlq_messages', over: '1h', atLeast: 10 };
-/** It is known that it does not fire, or nothing is. */
+/** A rule that never fires, so that its alert is either inactive or unknown. */
 const NEVER = [rule('Never', { growth: { ...growth, atLeast: 1000 } })];
 const ofOutcome = (outcome: string[]) => ({ metric: 'delivery_watch_api_requests_total', labels: { outcome } });
 
-/** What an account shows, and the agent that watches it, which can be killed. The wall clock can be set. */
+/** Series of an account, and an agent that can be killed and whose wall clock can be set. */
 function setUp(first: readonly object[]) {
   const configOf = (rules: readonly object[]) =>
     parseConfig(
@@ -46,7 +46,7 @@ function setUp(first: readonly object[]) {
     const clock = { now: () => time.wall, monotonic: () => time.monotonic - born + 5, sleep: () => Promise.resolve() };
     const rounds = { new: { every: 30_000 }, full: { every: 30_000 } };
     const state = createCollectorState({ account: 'a', collector: 'dlq' }, rounds, config.staleness, clock);
-    // Counted by the process: they begin at 0 with it.
+    // Counters of the process, which start at 0 with it.
     const before = { asked: service.asked, failed: service.failed };
     const requests = (outcome: string, value: number): Sample => ({ labels: { endpoint: 'dlq', outcome }, value });
     const source: Source = {
@@ -90,7 +90,7 @@ function setUp(first: readonly object[]) {
         for (const body of alerting.evaluations) await body(never);
         return `${[...alerting.states('a').values()].join() || 'not'} ${alerting.alerts().map(({ state, value }) => `${state} ${value}`)}`.trim();
       },
-      /** Its history is committed with it, as every 15 seconds. */
+      /** The history is committed with the account, as every 15 seconds. */
       async sample() {
         await history.sample(selection());
         const changes = history.unsaved();
@@ -109,7 +109,7 @@ function setUp(first: readonly object[]) {
     log,
     time,
     pass,
-    /** Lets the agent run for so many minutes, and gives what it says at the end. */
+    /** Runs the agent for some minutes and returns its last result. */
     async run(minutes: number, each: () => void = () => undefined) {
       let said = '';
       for (let minute = 0; minute < minutes; minute += 1) {
@@ -125,11 +125,11 @@ function setUp(first: readonly object[]) {
     async evaluate() {
       return (await agent).evaluate();
     },
-    /** Nothing can be read of the store any more. */
+    /** Makes all reads of the store fail. */
     break() {
       isBroken = true;
     },
-    /** Kills the agent, and starts another after so many minutes. */
+    /** Kills the agent and starts another some minutes later. */
     async restart(down = 0, rules = first) {
       pass(down * MINUTE);
       config = configOf(rules);
@@ -140,7 +140,7 @@ function setUp(first: readonly object[]) {
 }
 
 describe('after a restart', () => {
-  it('growth is judged at once, as if there had been none', async () => {
+  it('growth is evaluated immediately, as without the restart', async () => {
     const scene = setUp([rule('Grows', { growth }, { for: '30m' })]);
     const grow = () => {
       scene.service.messages += 1;
@@ -148,7 +148,7 @@ describe('after a restart', () => {
     expect(await scene.run(59, grow)).toBe('unknown');
     expect(await scene.run(11, grow)).toBe('not pending 60');
     await scene.restart();
-    // The first evaluation, right after the first rounds: from a sample a minute, not from each evaluation.
+    // The first evaluation, after the first rounds: based on one sample a minute instead of each evaluation.
     expect(await scene.evaluate()).toBe('not pending 59');
     await scene.restart(1);
     expect(await scene.run(24, grow)).toMatch(/^firing firing (58|59|60)$/);
@@ -167,7 +167,7 @@ describe('after a restart', () => {
     expect(await scene.evaluate()).toBe('not');
   });
 
-  it('a counter of the process that began again at 0 counts on', async () => {
+  it('a process counter that restarted at 0 continues', async () => {
     const ratio = { part: ofOutcome(['server']), whole: ofOutcome(['ok', 'server']), over: '1h', above: 0.1 };
     const scene = setUp([rule('Failing', { ratio })]);
     const ask = () => {
@@ -183,11 +183,11 @@ describe('after a restart', () => {
 });
 
 describe('a window', () => {
-  it('that begins while the agent was down is unknown, and known before and after', async () => {
+  it('is unknown if it starts during a downtime of the agent, and known if it starts before or after', async () => {
     const scene = setUp(NEVER);
     expect(await scene.run(90)).toBe('not');
     await scene.restart(20);
-    // It begins at 50 minutes; the agent was down from 90 to 110.
+    // It starts at minute 50; the agent was down from 90 to 110.
     expect(await scene.evaluate()).toBe('not');
     expect(await scene.run(38)).toBe('not');
     expect(await scene.run(3)).toBe('unknown');
@@ -195,7 +195,7 @@ describe('a window', () => {
     expect(await scene.run(2)).toBe('not');
   });
 
-  it('that begins before the first sample is unknown', async () => {
+  it('is unknown if it starts before the first sample', async () => {
     const scene = setUp(NEVER);
     await scene.run(30);
     await scene.restart();
@@ -203,7 +203,7 @@ describe('a window', () => {
     expect(await scene.run(2)).toBe('not');
   });
 
-  it('that begins when rows could not be read is unknown', async () => {
+  it('is unknown if it starts at unreadable rows', async () => {
     const scene = setUp(NEVER);
     await scene.run(10);
     scene.service.isPartial = true;
@@ -211,17 +211,17 @@ describe('a window', () => {
     scene.service.isPartial = false;
     await scene.run(50);
     await scene.restart();
-    // It begins at 20 minutes.
+    // It starts at minute 20.
     expect(await scene.evaluate()).toBe('unknown');
     expect(await scene.run(9)).toBe('unknown');
     expect(await scene.run(3)).toBe('not');
   });
 
-  it('that has a step of the wall clock in it begins anew, also for what comes after it', async () => {
+  it('restarts at a step of the wall clock, also for later samples', async () => {
     const scene = setUp(NEVER);
     await scene.run(80);
     scene.time.wall += 30 * MINUTE;
-    // This process knows better: it has another clock.
+    // This process has a monotonic clock.
     expect(await scene.run(10)).toBe('not');
     await scene.restart();
     expect(await scene.evaluate()).toBe('unknown');
@@ -229,7 +229,7 @@ describe('a window', () => {
     expect(await scene.run(2)).toBe('not');
   });
 
-  it('of other series than those that were recorded is unknown', async () => {
+  it('is unknown for unrecorded series', async () => {
     const scene = setUp(NEVER);
     await scene.run(70);
     await scene.restart(0, [rule('Another', { growth: { ...growth, ...ofOutcome(['ok']) } })]);
@@ -238,7 +238,7 @@ describe('a window', () => {
     expect(await scene.evaluate()).toBe('not');
   });
 
-  it('begins anew where the history can not be read, and is judged all the same', async () => {
+  it('restarts if the history cannot be read, and is evaluated anyway', async () => {
     const scene = setUp(NEVER);
     await scene.run(70);
     await scene.restart();

@@ -1,4 +1,4 @@
-/** Replicas that evaluate and tell one alert of account a, on one store; each can be stopped at any step, for good or for a while. */
+/** Replicas that evaluate and send one alert of account a, on one store. Each can be stopped at any step, permanently or temporarily. */
 
 import { createHolds } from '../../src/notify/holds.ts';
 import type { Notice } from '../../src/notify/notice.ts';
@@ -10,7 +10,7 @@ import { createSharedStore, type SharedStore } from '../support/fake-replicas.ts
 import { createTestLog } from '../support/silent.ts';
 import { ACCEPTED, createClock, createCounts, createReceiver, never, rule, SECOND, sendAll } from './alerting-scene.ts';
 
-/** Between two evaluations. */
+/** Interval of evaluations. */
 export const TICK = 5 * SECOND;
 export const REPEAT_EVERY = 60 * SECOND;
 
@@ -23,16 +23,16 @@ export interface Told {
 }
 
 export interface TestReplica {
-  /** One renewal, one evaluation, one pass of the sender. Returns, too, when it is stopped in the middle of it. */
+  /** Runs one renewal, one evaluation and one pass of the sender. Also returns if it is stopped in between. */
   tick(): Promise<void>;
-  /** It stops at this step: a commit that is not made yet, one that is, or a request whose answer it does not hear yet. */
+  /** Stops at this step: before a commit, after a commit, or before the response of a request. */
   stopAt(step: number): void;
-  /** It goes on where it stopped. Resolves when that tick has ended. */
+  /** Continues after the stop. Resolves when that tick has ended. */
   wake(): Promise<void>;
   readonly isStopped: boolean;
-  /** How many steps there were. */
+  /** Number of steps so far. */
   readonly steps: number;
-  /** What it was about to do when it stopped. */
+  /** The step at which it stopped. */
   readonly stoppedAt: string | undefined;
 }
 

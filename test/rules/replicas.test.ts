@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { createReplicaScene, REPEAT_EVERY, type ReplicaScene, TICK, type Told } from './replica-scene.ts';
 
-/** In which the alert begins to fire, is repeated, and is resolved. */
+/** Time in which the alert fires, is repeated and is resolved. */
 const TICKS = 80;
 const [BEGINS, ENDS] = [2, 52];
 const LEASE = 15_000;
-/** From a stop to the first word of the other replica, at most. */
+/** Maximum time from a stop to the first notice of the other replica. */
 const TAKEOVER = LEASE + 4 * TICK;
 
-/** The alert's life, in which replica one stops at this step and, where it wakes, does so long after two has taken over. */
+/** Runs the alert's life. Replica one stops at this step; if it wakes, it does so long after replica two took over. */
 async function live(stopAt: number, wakes: boolean) {
   const scene: ReplicaScene = createReplicaScene();
   scene.shared.place('a', 'one');
@@ -41,12 +41,12 @@ async function live(stopAt: number, wakes: boolean) {
   return { ...scene, steps: one.steps, stoppedAt, rows, woken };
 }
 
-/** Of each key the first. */
+/** The first notice of each key. */
 const distinct = (told: readonly Told[]) =>
   [...new Map([...told].reverse().map(each => [each.key, each])).values()].reverse();
 
 describe('an alert of an account that another replica takes over', () => {
-  it('is told as always where nothing happens', async () => {
+  it('is sent normally without a failure', async () => {
     const { told, rows } = await live(Number.POSITIVE_INFINITY, false);
     expect(told.map(({ by, status }) => `${by} ${status}`)).toEqual([
       'one firing',
@@ -61,7 +61,7 @@ describe('an alert of an account that another replica takes over', () => {
   it.each([
     ['is killed', false],
     ['is stopped for longer than its lease', true],
-  ])('begins once, is repeated in time, and ends once, wherever the first %s', async (_, wakes) => {
+  ])('starts, repeats and ends exactly once, wherever the first replica %s', async (_, wakes) => {
     const { steps } = await live(Number.POSITIVE_INFINITY, false);
     expect(steps).toBeGreaterThan(30);
     const seen = new Set<string>();
@@ -70,12 +70,12 @@ describe('an alert of an account that another replica takes over', () => {
       const where = `stopped ${stoppedAt} (step ${step})`;
       seen.add(stoppedAt.replace(/\d+/g, '#'));
       const once = distinct(told);
-      // At least once: what was sent, and is not known to be, is sent again under the same key with the same body.
+      // At least once: an unconfirmed notice is sent again with the same key and body.
       const again = told.length - once.length;
       const wasSent = told.some(({ by }) => by === 'one') && /request|grouped/.test(stoppedAt);
       expect(again, where).toBeLessThanOrEqual(wasSent ? 1 : 0);
       for (const { key, text } of told) expect(once.find(each => each.key === key)?.text, where).toBe(text);
-      // It begins and ends once, in this order.
+      // One start and one end, in this order.
       const begins = new Set(told.map(({ text }) => JSON.parse(text)[0][1]));
       expect(begins.size, where).toBe(1);
       expect(once.at(0)?.status, where).toBe('firing');
@@ -84,7 +84,7 @@ describe('an alert of an account that another replica takes over', () => {
         where,
       ).toHaveLength(1);
       expect(once.at(-1)?.status, where).toBe('resolved');
-      // No failover restarts the time to its repetition, which counts from when a notification was made.
+      // Failovers do not restart the repetition, which counts from when a notification was created.
       const firing = once.filter(({ status }) => status === 'firing');
       for (const [index, { at }] of firing.slice(1).entries()) {
         const since = at - (firing[index]?.at ?? 0);
@@ -97,7 +97,7 @@ describe('an alert of an account that another replica takes over', () => {
     expect([...seen].filter(at => at.startsWith('after')).length).toBeGreaterThan(3);
   });
 
-  it.each([2, 3, 5])('is told exactly once where the account is handed to and fro, every %i intervals', async every => {
+  it.each([2, 3, 5])('is sent exactly once if the account moves back and forth every %i intervals', async every => {
     const scene = createReplicaScene();
     const replicas = [scene.join('one'), scene.join('two')];
     for (let tick = 0; tick < TICKS; tick += 1) {

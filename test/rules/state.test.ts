@@ -9,7 +9,7 @@ const BORN = Date.UTC(2026, 5, 1);
 
 type Holds = Evaluation['holds'];
 
-/** Phases after evaluations, each a second after the one before. */
+/** Phases after evaluations at intervals of a second. */
 function phases(patience: Durations, all: readonly Holds[]): string {
   let state: AlertState | undefined;
   return all
@@ -25,20 +25,20 @@ const F = false;
 const U = 'unknown';
 
 describe('an alert', () => {
-  it('fires at once without `for`, else when it held for so long', () => {
+  it('fires immediately without `for`, otherwise after holding for that time', () => {
     expect(phases({ for: 0, keepFiringFor: 0 }, [F, T, F])).toBe('inactive firing resolved');
     expect(phases({ for: 2000, keepFiringFor: 0 }, [T, T, T, T])).toBe('pending pending firing firing');
     expect(phases({ for: 2000, keepFiringFor: 0 }, [T, T, F, T, T])).toBe('pending pending inactive pending pending');
   });
 
-  it('goes on firing for keepFiringFor, and for another time when it holds again meanwhile', () => {
+  it('keeps firing for keepFiringFor, which restarts if the condition holds again', () => {
     expect(phases({ for: 0, keepFiringFor: 2000 }, [T, F, F, F])).toBe('firing firing firing resolved');
     expect(phases({ for: 0, keepFiringFor: 2000 }, [T, F, F, T, F, F, F])).toBe(
       'firing firing firing firing firing firing resolved',
     );
   });
 
-  it('neither counts up to firing nor down to resolved while nobody knows', () => {
+  it('progresses neither to firing nor to resolved while unknown', () => {
     expect(phases({ for: 2000, keepFiringFor: 0 }, [T, U, U, U, T, T, T])).toBe(
       'pending pending pending pending pending pending firing',
     );
@@ -48,7 +48,7 @@ describe('an alert', () => {
     expect(phases({ for: 0, keepFiringFor: 0 }, [U, U, T, U])).toBe('inactive inactive firing firing');
   });
 
-  it('is remembered for fifteen minutes once it is resolved, or until it begins again', () => {
+  it('is retained for fifteen minutes after it is resolved, or until it starts again', () => {
     const patience = { for: SECOND, keepFiringFor: 0 };
     const resolved: AlertState = { phase: 'resolved', startsAt: BORN, endsAt: BORN + MINUTE };
     const at = (now: number, holds: Holds) => advance(resolved, patience, { holds, now: BORN + now, monotonic: 0 });
@@ -59,7 +59,7 @@ describe('an alert', () => {
     expect(at(2 * MINUTE, T)).toEqual({ phase: 'pending', heldFor: 0, seenAt: 0 });
   });
 
-  it('never ends before it begins, whatever the clock does', () => {
+  it('never ends before its start, even if the clock is set', () => {
     const firing: AlertState = { phase: 'firing', startsAt: BORN };
     expect(advance(firing, { for: 0, keepFiringFor: 0 }, { holds: F, now: BORN - MINUTE, monotonic: 0 })).toEqual({
       phase: 'resolved',
@@ -69,7 +69,7 @@ describe('an alert', () => {
   });
 });
 
-/** A history of evaluations: what holds, how long after the last, by how much the wall clock is set, and a restart before it. */
+/** Sequence of evaluations: result, time since the last, step of the wall clock, and a restart before it. */
 const steps = fc.array(
   fc.record({
     holds: fc.constantFrom<Holds>(T, T, T, T, F, F, U),
@@ -84,14 +84,14 @@ const patience = fc.record({
   keepFiringFor: fc.integer({ min: 0, max: 60 }).map(seconds => seconds * SECOND),
 });
 
-it('fires only after `for` of evaluations that all held, ends only after keepFiringFor of such that did not, restarts or not', () => {
+it('fires only after `for` of holding evaluations and ends only after keepFiringFor of others, across restarts', () => {
   let fired = 0;
   fc.assert(
     fc.property(patience, steps, (patience, steps) => {
       let state: AlertState | undefined;
       let [monotonic, offset] = [0, BORN];
       let last: Holds | 'restart' = 'restart';
-      // Kept here by other means: time between two evaluations that said the same, since the last that said otherwise.
+      // Computed independently: time between equal results since the last different one.
       let [held, cleared] = [0, 0];
       for (const { holds, after, clockStep, isRestarted } of steps) {
         if (isRestarted) {

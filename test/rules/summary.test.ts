@@ -27,10 +27,10 @@ it.each([
   ],
   [{ stale: { collector: 'dlq' } }, 1, 'The data of dlq (round full) of shop is stale.'],
   [{ absent: { metric: 'delivery_dlq_retention_seconds' } }, 1, 'shop has no delivery_dlq_retention_seconds.'],
-])('an alert without words of its rule says what is wrong: %j', (when, value, summary) => {
+])('without an annotation, the summary describes the condition: %j', (when, value, summary) => {
   expect(defaultSummary(rule('A', { when: alertCondition.parse(when) }), labels, value)).toEqual({ summary });
 });
 
-it.each(['summary', 'description'])('a rule that has a %s says it by itself', name => {
+it.each(['summary', 'description'])('adds no default summary to a rule with its own %s', name => {
   expect(defaultSummary(rule('A', { annotations: { [name]: 'x', runbook_url: 'y' } }), labels, 1)).toEqual({});
 });

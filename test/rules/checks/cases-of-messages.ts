@@ -2,7 +2,7 @@ import { seriesName } from '../../../src/history/series-name.ts';
 import { NOON } from '../../support/calm-account.ts';
 import { ago, type Case, failing, finished, MINUTE, outcomes, rounds } from './check-scene.ts';
 
-/** Of how the account is read, and of its messages. */
+/** Cases about reading the account and about its messages. */
 export const MESSAGES: readonly Case[] = [
   [
     'a token that the service refuses: all else follows from it',

@@ -1,7 +1,7 @@
 import { NOON } from '../../support/calm-account.ts';
 import { ago, type Case, failing, MINUTE, rounds, row, schedule, waitlist } from './check-scene.ts';
 
-/** Of dead letters, waitlists, schedules and auto-cancel. */
+/** Cases about dead letters, waitlists, schedules and auto-cancel. */
 export const QUEUES: readonly Case[] = [
   [
     'filters that fail',

@@ -1,4 +1,4 @@
-/** What is said of an account that is well but for what a test changes. */
+/** A healthy account, except for changes by a test, and the findings about it. */
 
 import { seriesName } from '../../../src/history/series-name.ts';
 import { type AccountMeter, createAccountMeter } from '../../../src/metrics/own.ts';
@@ -13,13 +13,13 @@ import { calmAccount, NOON } from '../../support/calm-account.ts';
 export const MINUTE = 60_000;
 export const ago = (minutes: number) => new Date(NOON - minutes * MINUTE).toISOString();
 
-/** The value of a series so many minutes before noon; undefined: there was none. */
+/** Value of a series some minutes before noon; undefined if there was none. */
 type Course = (minutesAgo: number) => number | undefined;
 
-/** What is known besides the view. */
+/** Facts in addition to the view. */
 export interface Scene {
   readonly change?: (view: ShownAccount) => void;
-  /** By series; what is left out had the same value for the last 75 minutes. */
+  /** Values by series; unlisted series were constant for 75 minutes. */
   readonly courses?: Readonly<Record<string, Course>>;
   readonly autoCancel?: Partial<AutoCancelNumbers>;
   /** Counts requests, and lists that cannot be read. */
@@ -80,7 +80,7 @@ export function check({ change, courses = {}, autoCancel, count, firstSeen = () 
 export const problems = (scene: Scene): Problem[] =>
   problemsOf(check(scene), 'acme', { now: NOON, firstSeen: scene.firstSeen ?? (() => undefined) });
 
-/** Line by line: severity, kind, subject, since when (minutes), what is said. */
+/** Lines of severity, kind, subject, start (minutes ago) and sentence. */
 export const said = (scene: Scene) =>
   problems(scene).map(({ severity, kind, subject, since, text }) => {
     const minutes = (NOON - Date.parse(since ?? '')) / MINUTE;
@@ -107,5 +107,5 @@ export const finished = (outcome: string) => seriesName('delivery_messages_finis
 export const waitlist = seriesName('delivery_flow_control_waitlist_size', { flow_control_key: 'tenant-7' });
 export const outcomes = (outcome: string) => seriesName('delivery_watch_api_requests_total', { outcome });
 
-/** What it is about, the account, and each line that is said of it. */
+/** Subject, account and expected lines. */
 export type Case = readonly [what: string, scene: Scene, lines: readonly string[]];
