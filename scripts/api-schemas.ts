@@ -4,7 +4,7 @@ import { Fault } from '../src/status/api/agent.ts';
 import { Finding, Predicate } from '../src/status/api/auto-cancel.ts';
 import { Num } from '../src/status/api/parts.ts';
 
-/** Schemas that only the API description needs. The types of these responses are not derived from them. */
+/** Schemas used only in the API description. The types of these responses are defined elsewhere. */
 
 const EpochMilliseconds = Num.describe('Milliseconds since the Unix epoch.');
 
@@ -18,10 +18,10 @@ export const Explanation = z.object({
   action: z.string().optional(),
   firstSeenAt: EpochMilliseconds,
   lastSeenAt: EpochMilliseconds,
-  snapshots: z.int().describe('Complete walks that saw it.'),
-  owner: z.object({ rule: z.string(), mode: z.string() }).optional().describe('The rule whose finding counts.'),
+  snapshots: z.int().describe('Number of complete walks that listed it.'),
+  owner: z.object({ rule: z.string(), mode: z.string() }).optional().describe('The deciding rule.'),
   findings: z.array(Finding),
-  held: z.string().optional().describe('Why nothing is done now although it is stuck, as one word.'),
+  held: z.string().optional().describe('Reason for skipping it although it is stuck, as a keyword.'),
   paused: z.object({ at: EpochMilliseconds, by: z.string(), reason: z.string() }).optional(),
   attempts: z.int(),
   outcome: z.enum([...FINAL_OUTCOMES, 'open']).optional(),
@@ -30,7 +30,7 @@ export const Explanation = z.object({
 
 const Target = z.object({
   account: z.string(),
-  id: z.string().describe('What was, or would be, sent as the id.'),
+  id: z.string().describe('Id to send in a cancel.'),
   dlqId: z.string().optional(),
   messageId: z.string().optional(),
   workflowRunId: z.string().optional(),
@@ -50,7 +50,7 @@ const Answer = z.object({
 });
 
 const line = <T extends z.ZodRawShape>(shape: T) => z.object({ account: z.string(), at: EpochMilliseconds, ...shape });
-const of = { action: z.string().describe('Identifies what is done about one episode of a callback.') };
+const of = { action: z.string().describe('Id of the action for one episode of a callback.') };
 const order = { order: z.string().optional().describe('UUID of the operator’s order.') };
 const operator = { by: z.string(), reason: z.string() };
 const evidence = z.array(Predicate);
@@ -65,7 +65,7 @@ export const JournalEntry = z.discriminatedUnion('step', [
     policy: z.string().optional(),
     target: Target,
     evidence,
-    until: EpochMilliseconds.describe('When grace or approval ends, milliseconds since the Unix epoch.'),
+    until: EpochMilliseconds.describe('End of grace or approval (ms since the Unix epoch).'),
   }),
   line({ step: z.literal('cleared'), ...of, reason: z.string() }),
   line({ step: z.literal('approved'), ...of, by: z.string(), ...order }),
@@ -80,7 +80,7 @@ export const JournalEntry = z.discriminatedUnion('step', [
     evidence,
     sendBy: EpochMilliseconds,
     policy: z.string(),
-    replica: z.string().optional().describe('The replica that acts, where several share the store.'),
+    replica: z.string().optional().describe('The acting replica, if replicas share the store.'),
     approvedBy: z.string().optional(),
   }),
   line({ step: z.literal('answered'), ...of, attempt: z.int(), answer: Answer }),
@@ -93,7 +93,10 @@ export const JournalEntry = z.discriminatedUnion('step', [
     reason: z.string(),
     target: Target,
     evidence: evidence.optional(),
-    unproven: z.boolean().optional().describe('The answer was lost: another client may have cancelled.'),
+    unproven: z
+      .boolean()
+      .optional()
+      .describe('Whether the response was lost, so that another client may have cancelled.'),
   }),
   line({ step: z.enum(['paused', 'resumed']), ...operator, ...order }),
   line({ step: z.literal('breaker_opened'), breaker: z.enum(BREAKERS), reason: z.string() }),
@@ -108,7 +111,7 @@ export const JournalEntry = z.discriminatedUnion('step', [
 ]);
 
 /** POST /-/reload */
-export const Reloaded = z.object({ changed: z.array(z.string()).describe('By the words of the configuration.') });
+export const Reloaded = z.object({ changed: z.array(z.string()).describe('Changed sections and accounts.') });
 export const NotReloaded = z.object({ faults: z.array(Fault) });
 
 /** POST /api/v1/auto-cancel/approve */
@@ -124,11 +127,11 @@ export const Stopped = z.object({
       reason: z.string(),
     })
     .optional()
-    .describe('The pause that lasted; absent: there was none.'),
+    .describe('The previous pause, if any.'),
 });
 
 /** GET /api/v1/sd: targets in the format of Prometheus HTTP service discovery. */
 export const Targets = z.array(z.object({ targets: z.array(z.string()), labels: z.record(z.string(), z.string()) }));
 
 /** Body of an error response. */
-export const Failure = z.object({ error: z.string().describe('One sentence: what is wrong, and what is allowed.') });
+export const Failure = z.object({ error: z.string().describe('The error and the permitted values, as one sentence.') });

@@ -32,10 +32,10 @@ interface Options {
 const print = (text: string) => void process.stdout.write(`${text}\n`);
 const iso = (at: number) => new Date(at).toISOString();
 
-/** Clock of the agent that gets the commands. */
+/** Clock of the agent that executes the commands. */
 interface AgentTime {
   readonly clock: Clock;
-  /** How much faster than real time it runs; default 1. */
+  /** Speed relative to real time; default 1. */
   readonly speed?: number;
 }
 
@@ -62,7 +62,7 @@ async function withStore<T>({ store: options }: StoreSettings, work: (store: Sto
 }
 
 const waits = (account: string) =>
-  `no agent that holds the account ${account} has executed this yet: the next one to hold it does so within seconds, if it still applies`;
+  `no agent that holds the account ${account} has executed this yet: the next holder executes it within seconds, if it still applies`;
 
 const SIGNS = { true: 'yes', false: 'NO', unknown: '?' } as const;
 
@@ -119,8 +119,8 @@ const stopping = (name: string, description: string) =>
     .option('--by <name>', 'operator for the journal; default: the system user', operatorTextOption);
 
 /**
- * Requests the explanation from a running agent of the store over HTTP, which asks the replica that holds the account. The key is in
- * the store, so no password is needed. Returns undefined if no agent answers. Rejects with StoreError.
+ * Requests the explanation over HTTP from a running agent of the store, which queries the holder of the account. The key is in
+ * the store, so no password is needed. Returns undefined if no agent responds. Rejects with StoreError.
  */
 function explanations(settings: StoreSettings, id: string, account: string | undefined, signal: AbortSignal) {
   return withStore(settings, async store => {
@@ -138,13 +138,13 @@ function explanations(settings: StoreSettings, id: string, account: string | und
 }
 
 const explainCommand = () =>
-  sub('explain', 'show how every rule judges one entry and what prevents its cancel; exit 1 if it is not tracked')
+  sub('explain', 'show how every rule evaluates one entry and what prevents its cancel; exit 1 if it is not tracked')
     .argument('<dlqId>', 'dlqId or messageId of the entry')
     .option('--account <name>', 'only this account')
     .option('--json', 'as JSON')
     .action(async (dlqId: string, { config, account, json }: Options) => {
       const found = await explanations(loadStoreSettings(config), dlqId, account, stopSignal());
-      if (!found) throw new Error('no agent answered: is one running with this store, and autoCancel.mode not off?');
+      if (!found) throw new Error('no agent responded: is one running with this store, and autoCancel.mode not off?');
       if (found.length === 0) {
         throw new Error(
           `no failure callback of ${dlqId} is tracked: it was not in progress at the last complete walk, no walk has completed yet (see the log of the agent), or no rule tracks it`,
@@ -154,10 +154,7 @@ const explainCommand = () =>
     });
 
 const journalCommand = ({ clock }: AgentTime) =>
-  sub(
-    'journal',
-    'print what was marked, planned, sent and answered; read from the store, with or without a running agent',
-  )
+  sub('journal', 'print marks, plans, cancels and responses; read from the store, with or without a running agent')
     .option('--since <duration>', 'only entries from the last DURATION, such as 24h', durationOption)
     .option('--json', 'one JSON object per line, with the evidence')
     .action(async ({ config, since, json }: Options) => {

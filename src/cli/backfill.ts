@@ -52,7 +52,7 @@ interface Options {
   readonly out?: string;
 }
 
-/** To a file, or to standard output. */
+/** Writes to a file or to standard output. */
 async function write(out: string | undefined, pieces: Iterable<string>): Promise<void> {
   if (out === undefined) return writeTo(process.stdout, pieces);
   const file = createWriteStream(out);
@@ -62,13 +62,13 @@ async function write(out: string | undefined, pieces: Iterable<string>): Promise
   await once(file, 'close');
 }
 
-/** Checks options that are valid one by one against each other and the configuration. */
+/** Checks options against each other and the configuration. */
 function faultOf({ config: path, from, to, account, out }: Options, { config }: LoadedConfig): string | undefined {
   const now = systemClock.now();
   if (from >= Math.min(to ?? now, now)) return '--from must be before --to, and before now';
   const unknown = account?.find(name => !config.accounts.some(each => each.name === name));
-  if (unknown !== undefined) return `there is no account called ${unknown} in ${path}`;
-  // Before a long read, not after it.
+  if (unknown !== undefined) return `${path} has no account ${unknown}`;
+  // Fail before the long read.
   if (out !== undefined && !existsSync(dirname(out))) return `--out: there is no folder ${dirname(out)}`;
   return undefined;
 }
@@ -115,9 +115,10 @@ export function backfillCommand(): Command {
         .makeOptionMandatory(),
     )
     .addOption(
-      new Option('--to <time>', 'its end; default: the first start of the agent, or now if it never ran').argParser(
-        timeOption,
-      ),
+      new Option(
+        '--to <time>',
+        'end of the range; default: the first start of the agent, or now if it never ran',
+      ).argParser(timeOption),
     )
     .option('--account <name>', 'only this account; may be repeated', repeated)
     .option(

@@ -14,7 +14,7 @@ export function checkConfigCommand(): Command {
   return command
     .description('validate a configuration file; report every error with line and column; exit 2 if there is any')
     .argument('<file>', 'configuration file')
-    .option('--no-secrets', 'environment variables, files of secrets and certificates need not exist, as in CI')
+    .option('--no-secrets', 'do not require environment variables, secret files and certificates, for CI')
     .action(async (file: string, { secrets }: { secrets: boolean }) => {
       try {
         const { config, warnings } = loadConfig(file, secrets ? process.env : undefined);

@@ -3,7 +3,7 @@ import { ConfigError } from '../config/faults.ts';
 import { printable } from '../kit/text.ts';
 import { version } from '../kit/version.ts';
 
-/** Every command, in the order of the help. Only the one that is run is loaded: an agent carries neither demo nor mixin. */
+/** Commands in the order of the help. Only the running command is loaded, so an agent loads neither demo nor mixin. */
 const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ['serve', async () => (await import('./serve.ts')).serveCommand()],
   ['snapshot', async () => (await import('./snapshot.ts')).snapshotCommand()],
@@ -21,16 +21,16 @@ const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ['rotate-token', async () => (await import('./rotate-token.ts')).rotateTokenCommand()],
 ]);
 
-/** The commands that a command line needs: its own; for help, and for what names none, all. */
+/** Loads the command of a command line, or all commands for the help and for an unknown command. */
 async function commandsFor([first = '']: readonly string[]): Promise<Command[]> {
   if (first === '--version' || first === '-V') return [];
   const load = COMMANDS.get(first);
   return load ? [await load()] : Promise.all([...COMMANDS.values()].map(load => load()));
 }
 
-/** Runs one command line. Gives the exit code: 0 done, 1 the work failed, 2 bad usage or configuration. */
+/** Runs one command line. Returns the exit code: 0 success, 1 failure, 2 invalid usage or configuration. */
 export async function runCli(argv: readonly string[]): Promise<number> {
-  // The reader of our output may be gone; that is no reason to end.
+  // The process continues without a reader of its output.
   for (const output of [process.stdout, process.stderr]) {
     output.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code !== 'EPIPE' && error.code !== 'EIO') throw error;

@@ -5,7 +5,7 @@ import { type CheckLine, examine } from './doctor/doctor.ts';
 import { toTable } from './table.ts';
 import { stopSignal } from './until-stopped.ts';
 
-/** A look-up or a connection that was given up may still be under way; it ends with the process after this, milliseconds. */
+/** Maximum time for abandoned look-ups and connections at the end (ms). */
 const LINGER = 1000;
 
 const nameOf = ({ account, check }: CheckLine) => (account === undefined ? check : `${account}: ${check}`);

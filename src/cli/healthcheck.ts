@@ -4,7 +4,9 @@ import { askHealth } from '../http/ask-health.ts';
 
 export function healthcheckCommand(): Command {
   return new Command('healthcheck')
-    .description('exit 0 if the agent of a configuration file answers on this machine, else 1; for container engines')
+    .description(
+      'exit 0 if the agent of a configuration file responds on this machine, otherwise 1; for container engines',
+    )
     .requiredOption('--config <file>', 'configuration file of the running agent')
     .action(async ({ config }: { config: string }) => askHealth(healthUrl(config)));
 }

@@ -14,19 +14,19 @@ import { toDlqEntry } from '../upstream/wire.ts';
 
 type Expected = RuleCase['expect'][number];
 
-/** Values of each predicate of each rule in the cases. */
+/** Results of each predicate in the cases, by rule and predicate. */
 export type Coverage = ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<Tristate>>>;
 
 const RESCAN_EVERY = 600_000;
 
-/** The rules that a case is about, and how often its account's queue is walked. */
+/** Returns the rules of a case and the interval between its walks. */
 function rulesOf({ autoCancel, account, rescanEvery, fault }: RuleCase, config: Config | undefined) {
   const { rules, idFrom } = autoCancel ?? config?.autoCancel ?? { rules: [], idFrom: 'dlqId' as const };
   if (rules.length === 0) {
-    throw new ConfigError([fault([], 'there is no rule to test: give autoCancel.rules here, or --config')]);
+    throw new ConfigError([fault([], 'there is no rule to test: add autoCancel.rules here, or use --config')]);
   }
   if (account !== undefined && config && !config.accounts.some(({ name }) => name === account)) {
-    throw new ConfigError([fault(['account'], `there is no account called ${account} in the configuration`)]);
+    throw new ConfigError([fault(['account'], `the configuration has no account ${account}`)]);
   }
   const collect = config?.accounts.find(({ name }) => account === undefined || name === account)?.collect;
   const configured = collect?.dlq.rescanEvery;
@@ -37,7 +37,7 @@ function rulesOf({ autoCancel, account, rescanEvery, fault }: RuleCase, config: 
   };
 }
 
-/** The rows of a case as the agent would read them. */
+/** Parses the rows of a case like the agent. */
 function readRows({ snapshots, fault }: RuleCase): DlqEntry[][] {
   return snapshots.map(({ dlq }, snapshot) =>
     dlq.map((row, number) => {
@@ -48,7 +48,7 @@ function readRows({ snapshots, fault }: RuleCase): DlqEntry[][] {
   );
 }
 
-/** The newest event that is known at `at` of an entry's message and its callback's. */
+/** Returns the time of the newest event up to `at` of an entry's message or callback. */
 function lastEventAt({ events }: RuleCase, { messageId, callbackMessageId }: DlqEntry, at: number) {
   if (!events) return undefined;
   const times = events
@@ -67,8 +67,8 @@ function toCheck(expected: Expected, finding: Finding | undefined) {
 }
 
 /**
- * Takes a case through what the agent does: rows are read and tracked as it does, and each expectation is judged as it
- * would be then. Throws ConfigError where the case makes no sense.
+ * Replays a case like the agent: tracks its rows, and evaluates each expectation at its time. Throws ConfigError for an
+ * inconsistent case.
  */
 export function testRules(ruleCase: RuleCase, config: Config | undefined): RuleCheck[] {
   const { rules, idFrom, rescanEvery } = rulesOf(ruleCase, config);
@@ -89,13 +89,13 @@ export function testRules(ruleCase: RuleCase, config: Config | undefined): RuleC
     }
     const rule = rules.find(({ name }) => name === expected.rule);
     if (!rule) {
-      const message = `there is no rule called ${expected.rule}; there are: ${rules.map(({ name }) => name).join(', ')}`;
+      const message = `there is no rule ${expected.rule}; available: ${rules.map(({ name }) => name).join(', ')}`;
       throw new ConfigError([ruleCase.fault(['expect', index, 'rule'], message)]);
     }
     const entry = listed.find(({ id }) => id === expected.dlqId);
     if (!entry) return toCheck(expected, undefined);
     const lastWalk = tracker.facts()?.at ?? expected.at;
-    // One that is not tracked was never seen in progress, and a rule says why it is left alone.
+    // An untracked entry was never in progress; the rule returns the reason for skipping it.
     const sighting = tracker.facts()?.sightings.find(({ entry: { id } }) => id === entry.id) ?? {
       entry,
       firstSeenAt: lastWalk,
@@ -114,7 +114,7 @@ export function testRules(ruleCase: RuleCase, config: Config | undefined): RuleC
   return checks.sort((a, b) => a.index - b.index).map(({ check }) => check);
 }
 
-/** What the checks of all cases have shown of each rule. */
+/** Collects the results of all predicates by rule. */
 export function coverageOf(checks: readonly RuleCheck[]): Coverage {
   const coverage = new Map<string, Map<string, Set<Tristate>>>();
   for (const { finding } of checks) {
@@ -126,12 +126,12 @@ export function coverageOf(checks: readonly RuleCheck[]): Coverage {
   return coverage;
 }
 
-/** The alerts of a configuration as rules of Prometheus (2.42 and newer), and how often they are to be evaluated. */
+/** Converts configured alerts to rules for Prometheus 2.42 and newer. `interval`: evaluation interval. */
 export function configuredAlerts({ alerts: { rules, evaluateEvery } }: Pick<Config, 'alerts'>) {
   const metrics = {
     up: ownFamilies.up,
     family: (metric: string) => alertFamilies.get(metric)?.family ?? { name: metric, labels: [] },
-    // That data is stale can be judged while it is.
+    // A condition on staleness can be evaluated while the data is stale.
     collectorsOf: (when: AlertCondition) => (when.kind === 'stale' ? [] : collectorsOf(when)),
   };
   return { interval: formatDuration(evaluateEvery), rules: prometheusRules(rules, metrics) };

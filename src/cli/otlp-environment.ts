@@ -4,7 +4,7 @@ import { type Env, isPushed, targetOf } from '../push/target.ts';
 import { hasLifecycles, isTraced } from '../telemetry/message-traces.ts';
 import { isOtlp, tracesProtocol } from '../telemetry/protocol.ts';
 
-/** What OpenTelemetry's variables ask for that is not there, in the words with which an agent refuses to start. Never a secret. */
+/** Returns the startup errors for unsupported values of OpenTelemetry's variables. They contain no secrets. */
 export function environmentFaults(config: Config, env: Env): string[] {
   const { push, tracing } = config;
   const checks = [

@@ -93,11 +93,11 @@ async function planAccount(account: Account, settings: AccountSettings, deps: Pl
 }
 
 interface PlanDeps extends PartsDeps {
-  /** Called immediately for an account whose token the service rejects: it is not measured. */
+  /** Called immediately for an account with a rejected token, which is not measured. */
   onRefused(account: string, message: string): void;
 }
 
-/** Measures the cost of a configuration: runs every round twice, and measures the second run, when nothing is new. Stores nothing. */
+/** Measures the cost of a configuration: runs every round twice, and measures the second run, without new data. Stores nothing. */
 export function planCosts(loaded: LoadedConfig, deps: PlanDeps, signal: AbortSignal) {
   return withClosing(async closing => {
     const config = { ...loaded.config, store: { ...loaded.config.store, kind: 'memory' as const } };

@@ -8,7 +8,7 @@ const [READ_EVERY, EVALUATE_EVERY] = [250, 100];
 
 const DAY = 86_400_000;
 
-/** How long the emulated service keeps dead letters (ms): as configured, or longer than any rule waits. */
+/** Retention of the emulated service (ms): as configured, or longer than any rule waits. */
 export function dlqRetention({ accounts, autoCancel }: Config): number {
   const configured = accounts.flatMap(({ retention }) => retention.dlq ?? []);
   if (configured.length > 0) return Math.max(...configured);
@@ -18,10 +18,10 @@ export function dlqRetention({ accounts, autoCancel }: Config): number {
 /** Speed while rules act: a cancel must be sent within 30 s of its intent, half a second of real time. */
 export const ACTING_SPEED = 60;
 
-/** How long the clock runs at that speed, from just before a rule may act (ms). */
+/** Duration of that speed, starting just before a rule may act (ms). */
 const [ACTING_BEFORE, ACTING_FOR] = [60_000, 6 * 3_600_000];
 
-/** When rules may act, in milliseconds since the start. */
+/** Times at which rules may act (ms since the start). */
 function actingTimes({ autoCancel }: Config): readonly [from: number, until: number][] {
   return autoCancel.rules.map(rule => {
     const from = stuckAfter(rule) + rule.grace - ACTING_BEFORE;
@@ -34,7 +34,7 @@ export function rehearsalClock(clock: Clock, speed: number, config: Config): Clo
   const times = actingTimes(config);
   const edges = [...new Set([0, ...times.flat()])].filter(edge => edge >= 0).sort((a, b) => a - b);
   let real = 0;
-  /** Parts of the time that passes at one speed, with the real time at which each begins. */
+  /** Periods of constant speed with their real start times. */
   const parts = edges.map((from, index) => {
     const isActing = times.some(([start, until]) => start <= from && from < until);
     const part = { from, real, speed: isActing ? Math.min(speed, ACTING_SPEED) : speed };
@@ -49,7 +49,7 @@ export function rehearsalClock(clock: Clock, speed: number, config: Config): Clo
     return part ? part.from + (at - part.real) * part.speed : 0;
   }
   let last: number | undefined;
-  /** The same during synchronous code: a pause between reading wall and monotonic time would look like a clock that was set. */
+  /** Constant during synchronous code: a delay between reading wall and monotonic time would look like a clock step. */
   function elapsed(): number {
     if (last === undefined) {
       last = read();

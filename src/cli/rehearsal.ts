@@ -12,11 +12,11 @@ type FailedRun = Parameters<EmulatedAccount['state']['addFailedRun']>[0];
 /** Stuck callbacks of each rule, and dead letters of each filter. */
 const ENTRIES = 3;
 
-/** A value that matches; undefined for a regular expression alone. `number` makes values with a prefix differ. */
+/** Returns a matching value; undefined for a regular expression. `number` distinguishes values with the same prefix. */
 const example = (way: Rule['match']['url'], number: number): string | undefined =>
   way?.in?.[number % way.in.length] ?? (way?.prefix?.[0] === undefined ? undefined : `${way.prefix[0]}${number}`);
 
-/** How an entry gets the value that a rule matches by a key. */
+/** Setters of the entry's fields by rule key. */
 const FIELDS: Readonly<Record<keyof Rule['match'], (value: string) => FailedRun>> = {
   url: url => ({ url }),
   workflowUrl: workflowUrl => ({ workflowUrl }),
@@ -29,7 +29,7 @@ const FIELDS: Readonly<Record<keyof Rule['match'], (value: string) => FailedRun>
   responseStatus: digits => ({ responseStatus: Number(digits.padEnd(3, '0').slice(0, 3)) }),
 };
 
-/** An entry without a field that a rule excepts is left alone: these entries have all fields. */
+/** A rule skips entries without a field in `except`, so these entries have all fields. */
 const PLAIN: FailedRun = {
   url: 'https://rehearsal.example/',
   failureCallback: 'https://rehearsal.example/failed',
@@ -98,7 +98,7 @@ export function addEntries(config: Config, accounts: readonly EmulatedAccount[])
 
 type Texts = Readonly<Record<string, string>>;
 
-/** One line for each alert that a notifier would have sent. */
+/** Formats one line for each received alert. */
 function linesOf(notifier: string, body: string): string[] {
   const alerts: { status?: string; labels?: Texts; annotations?: Texts }[] = JSON.parse(body).alerts ?? [];
   return alerts.map(({ status, labels = {}, annotations = {} }) => {

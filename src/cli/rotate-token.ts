@@ -89,7 +89,7 @@ interface Options {
   readonly check?: boolean;
 }
 
-/** Asks on the terminal; anything but y or yes, and its end, is no. */
+/** Asks for confirmation on the terminal. Only y and yes confirm. */
 function ask(question: string): Promise<boolean> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   return new Promise(resolve => {
@@ -101,7 +101,7 @@ function ask(question: string): Promise<boolean> {
   });
 }
 
-/** While `work` runs, a closed terminal and Ctrl-C do not end the process: the answer would be lost. */
+/** Ignores a closed terminal and Ctrl-C while `work` runs, because the response would be lost. */
 async function uninterrupted<T>(work: () => Promise<T>): Promise<T> {
   const signals = ['SIGHUP', 'SIGINT', 'SIGTERM'] as const;
   const ignore = () => undefined;

@@ -20,7 +20,7 @@ import {
 const words = (verdict: string, reason: string | undefined) =>
   reason === undefined || reason === verdict ? verdict : `${verdict} (${reason})`;
 
-/** One line, and where it is not as expected what was found. */
+/** Formats a check: one line, and the predicates if the result is unexpected. */
 function toLines(file: string, { expected, verdict, finding, isAsExpected }: RuleCheck): string[] {
   const at = new Date(expected.at).toISOString();
   const asked = words(expected.verdict, expected.reason);
@@ -31,12 +31,12 @@ function toLines(file: string, { expected, verdict, finding, isAsExpected }: Rul
     `WRONG ${subject}: expected ${asked}, found ${found}`,
     ...(finding?.predicates ?? []).map(
       ({ name, holds, found, asked }) =>
-        `      ${holds === true ? 'holds' : holds || 'fails'} ${name}: ${found}; asked: ${asked}`,
+        `      ${holds === true ? 'holds' : holds || 'fails'} ${name}: ${found}; required: ${asked}`,
     ),
   ];
 }
 
-/** A line for each rule: which predicates were seen to hold (+), not to hold (-) and without evidence (?). */
+/** Formats one line per rule: its predicates with the results that occurred: true (+), false (-), unknown (?). */
 function coverageLines(coverage: Coverage): string[] {
   return [...coverage].map(([rule, predicates]) => {
     const each = [...predicates].map(

@@ -6,10 +6,10 @@ import { durationOption } from './option-values.ts';
 import { environmentFaults } from './otlp-environment.ts';
 import { untilStopped } from './until-stopped.ts';
 
-/** Milliseconds between two looks at the files of the configuration; two that agree are needed. */
+/** Interval between checks of the configuration's files (ms). Two consecutive equal checks are needed. */
 const WATCH_EVERY = 5000;
 
-/** What is still under way when everything is closed ends the process no later than this, milliseconds. */
+/** Maximum time for pending work after the agent is closed (ms). */
 const LINGER = 1000;
 
 export function serveCommand(): Command {
@@ -24,12 +24,12 @@ export function serveCommand(): Command {
     )
     .action(async ({ config: file, backfill }: { config: string; backfill?: number }) => {
       const stopped = untilStopped();
-      // It ends a process that does not listen to it, also one that is still about to start.
+      // Without a listener, SIGHUP would end the process, even during startup.
       let reload: (() => unknown) | undefined;
-      let isAsked = false;
+      let isRequested = false;
       process.on('SIGHUP', () => {
         if (reload) reload();
-        else isAsked = true;
+        else isRequested = true;
       });
       const loaded = loadConfig(file, process.env);
       const faults = environmentFaults(loaded.config, process.env);
@@ -42,10 +42,10 @@ export function serveCommand(): Command {
         ...(backfill === undefined ? {} : { backfill }),
       });
       reload = agent.reload;
-      if (isAsked) void reload();
+      if (isRequested) void reload();
       await stopped;
       await agent.close();
-      // A receiver of spans that never answers would keep the process until its own timeout.
+      // An unresponsive trace receiver would keep the process alive until its own timeout.
       endWithin(LINGER);
     });
 }

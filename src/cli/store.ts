@@ -68,12 +68,12 @@ async function isUsed(store: Store, accounts: readonly string[]): Promise<boolea
 
 /**
  * Copies the rows of all configured accounts and the agent-wide rows into an empty store while no agent runs on either. An
- * interrupted copy can be repeated. Rejects with StoreError, or with an Error that says what to do.
+ * interrupted copy can be repeated. Rejects with StoreError, or with an Error that names the next step.
  */
 async function copyStore(from: StoreSettings, to: StoreSettings) {
   const { env } = process;
   const log = createLog({ level: 'warn', format: 'text' });
-  // This process is a replica only to hold the leases: its address is never used.
+  // This process is a replica only to acquire the leases: its address is never used.
   const deps = { env, replica: { url: 'http://store-copy.invalid', clock: systemClock, log } };
   const all = [NO_ACCOUNT, ...from.accounts];
   let rows = 0;

@@ -1,6 +1,6 @@
 import { printable } from '../kit/text.ts';
 
-/** Rows in aligned columns, two blanks apart; columns named in `right` are aligned to the right. */
+/** Formats rows in columns, two spaces apart. Columns named in `right` are right-aligned. */
 export function toTable(
   head: readonly string[],
   rows: readonly (readonly string[])[],

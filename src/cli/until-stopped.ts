@@ -1,4 +1,4 @@
-/** Resolves with the name of the first SIGTERM or SIGINT. A second one ends the process as usual. */
+/** Resolves with the name of the first SIGTERM or SIGINT. A second signal ends the process. */
 export function untilStopped(): Promise<NodeJS.Signals> {
   return new Promise(resolve => {
     const signals = ['SIGTERM', 'SIGINT'] as const;
@@ -10,7 +10,7 @@ export function untilStopped(): Promise<NodeJS.Signals> {
   });
 }
 
-/** Aborted by the first SIGTERM or SIGINT. */
+/** Returns a signal that the first SIGTERM or SIGINT aborts. */
 export function stopSignal(): AbortSignal {
   const stop = new AbortController();
   void untilStopped().then(signal => stop.abort(new Error(`stopped by ${signal}`)));

@@ -42,7 +42,7 @@ describe('rules test', () => {
     expect(code).toBe(1);
     expect(stderr).toBe('1 of 2 expectations are not met\n');
     expect(stdout).toContain(`WRONG ${file}: r 1-0 2027-01-03T02:00:00.000Z: expected unknown (no_id), found stuck\n`);
-    expect(stdout).toContain('      holds stuckWhen.inProgressFor: 2d2h; asked: at least 2d\n');
+    expect(stdout).toContain('      holds stuckWhen.inProgressFor: 2d2h; required: at least 2d\n');
   });
 
   it('exits 2 on a bad file, a bad configuration or no file, and needs no secrets', async () => {

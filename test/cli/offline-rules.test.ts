@@ -128,7 +128,7 @@ describe('a case', () => {
   it.each<[string, string]>([
     [
       one(expected('{ at: +1h, dlqId: 1-0, rule: q, verdict: stuck }')),
-      'case.yaml:7:34: expect[0].rule: there is no rule called q; there are: r',
+      'case.yaml:7:34: expect[0].rule: there is no rule q; available: r',
     ],
     [
       one(expected('{ at: soon, dlqId: 1-0, rule: r, verdict: stuck }')),
@@ -169,7 +169,7 @@ describe('a case', () => {
     ],
     [
       'snapshots: [{ at: +0h, dlq: [] }]\nexpect: [{ at: +1h, dlqId: a, rule: r, verdict: stuck }]',
-      'case.yaml:1:1: there is no rule to test: give autoCancel.rules here, or --config',
+      'case.yaml:1:1: there is no rule to test: add autoCancel.rules here, or use --config',
     ],
     ['a: [', expect.stringMatching(/^case\.yaml:1:\d: a { or \[ opened above is not closed/) as unknown as string],
   ])('is rejected with the place of the mistake: %#', (text, message) => expect(faultOf(text)).toEqual(message));

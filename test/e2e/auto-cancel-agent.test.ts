@@ -203,7 +203,7 @@ describe.concurrent('auto-cancel commands', () => {
     expect(pause).toMatchObject({ code: 0, stdout: 'paused\n' });
     expect(await stage.cli('explain', id)).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining('no agent answered'),
+      stderr: expect.stringContaining('no agent responded'),
     });
     expect(await stage.cli('approve', id)).toMatchObject({
       code: 1,

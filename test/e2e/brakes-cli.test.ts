@@ -105,7 +105,7 @@ it('pause waits for a request in flight and reports it; reset-breaker reports a 
   await journals[0]?.journal.append([{ at: 1, step: 'breaker_opened', breaker: 'errors', reason: 'x' }]);
   expect(await cli('reset-breaker', 'errors', '--reason', 'fixed')).toEqual({
     code: 0,
-    said: 'no agent that holds the account a has executed this yet: the next one to hold it does so within seconds, if it still applies',
+    said: 'no agent that holds the account a has executed this yet: the next holder executes it within seconds, if it still applies',
   });
 });
 

@@ -198,7 +198,7 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
     const pass = async (turns: number) => {
       for (let turn = 0; turn < turns; turn += 1) await scene.clock.advance(15_000);
     };
-    await expectFirstScreen('Nothing read yet', 'no data yet', 'not read yet');
+    await expectFirstScreen('No data yet', 'no data yet', 'not read yet');
     await untilRead(scene, url);
     await expectFirstScreen('All right', '5 dead letters', '1 s ago');
     const comeBack = scene.emulator.faults.add({ kind: 'status', status: 503 });
@@ -212,7 +212,7 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
     await expectFirstScreen('All right', '5 dead letters');
     const accept = scene.emulator.faults.add({ kind: 'status', status: 401 });
     await pass(2);
-    await expectFirstScreen('1 critical', 'token refused', 'DeliveryTokenRejected');
+    await expectFirstScreen('1 critical', 'token rejected', 'DeliveryTokenRejected');
     accept();
     await untilRead(scene, url, 15_000);
     await expectFirstScreen('All right');
@@ -292,7 +292,7 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
     expect(await dialog.isVisible()).toBe(true);
     await dialog.getByRole('textbox').fill('<b>deploy</b>');
     await dialog.getByRole('button', { name: 'Pause' }).click();
-    await answered('Paused: nothing is sent.');
+    await answered('Paused: cancels are suspended.');
     await until(() => page.getByRole('button', { name: 'Resume…' }).first().click({ timeout: 1000 }));
     await dialog.getByRole('textbox').fill('deployed');
     await dialog.getByRole('button', { name: 'Resume' }).click();

@@ -30,13 +30,13 @@ const WRITTEN: ReadonlyMap<string, Family> = new Map(
 
 export interface BackfillOrder {
   readonly from: number;
-  /** Default: when the agent started to count, or now if it never ran. */
+  /** Default: the first start of the agent, or now if it never ran. */
   readonly to: number | undefined;
-  /** Labels of every series in addition to those of /metrics. */
+  /** Returns labels to add to every series of an account. */
   readonly labels: (account: string) => Readonly<Record<string, string>>;
 }
 
-/** How far the reading is. */
+/** Progress of the read. */
 export interface BackfillProgress {
   readonly account: string;
   readonly from: number;

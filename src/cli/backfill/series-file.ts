@@ -91,7 +91,7 @@ export function createSeriesFile(labels: (account: string) => Readonly<Record<st
       if (account !== last) [last, first] = [account, all.length];
       const named = { ...labels(account), ...own };
       const wide = { ...family, labels: [...Object.keys(labels(account)), ...family.labels] };
-      // Rendered like the exposition, whose line ends with the value.
+      // Cut the value from the end of an exposition line.
       const lines = createLines(wide, account, 'openmetrics');
       const line = lines([{ ...(suffix && { suffix }), labels: named, value: 0 }]).slice(0, -3);
       const number = all.push({ line, values: new Float64Array(IN_MEMORY).fill(Number.NaN) }) - 1;

@@ -22,16 +22,16 @@ export const skip = (detail: string): Finding => ({ status: 'skip', detail });
 /** Maximum duration of one check (ms). */
 export const LONGEST_CHECK = 10_000;
 
-/** Maximum length of a line (characters): the service chooses names of keys. */
+/** Maximum length of a line (characters): key names come from the service. */
 const LONGEST_DETAIL = 1000;
 
-/** Code or class of an error. Its message is not used: it may contain an address with a secret. */
+/** Returns the code or class of an error. Its message may contain an address with a secret. */
 export function wordOf(error: unknown): string {
   const { code, name } = error as { readonly code?: unknown; readonly name?: string };
   return typeof code === 'string' ? code : (name ?? 'error');
 }
 
-/** Runs checks sequentially. A failed check skips only those that need it. */
+/** Runs checks sequentially. A failed check skips only dependent checks. */
 export type Checklist = ReturnType<typeof createChecklist>;
 
 export function createChecklist({

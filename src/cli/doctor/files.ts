@@ -6,13 +6,13 @@ import { secretsOf, writtenSecrets } from '../../config/secrets.ts';
 import { readWebConfig } from '../../config/web-config.ts';
 import { type Finding, ok, skip, warn } from './checklist.ts';
 
-/** Whether others than the owner, or than owner and group, may read a file; false of one that is not there. */
+/** Whether a file exists and has any of the permission bits `others`. */
 function isOpen(file: string, others: number): boolean {
   const { mode = 0 } = statSync(file, { throwIfNoEntry: false }) ?? {};
   return (mode & others) !== 0;
 }
 
-/** Files with the users of the port, and with the key of its certificate; none where one of them is just being replaced. */
+/** Returns the files with password hashes and with the certificate's key; none while one of them is being replaced. */
 function filesOfPort({ server: { webConfigFile } }: Config): readonly string[] {
   if (webConfigFile === null) return [];
   try {

@@ -18,20 +18,20 @@ const LISTS: readonly (readonly [check: string, name: ListName])[] = [
   ['flow control', 'flowControl'],
 ];
 
-/** Host of the proxy; undefined when there is none. */
+/** Returns the host of the proxy; undefined without a proxy. */
 function proxyOf({ proxy }: UpstreamOptions, env: ServiceDeps['env']): string | undefined {
   const text = proxy && ('literal' in proxy ? proxy.literal.reveal() : env[proxy.env]);
   return URL.parse(text ?? '')?.host;
 }
 
-/** The way to the account's addresses; gives the line of each. */
+/** Checks DNS and connections for the account's addresses. Returns the last result of each. */
 async function checkWays(list: Checklist, settings: AccountSettings, deps: ServiceDeps, dispatcher: Dispatcher) {
   const { base, regional } = addressesOf(settings);
   const { now } = deps.clock;
   const proxy = proxyOf(settings.upstream, deps.env);
   const via = proxy === undefined ? '' : ` by way of the proxy ${proxy}`;
   async function way(url: URL, prefix: string): Promise<CheckLine> {
-    // With a proxy, that is what is looked up; the proxy looks up the rest.
+    // With a proxy, only its own name is looked up here.
     const host = proxy === undefined ? url.hostname : new URL(`http://${proxy}`).hostname;
     const dns = await list.check(`${prefix}dns`, () => checkDns(host));
     return list.check(`${prefix}connection`, () => checkConnection({ dispatcher, now }, url, via), [dns]);
@@ -42,7 +42,7 @@ async function checkWays(list: Checklist, settings: AccountSettings, deps: Servi
   return { base: first, regional: regionalUrl.origin === url.origin ? first : await way(regionalUrl, 'regional ') };
 }
 
-/** The token, and each list that is to be read: the token is known by them. */
+/** Checks each list and, by the results, the token. */
 async function checkLists(list: Checklist, settings: AccountSettings, deps: ServiceDeps, base: CheckLine) {
   const reads = openReads(settings, deps);
   const attempts = new Map<string, Attempt>();
@@ -56,7 +56,7 @@ async function checkLists(list: Checklist, settings: AccountSettings, deps: Serv
     };
     await lists.check(check, run, [base]);
   }
-  const verdict = reads.token([...attempts.values()]) ?? skip('no read came to an end');
+  const verdict = reads.token([...attempts.values()]) ?? skip('no read completed');
   const token = await list.check('token', () => verdict, [base]);
   for (const line of lists.lines) {
     const isToken = token.status === 'fail' && attempts.get(line.check)?.reason === 'unauthorized';
@@ -69,7 +69,7 @@ async function checkLists(list: Checklist, settings: AccountSettings, deps: Serv
   return { reads, token };
 }
 
-/** The token for acting, by a read: nothing is cancelled. */
+/** Checks the action token by a read, without a cancel. */
 async function actionToken(settings: AccountSettings, deps: ServiceDeps, signal: AbortSignal): Promise<Finding> {
   const { actionToken: token, name } = settings;
   if (!token) return skip('not configured');
@@ -78,13 +78,13 @@ async function actionToken(settings: AccountSettings, deps: ServiceDeps, signal:
   const found = await reads.lists.dlq(signal);
   const verdict = reads.token([found]);
   if (!verdict) return found.finding;
-  // What it is for can't be tried.
+  // The permission to cancel cannot be tested.
   return verdict.status === 'ok'
-    ? { ...verdict, detail: `${verdict.detail}; only a cancel shows what it may` }
+    ? { ...verdict, detail: `${verdict.detail}; only a cancel shows its permissions` }
     : verdict;
 }
 
-/** Everything between the agent and one account of the service, by reads within the account's budget. */
+/** Checks the path from the agent to one account of the service by reads within the account's budget. */
 export async function checkAccount(settings: AccountSettings, deps: ServiceDeps): Promise<readonly CheckLine[]> {
   const list = createChecklist({ ...deps, account: settings.name });
   let dispatcher: Dispatcher;

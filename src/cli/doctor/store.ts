@@ -13,7 +13,7 @@ const SPACE_WARNS = 512 * MIB;
 
 const mib = (bytes: number) => `${Math.round(bytes / MIB).toLocaleString('en-US')} MiB`;
 
-/** The folder that is there, of those in which the file is to be. */
+/** Returns the nearest existing parent folder of a file. */
 function folderOf(path: string): string {
   let folder = dirname(resolve(path));
   while (!existsSync(folder) && folder !== dirname(folder)) folder = dirname(folder);
@@ -21,8 +21,8 @@ function folderOf(path: string): string {
 }
 
 /**
- * The process that holds the lock of a store; undefined when none does, or the system does not tell (only Linux does, and of
- * processes of this container alone). To try the lock itself could keep an agent that starts at that moment from it.
+ * Returns the process that holds the lock of a store; undefined without one, or if it is unknown. Only Linux lists locks, and only of
+ * processes in this container. Trying the lock itself could prevent an agent from starting at that moment.
  */
 export function holderOf({ kind, path }: StoreOptions): number | undefined {
   if (kind !== 'sqlite') return undefined;
@@ -43,7 +43,7 @@ function toFinding({ message, reason }: StoreError): Finding {
   return fail(detail, todo);
 }
 
-const MOST_REPLICAS = 5;
+const MAX_REPLICAS = 5;
 
 async function checkPostgres({ url, schema }: StoreOptions, env: Env): Promise<Finding> {
   if (url === null) return skip('needs store.url');
@@ -51,11 +51,11 @@ async function checkPostgres({ url, schema }: StoreOptions, env: Env): Promise<F
   try {
     const { subject, version, replicas } = await inspectPostgres({ url, schema }, { env });
     if (version === undefined)
-      return ok(`${subject} has nothing in schema ${schema} yet; the agent fills it at its start`);
+      return ok(`${subject} has no tables in schema ${schema} yet; the agent creates them when it starts`);
     const named = replicas
-      .slice(0, MOST_REPLICAS)
+      .slice(0, MAX_REPLICAS)
       .map(replica => `${replica.url} holds ${replica.accounts} account${replica.accounts === 1 ? '' : 's'}`);
-    const more = replicas.length > MOST_REPLICAS ? `; ${replicas.length - MOST_REPLICAS} more replicas` : '';
+    const more = replicas.length > MAX_REPLICAS ? `; ${replicas.length - MAX_REPLICAS} more replicas` : '';
     return ok(`${subject}, schema ${version}; ${named.join('; ') || 'no replica runs'}${more}`);
   } catch (error) {
     if (error instanceof StoreError) return toFinding(error);
@@ -63,17 +63,17 @@ async function checkPostgres({ url, schema }: StoreOptions, env: Env): Promise<F
   }
 }
 
-/** Looks as `auto-cancel journal` does, beside an agent: nothing is locked, nothing written. */
+/** Reads the store without locking or writing, so an agent may be running. */
 export function checkStore(options: StoreOptions, env: Env): Finding | Promise<Finding> {
   const { kind, path } = options;
-  if (kind === 'memory') return ok('in memory: counters begin at 0 with each process');
+  if (kind === 'memory') return ok('in memory: counters restart at 0 with each process');
   if (kind === 'postgres') return checkPostgres(options, env);
   try {
     if (!existsSync(path) || statSync(path).size === 0) {
       const folder = folderOf(path);
       accessSync(folder, constants.W_OK | constants.X_OK);
-      if (!statSync(folder).isDirectory()) return fail(`${folder} is no folder`, PROBLEMS.path[1]);
-      return ok(`${resolve(path)} is not there yet; it can be made`);
+      if (!statSync(folder).isDirectory()) return fail(`${folder} is not a folder`, PROBLEMS.path[1]);
+      return ok(`${resolve(path)} does not exist yet; it can be created`);
     }
     const { db, file, close } = attachDatabase(path);
     try {

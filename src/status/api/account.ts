@@ -7,21 +7,21 @@ const Round = z.object({
   round: z.string(),
   everySeconds: Seconds,
   state: z.enum(['ok', 'partial', 'failing', 'stale', 'withdrawn', 'waiting', 'not_due', 'not_read']),
-  dataAt: Maybe(Time).describe('When the last complete one began: what is shown was true then or later.'),
+  dataAt: Maybe(Time).describe('Start of the last complete round. The data was correct at that time or later.'),
   tookSeconds: Maybe(Seconds),
   consecutiveFailures: z.int(),
   failure: Maybe(z.object({ reason: z.string(), message: z.string() })),
 });
 
-/** A dead letter: never its body, headers or the text of an error. */
+/** A dead letter without body, headers and error text. */
 export const DeadLetter = z.object({
   dlqId: Maybe(z.string()),
   messageId: Maybe(z.string()),
-  enteredAt: Maybe(Time).describe('As its dlqId tells, else when it was first seen.'),
+  enteredAt: Maybe(Time).describe('Derived from the dlqId, or else the time of the first read.'),
   createdAt: Maybe(Time),
   url: Maybe(z.string()).describe('Without query, fragment, user and password.'),
   method: Maybe(z.string()),
-  responseStatus: Maybe(z.int()).describe('Of the last attempt; 0: no answer.'),
+  responseStatus: Maybe(z.int()).describe('Of the last attempt; 0 without a response.'),
   queue: Maybe(z.string()),
   topic: Maybe(z.string()),
   schedule: Maybe(z.string()),
@@ -41,28 +41,28 @@ const STANDING = {
   region: Maybe(z.string()),
   labels: z.record(z.string(), z.string()),
   problems: z.array(Problem),
-  alerts: z.array(Alert).describe('Pending, firing, or resolved lately.'),
+  alerts: z.array(Alert).describe('Pending, firing and recently resolved alerts.'),
   rounds: z.array(Round),
 };
 
 export const AccountView = z.object({
   complete: z.literal(true),
   ...STANDING,
-  asOf: z.null().describe('This replica holds the account: all is as of now.'),
+  asOf: z.null().describe('This replica holds the account: all data is current.'),
   plan: Maybe(z.string()),
   deadLetters: z.object({
     enabled: z.boolean(),
     data: DataState,
     messages: Maybe(Num),
     change: Maybe(Change).describe('Over the last hour.'),
-    most: Maybe(Num).describe('What the plan allows.'),
+    most: Maybe(Num).describe('Limit of the plan.'),
     entered: Maybe(Num).describe('Since the first start of the agent.'),
     left: Maybe(Left),
     oldest: Maybe(Time),
     newest: Maybe(Time),
     oldestEntered: Maybe(Time),
     retentionSeconds: Maybe(Seconds),
-    nextExpiry: Maybe(Time).describe('When the longest-queued one expires.'),
+    nextExpiry: Maybe(Time).describe('When the longest-queued message expires.'),
     filters: z.array(
       z.object({
         name: z.string(),
@@ -70,18 +70,16 @@ export const AccountView = z.object({
         oldestEntered: Maybe(Time),
         entered: Maybe(Num),
         left: Maybe(Left),
-        proven: Maybe(z.boolean()).describe('Whether every row of it carries the fields of `match`, and matches.'),
+        proven: Maybe(z.boolean()).describe('Whether all its rows have the fields of `match`, and match.'),
         failure: Maybe(
           z.object({ reason: z.string(), message: z.string(), since: Maybe(Time), contradicted: z.boolean() }),
-        ).describe('Why it cannot be read, or that its rows do not match it.'),
+        ).describe('Why the filter cannot be read, or that its rows contradict it.'),
       }),
     ),
     breakdowns: z.array(
       z.object({
         dimension: z.string(),
-        values: z
-          .array(z.object({ value: z.string(), messages: Num }))
-          .describe('The largest first; `__other__` last.'),
+        values: z.array(z.object({ value: z.string(), messages: Num })).describe('Largest first; `__other__` last.'),
         beyondCap: z.int(),
       }),
     ),
@@ -94,15 +92,15 @@ export const AccountView = z.object({
         z.object({
           id: z.string(),
           urlHost: z.string(),
-          route: z.string().describe('Empty: not known yet.'),
+          route: z.string().describe('Empty if it is not known yet.'),
           responseStatus: z.string(),
           messages: Num,
-          sample: Maybe(z.string()).describe('The dlqId of one of them.'),
+          sample: Maybe(z.string()).describe('dlqId of an example.'),
         }),
       ),
     }),
-    newestEntries: z.array(DeadLetter).describe('The ten that entered last.'),
-    longestEntries: z.array(DeadLetter).describe('The ten that have been there longest.'),
+    newestEntries: z.array(DeadLetter).describe('The ten newest entries.'),
+    longestEntries: z.array(DeadLetter).describe('The ten longest-queued entries.'),
     callbacks: Maybe(z.record(z.string(), Num)).describe('Failure callbacks by state.'),
     suspected: Maybe(Num).describe('Failure callbacks that seem stuck.'),
     oldestInProgress: Maybe(Time),
@@ -111,13 +109,13 @@ export const AccountView = z.object({
     enabled: z.boolean(),
     data: DataState,
     windowSeconds: Maybe(Seconds),
-    recent: Maybe(z.record(z.string(), Num)).describe('Events of the window by state.'),
+    recent: Maybe(z.record(z.string(), Num)).describe('Events in the window, by state.'),
     total: z.record(z.string(), Num).describe('Events by state since the first start.'),
     since: Maybe(Time),
-    finished: z.record(z.string(), Num).describe('Messages that ended, by outcome, since the first start.'),
+    finished: z.record(z.string(), Num).describe('Ended messages by outcome since the first start.'),
     lastHour: Maybe(
       z.object({
-        overSeconds: Seconds.describe('Shorter than an hour where the history begins later.'),
+        overSeconds: Seconds.describe('Less than an hour if the history starts later.'),
         delivered: Num,
         failed: Num,
         cancelled: Num,
@@ -125,7 +123,7 @@ export const AccountView = z.object({
         deliveredRatio: Maybe(Ratio),
         timeToDeliver: z
           .array(z.object({ quantile: Ratio, atMostSeconds: Maybe(Seconds) }))
-          .describe('Upper bound of the bucket that the quantile is in; null: above the last bound.'),
+          .describe('Upper bound of the bucket with the quantile; null above the last bound.'),
       }),
     ),
     objectives: z.object({ delivered: Ratio, onTime: Ratio, onTimeWithinSeconds: Seconds }),
@@ -136,7 +134,7 @@ export const AccountView = z.object({
     attempts: z.array(z.object({ result: z.string(), statusClass: z.string(), count: Num })),
     destinations: z
       .array(z.object({ destination: z.string(), delivered: Num, failed: Num, cancelled: Num }))
-      .describe('Where `events.destination` asks for them; those with the most failures first.'),
+      .describe('Destinations if `events.destination` is set, most failures first.'),
     gaps: Num,
     late: Num,
     duplicates: Num,
@@ -146,8 +144,8 @@ export const AccountView = z.object({
     data: DataState,
     keys: Maybe(Num),
     waiting: Maybe(Num),
-    beyondCap: Num.describe('Keys without a series of their own.'),
-    beyondCapWaiting: Num.describe('What waits on these.'),
+    beyondCap: Num.describe('Keys without a separate series.'),
+    beyondCapWaiting: Num.describe('Messages and steps that wait on these keys.'),
     rows: z
       .array(
         z.object({
@@ -155,27 +153,29 @@ export const AccountView = z.object({
           waiting: Num,
           change: Maybe(Change).describe('Over the last 15 minutes.'),
           drainSeconds: Maybe(Seconds).describe(
-            'At the pace of the last minutes where it falls evenly, else of the last 15 minutes; null: it does not shrink, or is not known.',
+            'At the rate of the last minutes if it is steady, else of the last 15 minutes; null if the waitlist does not shrink or the rate is unknown.',
           ),
-          state: Maybe(z.enum(FLOW_STATES)).describe('What the key does; null: it is not judged.'),
-          stateReason: Maybe(z.enum(FLOW_REASONS)).describe('By what that is told; of `unknown`, why it is not known.'),
-          stateSince: Maybe(Time).describe('Null for keys that are ok.'),
-          ghostSlots: Maybe(Num).describe('Slots in use that nothing runs in; null: that cannot be told.'),
+          state: Maybe(z.enum(FLOW_STATES)).describe('State of the key; null if it is not evaluated.'),
+          stateReason: Maybe(z.enum(FLOW_REASONS)).describe(
+            'Reason for the state; for `unknown`, the missing evidence.',
+          ),
+          stateSince: Maybe(Time).describe('Null if the state is ok.'),
+          ghostSlots: Maybe(Num).describe('Slots in use without a running attempt; null if unknown.'),
           parallelismLimit: Maybe(Num),
           parallelismInUse: Maybe(Num),
           rateLimit: Maybe(Num),
           rateUsed: Maybe(Num),
           ratePeriodSeconds: Maybe(Seconds),
-          saturation: Maybe(Num).describe('The larger share of parallelism and rate that is used.'),
+          saturation: Maybe(Num).describe('The larger of the used shares of parallelism and rate.'),
           paused: Maybe(z.boolean()),
         }),
       )
-      .describe('Those with the largest waitlists first: at most 100.'),
+      .describe('At most 100 keys, largest waitlists first.'),
   }),
   schedules: z.array(
     z.object({
       name: z.string(),
-      state: z.enum(['ok', 'missed', 'late', 'failing', 'unknown']).describe('Of its last expected start.'),
+      state: z.enum(['ok', 'missed', 'late', 'failing', 'unknown']).describe('Result of the last expected start.'),
       lastStarted: Maybe(Time),
       lastDelivered: Maybe(Time),
       lastFailed: Maybe(Time),
@@ -197,21 +197,21 @@ export type AccountView = z.output<typeof AccountView>;
 
 const { deadLetters, events, flowControl } = AccountView.shape;
 
-/** An account that this replica does not hold: the content of its status row. */
+/** An account held by another replica: the content of its status row. */
 export const ReducedAccountView = z.object({
   complete: z.literal(false),
   ...STANDING,
-  plan: z.null().describe('Only the holder knows it.'),
+  plan: z.null().describe('Available only from the holder.'),
   omitted: z
     .object({ problems: z.int(), alerts: z.int() })
-    .describe('Problems and alerts that the holder did not list, because its status row has at most 16 KB.'),
+    .describe('Problems and alerts missing from the lists, because a status row has at most 16 KB.'),
   deadLetters: deadLetters.pick({ enabled: true, data: true, messages: true, change: true, oldestEntered: true }),
   events: events
     .pick({ enabled: true, data: true, inFlight: true })
     .extend({ lastHour: Maybe(z.object({ overSeconds: Seconds, finished: Num, deliveredRatio: Maybe(Ratio) })) }),
   flowControl: flowControl.pick({ enabled: true, data: true, waiting: true }),
-  schedules: z.null().describe('Only the holder has them.'),
-  calls: z.null().describe('Only the holder has them.'),
+  schedules: z.null().describe('Available only from the holder.'),
+  calls: z.null().describe('Available only from the holder.'),
 });
 export type ReducedAccountView = z.output<typeof ReducedAccountView>;
 

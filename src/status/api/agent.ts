@@ -17,7 +17,7 @@ export const AgentView = z.object({
   node: z.string(),
   startedAt: Time,
   residentBytes: Num,
-  problems: z.array(Problem).describe('Of the agent itself.'),
+  problems: z.array(Problem).describe('Problems of the agent itself.'),
   config: z.object({
     file: z.string(),
     hash: z.string(),
@@ -27,8 +27,8 @@ export const AgentView = z.object({
   lastReload: Maybe(
     z.object({
       at: Time,
-      changed: z.array(z.string()).describe('Of one that was taken.'),
-      faults: z.array(Fault).describe('Of one that was refused.'),
+      changed: z.array(z.string()).describe('Changes of a successful reload.'),
+      faults: z.array(Fault).describe('Errors of a failed reload.'),
     }),
   ),
   store: z.object({
@@ -40,33 +40,33 @@ export const AgentView = z.object({
   }),
   replicas: Maybe(
     z.object({
-      self: z.string().describe('Id of this one.'),
+      self: z.string().describe('Id of this replica.'),
       leaseSeconds: Seconds,
       list: z.array(
         z.object({
-          id: z.string().describe('Of this run of the process.'),
+          id: z.string().describe('Id of this run of the process.'),
           url: z.string(),
           publicUrl: FROM_REPLICA.publicUrl,
           since: Time,
-          accounts: z.int().describe('That it holds.'),
+          accounts: z.int().describe('Number of accounts that it holds.'),
         }),
       ),
-      holders: z.record(z.string(), z.string()).describe('Id of the replica that holds an account, by account.'),
+      holders: z.record(z.string(), z.string()).describe('Id of the holder by account.'),
       unheld: z.array(z.string()).describe('Accounts that no replica holds.'),
-      databaseAway: Maybe(Time).describe('Since when the database does not answer this replica.'),
+      databaseAway: Maybe(Time).describe('Start of the database outage for this replica.'),
       lastHandOver: Maybe(z.object({ at: Time, gained: z.array(z.string()), lost: z.array(z.string()) })).describe(
-        'When this replica last got accounts, or gave some away.',
+        'Last time at which this replica gained or lost accounts.',
       ),
     }),
-  ).describe('Null: the store is not shared.'),
+  ).describe('Null if the store is not shared.'),
   notifiers: z.array(
     z.object({
       name: z.string(),
       kind: z.string(),
-      outcomes: z.record(z.string(), Num).describe('Notifications since the process began.'),
+      outcomes: z.record(z.string(), Num).describe('Notifications since the process started.'),
     }),
   ),
   rounds: z.object({ total: z.int(), failing: z.int(), stale: z.int() }),
-  lifecycle: z.boolean().describe('`server.lifecycle`: whether POST routes are served.'),
+  lifecycle: z.boolean().describe('`server.lifecycle`: whether POST routes are enabled.'),
 });
 export type AgentView = z.output<typeof AgentView>;

@@ -18,24 +18,24 @@ export const Finding = z.object({
 /** Query parameters of GET /api/v1/auto-cancel. */
 export const AutoCancelQuery = z.object({ account: Account.optional().describe('Only this account.') });
 
-/** A failure callback that is tracked, and why it is or is not acted upon. */
+/** A tracked failure callback, and why it is or is not cancelled. */
 export const Candidate = z.object({
   account: z.string(),
   dlqId: Maybe(z.string()),
   messageId: Maybe(z.string()),
   action: Maybe(z.string()),
-  url: Maybe(z.string()).describe('Of the message: without query, user and password.'),
+  url: Maybe(z.string()).describe('URL of the message without query, user and password.'),
   workflowUrl: Maybe(z.string()),
   firstSeenAt: Time,
   lastSeenAt: Time,
   snapshots: z.int(),
   owner: Maybe(z.object({ rule: z.string(), mode: z.string() })),
   findings: z.array(Finding),
-  held: Maybe(z.string()).describe('Why nothing is done now although it is stuck, as one word.'),
-  heldText: Maybe(z.string()).describe('The same as a sentence.'),
+  held: Maybe(z.string()).describe('Reason for skipping it although it is stuck, as a keyword.'),
+  heldText: Maybe(z.string()).describe('`held` as a sentence.'),
   attempts: z.int(),
   outcome: Maybe(z.string()),
-  mayApprove: z.boolean().describe('It waits for the approval of an operator.'),
+  mayApprove: z.boolean().describe('Whether it waits for an operator’s approval.'),
 });
 export type Candidate = z.output<typeof Candidate>;
 
@@ -57,12 +57,10 @@ export const AccountBrakes = z.object({
     z.object({ breaker: z.string(), open: z.boolean(), since: Maybe(Time), reason: Maybe(z.string()) }),
   ),
   budgetRemaining: Maybe(Num),
-  candidates: z.int().describe('That rules call stuck.'),
+  candidates: z.int().describe('Stuck failure callbacks.'),
   tracked: z
     .int()
-    .describe(
-      'Failure callbacks that are tracked. Only the replica that holds the account lists them in `candidates`.',
-    ),
+    .describe('Tracked failure callbacks. Only the replica that holds the account lists them in `candidates`.'),
   unresolved: z.int(),
 });
 
@@ -77,13 +75,13 @@ export const AutoCancelView = z.object({
       expires: Maybe(z.string()),
       candidates: z.int(),
       budgetRemaining: Maybe(Num).describe(
-        'Cancels that its limit of the hour still allows, in the account where they are the fewest.',
+        'Cancels that the hourly limit of the rule still allows: the minimum over all accounts.',
       ),
     }),
   ),
   accounts: z.array(AccountBrakes),
-  candidates: z.array(Candidate).describe('Stuck ones first: at most 200.'),
-  tracked: z.int().describe('Failure callbacks that are tracked.'),
-  journal: z.array(JournalLine).describe('The newest 100 lines of the last 7 days, the newest first.'),
+  candidates: z.array(Candidate).describe('At most 200 callbacks, stuck ones first.'),
+  tracked: z.int().describe('Tracked failure callbacks.'),
+  journal: z.array(JournalLine).describe('The newest 100 lines of the last 7 days, newest first.'),
 });
 export type AutoCancelView = z.output<typeof AutoCancelView>;

@@ -3,7 +3,7 @@ import { parseDuration } from '../../kit/duration.ts';
 import { Maybe, Num, Time, wholeNumber } from './parts.ts';
 
 const MOST_FAMILIES = 20;
-const NAMES = 'must be the name of a metric family, given once or more';
+const NAMES = 'must be the name of a metric family and may be repeated';
 
 /** Query parameters of GET /api/v1/accounts/NAME/history. */
 export const HistoryQuery = z.object({
@@ -14,13 +14,13 @@ export const HistoryQuery = z.object({
         .array(z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_]{0,199}$/, { error: NAMES }), { error: NAMES })
         .max(MOST_FAMILIES, { error: `must be given at most ${MOST_FAMILIES} times` }),
     )
-    .describe('Names of metric families, given once or more.'),
+    .describe('Name of a metric family. May be repeated.'),
   over: z
     .string()
     .refine(text => (parseDuration(text) ?? 0) > 0, { error: 'must be a duration such as 48h' })
     .default('48h')
-    .describe('A duration: how far back.'),
-  points: wholeNumber(10, 2880).default(720).describe('Points at most: others are left out, evenly.'),
+    .describe('Length of the period before now.'),
+  points: wholeNumber(10, 2880).default(720).describe('Maximum number of points. Surplus points are omitted evenly.'),
 });
 export type HistoryQuery = z.output<typeof HistoryQuery>;
 
@@ -33,7 +33,7 @@ export const HistoryView = z.object({
     z.object({
       family: z.string(),
       labels: z.record(z.string(), z.string()),
-      values: z.array(Maybe(Num)).describe('As many as `times`; null: it had none.'),
+      values: z.array(Maybe(Num)).describe('One value per time; null if the series had no value.'),
     }),
   ),
 });

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { CHECK_KINDS, CHECK_SEVERITIES } from '../../model/check-kind.ts';
 
-/** Types that several responses share. A number or time that is null is unknown: never read, or too old to be shown. */
+/** Types shared by several responses. A null number or time is unknown: never read, or too old. */
 
 export const Time = z.iso.datetime().describe('ISO 8601, UTC');
 export const Maybe = <T extends z.ZodType>(type: T) => type.nullable();
@@ -23,28 +23,28 @@ export const oneOf = <const T extends readonly string[]>(words: T) =>
 /** The replica from which an account is shown. */
 export const FROM_REPLICA = {
   replica: Maybe(z.string()).describe(
-    'URL of the replica that holds the account. Null: none does, or the store is not shared.',
+    'URL of the replica that holds the account. Null without a holder, or if the store is not shared.',
   ),
-  publicUrl: Maybe(z.string()).describe('URL at which browsers reach that replica: `server.publicReplicaUrl`.'),
+  publicUrl: Maybe(z.string()).describe('URL of that replica for browsers: `server.publicReplicaUrl`.'),
   holder: Maybe(z.string()).describe('Id of that replica.'),
   asOf: Maybe(Time).describe(
-    'When this was so, if another replica holds the account, or none. Null: now, as this replica holds it; or nothing is known of it.',
+    'Time of the data if this replica does not hold the account. Null if it does, or without data.',
   ),
 };
 export type FromReplica = z.output<z.ZodObject<typeof FROM_REPLICA>>;
 
-/** The same for a store that is not shared. */
+/** Values of `FROM_REPLICA` if the store is not shared. */
 export const NOT_SHARED = { replica: null, publicUrl: null, holder: null, asOf: null } as const satisfies FromReplica;
 
 export const PROBLEM_KINDS = [...CHECK_KINDS, 'not_shown'] as const;
 
 export const Problem = z.object({
-  account: Maybe(z.string()).describe('Null: of the agent itself.'),
+  account: Maybe(z.string()).describe('Null for problems of the agent itself.'),
   kind: z.enum(PROBLEM_KINDS),
   severity: z.enum(CHECK_SEVERITIES),
-  subject: Maybe(z.string()).describe('Which key, schedule, breaker or destination, where there can be several.'),
-  since: Maybe(Time).describe('Since when, as far as the agent knows.'),
-  text: z.string().describe('One sentence with the numbers.'),
+  subject: Maybe(z.string()).describe('Affected key, schedule, breaker or destination, if the kind has several.'),
+  since: Maybe(Time).describe('Start of the problem, if known.'),
+  text: z.string().describe('One sentence with numbers.'),
   runbook: Maybe(z.string()).describe('Name of the runbook: docs/runbooks/NAME.md.'),
 });
 export type Problem = z.output<typeof Problem>;

@@ -4,26 +4,26 @@ import { AccountRow } from './overview.ts';
 import { Alert, Maybe, Problem } from './parts.ts';
 import { ShownStatus } from './status.ts';
 
-/** Members that an older version does not know are ignored. A row of another version is unreadable. */
+/** Readers ignore unknown members and reject rows of another version. */
 export const STATUS_VERSION = 1;
 
-/** The reader of a row adds these. */
+/** Fields added by the reader of a row. */
 const OF_READER = { account: true, replica: true, publicUrl: true, holder: true, asOf: true } as const;
 
-/** A list without the entries that this version cannot read. */
+/** Schema of a list that drops entries of unknown shape. */
 const known = <T extends z.ZodType>(entry: T) =>
   z.array(z.unknown()).transform(list => list.flatMap(each => entry.safeParse(each).data ?? []) as z.output<T>[]);
 
-/** The status of an account that its holder puts into the store for the other replicas. */
+/** Status of an account that its holder stores for other replicas. */
 export const StatusRow = z.object({
   version: z.literal(STATUS_VERSION),
-  /** When this was so, milliseconds since the Unix epoch by the database's clock. A time beyond what `Date` holds is damage. */
+  /** Time of the data (ms since the Unix epoch, by the database's clock), within the range of `Date`. */
   at: z.number().min(0).max(8.64e15),
   row: AccountRow.omit({ labels: true, worst: true, firing: true, ...OF_READER }),
   /** `server.publicReplicaUrl` of the holder. */
   publicUrl: Maybe(z.url({ protocol: /^https?$/ })).catch(null),
   up: z.boolean(),
-  /** The worst first; `row.problems` counts all. */
+  /** Worst first; `row.problems` is the total. */
   problems: known(Problem),
   alerts: known(Alert),
   alertsTotal: z.int(),

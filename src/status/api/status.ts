@@ -6,28 +6,26 @@ const EpochMilliseconds = Num.describe('Milliseconds since the Unix epoch.');
 
 const Round = z.object({
   round: z.string(),
-  every: Milliseconds.describe('Milliseconds between two starts, as configured.'),
-  success: z.boolean().optional().describe('Of the last attempt; absent before the first ended.'),
-  complete: z.boolean().optional().describe('Whether that attempt read to the end.'),
-  partial: z.boolean().optional().describe('Rows of what was read last could not be read.'),
+  every: Milliseconds.describe('Configured interval (ms).'),
+  success: z.boolean().optional().describe('Whether the last attempt succeeded; absent before the first has ended.'),
+  complete: z.boolean().optional().describe('Whether the last attempt read all data.'),
+  partial: z.boolean().optional().describe('Whether rows of the last read were unreadable.'),
   durationSeconds: Seconds.optional(),
-  dataAt: EpochMilliseconds.optional().describe(
-    'When the last complete round began, milliseconds since the Unix epoch.',
-  ),
+  dataAt: EpochMilliseconds.optional().describe('Start of the last complete round (ms since the Unix epoch).'),
   consecutiveFailures: z.int(),
-  idle: z.enum(['waiting', 'not_due']).optional().describe('Why the last turn asked nothing.'),
+  idle: z.enum(['waiting', 'not_due']).optional().describe('Why the last attempt sent no request.'),
   stale: z.boolean(),
-  failure: z.object({ reason: z.string(), message: z.string() }).optional().describe('Of the last attempt.'),
+  failure: z.object({ reason: z.string(), message: z.string() }).optional().describe('Failure of the last attempt.'),
 });
 
-/** How the rounds of an account fare. */
+/** State of an account's rounds. */
 export const ShownStatus = z.object({
   account: z.string(),
   up: z.boolean(),
   collectors: z.array(
     z.object({
       collector: z.string(),
-      withdrawn: z.boolean().describe('Too old to be shown.'),
+      withdrawn: z.boolean().describe('Whether the data is too old to be exposed.'),
       rounds: z.array(Round),
       failedFilters: z
         .array(
@@ -36,16 +34,16 @@ export const ShownStatus = z.object({
             reason: z.string(),
             message: z.string(),
             since: EpochMilliseconds,
-            isContradicted: z.boolean().describe('Rows that the service lists for it do not match it.'),
+            isContradicted: z.boolean().describe('Whether listed rows contradict the filter.'),
           }),
         )
         .optional()
-        .describe('Filters that could not be read in the last round that was read to its end.'),
+        .describe('Filters that were unreadable in the last complete round.'),
     }),
   ),
-  replica: z.string().optional().describe('URL of the replica that holds it, where another one does.'),
+  replica: z.string().optional().describe('URL of the holder if it is another replica.'),
   asOf: EpochMilliseconds.optional().describe(
-    'When this was so, milliseconds since the Unix epoch; absent: now, as this replica holds it.',
+    'Time of the data (ms since the Unix epoch) if another replica holds the account.',
   ),
 });
 export type ShownStatus = z.output<typeof ShownStatus>;

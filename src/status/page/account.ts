@@ -22,8 +22,8 @@ const PLACES = {
 function head({ account, state, problems, alerts, up }: AnyAccountView, { now }: PageContext): Html {
   const firing = alerts.filter(alert => alert.state === 'firing').length;
   const since = state === 'critical' || state === 'warning' ? newestOf(problems, now) : '';
-  const calm = firing > 0 ? `${plural(firing, 'alert')} firing.` : 'Nothing is wrong.';
-  const quiet = state === 'unknown' ? 'Nothing was read yet.' : up ? calm : 'The last reading failed.';
+  const calm = firing > 0 ? `${plural(firing, 'alert')} firing.` : 'No problems.';
+  const quiet = state === 'unknown' ? 'Nothing has been read yet.' : up ? calm : 'The last read failed.';
   return verdict(
     state,
     html`${named(account)}: ${STATE_WORDS[state]}${since}`,

@@ -18,16 +18,17 @@ function head({ problems, version, rounds }: AgentView): Html {
 }
 
 function lastReload({ lastReload, now }: AgentView): Html {
-  if (lastReload === null) return html`<p class="soft">It was not reloaded since the agent started.</p>`;
+  if (lastReload === null)
+    return html`<p class="soft">The configuration has not been reloaded since the agent started.</p>`;
   const clock = Date.parse(now);
   const { changed, faults } = lastReload;
   const when = html`${at(lastReload.at, clock)}, ${ago(lastReload.at, clock)}`;
   if (faults.length > 0) {
-    return html`<h3>The last reload was refused; the configuration before it is in use</h3><p class="soft">${when}</p>\n${faultList(faults)}`;
+    return html`<h3>The last reload failed; the previous configuration stays active</h3><p class="soft">${when}</p>\n${faultList(faults)}`;
   }
   const what =
     changed.length === 0
-      ? html`<p>It changed nothing.</p>`
+      ? html`<p>No changes.</p>`
       : html`<ul class="plain">${changed.map(each => html`<li>${named(each)}</li>`)}</ul>`;
   return html`<h3>The last reload</h3><p class="soft">${when}</p>${what}`;
 }
@@ -62,7 +63,7 @@ function notifiers({ notifiers }: AgentView): Html {
     ),
   ];
   const none = html`<p class="soft">None is configured (<code>alerts.notifiers</code>).</p>`;
-  const caption = 'Notifications by outcome, since the process began';
+  const caption = 'Notifications by outcome, since the process started';
   return section('notifiers', 'Notifiers', table(caption, columns, notifiers, { none }));
 }
 

@@ -13,17 +13,18 @@ type Brakes = AutoCancelView['accounts'][number];
 
 /** The current permissions of auto-cancel in one sentence, and its look. */
 function modeOf({ mode, rules, stopFile, accounts }: AutoCancelView): readonly [look: string, sentence: string] {
-  if (mode === 'off') return ['unknown', 'Off: nothing is judged by rules, and nothing is sent'];
+  if (mode === 'off') return ['unknown', 'Off: rules are not evaluated, and nothing is cancelled'];
   const open = accounts.filter(({ breakers }) => breakers.some(breaker => breaker.open)).length;
-  if (open > 0) return ['critical', `A breaker is open in ${plural(open, 'account')}: nothing is sent there`];
-  if (stopFile.present) return ['warning', 'Stopped by the stop file: nothing is sent'];
+  if (open > 0) return ['critical', `A breaker is open in ${plural(open, 'account')}: cancels are suspended there`];
+  if (stopFile.present) return ['warning', 'Stopped by the stop file: cancels are suspended'];
   const paused = accounts.filter(account => account.paused !== null).length;
-  const somePaused = `Paused in ${plural(paused, 'account')}: nothing is sent there`;
-  if (paused > 0) return ['warning', paused === accounts.length ? 'Paused: nothing is sent' : somePaused];
+  const somePaused = `Paused in ${plural(paused, 'account')}: cancels are suspended there`;
+  if (paused > 0) return ['warning', paused === accounts.length ? 'Paused: cancels are suspended' : somePaused];
   const modes = new Set(rules.map(rule => rule.mode));
-  if (mode === 'plan' || (!modes.has('enforce') && !modes.has('approve'))) return ['ok', 'Plans only: nothing is sent'];
-  if (!modes.has('enforce')) return ['ok', 'Waits for approval: nothing is sent without an operator'];
-  return ['ok', 'Cancels what its rules call stuck'];
+  if (mode === 'plan' || (!modes.has('enforce') && !modes.has('approve')))
+    return ['ok', 'Plan mode: nothing is cancelled'];
+  if (!modes.has('enforce')) return ['ok', 'Approval mode: nothing is cancelled without an operator'];
+  return ['ok', 'Cancels callbacks that rules find stuck'];
 }
 
 function head(view: AutoCancelView): Html {
@@ -39,7 +40,7 @@ function breakers({ breakers }: Brakes, now: number): Html {
   return html`${open.map(
     ({ breaker, since, reason }) =>
       html`<span class="tag open">${breaker} open</span> since ${ago(since, now)}${reason !== null && html`: ${named(reason)}`}
-<small>When it is understood: <code>delivery-watch auto-cancel reset-breaker ${breaker} --reason TEXT --config FILE</code></small>`,
+<small>Once the cause is understood: <code>delivery-watch auto-cancel reset-breaker ${breaker} --reason TEXT --config FILE</code></small>`,
   )}`;
 }
 
@@ -70,7 +71,7 @@ function brakes(view: AutoCancelView, context: PageContext): Html {
   const isPaused = view.accounts.map(({ paused }) => paused !== null);
   const commands = [commandIf(isPaused.includes(false), 'pause'), commandIf(isPaused.includes(true), 'resume')];
   const none = html`<p class="soft">No account has auto-cancel.</p>`;
-  const held = table('What holds cancels back, by account', columns, view.accounts, { most: 50, none });
+  const held = table('Pauses and breakers by account', columns, view.accounts, { most: 50, none });
   return section('brakes', 'Brakes', html`${held}${commands}`);
 }
 
@@ -87,7 +88,7 @@ function rules({ rules }: AutoCancelView): Html {
     { head: 'cancels left this hour', isNumber: true, cell: row => count(row.budgetRemaining) },
   ];
   const none = html`<p class="soft">None is configured (<code>autoCancel.rules</code>).</p>`;
-  const caption = 'In their order: the most cautious that matches applies';
+  const caption = 'In order: the most cautious matching rule applies';
   return section('rules', 'Rules', table(caption, columns, rules, { most: 50, none }));
 }
 
@@ -105,8 +106,8 @@ function journal({ journal, now }: AutoCancelView, context: PageContext): Html {
         html`<span class="mono">${name(row.id)}</span>${row.action !== null && html`<small class="mono">action ${named(row.action.slice(0, 12))}</small>`}`,
     },
   ];
-  const none = html`<p class="soft">It has no line of the last 7 days.</p>`;
-  return section('journal', 'Journal', table('The newest first', columns, journal, { most: 25, none }));
+  const none = html`<p class="soft">The journal has no lines of the last 7 days.</p>`;
+  return section('journal', 'Journal', table('Newest first', columns, journal, { most: 25, none }));
 }
 
 export function autoCancelPage(view: AutoCancelView, context: PageContext): Html {

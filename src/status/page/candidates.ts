@@ -36,7 +36,7 @@ function finding({ rule, verdict, reason, predicates }: Finding, place: number, 
   const [look, word] = VERDICTS[verdict];
   const which = place === 0 && mode !== undefined ? `mode ${mode}` : 'shadowed by the rule above';
   return html`<p>Rule <b>${named(rule)}</b> (${which}): <span class="state ${look}">${word}</span>${reason !== verdict && html`, because of <code>${named(reason)}</code>`}</p>
-${table('What the rule asks, and what was found', COLUMNS, predicates, { most: 50 })}`;
+${table('Conditions of the rule and actual values', COLUMNS, predicates, { most: 50 })}`;
 }
 
 /** Identifies a callback. The dialog that confirms a cancel shows it, too. */

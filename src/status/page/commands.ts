@@ -13,7 +13,7 @@ const WORDS = {
 function whyNot({ lifecycle, caller }: PageContext): Html | undefined {
   if (!lifecycle) return html`<code>server.lifecycle</code> is false`;
   if (caller === undefined) {
-    return html`the port does not know who asks: it needs a <code>server.webConfigFile</code> with users or client certificates`;
+    return html`clients are not authenticated: configure <code>server.webConfigFile</code> with users or client certificates`;
   }
   return undefined;
 }
@@ -21,8 +21,8 @@ function whyNot({ lifecycle, caller }: PageContext): Html | undefined {
 export function noButtons(context: PageContext): Html {
   const why = whyNot(context);
   if (why !== undefined)
-    return html`<p class="soft about">There are no buttons to approve, pause or resume, as ${why}. The command line does it.</p>`;
-  return html`<noscript><p class="soft">Buttons need JavaScript. The command line does the same.</p></noscript>`;
+    return html`<p class="soft about">Buttons to approve, pause and resume are disabled, because ${why}. Use the command line instead.</p>`;
+  return html`<noscript><p class="soft">Buttons need JavaScript. Use the command line instead.</p></noscript>`;
 }
 
 const line = (command: Command) =>

@@ -10,15 +10,15 @@ export type Round = AccountView['rounds'][number];
 
 /** How to fix a failing round, by the reason of the failure. */
 const NEXT_STEPS: Readonly<Record<string, readonly [step: string, runbook?: string]>> = {
-  unauthorized: ['Renew the token: the service refuses it.', 'DeliveryTokenRejected'],
+  unauthorized: ['Renew the token: the service rejects it.', 'DeliveryTokenRejected'],
   forbidden: ['Allow the token to read this.', 'DeliveryTokenRejected'],
-  not_found: ['Check baseUrl and paths: the service does not know the address.', 'DeliveryListsMissing'],
+  not_found: ['Check baseUrl and paths: the service has no such endpoint.', 'DeliveryListsMissing'],
   rate_limited: ['Lower the budget or raise the interval: the service limits the rate.', 'DeliveryRateLimited'],
-  server: ['The service fails: wait, or ask those who run it.', 'DeliveryServiceUnavailable'],
-  network: ['Check DNS, proxy and firewall: delivery-watch doctor tries each.', 'DeliveryServiceUnavailable'],
+  server: ['The service fails: wait, or contact its operator.', 'DeliveryServiceUnavailable'],
+  network: ['Check DNS, proxy and firewall: delivery-watch doctor tests each.', 'DeliveryServiceUnavailable'],
   timeout: ['The service is slow: check it, or raise upstream.timeout.', 'DeliveryServiceUnavailable'],
-  invalid_response: ['The answer is not what was asked for: delivery-watch doctor shows its shape.', 'DeliveryBlind'],
-  refused: ['The service does not take the request: check the configuration of the account.', 'DeliveryBlind'],
+  invalid_response: ['The response is invalid: delivery-watch doctor shows its structure.', 'DeliveryBlind'],
+  refused: ['The service rejects the request: check the configuration of the account.', 'DeliveryBlind'],
   store: ['The store can’t be written: check its disk.', 'DeliveryStoreFailing'],
   bug: ['A defect of the agent: report it, with its log.'],
 };
@@ -40,10 +40,10 @@ function worstOf(rounds: readonly Round[], collector: string): Round | undefined
 }
 
 const WORDS: Readonly<Record<Exclude<DataState, 'fresh'>, string>> = {
-  partial: 'Some rows could not be read. What is shown is true, and not the whole.',
-  stale: 'What is shown is old: no reading has come through since.',
-  withdrawn: 'The last complete reading is too old to be shown: — stands for what is not known.',
-  not_read: 'Nothing was read yet: — stands for what is not known.',
+  partial: 'Some rows were unreadable: the data shown is correct but incomplete.',
+  stale: 'The data is old: no later read has succeeded.',
+  withdrawn: 'The last complete read is too old to be shown: — means unknown.',
+  not_read: 'Nothing has been read yet: — means unknown.',
 };
 
 /** Explains at the head of a section why its numbers are old or missing. Empty for fresh data. */

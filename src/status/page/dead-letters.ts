@@ -37,7 +37,7 @@ const leftBy = (of: DeadLetters['left']) =>
     : html`${count(of.expired)} expired · ${count(of.removed)} removed · ${count(of.unknown)} unknown`;
 
 const statusValue = (value: string): Html =>
-  value === '0' ? html`0 <span class="soft">(no answer)</span>` : labelValue(value);
+  value === '0' ? html`0 <span class="soft">(no response)</span>` : labelValue(value);
 
 const since = (iso: string | null, now: number) => (iso === null ? null : Math.max(0, now - Date.parse(iso)) / 1000);
 
@@ -60,14 +60,14 @@ function numbers(of: DeadLetters, now: number): readonly (Html | false)[] {
     enteredTile(
       of,
       now,
-      share(waited, retentionSeconds, 'Of the time that dead letters are kept', true),
+      share(waited, retentionSeconds, 'Share of the retention', true),
       retentionSeconds !== null && html`kept for ${lasting(retentionSeconds)}`,
       of.oldest !== null && html`message of ${ago(of.oldest, now)}`,
     ),
     tile(
-      isDue ? 'Next one was to expire' : 'Next one expires',
+      isDue ? 'Next expiry was due' : 'Next expiry',
       ago(of.nextExpiry, now),
-      retentionSeconds === null && html`not known without <code>retention.dlq</code>`,
+      retentionSeconds === null && html`unknown without <code>retention.dlq</code>`,
     ),
     most !== null &&
       tile(
@@ -117,13 +117,13 @@ function kinds({ kinds }: DeadLetters): Html {
     { head: 'dead letters', isNumber: true, cell: row => count(row.messages) },
     { head: 'example', cell: ({ sample }) => html`<span class="mono">${name(sample)}</span>` },
   ];
-  const rest = html`<p class="soft">A kind is a host, route, status and class of error. ${count(kinds.count)} now; ${count(kinds.appeared)} appeared and ${count(kinds.returned)} came back since the agent’s first start${kinds.others > 0 && html`; ${count(kinds.others)} dead letters are of kinds beyond these`}.</p>`;
+  const rest = html`<p class="soft">A kind is a host, route, status and class of error. ${count(kinds.count)} now; ${count(kinds.appeared)} appeared and ${count(kinds.returned)} returned since the agent’s first start${kinds.others > 0 && html`; ${count(kinds.others)} dead letters are of kinds beyond these`}.</p>`;
   return html`<h3>Kinds of dead letters</h3>${table('The largest kinds', columns, kinds.largest, { most: 10 })}${rest}`;
 }
 
 function callbacks(of: DeadLetters, now: number, root: string): Html {
   if (of.callbacks === null) {
-    return html`<h3>Failure callbacks</h3><p class="soft">Not known: the service does not report their state, or the queue is not read.</p>`;
+    return html`<h3>Failure callbacks</h3><p class="soft">Unknown: the service does not report their state, or the queue is not read.</p>`;
   }
   const states = Object.entries(of.callbacks).map(([state, number]) => tile(state.replaceAll('_', ' '), count(number)));
   return html`<h3>Failure callbacks</h3>${tilePanel(
@@ -185,8 +185,8 @@ const details = (of: DeadLetters, now: number, root: string): Html =>
   html`${of.messages !== 0 && html`<div class="grid tables">${breakdowns(of)}</div>${kinds(of)}`}
 ${filters(of, now)}
 ${callbacks(of, now, root)}
-${entries('The ten that entered last', of.newestEntries, now)}
-${entries('The ten that have been there longest', of.longestEntries, now)}`;
+${entries('The ten newest entries', of.newestEntries, now)}
+${entries('The ten longest-queued entries', of.longestEntries, now)}`;
 
 const SIZE: Chart = { kind: 'level', lines: [line('delivery_dlq_messages', 'dead letters', 'calm')] };
 const FLOW: Chart = {
@@ -205,7 +205,7 @@ export function deadLetters(view: AnyAccountView, { root }: PageContext): Html {
   const now = Date.parse(view.now);
   const body = html`${dataNote(of.data, 'dlq', view, root)}
 ${tilePanel(...(whole ? numbers(whole, now) : [sizeTile(of), enteredTile(of, now)]))}
-<div class="grid" id="dlq-charts">${figure('dlq-size', 'Queue size', SIZE)}${figure('dlq-flow', 'Entered and left', FLOW)}</div>
+<div class="grid" id="dlq-charts">${figure('dlq-size', 'Queue size', SIZE)}${figure('dlq-flow', 'Entered and removed', FLOW)}</div>
 ${of.messages === 0 && html`<p class="soft">The queue is empty.</p>`}${whole && details(whole, now, root)}`;
   return section('dead-letters', 'Dead letters', of.enabled ? body : notEnabled('Not read', 'collect.dlq.enabled'));
 }

@@ -11,7 +11,7 @@ type Events = AccountView['events'];
 /** Upper bound of the bucket of a quantile: `≤ 5 s`. */
 function bound(of: NonNullable<Events['lastHour']>['timeToDeliver'][number], delivered: number): Html {
   const words =
-    of.atMostSeconds !== null ? '≤ ' : delivered > 0 && html`<span class="soft">longer than measured</span>`;
+    of.atMostSeconds !== null ? '≤ ' : delivered > 0 && html`<span class="soft">above the last bucket</span>`;
   return html`${words}${(of.atMostSeconds !== null || delivered === 0) && lasting(of.atMostSeconds)}`;
 }
 
@@ -28,7 +28,7 @@ function timeToDeliver({ timeToDeliver: of, delivered }: NonNullable<Events['las
 
 function lastHour({ lastHour: of, objectives }: Events): readonly (Html | false)[] {
   const objective = html`objective ${ratio(objectives.delivered)}`;
-  if (of === null) return [tile('Delivered in the last hour', name(null), 'not known', objective)];
+  if (of === null) return [tile('Delivered in the last hour', name(null), 'unknown', objective)];
   const isMissed = of.deliveredRatio !== null && of.deliveredRatio < objectives.delivered;
   const over = span(of.overSeconds);
   return [

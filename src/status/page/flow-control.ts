@@ -38,16 +38,16 @@ const REASONS: Readonly<Record<FlowReason, string>> = {
   paused: '',
   waitlist_falls: 'the waitlist falls',
   slots_free: 'no limit reached, messages wait',
-  slots_claimed: 'in use, nothing runs in them',
+  slots_claimed: 'slots in use without an attempt',
   not_reported: 'the service reports no slots',
   log_not_read: 'the event log is not read',
-  log_without_keys: 'events do not tell their key',
-  log_late: 'the event log is late',
-  too_many_attempts: 'more attempts than are followed',
-  too_many_keys: 'more keys than are judged',
+  log_without_keys: 'events have no key',
+  log_late: 'the event log lags',
+  too_many_attempts: 'too many attempts to track',
+  too_many_keys: 'too many keys to evaluate',
   too_few_reads: 'too few reads yet',
-  began_before: 'attempts may run that began before the log was read',
-  not_proven: 'slots in use without an attempt, not for long enough',
+  began_before: 'attempts may have started before the log was read',
+  not_proven: 'slots in use without an attempt, but not long enough',
   retries_may_hold: 'waiting retries may hold the slots',
 };
 
@@ -87,7 +87,7 @@ function keys({ rows, keys }: FlowControl, now: number): Html {
   if (hasUse) columns.push({ head: 'in use', isWide: true, cell: used });
   if (hasPause) columns.push({ head: 'paused', cell: pausedWords });
   const missing = [!hasUse && 'limits', !hasPause && 'pauses'].filter(word => word !== false);
-  return html`${table('Keys, the longest waitlist first', columns, rows, { most: 15 })}
+  return html`${table('Keys, longest waitlist first', columns, rows, { most: 15 })}
 ${missing.length > 0 && html`<p class="soft">The service does not report ${missing.join(' and ')} of keys.</p>`}`;
 }
 

@@ -51,7 +51,7 @@ export function verdictOf(view: Overview): string {
     return down > 0 ? `${plural(down, 'account')} not up` : 'All right';
   }
   if (state === 'unknown') {
-    return byState.unknown === total ? 'Nothing read yet' : `Nothing read yet of ${plural(byState.unknown, 'account')}`;
+    return byState.unknown === total ? 'No data yet' : `No data yet from ${plural(byState.unknown, 'account')}`;
   }
   if (problemsTotal === 0) return alertsFiring === 0 ? STATE_WORDS[state] : `${plural(alertsFiring, 'alert')} firing`;
   const isWhole = problems.length === problemsTotal;
@@ -83,7 +83,7 @@ function troubles(view: Overview, context: PageContext, faults: readonly ReloadF
   const { problems, problemsTotal, alerts, alertsFiring } = view;
   const others = unlistedAlerts(alerts, problems);
   return html`${problems.length > 0 && html`<h2>${problems[0]?.severity === 'info' ? 'Worth knowing' : 'Problems'}</h2>\n${problemList(problems, context)}\n${rest(problems.length, problemsTotal, 'problem')}`}
-${faults.length > 0 && html`<h2>The new configuration was refused; the one before is in use</h2>\n${faultList(faults)}`}
+${faults.length > 0 && html`<h2>The last reload failed; the previous configuration stays active</h2>\n${faultList(faults)}`}
 ${others.length > 0 && html`<h2>Firing alerts</h2>\n${alertList(others, context)}\n${rest(alerts.length, alertsFiring, 'alert')}`}`;
 }
 
@@ -184,7 +184,7 @@ function accounts(view: Overview, query: OverviewQuery, context: PageContext): H
   const { rows, matching, accounts, pages, replicas } = view;
   const several = accounts.total > 1;
   if (matching === 0 || rows.length === 0)
-    return html`<p class="panel">No account is like that. <a href="./">Show all</a></p>`;
+    return html`<p class="panel">No matching account. <a href="./">Show all</a></p>`;
   return html`<div class="wide"><table role="table" class="cards"><caption class="hidden">Accounts, by ${SORT_WORDS[query.sort]}</caption>
 ${tableHead(query, several, replicas !== null)}
 <tbody role="rowgroup">

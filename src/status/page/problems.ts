@@ -29,7 +29,7 @@ export const dataTag = (state: DataState) => DATA_TAGS[state];
 
 /** Names of kinds of problems that differ from their API names. */
 const KIND_WORDS: Readonly<Partial<Record<Problem['kind'], string>>> = {
-  token_rejected: 'token refused',
+  token_rejected: 'token rejected',
   service_unavailable: 'service down',
   rows_unreadable: 'data incomplete',
   budget_low: 'call budget low',

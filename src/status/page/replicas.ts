@@ -8,7 +8,7 @@ import { type Column, name, section, table, tile, tilePanel } from './tile.ts';
 
 type Replicas = NonNullable<AgentView['replicas']>;
 
-/** The host of a replica, as a link to its own page if browsers can reach it. `path`: of the page. */
+/** The host of a replica, as a link to its own page if browsers can reach it. `path`: path of the page. */
 export function replicaLink(url: string, publicUrl: string | null, path = ''): Html {
   const host = named(URL.parse(url)?.host || url);
   return publicUrl === null ? host : html`<a href="${publicUrl}/${path}" rel="noreferrer">${host}</a>`;
@@ -17,7 +17,7 @@ export function replicaLink(url: string, publicUrl: string | null, path = ''): H
 /** Reports an unavailable database on a page without problems of the agent. */
 export const databaseNote = ({ databaseAway }: PageContext): Html | false =>
   databaseAway !== undefined &&
-  html`<p class="note critical"><span class="tag down">database away</span> since ${utc(new Date(databaseAway).toISOString())}: counters stand still, and auto-cancel cancels nothing. Accounts of other replicas are shown as they were before.</p>`;
+  html`<p class="note critical"><span class="tag down">database away</span> since ${utc(new Date(databaseAway).toISOString())}: counters are frozen, and auto-cancel is suspended. Accounts of other replicas are shown as they were before.</p>`;
 
 /** Reports the replica that collects an account and the age of its status. */
 export function heldNote(view: AnyAccountView, { now, replica: own }: PageContext): Html | false {
@@ -72,6 +72,6 @@ export function replicas({ replicas: of, now }: AgentView): Html | false {
       moved(of),
     ),
   )}
-${table('Replicas that run', columns, of.list)}`;
+${table('Running replicas', columns, of.list)}`;
   return section('replicas', 'Replicas', body);
 }

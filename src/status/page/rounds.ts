@@ -9,8 +9,8 @@ import { type Column, name, outcomeColumns, section, share, table, tile, tilePan
 const ROUNDS: Readonly<Record<string, string>> = {
   'dlq new': 'Dead letters: new entries',
   'dlq full': 'Dead letters: the whole queue',
-  'events tail': 'Events: the newest',
-  'events sweep': 'Events: what came late',
+  'events tail': 'Events: newest',
+  'events sweep': 'Events: delayed ones',
   'flow_control list': 'Flow control: waitlists',
   'flow_control watch': 'Flow control: watched keys',
   'account record': 'Record of the account',
@@ -51,8 +51,8 @@ export function rounds(view: AnyAccountView, { root }: PageContext): Html {
     { head: 'took', isNumber: true, cell: row => lasting(row.tookSeconds) },
     { head: 'last failure', isWide: true, cell: row => failure(row, root) },
   ];
-  const none = html`<p class="soft">Nothing is read of this account: every collector is off.</p>`;
-  const body = table('Rounds: each reads one thing, again and again', columns, view.rounds, { none });
+  const none = html`<p class="soft">This account is not read: all collectors are disabled.</p>`;
+  const body = table('Rounds: periodic reads of one kind of data', columns, view.rounds, { none });
   return section('rounds', 'Data freshness', body);
 }
 
@@ -80,7 +80,7 @@ export function schedules(view: AccountView): Html {
     { head: 'late', isNumber: true, cell: row => count(row.late) },
   ];
   const none = html`<p class="soft">None is configured for this account (<code>schedules</code>).</p>`;
-  const caption = 'Last of each, and times missed or late since the first start';
+  const caption = 'Last times, and missed or late starts since the first start';
   return section('schedules', 'Schedules', table(caption, columns, view.schedules, { none }));
 }
 
@@ -98,8 +98,8 @@ export function calls({ calls: of }: AccountView): Html {
     ),
   ];
   const isRefused = of.tokenRejected === true;
-  const left = 'Left of today’s budget';
-  const body = html`${isRefused && html`<p class="note critical"><span class="tag refused">token refused</span> The service refuses the token: nothing can be read.</p>`}
+  const left = 'Remaining budget today';
+  const body = html`${isRefused && html`<p class="note critical"><span class="tag refused">token rejected</span> The service rejects the token: nothing can be read.</p>`}
 ${tilePanel(
   tile(
     left,

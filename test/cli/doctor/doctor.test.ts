@@ -149,7 +149,7 @@ it('uses the action token only for a read, and only if a rule may act', async ()
     'fail a action token: the service rejects the one in the environment variable ACTION → replace the token: docs/tokens.md',
   ]);
   expect((await diagnose(acting, { env: { ...env, ACTION: TOKEN } })).of('action token')).toEqual([
-    'ok a action token: the service accepts the one in the environment variable ACTION; only a cancel shows what it may',
+    'ok a action token: the service accepts the one in the environment variable ACTION; only a cancel shows its permissions',
   ]);
   expect(service.requests.filter(request => !request.startsWith('GET'))).toEqual([]);
 });

@@ -37,7 +37,7 @@ describe('the page of an account', () => {
       'Paused keys',
       'missed',
       'Rounds:',
-      'today’s budget',
+      'Remaining budget',
     ];
     const places = order.map(words => text.indexOf(words));
     expect(places).toEqual([...places].sort((one, other) => one - other));
@@ -65,8 +65,8 @@ describe('the page of an account', () => {
 
   it('never shows a past time as next', () => {
     const of = (nextExpiry: string) => read(page({ ...account, deadLetters: { ...account.deadLetters, nextExpiry } }));
-    expect(of('2026-11-22T10:25:12.000Z')).toContain('Next one expires in 10 min');
-    expect(of('2026-11-22T10:05:12.000Z')).toContain('Next one was to expire 10 min ago');
+    expect(of('2026-11-22T10:25:12.000Z')).toContain('Next expiry in 10 min');
+    expect(of('2026-11-22T10:05:12.000Z')).toContain('Next expiry was due 10 min ago');
   });
 
   it('shows the end of a resolved alert instead of its start', () => {
@@ -199,7 +199,7 @@ describe('the page of an account with replicas', () => {
   it('shows since when the database is unavailable', () => {
     const text = shown({}, context.now);
     expect(read(text)).toContain(
-      'database away since 2026-11-22 10:15:12 UTC: counters stand still, and auto-cancel cancels nothing.',
+      'database away since 2026-11-22 10:15:12 UTC: counters are frozen, and auto-cancel is suspended.',
     );
   });
 

@@ -29,8 +29,8 @@ describe('the page of the agent', () => {
   });
 
   it.each<[string, AgentView['lastReload']]>([
-    ['It was not reloaded since the agent started.', null],
-    ['It changed nothing.', { at: agent.now, changed: [], faults: [] }],
+    ['The configuration has not been reloaded since the agent started.', null],
+    ['No changes.', { at: agent.now, changed: [], faults: [] }],
     [
       'The last reload 10:15 UTC , now accounts.production: budget',
       { at: agent.now, changed: ['accounts.production: budget'], faults: [] },

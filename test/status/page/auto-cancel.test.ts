@@ -26,17 +26,20 @@ describe('the page of auto-cancel', () => {
   });
 
   it.each<[string, AutoCancelView]>([
-    ['Off: nothing is judged by rules, and nothing is sent', { ...quiet, mode: 'off' }],
-    ['Plans only: nothing is sent', { ...quiet, mode: 'plan' }],
-    ['Plans only: nothing is sent', { ...quiet, rules: quiet.rules.slice(1) }],
-    ['Waits for approval: nothing is sent without an operator', quiet],
-    ['Cancels what its rules call stuck', { ...quiet, rules: quiet.rules.map(rule => ({ ...rule, mode: 'enforce' })) }],
-    ['Stopped by the stop file: nothing is sent', { ...quiet, stopFile: { path: 'STOP', present: true } }],
+    ['Off: rules are not evaluated, and nothing is cancelled', { ...quiet, mode: 'off' }],
+    ['Plan mode: nothing is cancelled', { ...quiet, mode: 'plan' }],
+    ['Plan mode: nothing is cancelled', { ...quiet, rules: quiet.rules.slice(1) }],
+    ['Approval mode: nothing is cancelled without an operator', quiet],
     [
-      'Paused in 1 account: nothing is sent there',
+      'Cancels callbacks that rules find stuck',
+      { ...quiet, rules: quiet.rules.map(rule => ({ ...rule, mode: 'enforce' })) },
+    ],
+    ['Stopped by the stop file: cancels are suspended', { ...quiet, stopFile: { path: 'STOP', present: true } }],
+    [
+      'Paused in 1 account: cancels are suspended there',
       { ...quiet, accounts: autoCancel.accounts.map(each => ({ ...each, breakers: [] })) },
     ],
-    ['A breaker is open in 1 account: nothing is sent there', autoCancel],
+    ['A breaker is open in 1 account: cancels are suspended there', autoCancel],
   ])('says first: %s', (sentence, view) => expect(read(page(view))).toContain(`Auto-cancel — ${sentence} `));
 
   it('shows predicates like explain, each with a word', () => {
@@ -73,7 +76,7 @@ describe('the page of auto-cancel', () => {
 
   it.each([
     [{}, 'server.lifecycle is false'],
-    [{ lifecycle: true }, 'the port does not know who asks'],
+    [{ lifecycle: true }, 'clients are not authenticated'],
   ])('has no buttons for access %j, and shows the reason and the command', (access, why) => {
     const text = page(autoCancel, access);
     expect(text).not.toMatch(/<button|<dialog/);

@@ -44,8 +44,8 @@ describe('the first line', () => {
         accounts: { total: 3, up: 1, byState: { critical: 1, warning: 1, unknown: 0, ok: 1 } },
       }),
     ],
-    ['Nothing read yet', overview([row('a', { state: 'unknown' })])],
-    ['Nothing read yet of 1 account', overview([row('a', { state: 'unknown' }), row('b')])],
+    ['No data yet', overview([row('a', { state: 'unknown' })])],
+    ['No data yet from 1 account', overview([row('a', { state: 'unknown' }), row('b')])],
     ['2 alerts firing', overview([row('a', { state: 'warning' })], { alertsFiring: 2 })],
     ['2 alerts firing', overview([row('a')], { alerts: alertsOf('warning', 'info'), alertsFiring: 2 })],
     ['All right', overview([row('a')], { alerts: alertsOf('info'), alertsFiring: 1 })],
@@ -147,7 +147,7 @@ describe('the page', () => {
     const text = read(page(TROUBLED, {}, faults));
     expect(text).toMatch(/DlqGrowing nightly filter= payments silenced planned migration until noon/);
     expect(text).toMatch(
-      /The new configuration was refused; the one before is in use .* c\.yaml:3:7 accounts: &lt;b&gt;bad/,
+      /The last reload failed; the previous configuration stays active .* c\.yaml:3:7 accounts: &lt;b&gt;bad/,
     );
     expect(read(page(TROUBLED))).not.toContain('configuration');
   });
@@ -191,7 +191,7 @@ describe('the page', () => {
 
   it('reports a query without matches', () => {
     const view = overview([], { accounts: TROUBLED.accounts, matching: 0, pages: 0 });
-    expect(page(view, { q: 'x' })).toContain('No account is like that. <a href="./">Show all</a>');
+    expect(page(view, { q: 'x' })).toContain('No matching account. <a href="./">Show all</a>');
   });
 
   it('has no search, sorting and paging for a single account', () => {
