@@ -147,10 +147,10 @@ export async function run(): Promise<string> {
       ['bytes, gzip', String(bytes), '–'],
       ['sockets', String(sockets), '–'],
       ['resident memory, MiB', memory.now.toFixed(0), '≤ 900'],
-      ['resident memory at its height, MiB', memory.height.toFixed(0), '–'],
+      ['peak resident memory, MiB', memory.height.toFixed(0), '–'],
     ];
     const ill = ILL.map(({ what, count }) => `${count} ${what}`).join(', ');
-    return `${ACCOUNTS} accounts in one process, ${MEASURED / 1000} s after they started, with the usual intervals, each with a token, a queue and a log of its own, beside the emulator that serves them on the same cores. Ill are ${ill}. Scraped every 5 s. The delay of the event loop is that of a timer of 10 ms, which is part of it. Processor time of the main thread is what its turns take on a machine of its own.\n\n${table(['what', 'is', 'wanted'], rows)}`;
+    return `${ACCOUNTS} accounts in one process, ${MEASURED / 1000} s after they started, with the usual intervals, each with a separate token, queue and log. The emulator runs on the same cores. Failing accounts: ${ill}. Scraped every 5 s. The delay of the event loop is that of a timer of 10 ms, which is part of it. Processor time of the main thread is what its turns take on a machine of its own.\n\n${table(['what', 'is', 'wanted'], rows)}`;
   } finally {
     await agent.stop();
     await emulator.stop();

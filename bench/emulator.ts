@@ -31,7 +31,7 @@ export async function run(): Promise<string> {
       rows.push([name, median.toFixed(2), p99.toFixed(2)]);
     }
     return [
-      `The emulator with ${ENTRIES.toLocaleString('en')} dead letters beside its usual workload, asked over loopback by this same process; it was ready after ${started.toFixed(0)} ms. An unfiltered or time-bounded page shall take less than 5 ms.`,
+      `The emulator with ${ENTRIES.toLocaleString('en')} dead letters in addition to its usual workload, requested over loopback by the same process. It was ready after ${started.toFixed(0)} ms. An unfiltered or time-bounded page must take less than 5 ms.`,
       table(['page', 'median ms', 'p99 ms'], rows),
     ].join('\n\n');
   } finally {

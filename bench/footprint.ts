@@ -65,7 +65,7 @@ async function demo() {
   const memory = memoryOf(child.pid as number, 'VmHWM');
   child.kill('SIGTERM');
   await once(child, 'exit');
-  const what = `resident memory at its height, demo at 900 times the speed, ${DEMO_MINUTES} min, MiB`;
+  const what = `peak resident memory, demo at 900 times the speed, ${DEMO_MINUTES} min, MiB`;
   return [what, memory.toFixed(0), '≤ 250', memory <= 250] as const;
 }
 
@@ -76,7 +76,7 @@ export async function run(): Promise<string> {
   const env = { TOKEN: emulator.token };
   try {
     const rows = [await starts(config, env), await steady(config, env)];
-    return `One account of the emulator, which plays \`steady\` in a process of its own; scraped every 15 s. Start: the median of ${STARTS}.\n\n${targets([...rows, await demo()])}`;
+    return `One account of the emulator, which runs \`steady\` in a separate process; scraped every 15 s. Start: the median of ${STARTS}.\n\n${targets([...rows, await demo()])}`;
   } finally {
     await emulator.stop();
   }

@@ -72,7 +72,7 @@ async function thousand(closing: Closing) {
   const accounts = await openAccounts(loaded, { env: {}, clock, random: () => 0 }, closing);
   const [account, settings] = [accounts[0], config.accounts[0]];
   if (!account || !settings) throw new Error('no account');
-  // The number of histories that are processed before any of them repeats, so that no cached unpacked history is
+  // Enough different histories that no cached unpacked history is
   // reused.
   const opening = Array.from({ length: HISTORIES }, (_, index) =>
     openRecorder({ account: `recorded-${index}`, store: createMemoryStore(), clock, log: QUIET }),
@@ -191,7 +191,7 @@ export async function run(): Promise<string> {
       closing,
     );
     const inBrowser = opened
-      ? `In Chromium, by the wall clock, the first hundred of them are there after ${opened.full.toFixed(0)} ms, every row made: ${(opened.full / opened.empty).toFixed(1)} times what an empty page takes (${opened.empty.toFixed(0)} ms).`
+      ? `In Chromium, by the wall clock, the first hundred rows are shown after ${opened.full.toFixed(0)} ms, every row made: ${(opened.full / opened.empty).toFixed(1)} times what an empty page takes (${opened.empty.toFixed(0)} ms).`
       : 'There is no Chromium to open it in.';
     const row = (what: string, ms: number, wanted: string) => [what, ms.toFixed(1), (ms / json).toFixed(1), wanted];
     const rows = [

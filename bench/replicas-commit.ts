@@ -72,7 +72,7 @@ export async function commitCosts(postgres: Postgres): Promise<string> {
       );
       const cost = await measure(shared, together, postgres);
       const row = (what: string, { own, database, wal }: Cost) => [
-        `${what}, ${together} at a time`,
+        `${what}, ${together} concurrent`,
         own.toFixed(0),
         database.toFixed(0),
         wal?.toFixed(0) ?? '–',

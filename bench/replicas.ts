@@ -151,7 +151,7 @@ export async function run(): Promise<string> {
     ]);
     return [
       commits,
-      `An idle account: the usual intervals, a service in which nothing happens, nobody who scrapes; ${MEASURED / 1000} s after all were read. Processor time and write-ahead log are those of one account a minute, memory is that of the agent.`,
+      `An idle account: the usual intervals, a service without changes, no scrapes; ${MEASURED / 1000} s after all were read. CPU time and write-ahead log are per account and minute; memory is that of the agent.`,
       table(
         ['idle', 'agent, ms a minute', 'PostgreSQL, ms a minute', 'of SQLite', 'kB of WAL a minute', 'MiB'],
         idleRows,

@@ -79,10 +79,10 @@ export async function run(): Promise<string> {
   const [ms, calls] = [median(each => each.ms), median(each => each.calls)];
   const ideal = (calls * LATENCY) / CONCURRENCY;
   const measured: [string, typeof first][] = [
-    ['one page after the other', sequential],
+    ['sequential pages', sequential],
     ['first walk, nothing known', first],
     ['later walks (median of 3)', { ms, calls, delayP99: Math.max(...learnt.map(({ delayP99 }) => delayP99)) }],
-    ['a look for what is new, when nothing is', quiet[0] as typeof first],
+    ['a check for new entries, without any', quiet[0] as typeof first],
   ];
   const rows = measured.map(([what, { ms, calls, delayP99 }]) => [
     what,
@@ -110,14 +110,14 @@ export async function run(): Promise<string> {
     ['later walks, time ÷ (calls × latency ÷ 8)', `${(ms / ideal).toFixed(2)}×`, '≤ 1.15×', ms / ideal <= 1.15],
     ['later walks, calls ÷ least', `${(calls / least).toFixed(3)}×`, '≤ 1.02×', calls / least <= 1.02],
     ['first walk, calls ÷ least', `${(first.calls / least).toFixed(3)}×`, '≤ 1.05×', first.calls / least <= 1.05],
-    ['calls of a look when nothing is new', String(quiet[0]?.calls), '1', quiet.every(({ calls }) => calls === 1)],
-    ['one page after the other ÷ later walks, time', `${(sequential.ms / ms).toFixed(1)}×`, '–', true],
-    [`what a walk of ${HUGE} entries adds to what is in use, MiB`, kept.toFixed(0), '≤ 40', kept <= 40],
+    ['calls of a check without new entries', String(quiet[0]?.calls), '1', quiet.every(({ calls }) => calls === 1)],
+    ['sequential pages ÷ later walks, time', `${(sequential.ms / ms).toFixed(1)}×`, '–', true],
+    [`memory added by a walk of ${HUGE} entries, MiB`, kept.toFixed(0), '≤ 40', kept <= 40],
   ];
   return [
-    `A queue of ${LARGE} entries of two days in an emulator of its own process, ${LATENCY} ms a call, ${CONCURRENCY} calls at a time. Event-loop delay is that of the watching process.`,
+    `A queue of ${LARGE} entries of two days, in an emulator in a separate process, ${LATENCY} ms per call, ${CONCURRENCY} concurrent calls. The event-loop delay is measured in the watching process.`,
     table(['what', 'ms', 'calls', 'p99 delay ms'], rows),
     targets(ratios),
-    `A first walk of ${HUGE} entries without latency took ${(walked.ms / 1000).toFixed(1)} s, ${walked.calls} calls, with an event-loop delay of ${walked.delayP99.toFixed(1)} ms (p99); at its height the process had ${mib(peak - before.rss).toFixed(0)} MiB more than before, garbage included${globalThis.gc ? '' : ' (run with --expose-gc to measure what is kept without it)'}.`,
+    `A first walk of ${HUGE} entries without latency took ${(walked.ms / 1000).toFixed(1)} s, ${walked.calls} calls, with an event-loop delay of ${walked.delayP99.toFixed(1)} ms (p99); at its peak the process had ${mib(peak - before.rss).toFixed(0)} MiB more than before, garbage included${globalThis.gc ? '' : ' (run with --expose-gc to measure what is kept without it)'}.`,
   ].join('\n\n');
 }

@@ -77,7 +77,7 @@ export async function run(): Promise<string> {
     rows.push([late, (last.events / 86_400).toFixed(1), ...costs(first), ...costs(last), ratio]);
   }
   return [
-    'The event log of the emulator’s usual workload, `tail` and `sweep`, on a clock that is driven. In its first hour the agent reads back by the whole `overlap` each time; by the third it knows how late events are.',
+    'The event log of the emulator’s usual workload, `tail` and `sweep`, with a simulated clock. In its first hour the agent reads back by the complete `overlap` each time; by the third hour it has measured the delay of events.',
     table(
       ['late events', 'events/s', 'calls/day, 1st h', 'MB/day, 1st h', 'calls/day, 3rd h', 'MB/day, 3rd h', 'share'],
       rows,

@@ -60,7 +60,7 @@ const print = (line: string) => void process.stdout.write(`${line}\n`);
 
 async function start(config: Config, { clock, closing }: Pick<Running, 'clock' | 'closing'>): Promise<Agent> {
   const loaded = { file: 'demo', config, hash: 'demo', warnings: [] };
-  // No variable of this process is used: OpenTelemetry's would send spans and metrics elsewhere.
+  // Ignore environment variables: those of OpenTelemetry would send spans and metrics elsewhere.
   const agent = await startAgent(loaded, { env: {}, clock, random: Math.random, backfill: BACKFILL });
   closing.add('agent', () => agent.close());
   return agent;
@@ -154,7 +154,7 @@ export function demoCommand(): Command {
     .action(async ({ config: file, scenario: named, speed: given, listen }: Options, command: Command) => {
       const scenario = named ?? 'steady';
       const stopped = untilStopped();
-      // Without variables, so without secrets.
+      // Ignore environment variables: a rehearsal needs no secrets.
       const loaded = file === undefined ? undefined : loadConfig(file);
       const speed = given ?? (loaded ? REHEARSAL_SPEED : demoSpeed(scenario));
       const clock = clockOf(loaded, speed);

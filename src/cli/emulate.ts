@@ -4,8 +4,8 @@ import { integerOption, numberOption, repeated } from './option-values.ts';
 import { untilStopped } from './until-stopped.ts';
 
 /**
- * Starts the emulator, which is loaded only here and for its help: `serve` never carries it. An unknown scenario, option or
- * fault is bad usage of `command`.
+ * Starts the emulator, which is imported lazily so that `serve` does not load it. An unknown scenario, option or fault is
+ * reported as a usage error of `command`.
  */
 export async function startEmulatorFor(
   command: Command,

@@ -26,7 +26,7 @@ export function collectOnce(
   options: { readonly signal: AbortSignal; readonly onProgress: (progress: Progress) => void },
 ) {
   return withClosing(async closing => {
-    // In memory: a running agent may have locked its store.
+    // Use a memory store: a running agent may have locked the configured one.
     const store = { ...loaded.config.store, kind: 'memory' as const };
     const opened = await openAccounts({ ...loaded, config: { ...loaded.config, store } }, deps, closing);
     // Counters have just started: they would all be zero.

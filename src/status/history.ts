@@ -9,7 +9,7 @@ import type { Served } from './served.ts';
 
 const DEFAULT_OVER = 48 * 3_600_000;
 
-/** Evenly distributed indices with the last time, and the start of each gap, so that no line crosses it. */
+/** Returns evenly distributed indices, including the last time and the start of each gap, so that no line crosses a gap. */
 function chosen({ times, series }: RecordedSeries, points: number): number[] {
   const columns = [...series.values()];
   const isEmpty = (index: number) => columns.every(values => values[index] === null);

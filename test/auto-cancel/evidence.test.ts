@@ -92,7 +92,7 @@ describe('event look-ups', () => {
   it.each([
     ['old event', 3 * HOUR, 'intent a jobs 1\nanswered a 1 accepted'],
     ['recent event', MINUTE, 'left a idle_for'],
-  ])('decide if a callback lacks only this evidence: %s', async (_, age, expected) => {
+  ])('determine the verdict if only this evidence is missing: %s', async (_, age, expected) => {
     const scene = await warmScene();
     scene.events.set('m-a', scene.clock.now() - age);
     scene.messages.set('a', 'c');

@@ -94,7 +94,7 @@ export function faultList(faults: readonly Fault[]): Html {
 const more = (when: Html | '', runbook: Html | undefined) =>
   html`<div class="item-more">${when && html`<span>${when}</span>`}${runbook}</div>`;
 
-/** A list of problems. `withAccount`: with a link to the account. */
+/** Renders a list of problems. `withAccount`: whether to link the account. */
 export function problemList(problems: readonly Problem[], context: PageContext, withAccount = true): Html {
   const { root, now } = context;
   const place = (account: string | null) =>
