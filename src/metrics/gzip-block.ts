@@ -71,7 +71,7 @@ function multiply(a: number, b: number): number {
   return product;
 }
 
-/** x to the power 2ⁿ modulo the polynomial, for n from 0 to 30; the sequence repeats after 31. */
+/** x to the power 2ⁿ modulo the polynomial, for n from 0 to 31; the sequence then repeats. */
 const POWERS: readonly number[] = Array.from({ length: 31 }).reduce<number[]>(
   powers => [...powers, multiply(powers.at(-1) as number, powers.at(-1) as number)],
   [1 << 30],
