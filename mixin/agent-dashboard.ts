@@ -1,62 +1,56 @@
 import { seriesDropped } from '../src/collectors/cap.ts';
 import { dlq } from '../src/collectors/dlq/dlq.ts';
 import { events } from '../src/collectors/events/events.ts';
+import { alertingFamilies } from '../src/metrics/alerting.ts';
 import { ownFamilies } from '../src/metrics/own.ts';
+import { pushFamilies } from '../src/metrics/push.ts';
+import { replicaFamilies } from '../src/metrics/replicas.ts';
 import { highestOf, lowestOf } from '../src/rules/promql.ts';
 import { ofRow, ofSeries } from './dashboard-links.ts';
-import { blindAccounts } from './first-screen.ts';
 import { SUCCEEDED } from './palette.ts';
 import { each, one, type PanelSpec, type RowSpec } from './panel.ts';
-import { processRows } from './process-rows.ts';
-import { ACCOUNT_LEGEND, age, chosen, flow, highestTen, least, level, lowestTen, ofAgent, PER_TEN } from './queries.ts';
-import { replicaRow } from './replica-rows.ts';
+import {
+  ACCOUNT_LEGEND,
+  age,
+  chosen,
+  flow,
+  highestTen,
+  inRange,
+  least,
+  level,
+  ofAgent,
+  ofAgents,
+  onlyTen,
+  PER_TEN,
+  quantile,
+  rise,
+} from './queries.ts';
 
 const own = ownFamilies;
 const { newest, gaps, late, duplicates, untracked } = events.families;
 const ROUND = `${ACCOUNT_LEGEND} {{collector}} {{round}}`;
 const round = ['collector', 'round'] as const;
 const account = { keep: ['account'] } as const;
-const rate = (selector: string) => `rate(${selector}[$__rate_interval])`;
+const inInterval = (selector: string) => `increase(${selector}[$__rate_interval])`;
+const requestsLeft = lowestOf(`${chosen(own.budgetRemaining)} / ${chosen(own.budgetLimit)}`);
+const FEW_LEFT = { warning: 0.25, critical: 0.1 };
 
 const stats: readonly PanelSpec[] = [
   {
     kind: 'stat',
     title: 'Agents',
     description: 'How many agents are scraped?',
+    width: 12,
     queries: one(`count(${ofAgent('delivery_watch_build_info')})`),
     noValue: 'none',
-  },
-  blindAccounts,
-  {
-    kind: 'stat',
-    title: 'Not up',
-    description: 'Of how many accounts did the last round of some collector fail? One failure does not make data old.',
-    queries: one(`sum(1 - ${highestOf(chosen(own.up))})`),
-    thresholds: { warning: 1, critical: Number.MAX_SAFE_INTEGER },
-    noValue: 'not scraped',
-  },
-  {
-    kind: 'stat',
-    title: 'Tokens rejected',
-    description: 'How many accounts have a token that the service rejects?',
-    queries: one(level(own.tokenRejected)),
-    thresholds: { warning: 1, critical: 1 },
-    noValue: 'no answer yet',
   },
   {
     kind: 'stat',
     title: 'Fewest requests left',
-    description: 'Which account has the fewest requests of its budget left for this UTC day?',
-    queries: each(ACCOUNT_LEGEND, least(lowestOf(chosen(own.budgetRemaining)))),
-    thresholds: { warning: 1000, critical: 100, calm: 'text' },
-    noValue: 'unknown',
-  },
-  {
-    kind: 'stat',
-    title: 'Config age',
-    description: 'For how long has the oldest configuration been in use?',
-    unit: 'seconds',
-    queries: one(`time() - min(${ofAgent('delivery_watch_config_last_reload_success_timestamp_seconds')})`),
+    description: 'Which account has the smallest share of its request budget left? Of this UTC day.',
+    unit: 'share',
+    queries: each(ACCOUNT_LEGEND, least(requestsLeft)),
+    thresholds: FEW_LEFT,
     noValue: 'unknown',
   },
 ];
@@ -65,17 +59,22 @@ const freshness: readonly PanelSpec[] = [
   {
     kind: 'states',
     title: 'Rounds',
-    description: 'Did the last attempt of each round succeed? Of many, the ten that fail most.',
+    description: 'Did the last attempt of each round succeed? The ten that fail most.',
     words: SUCCEEDED,
-    queries: each(ROUND, lowestTen(highestOf(chosen(own.success), round), 'avg')),
+    queries: each(
+      ROUND,
+      onlyTen(highestOf(chosen(own.success), round), highestOf(inRange('avg', chosen(own.success)), round), 'bottomk'),
+    ),
     noValue: 'no round has ended yet',
   },
   {
     title: 'Age of the data',
-    description: `How long ago did the last complete round begin? ${PER_TEN}`,
+    description: 'How long ago did the last complete round start? The ten that were stale for longest.',
     unit: 'seconds',
-    queries: each(ROUND, highestTen(`time() - ${highestOf(chosen(own.dataTimestamp), round)}`)),
-    hasManyLines: true,
+    queries: each(
+      ROUND,
+      onlyTen(age(own.dataTimestamp, round), highestOf(inRange('avg', chosen(own.dataStale)), round)),
+    ),
     links: ofSeries('agent'),
     noValue: 'no round is complete yet',
   },
@@ -83,31 +82,108 @@ const freshness: readonly PanelSpec[] = [
     title: 'Round duration',
     description: `How long do rounds take? ${PER_TEN}`,
     unit: 'seconds',
-    queries: each(ROUND, highestTen(highestOf(chosen(own.duration), round))),
-    hasManyLines: true,
+    queries: each(ROUND, highestTen(own.duration, round)),
     links: ofSeries('agent'),
     noValue: 'no round has ended yet',
   },
   {
-    title: 'Consecutive failures',
-    description: `How many attempts of a round have failed since its last success? ${PER_TEN}`,
-    queries: each(ROUND, highestTen(highestOf(chosen(own.consecutiveFailures), round))),
-    hasManyLines: true,
-    links: ofSeries('agent'),
+    title: 'Age of the newest event',
+    description:
+      'How far does the event log lag? An idle account has old events, too. The ten that are oldest at the end.',
+    unit: 'seconds',
+    queries: each(
+      ACCOUNT_LEGEND,
+      onlyTen(`time() - ${highestOf(chosen(newest))}`, highestOf(inRange('max', chosen(newest))), 'bottomk'),
+    ),
+    links: ofSeries('agent', 'overview'),
+    noValue: 'no event was ever read',
+  },
+];
+
+const api: readonly PanelSpec[] = [
+  {
+    kind: 'stack',
+    title: 'Requests by endpoint',
+    description: 'Which endpoints does the agent call?',
+    width: 8,
+    unit: 'requests/s',
+    queries: each('{{endpoint}}', flow(own.requests, { keep: ['endpoint'] })),
   },
   {
     kind: 'stack',
-    title: 'Unreadable rows and lists',
-    description: 'How many rows or lists could the agent not parse? Should be none.',
-    unit: 'rows/s',
+    title: 'Requests by outcome',
+    description: 'How do requests end? Anything but ok delays data.',
+    width: 8,
+    unit: 'requests/s',
+    queries: each('{{outcome}}', flow(own.requests, { keep: ['outcome'] })),
+  },
+  {
+    title: 'Request duration, p95',
+    description: 'How long does the service take to respond, all accounts together?',
+    width: 8,
+    unit: 'seconds',
+    queries: each(
+      '{{endpoint}}',
+      quantile(
+        0.95,
+        `sum by (endpoint, le) (${inInterval(ofAgent('delivery_watch_api_request_duration_seconds', '_bucket'))})`,
+      ),
+    ),
+  },
+  {
+    kind: 'table',
+    title: 'Request budgets',
+    description:
+      'Does the daily budget of each account last until 00:00 UTC? At the pace of the last hour. Waiting: requests that wait for the budget, on average. Above 1, the budget is too low and rounds are late.',
+    labels: { account: 'Account' },
+    columns: [
+      { title: 'Left', expr: lowestOf(chosen(own.budgetRemaining)) },
+      { title: 'of the budget', unit: 'share', expr: requestsLeft, thresholds: FEW_LEFT, bar: { full: 1 } },
+      {
+        title: 'Lasts for',
+        unit: 'seconds',
+        expr: `3600 * ${lowestOf(chosen(own.budgetRemaining))} / (${rise(own.requests, '1h', account)} > 0)`,
+      },
+      {
+        title: 'Waiting (1 h)',
+        unit: 'number',
+        expr: `${rise(own.budgetWait, '1h', account)} / 3600`,
+        thresholds: { warning: 0.5, critical: 1, calm: 'text' },
+      },
+      {
+        title: 'Rate-limited (1 h)',
+        expr: rise(own.requests, '1h', { ...account, where: { outcome: 'rate_limited' } }),
+        thresholds: { warning: 1, critical: 100, calm: 'text' },
+      },
+      { title: 'Received (24 h)', unit: 'bytes', expr: rise(own.responseBytes, '24h', account) },
+    ],
+    sortBy: ['Rate-limited (1 h)', 'Waiting (1 h)'],
+    links: { Account: ofRow('agent', 'overview') },
+    noValue: 'unknown',
+    width: 24,
+    height: 6,
+  },
+];
+
+const quality: readonly PanelSpec[] = [
+  {
+    kind: 'bars',
+    title: 'Data anomalies',
+    description:
+      'What was unreadable, late or missing? Counted in each interval. Should be none, except late events of a service that lists them late.',
     queries: [
-      { legend: '{{collector}} rows', expr: flow(own.rowsRejected, { keep: ['collector'] }) },
-      { legend: '{{collector}} lists', expr: flow(own.listsMissing, { keep: ['collector'] }) },
+      { legend: 'unreadable rows', expr: rise(own.rowsRejected, '$__rate_interval') },
+      { legend: 'responses without a list', expr: rise(own.listsMissing, '$__rate_interval') },
+      { legend: 'gaps in the event log', expr: rise(gaps, '$__rate_interval') },
+      { legend: 'late events', expr: rise(late, '$__rate_interval') },
+      { legend: 'events listed twice', expr: rise(duplicates, '$__rate_interval') },
+      { legend: 'untracked messages', expr: rise(untracked, '$__rate_interval') },
+      { legend: 'dead letters found late', expr: rise(dlq.families.foundByRescan, '$__rate_interval') },
     ],
   },
   {
     kind: 'table',
-    title: 'Label values beyond caps',
+    title: 'Label values over the limit',
     description: 'How many label values are summed as __other__? Not their number is lost, but their names.',
     labels: { account: 'Account', family: 'Family' },
     columns: [
@@ -119,106 +195,123 @@ const freshness: readonly PanelSpec[] = [
   },
 ];
 
-const api: readonly PanelSpec[] = [
+const { leader, replicas, lastRenewal, renewalSeconds, handOvers } = replicaFamilies;
+const NOT_SHARED = 'replicas share no store';
+
+const shared: readonly PanelSpec[] = [
   {
-    kind: 'stack',
-    title: 'Requests by endpoint',
-    description: 'Which endpoints does the agent call?',
-    unit: 'requests/s',
-    queries: each('{{endpoint}}', flow(own.requests, { keep: ['endpoint'] })),
+    kind: 'table',
+    title: 'Replicas',
+    description:
+      'Which replica holds how many accounts, and does it reach the database? All should see the same number of replicas. Renewals must stay far below the lease time.',
+    labels: { instance: 'Instance' },
+    columns: [
+      { title: 'Accounts', expr: `sum by (instance) (${chosen(leader)})` },
+      { title: 'Sees', expr: `max by (instance) (${ofAgents(replicas)})` },
+      {
+        title: 'Last renewal',
+        unit: 'seconds',
+        expr: `time() - max by (instance) (${ofAgents(lastRenewal)})`,
+        thresholds: { warning: 15, critical: 60, calm: 'text' },
+      },
+      {
+        title: 'Renewals p95',
+        unit: 'seconds',
+        expr: quantile(0.95, `sum by (instance, le) (increase(${ofAgents(renewalSeconds, '_bucket')}[1h]))`),
+      },
+    ],
+    sortBy: ['Last renewal'],
+    noValue: NOT_SHARED,
+    width: 16,
   },
   {
-    kind: 'stack',
-    title: 'Requests by outcome',
-    description: 'How do requests end? Anything but ok delays data.',
-    unit: 'requests/s',
-    queries: each('{{outcome}}', flow(own.requests, { keep: ['outcome'] })),
-  },
-  {
-    title: 'Rate-limited requests',
-    description: `How many requests are answered with 429? ${PER_TEN}`,
-    unit: 'requests/s',
-    queries: each(ACCOUNT_LEGEND, highestTen(flow(own.requests, { ...account, where: { outcome: 'rate_limited' } }))),
-    hasManyLines: true,
-    links: ofSeries('agent'),
-  },
-  {
-    title: 'Request duration, p95',
-    description: 'How long does the service take to respond, all accounts together?',
-    unit: 'seconds',
-    queries: each(
-      '{{endpoint}}',
-      `histogram_quantile(0.95, sum by (endpoint, le) (${rate(ofAgent('delivery_watch_api_request_duration_seconds', {}, '_bucket'))})) >= 0`,
-    ),
-  },
-  {
-    title: 'Bytes received',
-    description: 'How many bytes of responses does the agent receive?',
-    unit: 'bytes/s',
-    queries: each('{{endpoint}}', flow(own.responseBytes, { keep: ['endpoint'] })),
-  },
-  {
-    title: 'Waiting for the budget',
-    description: `How many requests wait for the budget at a time, on average? Above 1, rounds come late: the budget is too low. ${PER_TEN}`,
-    unit: 'number',
-    queries: each(ACCOUNT_LEGEND, highestTen(flow(own.budgetWait, account))),
-    hasManyLines: true,
-    links: ofSeries('agent'),
-  },
-  {
-    title: 'Requests left today',
-    description: 'Does the daily budget last until 00:00 UTC? The ten accounts with the fewest.',
-    queries: each(ACCOUNT_LEGEND, lowestTen(lowestOf(chosen(own.budgetRemaining)))),
-    hasManyLines: true,
-    links: ofSeries('agent'),
-    width: 24,
+    kind: 'bars',
+    title: 'Handovers',
+    description:
+      'How many accounts move between replicas, and why? Should be none except in rollouts. lost: not renewed in time, so another replica took over.',
+    width: 8,
+    queries: each('{{reason}}', `sum by (reason) (${inInterval(ofAgents(handOvers))})`),
+    noValue: NOT_SHARED,
   },
 ];
 
-const eventLog: readonly PanelSpec[] = [
+const notifications: readonly PanelSpec[] = [
   {
-    title: 'Age of the newest event',
-    description: `How far does the log lag? An idle account has old events, too. ${PER_TEN}`,
-    unit: 'seconds',
-    queries: each(ACCOUNT_LEGEND, highestTen(age(newest))),
-    hasManyLines: true,
-    links: ofSeries('agent', 'overview'),
-    noValue: 'no event was ever read',
+    title: 'Alerts',
+    description: 'How many alerts of the agent itself are in which state? Needs alerts.enabled.',
+    width: 8,
+    queries: each('{{state}}', level(alertingFamilies.alerts, { keep: ['state'] })),
+    noValue: 'alerts.enabled is false',
   },
   {
-    kind: 'stack',
-    title: 'Log anomalies',
-    description: 'Were events late, listed twice, or missing?',
-    unit: 'events/s',
-    queries: [
-      { legend: 'late', expr: flow(late) },
-      { legend: 'listed twice', expr: flow(duplicates) },
-      { legend: 'gaps', expr: flow(gaps) },
+    kind: 'bars',
+    title: 'Notifications',
+    description: 'How many notifications were sent in each interval? failed: retried; dropped: not retried.',
+    width: 8,
+    queries: each('{{outcome}}', `sum by (outcome) (${inInterval(ofAgents(alertingFamilies.notifications))})`),
+    noValue: 'alerts.enabled is false, or there is no notifier',
+  },
+  {
+    kind: 'bars',
+    title: 'Pushes',
+    description: 'How many requests does the OTLP receiver accept in each interval? failed: sent again; refused: not.',
+    width: 8,
+    queries: each('{{outcome}}', `sum by (outcome) (${inInterval(ofAgents(pushFamilies.requests))})`),
+    noValue: 'push.metrics is off',
+  },
+];
+
+/** A value of each process with its versions. */
+const ofProcess = (value: string) =>
+  `max by (instance, version, node_version) (${ofAgent('delivery_watch_build_info')} * on (job, instance) group_left () (${value}))`;
+const CONFIG_LOADED = 'delivery_watch_config_last_reload_success_timestamp_seconds';
+
+const processes: readonly PanelSpec[] = [
+  {
+    kind: 'table',
+    title: 'Processes',
+    description: 'Which versions run, for how long, with which configuration, and how busy? 100 % CPU is one core.',
+    labels: { instance: 'Instance', version: 'Version', node_version: 'Node.js' },
+    columns: [
+      { title: 'Up for', unit: 'seconds', expr: ofProcess(`time() - ${ofAgent('process_start_time_seconds')}`) },
+      {
+        title: 'Starts (24 h)',
+        expr: ofProcess(`1 + changes(${ofAgent('process_start_time_seconds')}[24h])`),
+        thresholds: { warning: 3, critical: 10, calm: 'text' },
+      },
+      { title: 'Config loaded', unit: 'seconds', expr: ofProcess(`time() - ${ofAgent(CONFIG_LOADED)}`) },
+      {
+        title: 'CPU',
+        unit: 'share',
+        expr: ofProcess(`rate(${ofAgent('process_cpu_seconds_total')}[$__rate_interval])`),
+      },
+      { title: 'Event loop p99', unit: 'seconds', expr: ofProcess(ofAgent('nodejs_eventloop_lag_p99_seconds')) },
     ],
+    sortBy: ['Starts (24 h)'],
+    noValue: 'no agent is scraped',
+    width: 24,
+    height: 6,
   },
   {
-    kind: 'stack',
-    title: 'Untracked messages',
-    description: 'For how many messages could the lifecycle not be tracked, and why?',
-    unit: 'messages/s',
-    queries: each('{{reason}}', flow(untracked, { keep: ['reason'] })),
-  },
-  {
-    kind: 'stack',
-    title: 'Dead letters found late',
-    description: `How many messages did only a complete walk of the dead-letter queue find? Should be none: the service listed them too late for reads of new entries. ${PER_TEN}`,
-    unit: 'messages/s',
-    queries: each(ACCOUNT_LEGEND, highestTen(flow(dlq.families.foundByRescan, account))),
-    hasManyLines: true,
+    title: 'Memory',
+    description: `How much memory do agents use? ${PER_TEN}`,
+    width: 24,
+    height: 6,
+    unit: 'bytes',
+    queries: each(
+      '{{instance}}',
+      onlyTen(ofAgent('process_resident_memory_bytes'), inRange('max', ofAgent('process_resident_memory_bytes'))),
+    ),
   },
 ];
 
 /** Freshness and cost of the data, and health of the process. */
 export const agentDashboard: readonly RowSpec[] = [
   { title: 'At a glance', panels: stats },
-  { title: 'Freshness and completeness', panels: freshness },
+  { title: 'Freshness', panels: freshness },
   { title: 'API requests', panels: api },
-  { title: 'The event log', isCollapsed: true, panels: eventLog },
-  replicaRow,
-  ...processRows,
+  { title: 'The process', panels: processes },
+  { title: 'Data quality', isCollapsed: true, panels: quality },
+  { title: 'Alerts and push', isCollapsed: true, panels: notifications },
+  { title: 'Replicas that share a database', isCollapsed: true, panels: shared },
 ];

@@ -12,8 +12,7 @@ import {
   VariableSort,
 } from '@grafana/grafana-foundation-sdk/dashboard';
 import { autoCancelFamilies } from '../src/metrics/auto-cancel.ts';
-import { ownFamilies } from '../src/metrics/own.ts';
-import { highestOf } from '../src/rules/promql.ts';
+import { BLIND } from '../src/rules/promql.ts';
 import { agentDashboard } from './agent-dashboard.ts';
 import { DASHBOARDS } from './alert.ts';
 import { toAll } from './dashboard-links.ts';
@@ -23,7 +22,7 @@ import { overview } from './overview.ts';
 import type { PanelSpec, RowSpec } from './panel.ts';
 import { panelBuilder } from './panel-builders.ts';
 import { placeholder } from './placeholder.ts';
-import { chosen, ofAgent } from './queries.ts';
+import { chosen, ofAgent, recorded } from './queries.ts';
 
 interface DashboardSpec {
   readonly title: string;
@@ -85,12 +84,18 @@ const variables = [
   addressVariable('traces', 'Search of traces'),
 ];
 
-const annotation = (name: string, iconColor: string, expr: string, titleFormat: string, useValueForTime = false) =>
+const annotation = (
+  name: string,
+  iconColor: string,
+  expr: string,
+  titleFormat: string,
+  { isEnabled = true, useValueForTime = false } = {},
+) =>
   withFields(
     new AnnotationQueryBuilder()
       .name(name)
       .datasource(DATASOURCE)
-      .enable(true)
+      .enable(isEnabled)
       .hide(false)
       .iconColor(iconColor)
       .expr(expr)
@@ -102,42 +107,37 @@ const annotation = (name: string, iconColor: string, expr: string, titleFormat: 
   );
 
 const ALERTS = 'alertname=~"Delivery.*", severity="critical", job=~"$job|", account=~"$account|"';
-const stale = chosen(ownFamilies.dataStale, { collector: 'events' });
+/** The value is a time, so that an event is one mark instead of one at every step. */
+const AT_VALUE = { useValueForTime: true };
 const annotations = [
-  // Marks only the start of a critical alert, because marks for its complete duration would hide the lines.
+  // Marks only the start of a critical alert. Many marks would hide the lines, so some are off by default.
   annotation(
-    'Alerts',
+    'Critical alerts',
     'red',
-    `1000 * max by (alertname, severity) (ALERTS_FOR_STATE{${ALERTS}} and ignoring (alertstate) ALERTS{${ALERTS}, alertstate="firing"})`,
-    '{{severity}}: {{alertname}}',
-    true,
-  ),
-  annotation(
-    'Catching up',
-    'orange',
-    `count(${highestOf(`max_over_time(${stale}[10m])`)} == 1 unless ${highestOf(stale)} == 1)`,
-    'Catching up: rates include what happened while the agent was blind',
+    `1000 * max by (alertname) (ALERTS_FOR_STATE{${ALERTS}} and ignoring (alertstate) ALERTS{${ALERTS}, alertstate="firing"})`,
+    '{{alertname}}',
+    { ...AT_VALUE, isEnabled: false },
   ),
   annotation(
     'Blind',
     'dark-red',
-    `count by (collector) (${highestOf(chosen(ownFamilies.dataStale), ['collector', 'round'])} == 1)`,
-    'Blind: {{collector}} reads nothing in some account',
+    `count by (collector) (${recorded(BLIND.name)} > 0)`,
+    'Blind: no current data of {{collector}} in some account',
   ),
   annotation(
     'Cancels',
     'purple',
     `sum by (account, rule) (increase(${chosen(autoCancelFamilies.actions, { outcome: /confirmed|accepted_unverified/ })}[$__rate_interval])) > 0`,
     '{{account}}: {{rule}} cancelled',
+    { isEnabled: false },
   ),
-  // The value is the time, so that a start is one mark instead of one at every step.
-  annotation('Starts', 'blue', `${ofAgent('process_start_time_seconds')} * 1000`, '{{instance}} started', true),
+  annotation('Starts', 'blue', `${ofAgent('process_start_time_seconds')} * 1000`, '{{instance}} started', AT_VALUE),
   annotation(
     'Configurations',
     'light-blue',
     `${ofAgent('delivery_watch_config_last_reload_success_timestamp_seconds')} * 1000`,
     '{{instance}} loaded its configuration',
-    true,
+    AT_VALUE,
   ),
 ];
 

@@ -1,10 +1,11 @@
 import { dlq } from '../src/collectors/dlq/dlq.ts';
+import type { LEFT_REASONS } from '../src/collectors/dlq/selection.ts';
+import { autoCancelFamilies } from '../src/metrics/auto-cancel.ts';
 import type { Family } from '../src/metrics/family.ts';
 import { ownFamilies } from '../src/metrics/own.ts';
-import { highestOf } from '../src/rules/promql.ts';
-import { callbackRows } from './callback-rows.ts';
+import { BLIND, highestOf, lowestOf, onAccount } from '../src/rules/promql.ts';
 import { ofRow, ofSeries } from './dashboard-links.ts';
-import { retentionUsed } from './first-screen.ts';
+import { STOPPED } from './palette.ts';
 import { each, one, type PanelSpec, type RowSpec } from './panel.ts';
 import {
   ACCOUNT_LEGEND,
@@ -12,62 +13,38 @@ import {
   change,
   chosen,
   highestTen,
-  inHours,
+  inRange,
   level,
-  lowestTen,
+  onlyTen,
   PER_TEN,
+  recorded,
+  retentionUsed,
   rise,
   worst,
 } from './queries.ts';
 
-const {
-  messages,
-  newest,
-  oldestEntered,
-  urlHost,
-  route,
-  responseStatus,
-  groupMessages,
-  groupsNew,
-  groupsReturned,
-  filterMessages,
-  filterOldestEntered,
-  suspected,
-  entered,
-  left,
-} = dlq.families;
+const { messages, oldestEntered, urlHost, route, responseStatus, groupMessages, groupsNew, groupsReturned } =
+  dlq.families;
+const { filterMessages, filterOldestEntered, callbacks, suspected, entered, left } = dlq.families;
 
 const account = { keep: ['account'] } as const;
 const perFilter = { keep: ['account', 'filter'] } as const;
-const retention = highestOf(chosen(ownFamilies.dlqRetention));
-const AT_WALKS = 'Counted at complete walks.';
 
 const stats: readonly PanelSpec[] = [
   {
     kind: 'stat',
     title: 'Dead letters',
-    description: 'How many messages are in the dead-letter queues of all chosen accounts together?',
+    description: 'How many dead letters do the chosen accounts have together?',
+    width: 6,
     queries: one(level(messages)),
     noValue: 'unknown',
   },
   {
     kind: 'stat',
-    title: 'Entered (24 h)',
-    description: 'How many messages entered the dead-letter queues in the last 24 hours?',
-    queries: one(rise(entered, '24h')),
-    noValue: 'unknown',
-  },
-  {
-    kind: 'stat',
-    title: 'Left (24 h)',
-    description: `How many messages left the dead-letter queues in the last 24 hours: retried, removed, or expired? ${AT_WALKS}`,
-    queries: one(rise(left, '24h')),
-    noValue: 'unknown',
-  },
-  {
-    kind: 'stat',
     title: 'Expired (24 h)',
-    description: `How many dead letters did the service delete unhandled, because their retention was over? ${AT_WALKS} Needs retention.dlq, or the record of a token reset.`,
+    description:
+      'How many dead letters did the service delete unhandled? Their retention was over. Needs retention.dlq, or the record of a token reset.',
+    width: 6,
     queries: one(rise(left, '24h', { where: { reason: 'expired' } })),
     thresholds: { warning: 1, critical: 1 },
     noValue: 'unknown',
@@ -77,6 +54,7 @@ const stats: readonly PanelSpec[] = [
     title: 'Retention used',
     description:
       'Which account’s oldest dead letter has used most of its retention? At 100 % the service deletes it. Needs retention.dlq, or the record of a token reset.',
+    width: 6,
     unit: 'share',
     queries: each(ACCOUNT_LEGEND, worst(retentionUsed)),
     thresholds: { warning: 0.6, critical: 0.8 },
@@ -85,86 +63,70 @@ const stats: readonly PanelSpec[] = [
   {
     kind: 'stat',
     title: 'Stuck callbacks',
-    description: 'How many failure callbacks have been in progress for longer than all their retries can take?',
+    description:
+      'How many failure callbacks are stuck? They have been in progress for longer than all their retries can take.',
+    width: 6,
     queries: one(level(suspected)),
     thresholds: { warning: 1, critical: 10 },
     noValue: 'not reported',
   },
 ];
 
+/** Omits accounts that were blind for some minutes of the hour: their counters freeze and then catch up. */
+const unlessBlind = (expr: string) =>
+  `sum(${expr} unless ${onAccount()} avg_over_time(${recorded(BLIND.name, { collector: 'dlq' })}[1h]) > 0.02)`;
+const leftFor = (reason: (typeof LEFT_REASONS)[number]) =>
+  unlessBlind(rise(left, '1h', { keep: ['account'], where: { reason } }));
+const expiresAt = lowestOf(`${chosen(oldestEntered)} + ${chosen(ownFamilies.dlqRetention)}`);
+
 const queue: readonly PanelSpec[] = [
+  {
+    kind: 'table',
+    title: 'Queues',
+    description:
+      'Which queues grow, and which lose messages soon? Below zero, the service should have deleted the oldest message already. Expiry needs retention.dlq, or the record of a token reset.',
+    labels: { account: 'Account' },
+    columns: [
+      { title: 'Messages', expr: level(messages, account), bar: {} },
+      { title: '± 1 h', expr: change(messages, '1h'), thresholds: { warning: 1, critical: 50, calm: 'text' } },
+      { title: '± 24 h', expr: change(messages, '24h'), thresholds: { warning: 1, critical: 500, calm: 'text' } },
+      { title: 'Entered (24 h)', expr: rise(entered, '24h', account) },
+      { title: 'Oldest', unit: 'seconds', expr: age(oldestEntered) },
+      {
+        title: 'Expires in',
+        unit: 'seconds',
+        expr: `${expiresAt} - time()`,
+        thresholds: { warning: 172_800, critical: 86_400, calm: 'text' },
+      },
+      {
+        title: 'Stuck callbacks',
+        expr: level(suspected, account),
+        thresholds: { warning: 1, critical: 10, calm: 'text' },
+      },
+    ],
+    sortBy: ['± 1 h', 'Messages'],
+    links: { Account: ofRow('dlq', 'overview') },
+    noValue: 'unknown',
+    width: 24,
+    height: 7,
+  },
   {
     title: 'Size',
     description: `How many messages are in the queue of each account? ${PER_TEN}`,
-    queries: each(ACCOUNT_LEGEND, highestTen(level(messages, account))),
-    hasManyLines: true,
+    queries: each(ACCOUNT_LEGEND, highestTen(messages)),
     links: ofSeries('dlq', 'overview'),
-  },
-  {
-    title: 'Change in an hour',
-    description: `By how much has each queue grown, or below zero shrunk, within the hour before? ${PER_TEN}`,
-    queries: each(ACCOUNT_LEGEND, highestTen(change(messages, '1h'))),
-    hasManyLines: true,
-    isSigned: true,
-    links: ofSeries('dlq', 'overview'),
-    noValue: 'less than an hour of data',
   },
   {
     title: 'Entered and left (1 h)',
     description:
-      'Did more messages enter the queues than leave them, within the hour before? What left is counted at complete walks.',
+      'Do more messages enter the queues than leave them, and why do they leave? Within the hour before, without accounts that were blind in it.',
     queries: [
-      { legend: 'entered', expr: rise(entered, '1h') },
-      { legend: 'left', expr: rise(left, '1h') },
+      { legend: 'entered', expr: unlessBlind(rise(entered, '1h', account)) },
+      { legend: 'retried or removed', expr: leftFor('removed') },
+      { legend: 'expired', expr: leftFor('expired') },
+      { legend: 'left, reason unknown', expr: leftFor('unknown') },
     ],
-  },
-  {
-    kind: 'stack',
-    title: 'Left, by reason (1 h)',
-    description: `Were messages retried or removed, or did they expire, within the hour before? ${AT_WALKS}`,
-    queries: each('{{reason}}', rise(left, '1h', { keep: ['reason'] })),
-  },
-  {
-    title: 'Oldest dead letter',
-    description: `How long has the longest-queued message of each account been in its queue? ${PER_TEN}`,
-    unit: 'hours',
-    queries: each(ACCOUNT_LEGEND, highestTen(inHours(age(oldestEntered)))),
-    hasManyLines: true,
-    links: ofSeries('dlq', 'overview'),
-    noValue: 'no dead letters',
-  },
-  {
-    title: 'Time to expiry',
-    description:
-      'How long until the service deletes the oldest message of each account? The ten that come nearest. Needs retention.dlq, or the record of a token reset.',
-    unit: 'hours',
-    queries: each(ACCOUNT_LEGEND, lowestTen(inHours(`${retention} - (${age(oldestEntered)})`))),
-    hasManyLines: true,
-    thresholds: { warning: 48, critical: 24, calm: 'transparent' },
-    links: ofSeries('dlq', 'overview'),
-    noValue: 'no dead letters, or retention unknown',
-  },
-  {
-    title: 'Newest dead letter',
-    description: 'How long ago was the newest message of each queue created? The ten that are newest.',
-    unit: 'hours',
-    queries: each(ACCOUNT_LEGEND, lowestTen(inHours(`time() - ${highestOf(chosen(newest))}`))),
-    hasManyLines: true,
-    links: ofSeries('dlq', 'overview'),
-    noValue: 'no dead letters',
-  },
-  {
-    kind: 'table',
-    title: 'Filters',
-    description: 'What is in the named parts of the queues? Filters may overlap: do not sum them.',
-    labels: { account: 'Account', filter: 'Filter' },
-    columns: [
-      { title: 'Messages', expr: level(filterMessages, perFilter), bar: {} },
-      { title: 'Oldest', unit: 'seconds', expr: age(filterOldestEntered, ['filter']) },
-    ],
-    sortBy: ['Messages'],
-    links: { Account: ofRow('dlq', 'overview') },
-    noValue: 'dlq.filters names none',
+    noValue: 'every account was blind within the hour, or the rules are not loaded',
   },
 ];
 
@@ -183,6 +145,8 @@ const breakdown = <L extends string>(
   links: { Account: ofRow('dlq', 'overview') },
   noValue: `no dead letters, or ${noValue}`,
 });
+
+const statusPeaks = `sum by (response_status) (${inRange('max', chosen(responseStatus))})`;
 
 const contents: readonly PanelSpec[] = [
   {
@@ -204,9 +168,9 @@ const contents: readonly PanelSpec[] = [
     width: 16,
   },
   {
-    kind: 'stack',
+    kind: 'bars',
     title: 'New kinds',
-    description: 'How many kinds of dead letters appeared for the first time, or again after a day or more?',
+    description: 'How many kinds of dead letters appeared? New: for the first time; returned: after a day or more.',
     queries: [
       { legend: 'new', expr: rise(groupsNew, '$__rate_interval') },
       { legend: 'returned', expr: rise(groupsReturned, '$__rate_interval') },
@@ -223,6 +187,30 @@ const contents: readonly PanelSpec[] = [
     urlHost,
     'url_host',
   ),
+  {
+    kind: 'stack',
+    title: 'Status over time',
+    description:
+      'Which status did destinations return last? 0: no response. The ten with the highest peak. Needs the breakdown responseStatus.',
+    queries: each('{{response_status}}', onlyTen(level(responseStatus, { keep: ['response_status'] }), statusPeaks)),
+    noValue: 'no dead letters, or dlq.breakdowns lacks responseStatus',
+  },
+];
+
+const selections: readonly PanelSpec[] = [
+  {
+    kind: 'table',
+    title: 'Filters',
+    description: 'What is in the named parts of the queues? Filters may overlap: do not sum them.',
+    labels: { account: 'Account', filter: 'Filter' },
+    columns: [
+      { title: 'Messages', expr: level(filterMessages, perFilter), bar: {} },
+      { title: 'Oldest', unit: 'seconds', expr: age(filterOldestEntered, ['filter']) },
+    ],
+    sortBy: ['Messages'],
+    links: { Account: ofRow('dlq', 'overview') },
+    noValue: 'dlq.filters names none',
+  },
   breakdown(
     {
       title: 'Dead letters by route',
@@ -233,23 +221,80 @@ const contents: readonly PanelSpec[] = [
     route,
     'route',
   ),
-  breakdown(
-    {
-      title: 'Dead letters by status',
-      description: 'Which status did destinations last return? 0: no response. Needs the breakdown responseStatus.',
-      name: 'Status',
-      noValue: 'dlq.breakdowns lacks responseStatus',
-    },
-    responseStatus,
-    'response_status',
-  ),
+];
+
+const { candidates, actions, skipped, breakerOpen, paused, oldestUnresolved, budgetRemaining, ruleBudgetRemaining } =
+  autoCancelFamilies;
+const NOT_ON = 'autoCancel.mode is off';
+const perRule = { keep: ['account', 'rule'] } as const;
+
+const cancels: readonly PanelSpec[] = [
   {
     kind: 'stack',
-    title: 'Status over time',
-    description: 'How do the statuses of dead letters change over time? Needs the breakdown responseStatus.',
-    queries: each('{{response_status}}', highestTen(level(responseStatus, { keep: ['response_status'] }))),
-    hasManyLines: true,
-    noValue: 'no dead letters, or dlq.breakdowns lacks responseStatus',
+    title: 'Failure callbacks by state',
+    description: 'Did failure callbacks succeed, fail, or are they in progress? Only if the service reports it.',
+    queries: each('{{state}}', level(callbacks, { keep: ['state'] })),
+    noValue: 'not reported by the service',
+  },
+  {
+    kind: 'states',
+    title: 'Breakers and pauses',
+    description: 'Is a breaker open, or auto-cancel paused? While one is, nothing is cancelled.',
+    words: STOPPED,
+    queries: [
+      {
+        legend: `${ACCOUNT_LEGEND} breaker {{breaker}}`,
+        expr: onlyTen(
+          level(breakerOpen, { keep: ['account', 'breaker'] }),
+          highestOf(inRange('avg', chosen(breakerOpen)), ['breaker']),
+        ),
+      },
+      {
+        legend: `${ACCOUNT_LEGEND} pause`,
+        expr: onlyTen(level(paused, account), highestOf(inRange('avg', chosen(paused)))),
+      },
+    ],
+    noValue: NOT_ON,
+  },
+  {
+    kind: 'table',
+    title: 'Auto-cancel rules',
+    description:
+      'How many stuck callbacks does each rule match, and how many may it still cancel? Oldest unresolved: how long the outcome of a cancel has been unknown.',
+    labels: { account: 'Account', rule: 'Rule' },
+    columns: [
+      { title: 'Candidates', expr: level(candidates, perRule), thresholds: { warning: 1, critical: 10, calm: 'text' } },
+      { title: 'Left for the rule', expr: lowestOf(chosen(ruleBudgetRemaining), ['rule']) },
+      {
+        title: 'Left for the account',
+        expr: `${lowestOf(chosen(budgetRemaining))} + ${onAccount()} group_right () 0 * ${level(candidates, perRule)}`,
+      },
+      {
+        title: 'Oldest unresolved',
+        unit: 'seconds',
+        expr: age(oldestUnresolved, ['rule']),
+        thresholds: { warning: 600, critical: 1800, calm: 'text' },
+      },
+    ],
+    sortBy: ['Candidates'],
+    links: { Account: ofRow('dlq') },
+    noValue: NOT_ON,
+    width: 24,
+    height: 6,
+  },
+  {
+    kind: 'bars',
+    title: 'Actions by outcome',
+    description: 'How many actions ended in each interval, and how? planned: would have been cancelled.',
+    queries: each('{{outcome}}', rise(actions, '$__rate_interval', { keep: ['outcome'] })),
+    noValue: NOT_ON,
+  },
+  {
+    kind: 'bars',
+    title: 'Skipped, by reason',
+    description: 'Why were failure callbacks that a rule matches not cancelled? Counted in each interval.',
+    queries: each('{{reason}}', rise(skipped, '$__rate_interval', { keep: ['reason'] })),
+    noValue: `${NOT_ON}, or nothing was skipped`,
   },
 ];
 
@@ -258,5 +303,6 @@ export const dlqDashboard: readonly RowSpec[] = [
   { title: 'At a glance', panels: stats },
   { title: 'The queue', panels: queue },
   { title: 'Contents', panels: contents },
-  ...callbackRows,
+  { title: 'Filters and routes', isCollapsed: true, panels: selections },
+  { title: 'Failure callbacks and auto-cancel', isCollapsed: true, panels: cancels },
 ];

@@ -1,118 +1,106 @@
 import { dlq } from '../src/collectors/dlq/dlq.ts';
 import { events } from '../src/collectors/events/events.ts';
-import { ownFamilies } from '../src/metrics/own.ts';
-import { BLIND, highestOf, lowestOf } from '../src/rules/promql.ts';
-import { decidingRounds } from './alert.ts';
-import { BUDGET_WINDOW, budgetDays, budgetLeft } from './budget.ts';
+import { BLIND } from '../src/rules/promql.ts';
 import { ofRow, RUNBOOK } from './dashboard-links.ts';
-import type { Words } from './palette.ts';
-import { READABLE, SEVERITY } from './palette.ts';
+import { badInMinute, badRatio, budgets, finishedInMinute } from './message-records.ts';
+import { READABLE, SEVERITY, type Words } from './palette.ts';
 import { each, one, type PanelSpec, type RowSpec } from './panel.ts';
 import { placeholder } from './placeholder.ts';
-import { ACCOUNT_LEGEND, age, change, chosen, least, level, quantile, recorded, rise, worst } from './queries.ts';
+import {
+  ACCOUNT_LEGEND,
+  blind,
+  change,
+  least,
+  level,
+  quantile,
+  recorded,
+  retentionUsed,
+  rise,
+  worst,
+} from './queries.ts';
 
-const { finished, timeToDeliver } = events.families;
-const { messages, oldestEntered } = dlq.families;
-const FIRING = 'alertname=~"Delivery.*", job=~"$job|", account=~"$account|"';
-const firing = (severity: string) => `ALERTS{${FIRING}, alertstate="firing", severity=~"${severity}"}`;
+const { timeToDeliver } = events.families;
+const { messages } = dlq.families;
+const SELECTED = 'alertname=~"Delivery.+", job=~"$job|", account=~"$account|"';
+const firing = (severity?: string) =>
+  `ALERTS{${SELECTED}, alertstate="firing"${severity === undefined ? '' : `, severity="${severity}"`}}`;
 
-/** 1 for each account with a collector that is blind in all replicas, else 0. Works without recording rules. */
-export const blind = (() => {
-  const stale = chosen(ownFamilies.dataStale, { round: decidingRounds });
-  const replicas = `max without (round) (${stale} > 0 or (${stale} unless ${chosen(ownFamilies.dataTimestamp)}) + 1 or ${stale})`;
-  return highestOf(lowestOf(replicas, ['collector']));
-})();
+const STATE: Words = { 0: ['OK', 'green'], 1: ['WARNING', 'orange'], 2: ['CRITICAL', 'red'] };
+/** The first matching state; absent without rules, because then no alert can fire. */
+const state = `0 * count(${firing('critical')}) + 2
+or 0 * count(${firing('warning')}) + 1
+or 0 * count(${recorded(BLIND.name)})`;
 
-export const blindAccounts: PanelSpec = {
-  kind: 'stat',
-  title: 'Blind accounts',
-  description: 'Of how many accounts is there no current data? Their numbers are old or missing.',
-  queries: one(`sum(${blind})`),
-  thresholds: { warning: 1, critical: 1 },
-  noValue: 'not scraped',
-};
+const delivered = { objective: 'delivered' } as const;
+const failing = `max without (objective) (${recorded(badRatio('1h'), delivered)})`;
 
-/** Share of failed messages among those finished in a window; accounts without any are omitted. */
-export const failingShare = (window: string) => {
-  const of = (outcome: string | RegExp) => rise(finished, window, { keep: ['account'], where: { outcome } });
-  return `${of('failed')} / (${of(/delivered|failed/)} > 0)`;
-};
+const inWindow = (of: 'sum' | 'avg', selector: string) => `${of}_over_time(${selector}[${placeholder('window')}])`;
+/** Messages that end in a complete window with the mean of the minutes so far. */
+const expected = `(${inWindow('avg', recorded(finishedInMinute))} > 0) * ${placeholder('windowMinutes')}`;
+/** Remaining share of each account's error budget. Records of minutes also count messages of times without data. */
+const budgetLeft = `1 - max without (objective) (${inWindow('sum', recorded(badInMinute, delivered))}
+  / ignoring (objective) group_left () (${expected}) / ${recorded(budgets, delivered)})`;
+const budgetDays = `count_over_time(${recorded(finishedInMinute)}[${placeholder('window')}:1h]) / 24`;
 
-const retention = highestOf(chosen(ownFamilies.dlqRetention));
-export const retentionUsed = `(${age(oldestEntered)}) / ${retention}`;
+const p95 = quantile(0.95, rise(timeToDeliver, '1h', { keep: ['account', 'le'], suffix: '_bucket' }));
 
-const STATE: Words = {
-  0: ['OK', 'green'],
-  1: ['NO RULES', 'purple'],
-  2: ['WARNING', 'orange'],
-  3: ['BLIND', 'dark-red'],
-  4: ['CRITICAL', 'red'],
-};
-const when = (condition: string, state: number) => `0 * (${condition}) + ${state}`;
-/** The first matching state. Without rules no alert can fire, which is a separate state. */
-const state = [
-  when(`count(${firing('critical')})`, 4),
-  when(`count(${blind} == 1)`, 3),
-  when(`count(${firing('warning')})`, 2),
-  when(`count(${chosen(ownFamilies.up)}) unless count(${recorded(BLIND.name)})`, 1),
-  when(`count(${chosen(ownFamilies.up)})`, 0),
-].join('\nor ');
-
-const FAILING = { warning: placeholder('failureBudget'), critical: placeholder('failureBudget5x') } as const;
+const FAILING = { warning: placeholder('failureBudget'), critical: placeholder('failureBudget14x') } as const;
 const SLOW = { warning: placeholder('onTimeSecondsHalf'), critical: placeholder('onTimeSeconds') } as const;
+const BUDGET = { warning: 0.25, critical: 0 } as const;
+const NOTHING_ENDED = 'no message ended';
 
 const stats: readonly PanelSpec[] = [
   {
     kind: 'stat',
     title: 'State',
     description:
-      'Is everything all right? CRITICAL, WARNING: alerts of that severity fire. BLIND: of some account there is no current data. NO RULES: Prometheus evaluates no rules of delivery-watch, so that no alert can fire. Not scraped: no agent answers.',
+      'Is everything all right? CRITICAL, WARNING: alerts of that severity fire. NO RULES: Prometheus evaluates no rules of delivery-watch, so no alert can fire, or no agent is scraped.',
     queries: one(state),
     words: STATE,
-    noValue: 'NOT SCRAPED',
+    noValue: 'NO RULES',
   },
   {
     kind: 'stat',
-    title: 'Alerts firing',
-    description:
-      'How many alerts on the chosen accounts are firing? A number only if the rules are loaded. Their severity is in State and in the table.',
-    queries: one(`count(${firing('.*')})\nor 0 * count(${recorded(BLIND.name)})`),
-    noValue: 'no rules loaded',
+    title: 'Blind accounts',
+    description: 'Of how many accounts is there no current data? Their numbers are old or missing.',
+    queries: one(`sum(${blind})`),
+    thresholds: { warning: 1, critical: 1 },
+    noValue: 'no rules',
   },
-  blindAccounts,
   {
     kind: 'stat',
     title: 'Failing most (1 h)',
     description:
-      'Which account has the largest share of permanently failed messages among those that ended in the last hour? Cancelled ones do not count.',
+      'Which account fails most? The share of permanently failed messages among those that ended in the last hour; cancelled ones do not count.',
     unit: 'share',
-    queries: each(ACCOUNT_LEGEND, worst(failingShare('1h'))),
+    width: 5,
+    queries: each(ACCOUNT_LEGEND, worst(failing)),
     thresholds: FAILING,
-    noValue: 'no messages',
+    noValue: NOTHING_ENDED,
   },
   {
     kind: 'stat',
     title: 'Least budget left',
-    description: `Which account has the least of its error budget left? ${BUDGET_WINDOW}`,
+    description: `Which account has the least of its error budget left? Of ${placeholder('window')} with the traffic so far; the table says how many days there are of it. Below 0 the objective is missed.`,
     unit: 'share',
+    width: 5,
     queries: each(ACCOUNT_LEGEND, least(budgetLeft)),
-    thresholds: { warning: 0.5, critical: 0 },
+    thresholds: BUDGET,
     noValue: 'no full hour yet',
   },
   {
     kind: 'stat',
     title: 'Slowest p95 (1 h)',
     description:
-      'Which account took longest to deliver: within which time were 95 % of its messages of the last hour delivered, retries included?',
+      'Which account delivers slowest? The time within which 95 % of its messages of the last hour were delivered, retries included.',
     unit: 'seconds',
-    queries: each(ACCOUNT_LEGEND, worst(quantile(0.95, timeToDeliver, ['account'], '1h'))),
+    queries: each(ACCOUNT_LEGEND, worst(p95)),
     thresholds: SLOW,
-    noValue: 'no messages',
+    noValue: NOTHING_ENDED,
   },
 ];
 
 const group = 'cluster, namespace, account, alertname';
-const severity = ['info', 'warning', 'critical'].map((name, index) => `${index + 1} * ${firing(name)}`).reverse();
 const alerts: PanelSpec = {
   kind: 'table',
   title: 'Firing alerts',
@@ -120,27 +108,31 @@ const alerts: PanelSpec = {
     'What is wrong, where, and for how long? Click an alert for its runbook, an account for its dashboards. Age counts from when the condition became true.',
   labels: { alertname: 'Alert', account: 'Account' },
   columns: [
-    { title: 'Severity', width: 110, expr: `max by (${group}) (${severity.join(' or ')})`, words: SEVERITY },
+    {
+      title: 'Severity',
+      width: 110,
+      expr: `max by (${group}) (3 * ${firing('critical')}\nor 2 * ${firing('warning')}\nor ${firing()})`,
+      words: SEVERITY,
+    },
     {
       title: 'Age',
       width: 110,
       unit: 'seconds',
-      expr: `max by (${group}) (time() - ALERTS_FOR_STATE{${FIRING}} and ignoring (alertstate) ${firing('.*')})`,
+      expr: `max by (${group}) (time() - ALERTS_FOR_STATE{${SELECTED}} and ignoring (alertstate) ${firing()})`,
     },
-    { title: 'Series', width: 80, expr: `count by (${group}) (${firing('.*')})` },
   ],
   sortBy: ['Severity', 'Age'],
   links: { Alert: [RUNBOOK], Account: ofRow('overview', 'dlq', 'agent') },
   noValue: 'No alert is firing. State says whether rules are loaded.',
   width: 24,
-  height: 6,
+  height: 8,
 };
 
 const accounts: PanelSpec = {
   kind: 'table',
   title: 'Accounts',
   description:
-    'Which accounts are in trouble? Unreadable ones first, then those that fail most. Click one for its dashboards. Budget left: see Least budget left. Empty: unknown or no messages.',
+    'Which accounts are in trouble? Unreadable ones first, then those that fail most. Click one for its dashboards. Empty: unknown or no messages.',
   labels: { account: 'Account' },
   columns: [
     { title: 'Data', width: 90, expr: blind, words: READABLE },
@@ -148,37 +140,22 @@ const accounts: PanelSpec = {
       title: 'Failing (1 h)',
       width: 110,
       unit: 'share',
-      expr: failingShare('1h'),
+      expr: failing,
       thresholds: FAILING,
     },
-    {
-      title: 'Budget left',
-      width: 130,
-      unit: 'share',
-      expr: budgetLeft,
-      thresholds: { warning: 0.5, critical: 0 },
-      bar: { full: 1 },
-    },
-    { title: 'over', width: 70, unit: 'days', expr: budgetDays },
-    {
-      title: 'p95 (1 h)',
-      width: 90,
-      unit: 'seconds',
-      expr: quantile(0.95, timeToDeliver, ['account'], '1h'),
-      thresholds: SLOW,
-    },
+    { title: 'Budget left', width: 140, unit: 'share', expr: budgetLeft, thresholds: BUDGET, bar: { full: 1 } },
+    { title: 'Based on', width: 90, unit: 'days', expr: budgetDays },
+    { title: 'p95 (1 h)', width: 100, unit: 'seconds', expr: p95, thresholds: SLOW },
     { title: 'Dead letters', width: 140, expr: level(messages, { keep: ['account'] }), bar: {} },
-    { title: '± 1 h', width: 80, expr: change(messages, '1h'), thresholds: { warning: 1, critical: 50, calm: 'text' } },
     {
       title: '± 24 h',
       width: 80,
       expr: change(messages, '24h'),
       thresholds: { warning: 1, critical: 500, calm: 'text' },
     },
-    { title: 'Oldest', width: 90, unit: 'seconds', expr: age(oldestEntered) },
     {
-      title: 'of retention',
-      width: 130,
+      title: 'Retention used',
+      width: 150,
       unit: 'share',
       expr: retentionUsed,
       thresholds: { warning: 0.6, critical: 0.8 },
@@ -189,7 +166,7 @@ const accounts: PanelSpec = {
   links: { Account: ofRow('overview', 'dlq', 'agent') },
   noValue: 'no agent is scraped',
   width: 24,
-  height: 8,
+  height: 7,
 };
 
 export const firstScreen: RowSpec = {

@@ -5,108 +5,86 @@ import { flowControl } from '../src/collectors/flow-control/flow-control.ts';
 import { highestOf } from '../src/rules/promql.ts';
 import { ofRow, ofSeries, TRACES } from './dashboard-links.ts';
 import { firstScreen } from './first-screen.ts';
-import { each, type PanelSpec, type RowSpec } from './panel.ts';
+import { badRatio, burnLimit } from './message-records.ts';
+import { each, type Limit, type PanelSpec, type RowSpec } from './panel.ts';
 import { placeholder } from './placeholder.ts';
-import { ACCOUNT_LEGEND, age, chosen, flow, highestTen, inHours, level, PER_TEN, quantile, rise } from './queries.ts';
-import { schedulesRow } from './schedules-row.ts';
+import {
+  ACCOUNT_LEGEND,
+  chosen,
+  eventBuckets,
+  eventFlow,
+  highestTen,
+  highestTenRecorded,
+  level,
+  PER_TEN,
+  quantile,
+  recorded,
+  rise,
+} from './queries.ts';
 
-const { total, finished, timeToDeliver, queueWait, attempt, attempts, answers, inFlight, oldestInFlight, overdue } =
-  events.families;
+const { total, finished, timeToDeliver, queueWait, attempt, answers, inFlight, overdueNow } = events.families;
 const { waitlistSize, parallelismInUse, parallelismLimit, rateUsed, rateLimit, paused, auditedKeys, ghostSlots } =
   flowControl.families;
 
-const outcome = (is: string | RegExp) => ({ keep: ['account'], where: { outcome: is } }) as const;
-const state = (is: string) => ({ keep: ['account'], where: { state: is } }) as const;
+const perAccount = { keep: ['account'] } as const;
 const perKey = { keep: ['account', 'flow_control_key'] } as const;
-const KEY = `${ACCOUNT_LEGEND} {{flow_control_key}}`;
+const NO_RULES = 'no message ended, or the rules are not loaded';
 
-const rate: readonly PanelSpec[] = [
+/** Limits of an objective's bad messages: of the strictest selected account, and of the laxest one if they differ. */
+const limitsOf = (objective: 'delivered' | 'on_time'): readonly Limit[] => {
+  const [sustainable, fast] = [recorded(burnLimit(1), { objective }), recorded(burnLimit(14.4), { objective })];
+  return [
+    { legend: 'uses up the budget', expr: `min(${sustainable})`, colour: 'orange' },
+    { legend: 'pages', expr: `min(${fast})`, colour: 'red' },
+    { legend: 'pages, laxest account', expr: `max(${fast}) > min(${fast})`, colour: 'red' },
+  ];
+};
+
+const messages: readonly PanelSpec[] = [
   {
     kind: 'stack',
     title: 'Ended messages',
-    description:
-      'How many messages end per second, by outcome? Shortly after a mark “Catching up”, the rate includes what ended while the agent was blind.',
+    description: 'How many messages end per second, by outcome?',
     unit: 'messages/s',
-    queries: each('{{outcome}}', flow(finished, { keep: ['outcome'] })),
-  },
-  {
-    kind: 'stack',
-    title: 'Events by state',
-    description: 'Which events does the log list? Each event is counted once.',
-    unit: 'events/s',
-    queries: each('{{state}}', flow(total, { keep: ['state'] })),
-  },
-  {
-    title: 'Delivered by destination',
-    description: `Which destinations get messages? ${PER_TEN} No lines if events.destination is none.`,
-    unit: 'messages/s',
-    queries: each(
-      '{{destination}}',
-      highestTen(flow(finished, { keep: ['destination'], where: { outcome: 'delivered', destination: /.+/ } })),
-    ),
-    hasManyLines: true,
-    noValue: 'events.destination is none, or nothing was delivered',
-  },
-  {
-    title: 'Failed by destination',
-    description: `At which destinations do messages fail permanently? ${PER_TEN} No lines if events.destination is none.`,
-    unit: 'messages/s',
-    queries: each(
-      '{{destination}}',
-      highestTen(flow(finished, { keep: ['destination'], where: { outcome: 'failed', destination: /.+/ } })),
-    ),
-    hasManyLines: true,
-    noValue: 'events.destination is none, or nothing failed',
-  },
-];
-
-const errors: readonly PanelSpec[] = [
-  {
-    title: 'Failing share',
-    description: `Which share of ended messages failed permanently? ${PER_TEN} Lines: the error budget, and 14.4 times as fast.`,
-    unit: 'share',
-    queries: each(
-      ACCOUNT_LEGEND,
-      highestTen(`${flow(finished, outcome('failed'))} / (${flow(finished, outcome(/delivered|failed/))} > 0)`),
-    ),
-    hasManyLines: true,
-    thresholds: {
-      warning: placeholder('failureBudget'),
-      critical: placeholder('failureBudget14x'),
-      calm: 'transparent',
-    },
-    links: ofSeries('overview', 'dlq'),
+    width: 8,
+    queries: each('{{outcome}}', eventFlow(finished, { keep: ['outcome'] })),
     noValue: 'no message ended',
-  },
-  {
-    title: 'Retry ratio',
-    description: `Which share of delivery attempts leads to a retry? It rises before the dead-letter queue grows. ${PER_TEN}`,
-    unit: 'share',
-    queries: each(ACCOUNT_LEGEND, highestTen(`${flow(total, state('retry'))} / (${flow(total, state('active'))} > 0)`)),
-    hasManyLines: true,
-    thresholds: { warning: 0.1, critical: 0.25, calm: 'transparent' },
-    links: ofSeries('overview'),
-    noValue: 'no attempt was made',
   },
   {
     kind: 'stack',
     title: 'Attempts by status class',
     description: 'How do destinations answer delivery attempts? none: no response, or the log does not tell.',
     unit: 'attempts/s',
-    queries: each('{{status_class}}', flow(answers, { keep: ['status_class'] })),
+    width: 8,
+    queries: each('{{status_class}}', eventFlow(answers, { keep: ['status_class'] })),
+    noValue: 'no attempt ended',
   },
   {
-    title: 'Failed attempts by destination',
-    description: `Which destinations answer with errors, and with which? ${PER_TEN} No lines if events.destination is none.`,
-    unit: 'attempts/s',
-    queries: each(
-      '{{destination}} {{status_class}}',
-      highestTen(
-        flow(answers, { keep: ['destination', 'status_class'], where: { result: 'error', destination: /.+/ } }),
-      ),
-    ),
-    hasManyLines: true,
-    noValue: 'events.destination is none, or no attempt failed',
+    kind: 'stack',
+    title: 'Events by state',
+    description: 'Are messages created and attempted, and how many attempts are retries? Each event is counted once.',
+    unit: 'events/s',
+    width: 8,
+    queries: each('{{state}}', eventFlow(total, { keep: ['state'] })),
+    noValue: 'no event was read',
+  },
+  {
+    title: 'Failing share (1 h)',
+    description: `Which share of messages fails permanently? Of those that ended in the hour before, without cancelled ones. ${PER_TEN}`,
+    unit: 'share',
+    queries: each(ACCOUNT_LEGEND, highestTenRecorded(recorded(badRatio('1h'), { objective: 'delivered' }))),
+    limits: limitsOf('delivered'),
+    links: ofSeries('overview', 'dlq'),
+    noValue: NO_RULES,
+  },
+  {
+    title: 'Not on time (1 h)',
+    description: `Which share of messages is late? They did not end within their target, by default ${placeholder('onTimeWithin')} after they were due, or hang. ${PER_TEN}`,
+    unit: 'share',
+    queries: each(ACCOUNT_LEGEND, highestTenRecorded(recorded(badRatio('1h'), { objective: 'on_time' }))),
+    limits: limitsOf('on_time'),
+    links: [...ofSeries('overview'), TRACES],
+    noValue: NO_RULES,
   },
 ];
 
@@ -115,36 +93,20 @@ const time: readonly PanelSpec[] = [
     kind: 'heatmap',
     title: 'Time to deliver',
     description:
-      'How long does delivery take from when a message is due, retries included? Dots are messages with a trace.',
+      'How long does delivery take, retries included? Counted from when a message is due. Dots are messages with a trace.',
     unit: 'seconds',
-    height: 10,
-    queries: each('{{le}}', rise(timeToDeliver, '$__rate_interval', { keep: ['le'], suffix: '_bucket' })),
+    width: 24,
+    queries: each('{{le}}', eventBuckets(timeToDeliver)),
     links: [TRACES],
     noValue: 'no message was delivered',
   },
   {
-    title: 'Not on time',
-    description: `Which share of the messages of the 30 minutes before did not end when they were to, by default ${placeholder('onTimeWithin')} after they were due? Counted when that time is over, so that messages which hang show, too. ${PER_TEN} Lines: what the objective allows, and 14.4 times that.`,
-    height: 10,
-    unit: 'share',
-    queries: each(
-      ACCOUNT_LEGEND,
-      highestTen(
-        `clamp_max(${rise(overdue, '30m', { keep: ['account'] })} / (${rise(finished, '30m', outcome(/.+/))} > 0), 1)`,
-      ),
-    ),
-    hasManyLines: true,
-    thresholds: { warning: placeholder('lateBudget'), critical: placeholder('lateBudget14x'), calm: 'transparent' },
-    links: [...ofSeries('overview'), TRACES],
-    noValue: 'no message ended',
-  },
-  {
     title: 'Queue wait',
-    description: 'How long do messages wait from when they are due to their first attempt?',
+    description: 'How long do due messages wait for their first attempt?',
     unit: 'seconds',
     queries: [
-      { legend: 'p50', expr: quantile(0.5, queueWait) },
-      { legend: 'p95', expr: quantile(0.95, queueWait) },
+      { legend: 'p50', expr: quantile(0.5, eventBuckets(queueWait)) },
+      { legend: 'p95', expr: quantile(0.95, eventBuckets(queueWait)) },
     ],
     noValue: 'no attempt was made',
   },
@@ -152,27 +114,63 @@ const time: readonly PanelSpec[] = [
     title: 'Attempt duration, p95',
     description: 'How long do destinations take to respond, by result?',
     unit: 'seconds',
-    queries: each('{{result}}', quantile(0.95, attempt, ['result'])),
+    queries: each('{{result}}', quantile(0.95, eventBuckets(attempt, ['result']))),
     noValue: 'no attempt ended',
   },
+];
+
+const open: readonly PanelSpec[] = [
   {
-    title: 'Attempts per message',
-    description: 'How many attempts does a message take on average, by outcome?',
-    unit: 'number',
-    queries: each(
-      '{{outcome}}',
-      `${flow(attempts, { keep: ['outcome'], suffix: '_sum' })} / (${flow(attempts, { keep: ['outcome'], suffix: '_count' })} > 0)`,
-    ),
-    noValue: 'no message ended',
+    title: 'In flight',
+    description: `How many messages are created but not ended? Some may be scheduled for later. ${PER_TEN}`,
+    queries: each(ACCOUNT_LEGEND, highestTen(inFlight)),
+    links: ofSeries('overview'),
   },
   {
-    title: 'Oldest in flight',
-    description: `How old is the oldest message that has not ended? Messages may be scheduled for later. ${PER_TEN}`,
-    unit: 'hours',
-    queries: each(ACCOUNT_LEGEND, highestTen(inHours(age(oldestInFlight)))),
-    hasManyLines: true,
+    title: 'Overdue',
+    description: `How many messages in flight should have ended? By default ${placeholder('onTimeWithin')} after they were due. ${PER_TEN}`,
+    queries: each(ACCOUNT_LEGEND, highestTen(overdueNow)),
     links: ofSeries('overview'),
-    noValue: 'nothing is in flight',
+  },
+  {
+    title: 'Waitlists',
+    description: `How many messages wait on flow-control keys? ${PER_TEN}`,
+    width: 24,
+    queries: each(`${ACCOUNT_LEGEND} {{flow_control_key}}`, highestTen(waitlistSize, ['flow_control_key'])),
+    noValue: 'there are no flow-control keys',
+  },
+];
+
+const perDestination = { keep: ['account', 'destination'] } as const;
+
+const destinations: readonly PanelSpec[] = [
+  {
+    kind: 'table',
+    title: 'Destinations (1 h)',
+    description: 'At which destinations do messages and attempts fail? Needs events.destination.',
+    labels: { account: 'Account', destination: 'Destination' },
+    columns: [
+      {
+        title: 'Failed messages',
+        expr: rise(finished, '1h', { ...perDestination, where: { outcome: 'failed', destination: /.+/ } }),
+        bar: {},
+      },
+      {
+        title: 'Failed attempts',
+        expr: rise(answers, '1h', { ...perDestination, where: { result: 'error', destination: /.+/ } }),
+        bar: {},
+      },
+      {
+        title: 'Delivered',
+        expr: rise(finished, '1h', { ...perDestination, where: { outcome: 'delivered', destination: /.+/ } }),
+        bar: {},
+      },
+    ],
+    sortBy: ['Failed messages', 'Failed attempts'],
+    links: { Account: ofRow('overview', 'dlq') },
+    noValue: 'events.destination is none, or no message ended',
+    width: 24,
+    height: 10,
   },
 ];
 
@@ -182,103 +180,136 @@ const limit = (name: string) => {
   if (!family) throw new RangeError(`the plan has no limit ${name}`);
   return highestOf(chosen(family));
 };
-const NEARLY = { warning: 0.8, critical: 0.95 };
+const NEARLY = { thresholds: { warning: 0.8, critical: 0.95 }, bar: { full: 1 } };
+/** The limits of keys are meant to be used. */
+const IN_USE = { bar: { full: 1 } };
 
-const saturation: readonly PanelSpec[] = [
+const keys: readonly PanelSpec[] = [
   {
-    title: 'In flight',
-    description: `How many messages are created but not ended? ${PER_TEN}`,
-    queries: each(ACCOUNT_LEGEND, highestTen(level(inFlight, { keep: ['account'] }))),
-    hasManyLines: true,
-    links: ofSeries('overview'),
-  },
-  {
-    title: 'Waitlists',
-    description: `How many messages wait on flow-control keys? ${PER_TEN}`,
-    queries: each(KEY, highestTen(level(waitlistSize, perKey))),
-    hasManyLines: true,
+    kind: 'table',
+    title: 'Flow-control keys',
+    description: 'Which keys hold messages back, and how much of their limits is used? Most waiting first.',
+    labels: { account: 'Account', flow_control_key: 'Key' },
+    columns: [
+      { title: 'Waiting', width: 130, expr: level(waitlistSize, perKey), bar: {} },
+      {
+        title: 'Parallelism used',
+        width: 150,
+        unit: 'share',
+        expr: used(level(parallelismInUse, perKey), level(parallelismLimit, perKey)),
+        ...IN_USE,
+      },
+      {
+        title: 'Rate used',
+        width: 130,
+        unit: 'share',
+        expr: used(level(rateUsed, perKey), level(rateLimit, perKey)),
+        ...IN_USE,
+      },
+      {
+        title: 'Ghost slots',
+        width: 100,
+        expr: level(ghostSlots, perKey),
+        thresholds: { warning: 1, critical: 1, calm: 'text' },
+      },
+      {
+        title: 'Paused',
+        width: 90,
+        expr: level(paused, perKey),
+        words: { 0: ['no', 'transparent'], 1: ['paused', 'orange'] },
+      },
+    ],
+    sortBy: ['Waiting'],
+    links: { Account: ofRow('overview') },
     noValue: 'there are no flow-control keys',
-  },
-  {
-    title: 'Parallelism used',
-    description: `How much of a flow-control key’s parallelism is used? ${PER_TEN} Only where the service reports it.`,
-    unit: 'share',
-    queries: each(KEY, highestTen(used(level(parallelismInUse, perKey), level(parallelismLimit, perKey)))),
-    hasManyLines: true,
-    noValue: 'not reported by the service',
-  },
-  {
-    title: 'Rate used',
-    description: `How much of a flow-control key’s rate limit is used in its current period? ${PER_TEN} Only where the service reports it.`,
-    unit: 'share',
-    queries: each(KEY, highestTen(used(level(rateUsed, perKey), level(rateLimit, perKey)))),
-    hasManyLines: true,
-    noValue: 'not reported by the service',
+    width: 24,
+    height: 7,
   },
   {
     kind: 'stack',
     title: 'Keys by state',
-    description:
-      'What holds back the messages that wait on flow-control keys? Only where the service reports parallelism.',
+    width: 24,
+    height: 6,
+    description: 'What holds back the messages that wait on flow-control keys?',
     queries: each('{{state}}', level(auditedKeys, { keep: ['state'] })),
-    noValue: 'not reported by the service',
+    noValue: 'the service does not report parallelism',
   },
-  {
-    title: 'Ghost slots',
-    description: `How many slots of a flow-control key are in use though nothing runs in them? ${PER_TEN} Only where that can be told.`,
-    queries: each(KEY, highestTen(level(ghostSlots, perKey))),
-    hasManyLines: true,
-    noValue: 'not reported by the service',
-  },
-  {
-    title: 'Paused keys',
-    description: `How many flow-control keys are paused? ${PER_TEN} Only where the service reports it.`,
-    queries: each(ACCOUNT_LEGEND, highestTen(level(paused, { keep: ['account'] }))),
-    hasManyLines: true,
-    noValue: 'not reported by the service',
-  },
+];
+
+const plan: readonly PanelSpec[] = [
   {
     kind: 'table',
     title: 'Plan limits used',
     description:
-      'How much of its plan’s limits does each account use? Messages: created in the last 24 hours, of the requests a day. Empty: unlimited, or unknown because the account’s limits are neither configured nor in the record of a token reset.',
+      'How much of its plan’s limits does each account use? Messages: created in the last 24 hours. Empty: unlimited, or neither configured nor in the record of a token reset.',
     unit: 'share',
     labels: { account: 'Account' },
     columns: [
       {
         title: 'Messages a day',
         unit: 'share',
-        expr: used(rise(total, '24h', state('created')), limit('requests_per_day')),
-        thresholds: NEARLY,
-        bar: { full: 1 },
+        expr: used(rise(total, '24h', { ...perAccount, where: { state: 'created' } }), limit('requests_per_day')),
+        ...NEARLY,
       },
       {
         title: 'Parallelism',
         unit: 'share',
-        expr: used(level(parallelismInUse, { keep: ['account'] }), limit('global_parallelism')),
-        thresholds: NEARLY,
-        bar: { full: 1 },
+        expr: used(level(parallelismInUse, perAccount), limit('global_parallelism')),
+        ...NEARLY,
       },
       {
         title: 'Dead letters',
         unit: 'share',
-        expr: used(level(dlq.families.messages, { keep: ['account'] }), limit('dlq_size')),
-        thresholds: NEARLY,
-        bar: { full: 1 },
+        expr: used(level(dlq.families.messages, perAccount), limit('dlq_size')),
+        ...NEARLY,
       },
     ],
     sortBy: ['Messages a day'],
     links: { Account: ofRow('overview', 'dlq') },
     noValue: 'the limits of the plan are unknown',
+    width: 24,
+    height: 6,
   },
 ];
 
-/** Deliveries: current state; then rate, errors, time, saturation. */
+const { scheduleStarted, scheduleDelivered, scheduleFailed, scheduleNext, scheduleMissed, scheduleLate } =
+  events.families;
+const latest = (family: typeof scheduleStarted) => highestOf(chosen(family), ['schedule']);
+const perSchedule = { keep: ['account', 'schedule'] } as const;
+const AMISS = { warning: 1, critical: 3, calm: 'text' };
+
+const schedules: readonly PanelSpec[] = [
+  {
+    kind: 'table',
+    title: 'Schedules',
+    description:
+      'Does each configured schedule start and deliver when it should? Missed: no message was created; late: none was delivered in time. Other times: how long ago. Next in, below zero: due, and not read from the log yet.',
+    unit: 'seconds',
+    labels: { account: 'Account', schedule: 'Schedule' },
+    columns: [
+      { title: 'Missed (24 h)', expr: rise(scheduleMissed, '24h', perSchedule), thresholds: AMISS },
+      { title: 'Late (24 h)', expr: rise(scheduleLate, '24h', perSchedule), thresholds: AMISS },
+      { title: 'Started', unit: 'seconds', expr: `time() - ${latest(scheduleStarted)}` },
+      { title: 'Delivered', unit: 'seconds', expr: `time() - ${latest(scheduleDelivered)}` },
+      { title: 'Failed', unit: 'seconds', expr: `time() - ${latest(scheduleFailed)}` },
+      { title: 'Next in', unit: 'seconds', expr: `${latest(scheduleNext)} - time()` },
+    ],
+    sortBy: ['Missed (24 h)', 'Late (24 h)'],
+    links: { Account: ofRow('overview', 'dlq') },
+    noValue: 'the configuration names no schedules',
+    width: 24,
+    height: 6,
+  },
+];
+
+/** Deliveries: current state; then messages, time and waiting messages; then what depends on configuration. */
 export const overview: readonly RowSpec[] = [
   firstScreen,
-  { title: 'Rate', panels: rate },
-  { title: 'Errors', panels: errors },
+  { title: 'Messages', panels: messages },
   { title: 'Time', panels: time },
-  { title: 'Saturation', panels: saturation },
-  schedulesRow,
+  { title: 'Waiting messages', panels: open },
+  { title: 'Destinations', isCollapsed: true, panels: destinations },
+  { title: 'Flow control', isCollapsed: true, panels: keys },
+  { title: 'Schedules', isCollapsed: true, panels: schedules },
+  { title: 'Plan limits', isCollapsed: true, panels: plan },
 ];

@@ -28,7 +28,7 @@ const OF_LABEL: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     invalid_response: 'light-red',
     refused: 'semi-dark-red',
     bug: 'dark-red',
-    // Cancels and notifications.
+    // Cancels, notifications and pushes.
     planned: 'blue',
     confirmed: 'green',
     accepted_unverified: 'light-green',
@@ -40,27 +40,39 @@ const OF_LABEL: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     gave_up: 'dark-red',
     unknown_final: 'purple',
     sent: 'green',
+    accepted: 'green',
     dropped: 'dark-red',
   },
   state: {
+    // Events.
     created: 'blue',
     active: 'light-blue',
     retry: 'orange',
     error: 'light-red',
-    in_progress: 'orange',
     delivered: 'green',
-    success: 'green',
     failed: 'red',
-    fail: 'red',
     cancel_requested: 'light-purple',
     cancelled: 'gray',
+    // Failure callbacks.
+    in_progress: 'orange',
+    success: 'green',
+    fail: 'red',
     canceled: 'gray',
     unknown: 'purple',
+    // Flow-control keys.
+    ok: 'green',
+    throttled: 'yellow',
+    paused: 'gray',
+    draining: 'light-blue',
+    starved: 'orange',
+    ghost_slots: 'red',
+    // The agent's alerts.
     pending: 'orange',
     firing: 'red',
+    silenced: 'gray',
     beyond_cap: 'dark-red',
   },
-  result: { success: 'green', error: 'red', failed: 'red', retry: 'orange' },
+  result: { success: 'green', error: 'red' },
   status_class: { '2xx': 'green', '3xx': 'light-blue', '4xx': 'orange', '5xx': 'red', none: 'purple' },
   // Patterns; the last match applies.
   response_status: {
@@ -80,48 +92,55 @@ const OF_LABEL: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     __none__: 'gray',
     __other__: 'light-purple',
   },
-  reason: {
-    expired: 'red',
-    removed: 'blue',
-    unknown: 'purple',
-    unknown_start: 'orange',
-    evicted: 'red',
-  },
+  // Handovers.
+  reason: { gained: 'green', released: 'light-blue', lost: 'red' },
 };
 
-/** Fixed legends of queries. */
+/** Colours of fixed legends. */
 const OF_LINE: Readonly<Record<string, string>> = {
   entered: 'red',
-  left: 'green',
-  oldest: 'orange',
-  newest: 'blue',
+  'retried or removed': 'blue',
+  expired: 'orange',
+  'left, reason unknown': 'purple',
   p50: 'light-blue',
   p95: 'orange',
-  late: 'orange',
-  'listed twice': 'yellow',
-  gaps: 'red',
-  rows: 'orange',
-  lists: 'red',
   new: 'orange',
   returned: 'yellow',
+  'unreadable rows': 'orange',
+  'responses without a list': 'red',
+  'gaps in the event log': 'dark-red',
+  'late events': 'yellow',
+  'events listed twice': 'light-blue',
+  'untracked messages': 'purple',
+  'dead letters found late': 'light-orange',
 };
 
 const fixed = (color: string): DynamicConfigValue[] => [
   { id: 'color', value: { mode: FieldColorModeId.Fixed, fixedColor: color } },
 ];
 
-/** Colours of the series of a legend such as `{{account}} {{outcome}}` or `entered`, by its last word. */
+const ofSeries = (name: string, properties: DynamicConfigValue[]) => ({
+  matcher: { id: 'byRegexp', options: `/^${name}$/` },
+  properties,
+});
+
+/** Colours of series whose legend is fixed, such as `entered`, or the value of one label, such as `{{outcome}}`. */
 export function colourOverrides(legends: readonly string[]) {
-  const labels = new Set(legends.flatMap(legend => /\{\{(\w+)\}\}$/.exec(legend)?.[1] ?? []));
-  const values = [...labels].flatMap(label => Object.entries(OF_LABEL[label] ?? {}));
-  const lines = legends.flatMap(legend =>
-    Object.entries(OF_LINE).filter(([line]) => legend === line || legend.endsWith(` ${line}`)),
-  );
-  return [...values, ...lines].map(([name, color]) => ({
-    matcher: { id: 'byRegexp', options: `/(^| )${name}$/` },
-    properties: fixed(color),
-  }));
+  const labels = legends.flatMap(legend => /^\{\{(\w+)\}\}$/.exec(legend)?.[1] ?? []);
+  const values = labels.flatMap(label => Object.entries(OF_LABEL[label] ?? {}));
+  const lines = Object.entries(OF_LINE).filter(([line]) => legends.includes(line));
+  return [...values, ...lines].map(([name, color]) => ofSeries(name, fixed(color)));
 }
+
+/** Draws limits as thin dashed lines. */
+export const limitOverrides = (limits: readonly { readonly legend: string; readonly colour: string }[]) =>
+  limits.map(({ legend, colour }) =>
+    ofSeries(legend, [
+      ...fixed(colour),
+      { id: 'custom.lineStyle', value: { fill: 'dash', dash: [8, 8] } },
+      { id: 'custom.lineWidth', value: 1 },
+    ]),
+  );
 
 /** Texts and colours of numeric states. */
 export type Words = Readonly<Record<number, readonly [text: string, color: string]>>;
@@ -129,7 +148,7 @@ export type Words = Readonly<Record<number, readonly [text: string, color: strin
 /** 1 is healthy. */
 export const SUCCEEDED: Words = { 0: ['failed', 'red'], 1: ['ok', 'green'] };
 /** 1 is not healthy. */
-export const STOPPED: Words = { 0: ['off', 'green'], 1: ['stopped', 'red'] };
+export const STOPPED: Words = { 0: ['running', 'green'], 1: ['stopped', 'red'] };
 export const READABLE: Words = { 0: ['readable', 'green'], 1: ['blind', 'red'] };
 
 export const SEVERITY: Words = { 1: ['info', 'blue'], 2: ['warning', 'orange'], 3: ['critical', 'red'] };

@@ -7,7 +7,7 @@ import * as statetimeline from '@grafana/grafana-foundation-sdk/statetimeline';
 import type * as table from '@grafana/grafana-foundation-sdk/table';
 import * as timeseries from '@grafana/grafana-foundation-sdk/timeseries';
 import { DATASOURCE, formatOf, instant, linksOf, overTime } from './grafana.ts';
-import { colourOverrides, mappingsOf, stepsOf } from './palette.ts';
+import { colourOverrides, limitOverrides, mappingsOf, stepsOf } from './palette.ts';
 import { type GraphSpec, type HeatmapSpec, type PanelSpec, type StatesSpec, type StatSpec, UNITS } from './panel.ts';
 import { tablePanel } from './table-builder.ts';
 
@@ -38,9 +38,6 @@ function statPanel({ queries, words, thresholds }: StatSpec) {
     .targets(instant(queries));
 }
 
-/** Width in pixels: leaves half of a panel on a small screen for its lines. */
-const LEGEND_WIDTH = 290;
-
 const listBelow = () =>
   new common.VizLegendOptionsBuilder()
     .showLegend(true)
@@ -48,46 +45,35 @@ const listBelow = () =>
     .placement(common.LegendPlacement.Bottom)
     .calcs([]);
 
-const tableAtRight = () =>
-  new common.VizLegendOptionsBuilder()
-    .showLegend(true)
-    .displayMode(common.LegendDisplayMode.Table)
-    .placement(common.LegendPlacement.Right)
-    .width(LEGEND_WIDTH)
-    .calcs(['lastNotNull', 'max'])
-    .sortBy('Max')
-    .sortDesc(true);
-
 const tooltip = (sort: common.SortOrder) =>
   new common.VizTooltipOptionsBuilder().mode(common.TooltipDisplayMode.Multi).sort(sort);
 
-function graphPanel({ kind, queries, unit = 'count', thresholds, hasManyLines, isSigned }: GraphSpec) {
-  const isStack = kind === 'stack';
-  const style = thresholds ? common.GraphThresholdsStyleMode.Dashed : common.GraphThresholdsStyleMode.Off;
-  const panel = new timeseries.PanelBuilder()
-    .colorScheme(new FieldColorBuilder().mode(FieldColorModeId.PaletteClassic))
-    .thresholds(stepsOf(thresholds ?? { warning: 1, critical: 1, calm: 'transparent' }))
-    .drawStyle(common.GraphDrawStyle.Line)
-    // An area without a border is invisible at zero.
-    .lineWidth(isStack ? 0 : 2)
-    .fillOpacity(isStack ? 70 : 0)
-    .lineInterpolation(common.LineInterpolation.Linear)
-    .showPoints(common.VisibilityMode.Auto)
-    .pointSize(4)
-    .spanNulls(false)
-    .axisSoftMin(0)
-    .axisSoftMax(UNITS[unit].scale)
-    .stacking(
-      new common.StackingConfigBuilder()
-        .mode(isStack ? common.StackingMode.Normal : common.StackingMode.None)
-        .group('A'),
-    )
-    .thresholdsStyle(new common.GraphThresholdsStyleConfigBuilder().mode(style))
-    .overrides(colourOverrides(queries.map(({ legend }) => legend)))
-    .legend(hasManyLines ? tableAtRight() : listBelow())
-    .tooltip(tooltip(common.SortOrder.Descending).hideZeros(isStack))
-    .targets(overTime(queries));
-  return isSigned ? panel : panel.min(0);
+function graphPanel({ kind, queries, unit = 'count', limits = [] }: GraphSpec) {
+  const isStack = kind !== undefined;
+  return (
+    new timeseries.PanelBuilder()
+      .colorScheme(new FieldColorBuilder().mode(FieldColorModeId.PaletteClassic))
+      .drawStyle(kind === 'bars' ? common.GraphDrawStyle.Bars : common.GraphDrawStyle.Line)
+      // An area without a border is invisible at zero.
+      .lineWidth(isStack ? 0 : 2)
+      .fillOpacity(isStack ? 70 : 0)
+      .lineInterpolation(common.LineInterpolation.Linear)
+      .showPoints(common.VisibilityMode.Auto)
+      .pointSize(4)
+      .spanNulls(false)
+      .min(0)
+      .axisSoftMin(0)
+      .axisSoftMax(UNITS[unit].scale)
+      .stacking(
+        new common.StackingConfigBuilder()
+          .mode(isStack ? common.StackingMode.Normal : common.StackingMode.None)
+          .group('A'),
+      )
+      .overrides([...colourOverrides(queries.map(({ legend }) => legend)), ...limitOverrides(limits)])
+      .legend(listBelow())
+      .tooltip(tooltip(common.SortOrder.Descending).hideZeros(isStack))
+      .targets(overTime([...queries, ...limits]))
+  );
 }
 
 const statesPanel = ({ queries, words }: StatesSpec) =>

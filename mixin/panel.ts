@@ -4,16 +4,13 @@ export type Unit =
   | 'count'
   | 'number'
   | 'messages/s'
-  | 'events/s'
   | 'attempts/s'
+  | 'events/s'
   | 'requests/s'
-  | 'rows/s'
   | 'share'
   | 'seconds'
-  | 'hours'
   | 'days'
   | 'bytes'
-  | 'bytes/s'
   | 'state';
 
 interface Format {
@@ -35,13 +32,10 @@ export const UNITS: Readonly<Record<Unit, Format>> = {
   'events/s': { unit: 'suffix:/s', scale: 0.05 },
   'attempts/s': { unit: 'suffix:/s', scale: 0.05 },
   'requests/s': { unit: 'reqps', scale: 0.05 },
-  'rows/s': { unit: 'suffix:/s', scale: 0.05 },
   share: { unit: 'percentunit', decimals: 1, scale: 0.01 },
   seconds: { unit: 's', decimals: 1, scale: 1 },
-  hours: { unit: 'suffix:h', decimals: 1, scale: 1 },
   days: { unit: 'suffix:d', decimals: 1, scale: 1 },
   bytes: { unit: 'bytes', decimals: 1, scale: 1024 },
-  'bytes/s': { unit: 'Bps', decimals: 1, scale: 1024 },
   state: { unit: 'bool', decimals: 0, scale: 1 },
 };
 
@@ -69,25 +63,27 @@ interface Base {
   /** Width in columns of 24; the default depends on the kind. The last panel of a line takes the remaining width. */
   readonly width?: number;
   readonly height?: number;
-  readonly thresholds?: Thresholds;
 }
 
 /** One number, or with a legend the name and number of one series. */
 export interface StatSpec extends Base {
   readonly kind: 'stat';
   readonly queries: readonly [Query];
+  readonly thresholds?: Thresholds;
   readonly words?: Words;
   readonly links?: readonly Link[];
 }
 
-/** Lines over time; `stack`: stacked areas. */
+export interface Limit extends Query {
+  readonly colour: string;
+}
+
+/** Lines over time; `stack`: stacked areas; `bars`: stacked bars, for events that are rare. */
 export interface GraphSpec extends Base {
-  readonly kind?: 'stack';
+  readonly kind?: 'stack' | 'bars';
   readonly queries: readonly Query[];
-  /** Shows the legend as a table at the right, for panels that may have many lines. */
-  readonly hasManyLines?: true;
-  /** Whether the axis may have negative values. */
-  readonly isSigned?: true;
+  /** Dashed lines with a fixed colour. */
+  readonly limits?: readonly Limit[];
   readonly links?: readonly Link[];
 }
 

@@ -1,6 +1,8 @@
+import { dlq } from '../src/collectors/dlq/dlq.ts';
 import type { Family } from '../src/metrics/family.ts';
+import { ownFamilies } from '../src/metrics/own.ts';
 import { createProcessMetrics } from '../src/metrics/process.ts';
-import { highestOf, lowestOf, type Matchers, series } from '../src/rules/promql.ts';
+import { BLIND, highestOf, lowestOf, type Matchers, series } from '../src/rules/promql.ts';
 
 /** Legend of an account. Missing labels are omitted. */
 export const ACCOUNT_LEGEND = '{{cluster}} {{namespace}} {{account}}';
@@ -22,13 +24,19 @@ type Suffix = '' | '_bucket' | '_sum' | '_count';
 export const chosen = <L extends string>(family: Family<L>, where: Matchers<L> = {}, suffix: Suffix = '') =>
   series(family, { job: /$job/, instance: /$instance/, account: /$account/, ...where } as Matchers<L>, suffix);
 
+/** Agent-wide series of the selected jobs and instances. */
+export const ofAgents = (family: Family, suffix: Suffix = '') =>
+  series(family, { job: /$job/, instance: /$instance/ }, suffix);
+
 /** Series of the agent process. */
-export const ofAgent = (name: string, where: Matchers = {}, suffix: Suffix = '') =>
-  series(agentFamily(name), { job: /$job/, instance: /$instance/, ...where }, suffix);
+export const ofAgent = (name: string, suffix: Suffix = '') => ofAgents(agentFamily(name), suffix);
 
 /** Recorded series of the selected accounts. They have no instance, because rules aggregate over instances. */
 export const recorded = (record: string, where: Matchers<'objective' | 'collector'> = {}) =>
   series({ name: record, labels: [] }, { job: /$job/, account: /$account/, ...where } as Matchers);
+
+/** 1 for each account with a collector that no replica can read, else 0. */
+export const blind = `${highestOf(recorded(BLIND.name))} > bool 0`;
 
 /** Labels to keep in a sum, and selected series; `account`: one sum per account. */
 interface Sum<L extends string> {
@@ -37,14 +45,26 @@ interface Sum<L extends string> {
   readonly suffix?: Suffix;
 }
 
+/**
+ * Replicas that counted events as they happened for the complete interval. After an outage a replica counts all missed
+ * events at once, which would look like a burst.
+ */
+const asItHappened = (labels: readonly string[]) =>
+  ` and${labels.length === 0 ? '' : ` ignoring (${labels.join(', ')})`} min_over_time(${chosen(ownFamilies.counting)}[$__rate_interval]) == 1`;
+
 /** Sums each replica by the kept labels, takes the highest replica, and sums over accounts unless `account` is kept. */
-function add<L extends string>(of: (selector: string) => string, family: Family<L>, sum: Sum<L> = {}): string {
-  const { keep = [], where = {}, suffix = '' } = sum;
+function add<L extends string>(
+  of: (selector: string) => string,
+  family: Family<L>,
+  { keep = [], where = {}, suffix = '' }: Sum<L> = {},
+  onlyIf: (labels: readonly string[]) => string = () => '',
+): string {
   const kept: readonly string[] = keep.filter(label => label !== 'account');
   const own: readonly string[] = [...family.labels, ...(suffix === '_bucket' ? ['le'] : [])];
   const gone = own.filter(label => !kept.includes(label));
   const vector = of(chosen(family, where, suffix));
-  const each = highestOf(gone.length === 0 ? vector : `sum without (${gone.join(', ')}) (${vector})`, kept);
+  const sum = gone.length === 0 ? vector : `sum without (${gone.join(', ')}) (${vector})`;
+  const each = highestOf(`${sum}${onlyIf(kept)}`, kept);
   if (keep.includes('account')) return each;
   return kept.length === 0 ? `sum(${each})` : `sum by (${kept.join(', ')}) (${each})`;
 }
@@ -60,36 +80,57 @@ export const flow = <L extends string>(family: Family<L>, sum?: Sum<L>) =>
 export const rise = <L extends string>(family: Family<L>, window: string, sum?: Sum<L>) =>
   add(selector => `increase(${selector}[${window}])`, family, sum);
 
+/** Per-second rate of a counter of the event log, without intervals in which the agent caught up. */
+export const eventFlow = <L extends string>(family: Family<L>, sum?: Sum<L>) =>
+  add(selector => `rate(${selector}[$__rate_interval])`, family, sum, asItHappened);
+
+/** Increase of a histogram of the event log by bucket in each interval, without those in which the agent caught up. */
+export const eventBuckets = <L extends string>(family: Family<L>, keep: readonly L[] = []) =>
+  add(
+    selector => `increase(${selector}[$__rate_interval])`,
+    family,
+    { keep: [...keep, 'le'], suffix: '_bucket' },
+    asItHappened,
+  );
+
+/** A quantile of buckets; absent without observations. */
+export const quantile = (q: number, buckets: string) => `histogram_quantile(${q}, ${buckets}) >= 0`;
+
 /** Change of a gauge for each account. */
 export const change = (family: Family, window: string) =>
   `${highestOf(chosen(family))} - ${highestOf(`${chosen(family)} offset ${window}`)}`;
-
-/** A quantile of a histogram over `window`; absent without observations. */
-export const quantile = <L extends string>(
-  q: number,
-  family: Family<L>,
-  keep: readonly (L | 'account')[] = [],
-  window = '$__rate_interval',
-) => `histogram_quantile(${q}, ${rise(family, window, { keep: [...keep, 'le'], suffix: '_bucket' })}) >= 0`;
 
 /** Seconds since a time: the longest for each account. */
 export const age = <L extends string>(family: Family<L>, keep: readonly L[] = [], where: Matchers<L> = {}) =>
   `time() - ${lowestOf(chosen(family, where), keep)}`;
 
-export const inHours = (seconds: string) => `(${seconds}) / 3600`;
+const { oldestEntered } = dlq.families;
+/** Share of the retention that the oldest dead letter of each account has used. */
+export const retentionUsed = `(${age(oldestEntered)}) / ${highestOf(chosen(ownFamilies.dlqRetention))}`;
 
 /**
- * The ten series with the highest peak in the visible time range. They are selected once for the whole range: a plain
- * topk selects at every step and breaks lines.
+ * Ranks series once for the visible time range: a plain topk ranks at every step and breaks lines. `ranking`: one value
+ * per series, with its labels.
  */
-export const highestTen = (expr: string, of = 'max') => `(${expr})\nand ${ten('topk', expr, of)}`;
+export const onlyTen = (expr: string, ranking: string, pick: 'topk' | 'bottomk' = 'topk') =>
+  `${expr}\nand ${pick}(10, ${ranking})`;
+
+/** The peak, minimum or mean of a selector in the visible time range. */
+export const inRange = (of: 'max' | 'min' | 'avg', selector: string) =>
+  `${of}_over_time(${selector}[$__range] @ end())`;
+
+/** A gauge by account and `keep`: the ten series with the highest peak. */
+export const highestTen = <L extends string>(family: Family<L>, keep: readonly L[] = []) =>
+  onlyTen(
+    level(family, { keep: ['account', ...keep] }),
+    add(selector => inRange('max', selector), family, { keep: ['account', ...keep] }),
+  );
+
+/** The ten series of a recorded selector with the highest peak. */
+export const highestTenRecorded = (selector: string) => onlyTen(selector, inRange('max', selector));
+
 /** Text for descriptions of these panels. */
 export const PER_TEN = 'The ten with the highest peak.';
-
-/** The ten series with the lowest minimum. */
-export const lowestTen = (expr: string, of = 'min') => `(${expr})\nand ${ten('bottomk', expr, of)}`;
-const ten = (pick: string, expr: string, of: string) =>
-  `${pick}(10, ${of}_over_time((${expr})[$__range:$__rate_interval] @ end()))`;
 
 /** The worst account, if high values are bad. */
 export const worst = (expr: string) => `topk(1, ${expr})`;

@@ -80,11 +80,12 @@ export function tablePanel({ labels, columns, sortBy, links = {} }: TableSpec): 
   panel
     .withTransformation({
       id: 'organize',
-      options: { excludeByName: { Time: true, job: true }, indexByName, renameByName },
+      options: { excludeByName: { Time: true, __name__: true, job: true }, indexByName, renameByName },
     })
     .withTransformation({ id: 'sortBy', options: { sort: [{ field: first, desc: true }] } });
   for (const title of Object.values(titles)) {
-    if (links[title]) panel.overrideByName(title, propertiesOf(linkProperties(links[title])));
+    // Else Grafana formats an id of digits as a number.
+    panel.overrideByName(title, propertiesOf({ unit: 'string', ...linkProperties(links[title]) }));
   }
   for (const column of columns) panel.overrideByName(column.title, propertiesOf(columnProperties(column)));
   return panel;

@@ -27,7 +27,7 @@ export const alertGroup = (set: AlertSet): string => `delivery-${set}`;
 
 /** The value of each placeholder `<<name>>` in the templates. */
 function valuesOf({ job, runbooks, grafana, traces = '/explore', objectives }: Settings) {
-  const { delivered, onTime, onTimeWithin, window } = objectives;
+  const { delivered, onTimeWithin, window } = objectives;
   const scrapeJob = job ?? DEFAULT_JOB;
   return {
     job: scrapeJob,
@@ -39,14 +39,12 @@ function valuesOf({ job, runbooks, grafana, traces = '/explore', objectives }: S
     grafana,
     traces,
     failureBudget: 1 - delivered,
-    failureBudget5x: 5 * (1 - delivered),
     failureBudget14x: 14.4 * (1 - delivered),
-    lateBudget: 1 - onTime,
-    lateBudget14x: 14.4 * (1 - onTime),
     onTimeWithin: formatDuration(onTimeWithin),
     onTimeSeconds: onTimeWithin / 1000,
     onTimeSecondsHalf: onTimeWithin / 1000 / 2,
     window: formatDuration(window),
+    windowMinutes: window / 60_000,
   };
 }
 

@@ -80,7 +80,7 @@ describe('dashboards print', () => {
     expect(text).toContain('[7d:1h]');
     expect(text).not.toContain('[30d:1h]');
     expect(text).toContain('https://g.example/d/delivery-watch-agent?');
-    const failing = overview.panels.find(({ title }: { title: string }) => title === 'Failing share');
+    const failing = overview.panels.find(({ title }: { title: string }) => title === 'Failing most (1 h)');
     expect(failing.fieldConfig.defaults.thresholds.steps[1].value).toBeCloseTo(0.1);
   });
 

@@ -62,8 +62,8 @@ describe.each(dashboards)('the dashboard %s (rules of dashboard-linter)', (name,
     for (const expr of expressionsOf(dashboard)) {
       for (const { name, matchers } of parsePromql(expr).selectors) {
         expect(matchers.job, expr).toMatch(/^=~"\.\+\|?"$/);
-        // Alerts and recording rules aggregate over instances and have no instance label.
-        if (!/^ALERTS|^account/.test(name)) expect(matchers.instance, expr).toBe('=~".+"');
+        // Alerts have no instance label, and panels aggregate records over instances.
+        if (!/^ALERTS|:/.test(name)) expect(matchers.instance, expr).toBe('=~".+"');
         if (knownSeries.get(name)?.includes('account')) expect(matchers.account, expr).toMatch(/^=~"\.\+\|?"$/);
       }
     }
@@ -77,6 +77,10 @@ describe.each(dashboards)('the dashboard %s (rules of dashboard-linter)', (name,
         if (/^i?rate$/.test(inside)) expect(range, expr).toBe('1m');
       }
     }
+  });
+
+  it('has expressions of at most 400 characters', () => {
+    expect(expressionsOf(dashboard).filter(({ length }) => length > 400)).toEqual([]);
   });
 
   it('is editable', () => expect(dashboard.editable).toBe(true));
@@ -97,6 +101,12 @@ const layouts = ({ panels }: Dashboard) => [
   panels,
   ...panels.filter(({ collapsed }) => collapsed).map(row => [row, ...(row.panels ?? [])]),
 ];
+
+describe('all dashboards', () => {
+  it('have at most 60 panels', () => {
+    expect(dashboards.flatMap(([, dashboard]) => panelsOf(dashboard)).length).toBeLessThanOrEqual(60);
+  });
+});
 
 describe.each(dashboards)('the layout of the dashboard %s', (_name, dashboard) => {
   it('covers the grid without gaps or overlaps', () => {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { DASHBOARDS } from '../../mixin/alert.ts';
-import { LEFT_REASONS } from '../../src/collectors/dlq/selection.ts';
 import { RESULTS, STATUS_CLASSES } from '../../src/collectors/events/tally.ts';
 import { autoCancelFamilies } from '../../src/metrics/auto-cancel.ts';
+import { FLOW_STATES } from '../../src/model/flow-state.ts';
 import { FINAL_OUTCOMES } from '../../src/model/journal.ts';
 import { CALLBACK_STATES, EVENT_STATES, OUTCOMES } from '../../src/model/message.ts';
 import { OUTCOMES as REQUEST_OUTCOMES } from '../../src/upstream/errors.ts';
@@ -30,10 +30,8 @@ describe.each(dashboards)('panels of the dashboard %s', (_name, dashboard) => {
 
   it('have a legend and a tooltip with all series', () => {
     for (const { title, options } of panels.filter(({ type }) => SHOWS_LINES.includes(type))) {
-      expect(options.legend?.showLegend, title).toBe(true);
+      expect(options.legend, title).toMatchObject({ showLegend: true, placement: 'bottom' });
       expect(options.tooltip?.mode, title).toBe('multi');
-      if (options.legend?.displayMode !== 'table') continue;
-      expect(options.legend, title).toMatchObject({ placement: 'right', calcs: ['lastNotNull', 'max'] });
     }
     for (const { title, options } of panels.filter(({ type }) => type === 'timeseries')) {
       expect(options.tooltip?.sort, title).toBe('desc');
@@ -63,10 +61,7 @@ describe.each(dashboards)('panels of the dashboard %s', (_name, dashboard) => {
     for (const { expr, instant } of panels.flatMap(({ targets }) => targets)) {
       if (!/\b(topk|bottomk)\(/.test(expr)) continue;
       if (instant) expect(expr).not.toContain('@ end()');
-      else
-        expect(expr).toMatch(
-          /\nand (topk|bottomk)\(10, \w+_over_time\(.*\[\$__range:\$__rate_interval\] @ end\(\)\)\)$/s,
-        );
+      else expect(expr).toMatch(/\nand (topk|bottomk)\(10, .*\w+_over_time\(.*\[\$__range\] @ end\(\)\).*\)$/s);
     }
   });
 
@@ -87,7 +82,7 @@ describe.each(dashboards)('panels of the dashboard %s', (_name, dashboard) => {
   it('start axes at zero and have a soft maximum', () => {
     for (const { title, fieldConfig } of panels.filter(({ type }) => type === 'timeseries')) {
       const { min, unit = '', custom } = fieldConfig.defaults;
-      if (!title.startsWith('Change')) expect(min, title).toBe(0);
+      expect(min, title).toBe(0);
       expect(custom?.axisSoftMax, title).toBeLessThanOrEqual(1024);
       expect(custom?.axisSoftMax, title).toBeGreaterThan(0);
       expect(REPEATS_TICKS, title).not.toContain(unit);
@@ -145,7 +140,7 @@ describe.each(dashboards)('panels of the dashboard %s', (_name, dashboard) => {
 
   it('link rows and series of accounts to account dashboards', () => {
     const links = valuesOf(panels, ['links']).flat() as { readonly url: string }[];
-    expect(links.length).toBeGreaterThan(5);
+    expect(links.length).toBeGreaterThan(1);
     const allowed = Object.values(DASHBOARDS).map(uid => `/d/${uid}?`);
     for (const { url } of links) {
       if (url.startsWith('/d/'))
@@ -180,7 +175,7 @@ describe('colours', () => {
     ['Attempts by status class', STATUS_CLASSES],
     ['Requests by outcome', REQUEST_OUTCOMES],
     ['Failure callbacks by state', CALLBACK_STATES],
-    ['Left, by reason (1 h)', LEFT_REASONS],
+    ['Keys by state', FLOW_STATES],
     ['Actions by outcome', FINAL_OUTCOMES],
   ])('%s: every name has a colour, shared only by synonyms', (title, words) => {
     const [one] = panel(title);
@@ -199,13 +194,6 @@ describe('colours', () => {
         'gray',
       ]);
     }
-    for (const each of withLegend('{{state}}')) {
-      expect([colourOf(each, 'delivered'), colourOf(each, 'retry'), colourOf(each, 'failed')]).toEqual([
-        'green',
-        'orange',
-        'red',
-      ]);
-    }
   });
 
   it('timelines show a text and a colour for each state', () => {
@@ -218,7 +206,7 @@ describe('colours', () => {
     expect(severity?.properties.find(({ id }) => id === 'mappings')?.value).toMatchObject([
       { options: { 2: { text: 'warning', color: 'orange' }, 3: { text: 'critical', color: 'red' } } },
     ]);
-    expect(words('State')).toMatchObject({ 0: { text: 'OK', color: 'green' }, 4: { text: 'CRITICAL', color: 'red' } });
+    expect(words('State')).toMatchObject({ 0: { text: 'OK', color: 'green' }, 2: { text: 'CRITICAL', color: 'red' } });
   });
 
   it('every family of auto-cancel has a panel', () => {

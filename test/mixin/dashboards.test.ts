@@ -110,12 +110,14 @@ describe('rules', () => {
 });
 
 describe('runbooks', () => {
+  const titles = new Set(dashboards.flatMap(([, dashboard]) => panelsOf(dashboard).map(({ title }) => title)));
+
   it('exist for every alert and no other', () => {
     const files = globSync('docs/runbooks/*.md').map(file => basename(file, '.md'));
     expect(files.sort()).toEqual(alerts.map(({ name }) => name).sort());
   });
 
-  it.each(alerts)('$name has three sections, valid links and existing metrics', ({ name }) => {
+  it.each(alerts)('$name has three sections, valid links, existing metrics and panels', ({ name }) => {
     const file = `docs/runbooks/${name}.md`;
     const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
     expect(text, file).toMatch(new RegExp(`^# ${name}\n`));
@@ -124,6 +126,8 @@ describe('runbooks', () => {
     for (const [, title, body = ''] of sections) expect(body.trim().length, title).toBeGreaterThan(80);
     const named = text.match(/\bdelivery_[a-z_]+/g) ?? [];
     expect(named.filter(each => !knownSeries.has(each) && !knownFamilies.has(each))).toEqual([]);
+    const panels = [...text.matchAll(/(?<!\*)\*([A-Z][^*\n]+)\*(?!\*)/g)].map(([, title]) => title);
+    expect(panels.filter((title = '') => !titles.has(title))).toEqual([]);
     for (const [, link = ''] of text.matchAll(/\]\(([^)#]+)/g))
       expect(existsSync(`docs/runbooks/${link}`), link).toBe(true);
   });

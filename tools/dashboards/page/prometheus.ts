@@ -58,8 +58,15 @@ function nameOf({ __name__ = '', ...labels }: Labels): string {
   return `${__name__}{${list.join(', ')}}`;
 }
 
+/** Inserts a null where samples are missing, as Grafana's panel does: lines must not cross gaps. */
+const withGaps = (samples: readonly Sample[], ms: number): readonly (Sample | readonly [number, null])[] =>
+  samples.flatMap((sample, index) => {
+    const before = samples[index - 1]?.[0] ?? sample[0];
+    return (sample[0] - before) * 1000 > ms ? [[before + ms / 1000, null] as const, sample] : [sample];
+  });
+
 function timeSeries(target: Target, { metric, values, value }: Series, ms: number): DataFrame {
-  const samples = values ?? (value ? [value] : []);
+  const samples = withGaps(values ?? (value ? [value] : []), ms);
   const { __name__: _, ...labels } = metric;
   const name = legendOf(target, metric) ?? nameOf(metric);
   return {
@@ -73,7 +80,7 @@ function timeSeries(target: Target, { metric, values, value }: Series, ms: numbe
         type: FieldType.number,
         labels,
         config: { displayNameFromDS: name },
-        values: samples.map(([, text]) => numberOf(text)),
+        values: samples.map(([, text]) => (text === null ? null : numberOf(text))),
       },
     ],
   };

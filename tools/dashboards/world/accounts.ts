@@ -1,4 +1,4 @@
-import { hungWorkflows } from '../../../src/cli/demo.ts';
+import { hungWorkflows } from '../../../src/cli/demo-settings.ts';
 import { type Scenario, scenarioNamed, scenarios } from '../../../src/emulator/scenarios.ts';
 import type { FaultSeed } from '../../../src/emulator/server.ts';
 
@@ -12,25 +12,30 @@ const isBetween = (ms: number, fromHours: number, toHours: number) =>
   ms <= fromHours * HOUR_MS && ms > toHours * HOUR_MS;
 
 /**
- * Adds variants of the shipped scenarios: each account is healthy for a day and has an incident in the last six hours.
- * The emulator selects scenarios by name, so these are added to its own. `pastMs`: duration of the simulated past.
+ * Adds variants of the shipped scenarios: each account is healthy for a day. In the last six hours one has a slow hour
+ * that is over, one has a growing dead-letter queue, and one has stuck callbacks. The emulator selects scenarios by
+ * name, so these are added to its own. `pastMs`: duration of the simulated past.
  */
 export function addScenarios(pastMs: number): void {
   /** Time left until now (ms). */
   const left = (elapsedMs: number) => pastMs + HEAD_START_MS - elapsedMs;
   const isSlow = (elapsedMs: number) => isBetween(left(elapsedMs), 4.5, 3.7);
+  const steady = scenarioNamed('steady');
   const { doomed: growing } = scenarioNamed('dlq-growth');
   Object.assign(scenarios, {
     'slow-afternoon': {
-      description: 'steady; for 50 minutes more messages fail and deliveries take longer',
-      doomed: (usual, elapsedMs) => (isSlow(elapsedMs) ? Math.min(0.12, usual * 15) : usual),
-      takesMs: (usual, elapsedMs) => (isSlow(elapsedMs) ? 2 * usual : usual),
+      ...steady,
+      description: 'steady; for 50 minutes more messages fail and deliveries take longer, and a schedule misses starts',
+      doomed: (usual, elapsedMs) => (isSlow(elapsedMs) ? Math.min(0.12, usual * 15) : usual / 4),
+      takesMs: (usual, elapsedMs) => (isSlow(elapsedMs) ? 2 * usual : usual / 2),
+      schedule: (id, elapsedMs) => (id === 'scd_7minutely' && isBetween(left(elapsedMs), 4, 3.9) ? 'stops' : undefined),
     },
     'late-growth': {
+      ...steady,
       description: 'steady, then dlq-growth',
       doomed(usual, elapsedMs) {
-        const since = 5 * HOUR_MS - left(elapsedMs);
-        return since > 0 ? (growing?.(usual, since) ?? usual) : usual;
+        const since = 2.5 * HOUR_MS - left(elapsedMs);
+        return since > 0 ? (growing?.(usual, since) ?? usual) : usual / 4;
       },
     },
   } satisfies Record<string, Scenario>);
@@ -47,14 +52,16 @@ export function faultsAt(msLeft: number): readonly FaultSeed[] {
   return isBetween(msLeft, 2, 1.65) ? [{ ...far, kind: 'status', status: 503 }, far] : [far];
 }
 
-/** The configuration without accounts. */
+/** The configuration without accounts, notifiers and push. */
 export const settings = {
   // Intervals match the scrapes, and each event is read about once: more would only slow down the replay.
   collect: {
     flowControl: { every: '30s' },
     events: { every: '30s', overlap: '20s', lateSweep: '20s', destination: 'host' },
+    routes: ['/jobs/:name', '/hooks/:name', '/v1/*path', '/api/*path'],
     dlq: {
       every: '60s',
+      breakdowns: ['urlHost', 'route', 'responseStatus'],
       filters: [
         { name: 'emails', match: { queueName: 'emails' } },
         { name: 'status-500', match: { responseStatus: 500 } },
@@ -73,10 +80,17 @@ export const settings = {
       { name: 'Stale', when: { stale: { collector: 'events' } }, for: '5m', labels: { severity: 'warning' } },
     ],
   },
+  schedules: [{ name: 'reports', match: { scheduleId: 'scd_7minutely' }, cron: '* * * * *', tz: 'UTC', grace: '2m' }],
   autoCancel: {
     mode: 'enforce',
     breaker: { candidates: { max: 1000, percent: 100 } },
     limits: { perRun: 5, perHour: 20, perDay: 50 },
-    rules: [hungWorkflows({ perRun: 5, perHour: 20 })],
+    // Shorter than in practice, so that callbacks are stuck within the recorded past.
+    rules: [
+      {
+        ...hungWorkflows({ perRun: 5, perHour: 20 }),
+        stuckWhen: { inProgressFor: '3h', assumeMaxRetries: 3, snapshots: 8 },
+      },
+    ],
   },
 } as const;

@@ -36,7 +36,8 @@ export function createCatchUpClock(behindMs: number): CatchUpClock {
       requests += by;
     });
   }
-  const monotonic = () => systemClock.monotonic() - behind;
+  // Never negative: an attempt may be due from 0 on.
+  const monotonic = () => systemClock.monotonic() + behindMs - behind;
 
   function sleep(ms: number, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {

@@ -70,24 +70,54 @@ function createRecorder(folder: string) {
   };
 }
 
-function configOf(emulators: ReadonlyMap<string, Emulator>, webhook: string): Config {
+/** Series of a replica with a shared store, which the recorded agent does not have. They are made up. */
+function replicaSeries(at: number): string {
+  const held = Object.keys(accounts).map(account => `delivery_watch_leader{account="${account}"} 1`);
+  const seconds = at / 1000;
+  const renewals = Math.floor(seconds / 5);
+  return `${[
+    ...held,
+    'delivery_watch_replicas 1',
+    `delivery_watch_lease_last_renewal_timestamp_seconds ${seconds - 2}`,
+    `delivery_watch_lease_renewal_duration_seconds_bucket{le="0.005"} ${renewals}`,
+    `delivery_watch_lease_renewal_duration_seconds_bucket{le="0.025"} ${Math.floor(1.05 * renewals)}`,
+    `delivery_watch_lease_renewal_duration_seconds_bucket{le="+Inf"} ${Math.floor(1.05 * renewals)}`,
+    'delivery_watch_lease_hand_overs_total{reason="gained"} 3',
+    'delivery_watch_lease_hand_overs_total{reason="released"} 0',
+    'delivery_watch_lease_hand_overs_total{reason="lost"} 0',
+  ].join('\n')}\n`;
+}
+
+function configOf(emulators: ReadonlyMap<string, Emulator>, receiver: string): Config {
   const budget = { requestsPerSecond: 50, burst: 50, concurrency: 8, requestsPerDay: 200_000 };
   // Retention of the emulator.
   const retention = { dlq: '3d' };
+  const limits = { dlqSize: 2000, requestsPerDay: 500_000, globalParallelism: 40 };
   return Config.parse({
     server: { listen: '127.0.0.1:0' },
     log: { level: 'error', format: 'text' },
     store: { kind: 'memory' },
-    accounts: [...emulators].map(([name, { url, token }]) => ({ name, baseUrl: url, token, budget, retention })),
+    accounts: [...emulators].map(([name, { url, token }]) => ({
+      name,
+      baseUrl: url,
+      token,
+      budget,
+      retention,
+      limits,
+    })),
     ...settings,
-    alerts: { ...settings.alerts, notifiers: [{ name: 'chat', webhook: { url: webhook } }] },
+    alerts: { ...settings.alerts, notifiers: [{ name: 'chat', webhook: { url: receiver } }] },
+    push: { metrics: { enabled: true, endpoint: receiver, every: '1m' } },
   });
 }
 
 async function startEmulators(clock: CatchUpClock): Promise<Map<string, Emulator>> {
   const emulators = new Map<string, Emulator>();
   for (const [index, [name, scenario]] of Object.entries(accounts).entries()) {
-    emulators.set(name, await startEmulator({ scenario, seed: index + 3, clock: clock.ofServers }));
+    emulators.set(
+      name,
+      await startEmulator({ scenario, seed: index + 3, clock: clock.ofServers, dialect: { flowControlFields: 'all' } }),
+    );
   }
   return emulators;
 }
@@ -98,20 +128,22 @@ export async function recordWorld(pastMs: number, folder: string, log: (text: st
   const clock = createCatchUpClock(pastMs);
   const since = clock.now();
   const emulators = await startEmulators(clock);
-  // Accepts notifications and serves the scrapes of Prometheus.
+  // Accepts notifications and pushes, and serves the scrapes of Prometheus.
   let scrape = async () => '';
   const server = createServer(async (request, response) => {
     response.setHeader('content-type', 'text/plain; version=0.0.4');
+    request.resume();
     response.end(request.url === '/metrics' ? await scrape() : '');
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const target = `127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const config = configOf(emulators, `http://${target}/hook`);
+  const config = configOf(emulators, `http://${target}`);
   const agent: Agent = await startAgent(
     { file: 'demo', config, hash: 'demo', warnings: [] },
     { env: {}, clock, random: Math.random },
   );
-  scrape = async () => startedAt(await (await fetch(`${agent.url}/metrics`)).text(), since);
+  scrape = async () =>
+    startedAt(await (await fetch(`${agent.url}/metrics`)).text(), since) + replicaSeries(clock.now());
   const recorder = createRecorder(folder);
   let told = 0;
   await clock.catchUp(SCRAPE_MS, async () => {
