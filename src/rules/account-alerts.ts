@@ -6,7 +6,7 @@ import type { Silences } from '../notify/silences.ts';
 import type { Store } from '../store/store.ts';
 import { type Alert, type Evaluated, noticesOf, rowOf, toNotice, versionOf, withSilences } from './alert.ts';
 
-/** Alerts of one account as of the last evaluation. They are stored, and sent when they change. */
+/** Alerts of one account from the last evaluation. Changes are stored and sent. */
 export type AccountAlerts = Awaited<ReturnType<typeof openAccountAlerts>>;
 
 export interface AccountAlertsDeps {
@@ -38,7 +38,7 @@ function statesOf({ unknown, alerts }: Evaluated): ReadonlyMap<string, 'firing' 
   ]);
 }
 
-/** Restores the alerts of an earlier process. Rejects with StoreError. */
+/** Opens the alert states of an account and restores stored ones. Rejects with StoreError. */
 export async function openAccountAlerts(deps: AccountAlertsDeps) {
   const { account, rules, store, outbox, holds, log } = deps;
   let { silences } = deps;
@@ -56,7 +56,7 @@ export async function openAccountAlerts(deps: AccountAlertsDeps) {
   let postings: Posting[] = [];
   let isStoreFailing = false;
 
-  /** Notices of alerts that start to fire, are no longer silenced, or are resolved by `after`. */
+  /** Returns notices of alerts that started firing, were resolved, or are no longer silenced. */
   function changesTo(after: ReadonlyMap<string, Alert>): Notice[] {
     return [...after].flatMap(([fingerprint, alert]) => {
       const before = current.alerts.get(fingerprint);
@@ -69,7 +69,7 @@ export async function openAccountAlerts(deps: AccountAlertsDeps) {
     });
   }
 
-  /** A row is written when its state changes: value and texts in it may be older than those that are shown. */
+  /** Rows are written only on state changes, so the stored value and annotations may be outdated. */
   function noteChangedStates({ alerts }: Evaluated): void {
     for (const fingerprint of new Set([...stored.keys(), ...alerts.keys()])) {
       const alert = alerts.get(fingerprint);
@@ -92,13 +92,13 @@ export async function openAccountAlerts(deps: AccountAlertsDeps) {
   return {
     account,
     current: (): Evaluated => current,
-    /** Rules with an alert that is firing or of unknown state: all before the first evaluation. */
+    /** State of each rule that is firing or unknown. All rules are unknown before the first evaluation. */
     states: () => statesOf(current),
     /** Notices of firing and recently resolved alerts, except silenced ones. */
     notices: (): readonly Notice[] => notices,
     /**
-     * Takes what is true now, and queues what changed for sending. Never rejects: that is sent although the store does not take it.
-     * Of an account that another replica holds, nothing is taken.
+     * Applies the result of an evaluation and queues notices of the changes. Does nothing if another replica holds the account.
+     * Never rejects: notices are sent even if the store fails.
      */
     async update(evaluated: Evaluated): Promise<void> {
       const mayTell = holds.has(account);

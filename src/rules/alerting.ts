@@ -47,7 +47,7 @@ export interface AlertingDeps {
   accounts(): readonly HeartbeatAccount[];
 }
 
-/** What an account offers to rules. `history` is absent in tests: windows then start empty. */
+/** Account data for rule evaluation. Tests omit `history`: windows then start empty. */
 export interface EvaluatedAccount extends RuledAccount {
   readonly history?: Pick<Recorder, 'hours'>;
 }
@@ -69,7 +69,7 @@ export interface ShownAlert {
   readonly endsAt?: string;
 }
 
-/** Alert states of one account and their evaluation. They outlive sessions and configurations of the account. */
+/** Alert states of one account and their evaluation. Kept across sessions and configurations of the account. */
 interface Entry {
   readonly alerts: AccountAlerts;
   readonly histories: Histories;
@@ -95,7 +95,7 @@ function toShown({ labels, annotations, value, state, silencedBy }: Alert): Show
   };
 }
 
-/** Returns the rules that apply to an account and whose collectors are enabled: other rules would stay unknown. */
+/** Returns the rules that apply to an account, except rules that need a disabled collector: they would stay unknown. */
 function rulesFor({ name, state }: EvaluatedAccount, { alerts }: AlertingSettings): readonly AlertRule[] {
   return alerts.rules.filter(
     ({ when }) => isAbout(when, name) && collectorsOf(when).every(collector => state(collector) !== undefined),
@@ -122,7 +122,7 @@ export class Alerting {
   #silences: Silences;
   #repeating: readonly Body[];
   #senders: Loops | undefined;
-  /** An open or reload in progress starts no loop after that. */
+  /** Prevents a concurrent open or reload from starting loops after `stop`. */
   #isStopped = false;
   #notificationsSource: Source;
 
@@ -190,9 +190,9 @@ export class Alerting {
   }
 
   /**
-   * Evaluates the alerts of the current configuration for an account from now on. `sources`: those of the account; `check` runs the
-   * built-in checks. To be called for each new session of an account and for each configuration. Rejects with StoreError if alerts
-   * have just been enabled.
+   * Starts evaluating the alerts of the current configuration for an account. Call for each new session of an account and for each
+   * configuration. `sources`: metrics of the account; `check` runs the built-in checks. Rejects with StoreError if alerts have just
+   * been enabled and their stored states cannot be read.
    */
   async evaluate(
     account: EvaluatedAccount,
@@ -221,7 +221,7 @@ export class Alerting {
     if (this.#senders) await this.#startEvaluation(entry);
   }
 
-  /** Releases an account that another replica continues with: its rows stay. Call before the lease is released. Never rejects. */
+  /** Stops evaluating an account that moves to another replica. Its rows stay. Call before releasing the lease. Never rejects. */
   async release(account: string): Promise<void> {
     const entry = this.#entries.get(account);
     this.#entries.delete(account);
@@ -230,23 +230,23 @@ export class Alerting {
     await this.#save(entry);
   }
 
-  /** Resolves the alerts of an account that was removed from the configuration, and commits that. Never rejects. */
+  /** Resolves the alerts of an account that was removed from the configuration and commits the change. Never rejects. */
   async remove(account: string): Promise<void> {
     const entry = this.#entries.get(account);
     if (entry) await this.#resolveAll(account, entry);
   }
 
-  /** Bodies of the loops that evaluate accounts. None rejects. */
+  /** Loop bodies that evaluate the accounts. They never reject. */
   get evaluations(): readonly Body[] {
     return [...this.#entries.values()].map(entry => () => entry.evaluate());
   }
 
-  /** Bodies of the loops that send notifications. None rejects. */
+  /** Loop bodies that send notifications. They never reject. */
   get senders(): readonly Body[] {
     return [...this.outbox.senders, ...this.#repeating];
   }
 
-  /** Rules of an account that are firing or of unknown state. */
+  /** State of each rule of an account that is firing or unknown. */
   states(account: string): ReadonlyMap<string, 'firing' | 'unknown'> {
     return this.#entries.get(account)?.alerts.states() ?? new Map();
   }
@@ -260,12 +260,12 @@ export class Alerting {
     return this.#countedNotifiers().length > 0 ? [this.#notificationsSource] : [];
   }
 
-  /** Notifications since the process began, by the notifiers of the current configuration. */
+  /** Notification counts since the process started, for the notifiers of the current configuration. */
   notifications(): readonly NotificationCount[] {
     return this.#counter.countsOf(this.#countedNotifiers());
   }
 
-  /** Alerts of the configured accounts of this process, or of one. */
+  /** Alerts of the configured accounts that this process evaluates, or of one account. */
   alerts(account?: string): readonly ShownAlert[] {
     const names = account === undefined ? namesOf(this.#config) : [account];
     return names.flatMap(name => [...(this.#entries.get(name)?.alerts.current().alerts.values() ?? [])].map(toShown));
@@ -347,12 +347,12 @@ export class Alerting {
   async #startEvaluation(entry: Entry): Promise<void> {
     if (this.#isStopped) return;
     const { evaluateEvery: every } = this.#config.alerts;
-    // Accounts are evaluated at different times: a thousand at once would block everything else.
+    // Spread over the interval: evaluating a thousand accounts at once would block the event loop.
     const firstDelay = every * this.#deps.random();
     await entry.loop.run(entry, { every, firstDelay, body: () => entry.evaluate() });
   }
 
-  /** Senders to receivers that want the current state of all alerts. */
+  /** Creates loop bodies for receivers that want the current state of all alerts. */
   #createRepeating(): readonly Body[] {
     const { clock, random, log } = this.#deps;
     const common = { notifications: this.#counter, notices: () => this.#heldNotices(), clock, random, log };
@@ -377,7 +377,7 @@ export class Alerting {
       notifications: this.#counter,
       get: this.#asking.get,
     });
-    // Soon after the start, and not at the same time as agents that were started together with this one.
+    // Soon after the start, with jitter: agents that start together must not send at the same time.
     const firstDelay = Math.min(every, FIRST_HEARTBEAT) * this.#deps.random();
     await this.#heartbeat.run(identityOf(heartbeat), body && { every, firstDelay, body });
   }

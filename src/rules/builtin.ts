@@ -7,7 +7,7 @@ import type { BuiltinOptions } from './options.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Rules of the built-in alerts about accounts, or about the agent. `externalUrl`: the address that serves their runbooks. */
+/** Returns the rules of built-in alerts about accounts or about the agent. `externalUrl`: base URL of their runbooks. */
 export const builtinRules = (
   options: BuiltinOptions,
   about: 'account' | 'agent',
@@ -21,7 +21,7 @@ export const builtinRules = (
     return { name, for: pending, keepFiringFor, labels: { severity }, annotations };
   });
 
-/** Labels of the alert on a finding, or on a subject without a result. */
+/** Returns the alert labels of a finding or of a subject without a result. */
 function labelsOf({ check, label }: Labelled, { subject, labels }: Pick<Unknown, 'subject' | 'labels'>): Labels {
   const { collector } = check;
   const own = labels ?? (subject === undefined || label === undefined ? {} : { [label]: subject.toWellFormed() });
@@ -32,14 +32,14 @@ interface Labelled extends Pick<CheckResult, 'check'> {
   readonly label: string | undefined;
 }
 
-/** What the results of all checks mean for one alert. */
+/** Check results, evaluated for one alert. */
 export interface BuiltinJudgement {
   readonly judged: AlertJudgement;
   /** Labels of subjects without a result: alerts with these labels keep their state. */
   readonly unknown: readonly Labels[];
 }
 
-/** Evaluates a built-in alert. A finding of lower severity than the alert's does not count yet. */
+/** Evaluates a built-in alert. Findings of lower severity than the alert are ignored. */
 export function judgeBuiltin(
   name: BuiltinAlert,
   results: readonly CheckResult[],
@@ -64,6 +64,6 @@ export function judgeBuiltin(
   };
 }
 
-/** Whether alerts with these labels, or any without labels, are about a subject without a result. */
+/** Whether an alert with these labels is about a subject without a result. Without `labels`: whether any alert is. */
 export const isAboutUnknown = ({ unknown }: BuiltinJudgement, labels?: Labels): boolean =>
   unknown.some(own => Object.entries(own).every(([name, value]) => (labels?.[name] ?? value) === value));

@@ -7,7 +7,7 @@ export interface AgentInput {
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
   readonly statuses: readonly AccountStatus[];
-  /** In the last 15 minutes, or since the agent started. */
+  /** Counts of the last 15 minutes, or since the agent started. */
   readonly notifications: readonly NotificationCount[];
   /** Start of an outage of the shared database, milliseconds since the Unix epoch. */
   readonly databaseAway?: number | undefined;
@@ -17,10 +17,10 @@ export interface AgentInput {
   readonly lastReload: { readonly at: number; readonly faults: readonly { readonly message: string }[] } | undefined;
 }
 
-/** Milliseconds for which a push may fail before it is a problem: most receivers restart faster. */
+/** Time for which a push may fail before it is a problem (ms): most receivers restart faster. */
 const PUSH_FAILING = 60_000;
 
-/** Failures of rounds that read everything: the store has rejected the result. */
+/** Returns failures of rounds with a complete read, which the store rejected. */
 const unstored = ({ collectors }: AccountStatus) =>
   collectors.flatMap(({ rounds }) =>
     rounds.flatMap(({ complete, success, failure }) => (complete === true && success === false ? (failure ?? []) : [])),
@@ -55,7 +55,7 @@ export const AGENT_CHECKS: readonly Check<AgentInput>[] = [
   defineCheck('store_failing', 'DeliveryStoreFailing', {
     when: 'rounds read everything and can’t store it',
     check({ statuses, databaseAway }) {
-      // Then that is the reason.
+      // The database outage is reported instead.
       if (databaseAway !== undefined) return [];
       const failures = statuses.flatMap(unstored);
       const [first] = failures;

@@ -2,7 +2,7 @@ import { CHECK_SEVERITIES, type CheckKind, type CheckSeverity } from '../../mode
 import type { BuiltinOptions } from '../options.ts';
 
 interface Definition {
-  /** Of the checks that feed it. */
+  /** Kinds of the checks that feed the alert. */
   readonly kinds: readonly CheckKind[];
   readonly severity: CheckSeverity;
   /** How long a finding must last before it is sent (ms). Default: sent at the first evaluation. */
@@ -12,7 +12,7 @@ interface Definition {
   /** Label that contains the subject of a finding. */
   readonly label?: string;
   readonly hasNoRunbook?: true;
-  /** Whether it is about the agent instead of one of its accounts. */
+  /** Whether the alert is about the agent instead of one of its accounts. */
   readonly isOfAgent?: true;
 }
 
@@ -22,8 +22,8 @@ const MINUTE = 60 * SECOND;
 const KEEP_FIRING_FOR = 15 * MINUTE;
 
 /**
- * The built-in alerts: names, times and labels of the shipped alerts on the same condition. docs/problems.md lists where they
- * differ, and why.
+ * The built-in alerts. Names, durations and labels match the shipped alerts for the same condition. docs/problems.md lists and
+ * explains the differences.
  */
 export const builtinAlerts = {
   DeliveryBlind: {
@@ -165,7 +165,7 @@ export function builtinAlert(name: BuiltinAlert): Definition & Required<Pick<Def
 export const isAtLeast = (severity: CheckSeverity, lowest: CheckSeverity): boolean =>
   CHECK_SEVERITIES.indexOf(severity) <= CHECK_SEVERITIES.indexOf(lowest);
 
-/** The built-in alerts that are sent. */
+/** Returns the built-in alerts that are sent with these options. */
 export function sentAlerts(options: BuiltinOptions): readonly BuiltinAlert[] {
   if (!options) return [];
   const { severity: lowest, disable } = options;
