@@ -8,7 +8,7 @@ import { tokenSource } from '../upstream/token.ts';
 import { createHeartbeat, type Health, type HeartbeatDeps } from './heartbeat.ts';
 import type { HeartbeatOptions } from './options.ts';
 
-/** What is known of accounts by which the heartbeat is judged. */
+/** Account state that decides whether the agent is healthy. */
 export interface HeartbeatAccount {
   readonly name: string;
   status(): AccountStatus;
@@ -28,9 +28,9 @@ export interface AgentHeartbeatDeps extends Omit<HeartbeatDeps, 'url' | 'health'
 }
 
 const KEY = 'heartbeat';
-const MOST_NAMED = 5;
+const MAX_NAMED = 5;
 
-/** What is wrong with an account; `unread` while its data was not read yet, which is no fault. */
+/** Returns the fault of an account; `unread`, which does not count as a fault, before its first read; otherwise undefined. */
 function faultOf({ name, status, isTokenKnown, isTokenRejected }: HeartbeatAccount): string | undefined {
   if (isTokenRejected() === true) return isTokenKnown() ? `the token of ${name} is rejected` : UNREAD;
   const rounds = status().collectors.flatMap(({ collector, rounds }) =>
@@ -43,42 +43,42 @@ function faultOf({ name, status, isTokenKnown, isTokenRejected }: HeartbeatAccou
 
 const UNREAD = 'unread';
 
-/** How all accounts fare; undefined while one of them was not read yet and nothing is known to be wrong. */
+/** Health of all accounts; undefined if none has a fault but an account is still unread. */
 export const healthOf = (accounts: readonly HeartbeatAccount[]): Health | undefined =>
   healthBy(accounts.flatMap(account => faultOf(account) ?? []));
 
 function healthBy(faults: readonly string[]): Health | undefined {
   const known = faults.filter(fault => fault !== UNREAD);
-  if (known.length === 0) return faults.length > 0 ? undefined : { isWell: true };
-  const rest = known.length > MOST_NAMED ? ` and ${known.length - MOST_NAMED} more` : '';
-  return { isWell: false, why: `${known.slice(0, MOST_NAMED).join(', ')}${rest}` };
+  if (known.length === 0) return faults.length > 0 ? undefined : { isHealthy: true };
+  const rest = known.length > MAX_NAMED ? ` and ${known.length - MAX_NAMED} more` : '';
+  return { isHealthy: false, why: `${known.slice(0, MAX_NAMED).join(', ')}${rest}` };
 }
 
-/** Row of an account in which the replica that holds it says how it fares; each time in other words. */
+/** Key of the row with the holder's report of an account. Each report has a new `at`, so an unchanged row means silence. */
 const REPORT = 'heartbeat';
 
 interface Report {
-  /** Milliseconds since the Unix epoch by its holder's clock, which may be another's. */
+  /** Time (ms since the Unix epoch) by the holder's clock, which may differ from ours. */
   readonly at: number;
   readonly fault?: string | undefined;
 }
 
-/** What the replicas say of the accounts that they hold, as the one sees it that speaks for all. */
+/** Reports of all replicas, read by the replica that sends the heartbeat. */
 function createReports({ accounts, configured, store, holding, clock, config }: AgentHeartbeatDeps) {
   const { every = 0 } = config.heartbeat ?? {};
-  /** By account: what was said last, and when that was new, on the monotonic clock. */
+  /** By account: text of the last report, and the monotonic time when it was first read. */
   const seen = new Map<string, { readonly text: string | undefined; readonly since: number }>();
-  // A replica that takes an account over has so much time to say something of it.
+  // After a takeover, the new holder has this long to report the account.
   const silence = 3 * every + 2 * (store.replicas?.leaseTime ?? 0);
 
-  function judge(name: string, text: string | undefined): string | undefined {
+  function reportedFault(name: string, text: string | undefined): string | undefined {
     const now = clock.monotonic();
     const known = seen.get(name);
     const last = known?.text === text && known ? known : { text, since: now };
     seen.set(name, last);
     if (now - last.since <= silence) return text === undefined ? UNREAD : (JSON.parse(text) as Report).fault;
     const holder = holding?.sharing()?.holders.get(name);
-    return holder === undefined ? `no replica holds ${name}` : `the replica ${holder} says nothing of ${name}`;
+    return holder === undefined ? `no replica holds ${name}` : `the replica ${holder} does not report ${name}`;
   }
 
   return {
@@ -88,20 +88,20 @@ function createReports({ accounts, configured, store, holding, clock, config }: 
       const own = accounts().filter(({ name }) => holding?.held(name) ?? true);
       await Promise.all(own.map(each => store.commit(each.name, [{ key: REPORT, value: JSON.stringify(row(each)) }])));
     },
-    /** Of accounts that others hold. Rejects with StoreError. */
+    /** Returns the faults of accounts held by other replicas. Rejects with StoreError. */
     async faults(): Promise<readonly string[]> {
       const own = new Set(accounts().map(({ name }) => name));
-      const said = store.replicas && (await store.valuesOf(REPORT));
+      const reports = store.replicas && (await store.valuesOf(REPORT));
       const others = configured().filter(name => !own.has(name));
       for (const name of seen.keys()) if (!others.includes(name)) seen.delete(name);
-      return others.flatMap(name => judge(name, said?.get(name)) ?? []);
+      return others.flatMap(name => reportedFault(name, reports?.get(name)) ?? []);
     },
   };
 }
 
 /**
- * The heartbeat of the whole agent; undefined where it is not configured. Each replica says how the accounts fare that it holds,
- * and the one that holds what is of no account speaks for all.
+ * Returns the loop body of the agent's heartbeat; undefined if it is not configured. Each replica reports the accounts that it
+ * holds; the replica that holds the agent-wide state sends the heartbeat for all of them.
  */
 export function createAgentHeartbeat(deps: AgentHeartbeatDeps): ((signal: AbortSignal) => Promise<void>) | undefined {
   const { config, env, accounts, store, holding, clock } = deps;
@@ -111,7 +111,7 @@ export function createAgentHeartbeat(deps: AgentHeartbeatDeps): ((signal: AbortS
     ...deps,
     url: tokenSource(config.heartbeat.url, env),
     async health() {
-      // An agent that can't write keeps no counter and loses alerts: it is unwell.
+      // An agent that cannot write to its store is unhealthy: counters are frozen and alerts may be lost.
       await store.commit(NO_ACCOUNT, [{ key: KEY, value: new Date(clock.now()).toISOString() }]);
       const others = (await reports?.faults()) ?? [];
       return healthBy([...accounts().flatMap(account => faultOf(account) ?? []), ...others]);
@@ -119,7 +119,7 @@ export function createAgentHeartbeat(deps: AgentHeartbeatDeps): ((signal: AbortS
   });
   if (!reports || !holding) return beat;
   return async signal => {
-    // What can't be said now misses the one that speaks for all.
+    // If a report is missing for too long, the sender of the heartbeat reports a failure.
     await reports.report().catch(() => undefined);
     if (holding.remaining(NO_ACCOUNT) > 0) await beat(signal);
   };

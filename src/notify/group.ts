@@ -2,7 +2,7 @@ import { fingerprintOf, type Notice, sorted, timeText } from './notice.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** How a receiver wants alerts together. Times: milliseconds. */
+/** How alerts are grouped for a receiver. Times: milliseconds. */
 export interface Grouping {
   /** Label names; `...` means all. */
   readonly by: readonly string[];
@@ -10,23 +10,24 @@ export interface Grouping {
   readonly repeatEvery: number;
 }
 
-/** What is sent of a group at a time, beside its alerts. */
+/** Properties of a group's notification, in addition to its alerts. */
 export interface Group {
   readonly labels: Labels;
-  /** The same for the same notification, however often it is tried. */
+  /** Identifies the notification; the same for each attempt. */
   readonly key: string;
+  /** Number of alerts that did not fit. */
   readonly left: number;
 }
 
-/** Alerts of one notification at most, and bytes of them, roughly: what receivers usually take. */
-const MOST_ALERTS = 250;
-const MOST_BYTES = 256 * 1024;
+/** Limits of one notification, which receivers usually accept; the number of bytes is approximate. */
+const MAX_ALERTS = 250;
+const MAX_BYTES = 256 * 1024;
 
-/** The labels by which an alert is grouped. As Alertmanager has it, those that it does not have are left out. */
+/** Returns the labels by which an alert is grouped. As in Alertmanager, labels that the alert lacks are omitted. */
 export const groupLabels = (labels: Labels, { by }: Grouping): Labels =>
   by.includes('...') ? labels : Object.fromEntries(Object.entries(labels).filter(([name]) => by.includes(name)));
 
-/** Alertmanager's way to write a group; the same for as long as the configuration is. */
+/** Formats a group key like Alertmanager. The key only changes with the configuration. */
 export function groupKey(labels: Labels): string {
   return `{}:{${sorted(labels)
     .map(([name, value]) => `${name}=${JSON.stringify(value)}`)
@@ -37,7 +38,7 @@ function fitting(notices: readonly Notice[]): readonly Notice[] {
   let bytes = 0;
   const end = notices.findIndex((notice, index) => {
     bytes += Buffer.byteLength(JSON.stringify(notice));
-    return index > 0 && (index >= MOST_ALERTS || bytes > MOST_BYTES);
+    return index > 0 && (index >= MAX_ALERTS || bytes > MAX_BYTES);
   });
   return end < 0 ? notices : notices.slice(0, end);
 }
@@ -51,7 +52,7 @@ export function toNotification(
 ): { readonly group: Group; readonly notices: readonly Notice[] } {
   const latest = new Map(changed.map(notice => [fingerprintOf(notice.labels), notice]));
   const all = new Map([...latest, ...firing.map(notice => [fingerprintOf(notice.labels), notice] as const)]);
-  // What is known of an alert that fires is newer than what was known when it began; an end is an end.
+  // A firing alert has newer values than its change, unless the change resolved it or belongs to another episode.
   for (const [fingerprint, notice] of latest) {
     if (notice.status === 'resolved' || all.get(fingerprint)?.startsAt !== notice.startsAt)
       all.set(fingerprint, notice);

@@ -21,7 +21,7 @@ export interface Due<W extends Waiting = Waiting> {
 }
 
 /** Time of the last notification of a group (ms since the Unix epoch), and the account that its row belongs to. */
-export interface Told {
+export interface LastNotification {
   readonly account: string;
   readonly at: number;
 }
@@ -34,7 +34,7 @@ export interface GroupsDeps {
   /** All firing alerts that were sent or wait to be sent. */
   readonly firing: () => readonly Notice[];
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
-  readonly most: number;
+  readonly maxWaiting: number;
 }
 
 interface Gathering<W> {
@@ -44,16 +44,16 @@ interface Gathering<W> {
 }
 
 /** Maximum interval between two checks for groups to repeat (ms): each check iterates over all firing alerts. */
-const LOOK_EVERY = 10_000;
+const CHECK_EVERY = 10_000;
 /** Approximate maximum of notifications and changes per pass, some 10 ms of work. The others follow in the next pass. */
-const MOST_AT_ONCE = 250;
-const MOST_CHANGES = 1000;
+const MAX_AT_ONCE = 250;
+const MAX_CHANGES = 1000;
 
 function forOnePass<W>(groups: readonly [string, Gathering<W>][]): readonly [string, Gathering<W>][] {
   let changes = 0;
   const end = groups.findIndex(([, { waiting }], index) => {
     changes += waiting.length;
-    return index > 0 && (index >= MOST_AT_ONCE || changes > MOST_CHANGES);
+    return index > 0 && (index >= MAX_AT_ONCE || changes > MAX_CHANGES);
   });
   return end < 0 ? groups : groups.slice(0, end);
 }
@@ -85,11 +85,11 @@ function firingByGroup(firing: readonly Notice[], grouping: Grouping) {
   );
 }
 
-export function createGroups<W extends Waiting>({ grouping, firing, clock, most }: GroupsDeps) {
+export function createGroups<W extends Waiting>({ grouping, firing, clock, maxWaiting }: GroupsDeps) {
   const gathering = new Map<string, Gathering<W>>();
-  const toldAt = new Map<string, Told>();
+  const lastNotifications = new Map<string, LastNotification>();
   let count = 0;
-  let lookAt = 0;
+  let nextCheckAt = 0;
 
   function keep(id: string, { labels, dueAt, waiting }: Gathering<W>, rest: W[]): void {
     count -= waiting.length - rest.length;
@@ -109,10 +109,10 @@ export function createGroups<W extends Waiting>({ grouping, firing, clock, most 
   const isLongBefore = (at: number, now: number) => Math.abs(now - at) >= grouping.repeatEvery;
   /** Whether an unchanged group must be repeated. The time of its last notification may not have been stored. */
   const isOld = (id: string, notices: readonly Notice[], now: number) =>
-    isLongBefore(toldAt.get(id)?.at ?? Math.max(...notices.map(({ startsAt }) => startsAt)), now);
+    isLongBefore(lastNotifications.get(id)?.at ?? Math.max(...notices.map(({ startsAt }) => startsAt)), now);
 
   return {
-    /** Returns a change that must be dropped for it if too many wait. */
+    /** Adds a change. Returns the oldest change, which must be dropped, if too many wait. */
     add(waiting: W): W | undefined {
       const labels = groupLabels(waiting.notice.labels, grouping);
       const id = fingerprintOf(labels);
@@ -121,14 +121,14 @@ export function createGroups<W extends Waiting>({ grouping, firing, clock, most 
       if (group) group.waiting.push(waiting);
       else gathering.set(id, { labels, dueAt: clock.monotonic() + left, waiting: [waiting] });
       count += 1;
-      return count > most ? dropOldest() : undefined;
+      return count > maxWaiting ? dropOldest() : undefined;
     },
-    /** Returns and removes due notifications, except of groups with a request in flight. */
-    due(isUnderWay: (id: string) => boolean): readonly Due<W>[] {
+    /** Returns and removes due notifications, except of groups with a queued request. */
+    due(isQueued: (id: string) => boolean): readonly Due<W>[] {
       const [at, now] = [clock.now(), clock.monotonic()];
-      const changed = forOnePass([...gathering].filter(([id, { dueAt }]) => dueAt <= now && !isUnderWay(id)));
-      const isLooking = now >= lookAt;
-      if (changed.length === 0 && !isLooking) return [];
+      const changed = forOnePass([...gathering].filter(([id, { dueAt }]) => dueAt <= now && !isQueued(id)));
+      const isChecking = now >= nextCheckAt;
+      if (changed.length === 0 && !isChecking) return [];
       const byGroup = firingByGroup(firing(), grouping);
       const changes = changed.map(([id, group]): Due<W> => {
         const { taken, rest } = firstEpisodes(group.waiting);
@@ -136,28 +136,30 @@ export function createGroups<W extends Waiting>({ grouping, firing, clock, most 
         const news = taken.map(({ notice }) => notice);
         return { id, at, taken, ...toNotification(group.labels, news, byGroup.get(id)?.notices ?? [], at) };
       });
-      if (!isLooking) return changes;
-      const told = new Set(changed.map(([id]) => id));
+      if (!isChecking) return changes;
+      const changedIds = new Set(changed.map(([id]) => id));
       const old = [...byGroup].filter(
-        ([id, { notices }]) => !told.has(id) && !gathering.has(id) && !isUnderWay(id) && isOld(id, notices, at),
+        ([id, { notices }]) => !changedIds.has(id) && !gathering.has(id) && !isQueued(id) && isOld(id, notices, at),
       );
-      if (old.length <= MOST_AT_ONCE) lookAt = now + Math.min(LOOK_EVERY, grouping.repeatEvery / 10);
+      if (old.length <= MAX_AT_ONCE) nextCheckAt = now + Math.min(CHECK_EVERY, grouping.repeatEvery / 10);
       const repeats = old
-        .slice(0, MOST_AT_ONCE)
+        .slice(0, MAX_AT_ONCE)
         .map(
           ([id, { labels, notices }]): Due<W> => ({ id, at, taken: [], ...toNotification(labels, [], notices, at) }),
         );
       return [...changes, ...repeats];
     },
     /** Records the last notification of a group that still fires; undefined if all its alerts are resolved. */
-    told(id: string, told: Told | undefined): void {
-      if (told === undefined) toldAt.delete(id);
-      else toldAt.set(id, told);
+    setLastNotification(id: string, last: LastNotification | undefined): void {
+      if (last === undefined) lastNotifications.delete(id);
+      else lastNotifications.set(id, last);
     },
     /** Returns notified groups without firing alerts, and the accounts of their rows. */
-    forgettable(isUnderWay: (id: string) => boolean): readonly (readonly [id: string, account: string])[] {
+    obsolete(isQueued: (id: string) => boolean): readonly (readonly [id: string, account: string])[] {
       const now = clock.now();
-      const old = [...toldAt].filter(([id, { at }]) => isLongBefore(at, now) && !gathering.has(id) && !isUnderWay(id));
+      const old = [...lastNotifications].filter(
+        ([id, { at }]) => isLongBefore(at, now) && !gathering.has(id) && !isQueued(id),
+      );
       if (old.length === 0) return [];
       const byGroup = firingByGroup(firing(), grouping);
       return old.flatMap(([id, { account }]) => (byGroup.has(id) ? [] : [[id, account] as const]));
@@ -168,11 +170,11 @@ export function createGroups<W extends Waiting>({ grouping, firing, clock, most 
         const rest = group.waiting.filter(waiting => waiting.account !== account);
         if (rest.length < group.waiting.length) keep(id, group, rest);
       }
-      for (const [id, told] of toldAt) if (told.account === account) toldAt.delete(id);
+      for (const [id, last] of lastNotifications) if (last.account === account) lastNotifications.delete(id);
     },
-    all: (): { readonly waiting: readonly W[]; readonly told: ReadonlyMap<string, Told> } => ({
+    all: (): { readonly waiting: readonly W[]; readonly lastNotifications: ReadonlyMap<string, LastNotification> } => ({
       waiting: [...gathering.values()].flatMap(({ waiting }) => waiting),
-      told: toldAt,
+      lastNotifications,
     }),
   };
 }

@@ -3,16 +3,16 @@ type Labels = Readonly<Record<string, string>>;
 /** An alert as it is sent. Times: milliseconds since the Unix epoch. */
 export interface Notice {
   readonly status: 'firing' | 'resolved';
-  /** Its identity. None is empty. */
+  /** Identity of the alert. No value is empty. */
   readonly labels: Labels;
   readonly annotations: Labels;
   readonly startsAt: number;
   readonly endsAt?: number | undefined;
-  /** Milliseconds after which a notice ends by itself; its end is not sent. */
+  /** Time (ms) after which a notice ends by itself; no resolved notice is sent. */
   readonly lasts?: number | undefined;
 }
 
-/** Alertmanager's fingerprint of a label set, 16 hexadecimal digits: FNV-1a of names and values, each with a byte 255 after it. */
+/** Returns Alertmanager's fingerprint of labels, 16 hexadecimal digits: FNV-1a of names and values, each followed by a byte 255. */
 export function fingerprintOf(labels: Labels): string {
   let [high, low] = [0xcbf29ce4, 0x84222325];
   const add = (byte: number) => {

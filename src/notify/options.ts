@@ -16,7 +16,7 @@ const isAddress = (text: string, isAllowed: (url: URL) => boolean) => {
   return isPlain && !url.hash && !/\s/.test(text) && isAllowed(url);
 };
 
-/** An address is hidden at once: it may hold what lets one in. */
+/** An address may contain credentials, so it is parsed into a Secret. */
 const address = (isAllowed: (url: URL) => boolean, error: string) =>
   z
     .string()
@@ -25,7 +25,7 @@ const address = (isAllowed: (url: URL) => boolean, error: string) =>
 
 const PLAIN_ADDRESS = 'must be an http or https address without user or fragment';
 
-/** Why text can't be the address that a secret is; undefined when it can. */
+/** Returns why text is not a valid secret address, or undefined if it is valid. */
 export const faultOfAddress = (text: string): string | undefined =>
   isAddress(text, () => true) ? undefined : PLAIN_ADDRESS;
 
@@ -137,7 +137,7 @@ export const silenceOptions = z
     path: ['until'],
   });
 
-/** Alerts that are not sent for a time. Times: milliseconds since the Unix epoch. */
+/** A period without notifications for matching alerts. Times: milliseconds since the Unix epoch. */
 export type SilenceOptions = z.output<typeof silenceOptions>;
 
 export const HEARTBEAT = 'heartbeat';

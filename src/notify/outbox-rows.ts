@@ -1,6 +1,6 @@
 import type { Store } from '../store/store.ts';
 import type { Group } from './group.ts';
-import type { Due, Told } from './groups.ts';
+import type { Due, LastNotification } from './groups.ts';
 import type { Notice } from './notice.ts';
 import type { Receiver } from './notifiers/receiver.ts';
 import type { RowKey } from './receiver-queue.ts';
@@ -12,7 +12,7 @@ export interface Row {
   readonly notice: Notice;
 }
 
-/** A row of a group's account, without replicas of none: what is told of the group, as it was when it was first sent. */
+/** A stored notification of a group, with its content at the first attempt. Without replicas, the row is agent-wide. */
 export interface GroupedRow extends Pick<Due, 'id' | 'at' | 'notices'> {
   readonly notifier: string;
   readonly member: number;
@@ -20,13 +20,13 @@ export interface GroupedRow extends Pick<Due, 'id' | 'at' | 'notices'> {
   readonly takes: readonly RowKey[];
 }
 
-/** What an earlier process, or another replica, left of an account, the oldest first. */
+/** Rows of an account that an earlier process or another replica has stored, oldest first. */
 export interface Left {
   readonly account: string;
   readonly grouped: readonly { readonly key: string; readonly row: GroupedRow }[];
   readonly changes: readonly { readonly key: string; readonly number: number; readonly row: Row }[];
-  /** Keys and values of when groups were told. */
-  readonly told: readonly (readonly [key: string, value: string])[];
+  /** Rows with the time of each group's last notification. */
+  readonly notified: readonly (readonly [key: string, value: string])[];
   readonly lastNumber: number;
 }
 
@@ -39,7 +39,7 @@ export const toldKey = ({ notifier, member }: Pick<Receiver, 'notifier' | 'membe
 
 export function toldOf(key: string, value: string) {
   const [notifier = '', member, id = ''] = key.slice(TOLD.length).split('/');
-  const { at } = JSON.parse(value) as Pick<Told, 'at'>;
+  const { at } = JSON.parse(value) as Pick<LastNotification, 'at'>;
   return { notifier, member: Number(member), id, at };
 }
 
@@ -52,9 +52,9 @@ export async function readLeft(store: Pick<Store, 'scan'>, account: string): Pro
     });
     return rows.sort((a, b) => a.number - b.number);
   }
-  // Those first: the changes that one stands for are removed after it was stored.
+  // Read grouped rows first: the changes that a grouped row replaces are deleted after it is stored.
   const grouped = await numbered<GroupedRow>(GROUPED);
   const changes = await numbered<Row>(CHANGE);
   const lastNumber = Math.max(0, grouped.at(-1)?.number ?? 0, changes.at(-1)?.number ?? 0);
-  return { account, grouped, changes, told: [...(await store.scan(account, TOLD))], lastNumber };
+  return { account, grouped, changes, notified: [...(await store.scan(account, TOLD))], lastNumber };
 }

@@ -1,13 +1,13 @@
 import type { Change } from '../model/change.ts';
 import { NO_ACCOUNT } from '../store/store.ts';
 import type { Group, Grouping } from './group.ts';
-import { createGroups, type Due, type Groups, type Told, type Waiting } from './groups.ts';
+import { createGroups, type Due, type Groups, type LastNotification, type Waiting } from './groups.ts';
 import { fingerprintOf, type Notice } from './notice.ts';
 import type { Receiver } from './notifiers/receiver.ts';
 import { CHANGE, GROUPED, type GroupedRow, type Left, type Row, readLeft, toldKey, toldOf } from './outbox-rows.ts';
 import {
   createReceiverQueue,
-  MOST_WAITING,
+  MAX_WAITING,
   type QueueDeps,
   type ReceiverQueue,
   type Request,
@@ -58,7 +58,7 @@ export function createOutbox(deps: OutboxDeps) {
   const { store, firing, clock, log } = deps;
   const { replicas } = store;
   let last = 0;
-  /** The number exceeds all that were read. Replicas never create the same key, so a delayed delete only removes its own row. */
+  /** Exceeds all numbers read before. Replicas never create the same key, so a delayed delete only removes its own row. */
   const nextKey = (prefix: string) => {
     last += 1;
     return `${prefix}${replicas ? `${replicas.self.id}/` : ''}${String(last).padStart(12, '0')}`;
@@ -66,7 +66,7 @@ export function createOutbox(deps: OutboxDeps) {
 
   const groupsOf = ({ grouping: asked }: Receiver) => {
     const grouping = asked && replicas ? ofOneAccount(asked) : asked;
-    return grouping && createGroups<Posted>({ grouping, firing, clock, most: MOST_WAITING });
+    return grouping && createGroups<Posted>({ grouping, firing, clock, maxWaiting: MAX_WAITING });
   };
   const accountOf = ({ labels }: Group) => (replicas && labels.account) || NO_ACCOUNT;
 
@@ -76,7 +76,7 @@ export function createOutbox(deps: OutboxDeps) {
       const { groups } = line;
       if (!group || !groups) return [];
       const stillFires = notices.some(({ status }) => status === 'firing');
-      groups.told(order, stillFires ? { account: accountOf(group), at } : undefined);
+      groups.setLastNotification(order, stillFires ? { account: accountOf(group), at } : undefined);
       return [{ key: toldKey(receiver, order), value: stillFires ? JSON.stringify({ at }) : null }];
     }
     const line: Line = {
@@ -126,10 +126,10 @@ export function createOutbox(deps: OutboxDeps) {
   }
 
   /** Deletes notification times of groups without firing alerts: their account or rule was removed. */
-  async function forget({ receiver, queue, groups }: Line): Promise<void> {
-    const old = groups?.forgettable(queue.isUnderWay) ?? [];
+  async function deleteObsolete({ receiver, queue, groups }: Line): Promise<void> {
+    const old = groups?.obsolete(queue.isQueued) ?? [];
     if (old.length === 0) return;
-    for (const [id] of old) groups?.told(id, undefined);
+    for (const [id] of old) groups?.setLastNotification(id, undefined);
     for (const [account, ids] of Map.groupBy(old, ([, account]) => account)) {
       const changes = ids.map(([id]) => ({ key: toldKey(receiver, id), value: null }));
       await store.commit(account, changes).catch(() => undefined);
@@ -139,22 +139,22 @@ export function createOutbox(deps: OutboxDeps) {
   async function sendOf(line: Line, signal: AbortSignal): Promise<void> {
     const { receiver, queue, groups } = line;
     try {
-      for (const due of groups?.due(queue.isUnderWay) ?? []) queueGroup(line, due);
+      for (const due of groups?.due(queue.isQueued) ?? []) queueGroup(line, due);
       await queue.run(signal);
-      await forget(line);
+      await deleteObsolete(line);
     } catch (error) {
       if (!signal.aborted) log.error({ notifier: receiver.notifier, error: String(error) }, 'bug');
     }
   }
 
   /** Switches a line to another receiver of the same name and regroups waiting changes. */
-  function handOver(line: Line, receiver: Receiver): void {
+  function switchReceiver(line: Line, receiver: Receiver): void {
     if (line.receiver === receiver) return;
     const before = line.groups?.all();
     line.receiver = receiver;
     line.queue.retryNow();
     line.groups = groupsOf(receiver);
-    for (const [id, told] of before?.told ?? []) line.groups?.told(id, told);
+    for (const [id, last] of before?.lastNotifications ?? []) line.groups?.setLastNotification(id, last);
     for (const posted of before?.waiting ?? []) enqueue(line, posted);
   }
 
@@ -163,7 +163,7 @@ export function createOutbox(deps: OutboxDeps) {
   const opened = new Set<string>();
 
   /** Restores notifications and notification times. Returns rows of missing receivers. */
-  function takeGroups({ account, grouped, told }: Left): Unwanted[] {
+  function restoreGroups({ account, grouped, notified }: Left): Unwanted[] {
     const unwanted = grouped.flatMap(({ key, row }): Unwanted[] => {
       const { id, at, group, notices, takes, ...to } = row;
       for (const row of takes) taken.add(idOf(row));
@@ -171,19 +171,19 @@ export function createOutbox(deps: OutboxDeps) {
       line?.queue.add({ account, key, at, notices, order: id, group, takes });
       return line ? [] : [{ notifier: to.notifier, rows: [...takes, { account, key }] }];
     });
-    const untold = told.flatMap(([key, value]): Unwanted[] => {
+    const unused = notified.flatMap(([key, value]): Unwanted[] => {
       const { id, at, ...to } = toldOf(key, value);
       const groups = lineOf(to)?.groups;
-      groups?.told(id, { account, at });
+      groups?.setLastNotification(id, { account, at });
       return groups ? [] : [{ notifier: undefined, rows: [{ account, key }] }];
     });
-    return [...unwanted, ...untold];
+    return [...unwanted, ...unused];
   }
 
   /** Queues all restored rows. Returns rows of missing receivers. */
-  function take(left: readonly Left[]): readonly Unwanted[] {
+  function restore(left: readonly Left[]): readonly Unwanted[] {
     for (const { account } of left) opened.add(account);
-    const unwanted = left.flatMap(takeGroups);
+    const unwanted = left.flatMap(restoreGroups);
     const waiting = left
       .flatMap(({ account, changes }) => changes.map(each => ({ account, ...each })))
       .filter(each => !taken.has(idOf(each)))
@@ -218,7 +218,7 @@ export function createOutbox(deps: OutboxDeps) {
      * the store. Rejects with StoreError.
      */
     async open(accounts: readonly string[]): Promise<void> {
-      const unwanted = take(await readNew(accounts));
+      const unwanted = restore(await readNew(accounts));
       if (!replicas) for (const each of unwanted) await discard(each);
     },
     /**
@@ -229,16 +229,16 @@ export function createOutbox(deps: OutboxDeps) {
       const next = receivers.map(receiver => lineOf(receiver) ?? createLine(receiver));
       const removed = lines.filter(line => !next.includes(line));
       lines = next;
-      for (const [index, receiver] of receivers.entries()) handOver(next[index] as Line, receiver);
+      for (const [index, receiver] of receivers.entries()) switchReceiver(next[index] as Line, receiver);
       for (const { receiver, queue, groups } of removed) {
-        const { waiting = [], told = new Map<string, Told>() } = groups?.all() ?? {};
+        const { waiting = [], lastNotifications = new Map<string, LastNotification>() } = groups?.all() ?? {};
         const rows = [...queue.rows(), ...waiting.map(({ account, key }) => ({ account, key }))];
         if (rows.length > 0) await discard({ rows, notifier: receiver.notifier });
-        for (const [id, { account }] of told)
+        for (const [id, { account }] of lastNotifications)
           await store.commit(account, [{ key: toldKey(receiver, id), value: null }]);
       }
     },
-    /** Releases an account whose rows another replica continues with. Resolves when its requests in flight have ended. */
+    /** Releases an account that moves to another replica, and keeps its rows. Resolves when its requests in flight have ended. */
     async letGo(account: string): Promise<void> {
       opened.delete(account);
       for (const id of taken) if (id.startsWith(`${account}\0`)) taken.delete(id);
@@ -263,7 +263,7 @@ export function createOutbox(deps: OutboxDeps) {
         },
       };
     },
-    /** Bodies of loops, one a receiver; none rejects. */
+    /** Loop bodies, one for each receiver. They never reject. */
     get senders() {
       return lines.map(({ send }) => send);
     },

@@ -62,7 +62,7 @@ export type ReceiverQueue = ReturnType<typeof createReceiverQueue>;
 /** Time after which an undelivered request is dropped (ms). */
 const GIVE_UP_AFTER = 24 * 3_600_000;
 /** Maximum number of waiting requests; then the oldest is dropped. Also the maximum of rows waiting for their removal. */
-export const MOST_WAITING = 10_000;
+export const MAX_WAITING = 10_000;
 const BACKOFF = { first: 1000, longest: 300_000 };
 
 function takeOut(queue: Item[], item: Item): void {
@@ -73,7 +73,7 @@ function takeOut(queue: Item[], item: Item): void {
 export function createReceiverQueue(deps: QueueDeps) {
   const { notifier, receiver, store, notifications, clock, random, log, onSent, holds } = deps;
   const queue: Item[] = [];
-  const underWay = new Map<string, number>();
+  const queued = new Map<string, number>();
   let waiting = 0;
   /** Changes to commit with the removal of a request. */
   const toWrite = new Map<Item, readonly Change[]>();
@@ -84,9 +84,9 @@ export function createReceiverQueue(deps: QueueDeps) {
 
   function count(order: string, more: 1 | -1): void {
     waiting += more;
-    const left = (underWay.get(order) ?? 0) + more;
-    if (left > 0) underWay.set(order, left);
-    else underWay.delete(order);
+    const left = (queued.get(order) ?? 0) + more;
+    if (left > 0) queued.set(order, left);
+    else queued.delete(order);
   }
 
   function done(item: Item): void {
@@ -107,7 +107,7 @@ export function createReceiverQueue(deps: QueueDeps) {
     drop(item.account, item.notices, why);
   }
 
-  /** Deletes the rows that requests replace, which must precede the deletion of their own. Rejects with StoreError. */
+  /** Deletes the rows replaced by requests, which must happen before the requests' rows are deleted. Rejects with StoreError. */
   async function settle(items: readonly Item[]): Promise<void> {
     const taken = Map.groupBy(
       items.flatMap(({ takes }) => takes),
@@ -149,7 +149,7 @@ export function createReceiverQueue(deps: QueueDeps) {
       await settle([item]);
       await store.commit(account, [{ key, value: null }, ...(toWrite.get(item) ?? [])]);
     } catch (error) {
-      // Whatever holds the account now has its row: it is not to be removed from here.
+      // After a takeover, the row belongs to the new holder.
       if (!isNotHeld(error)) {
         log.debug({ account, error: String(error) }, 'a sent notification is not removed from the store yet');
         return false;
@@ -159,7 +159,7 @@ export function createReceiverQueue(deps: QueueDeps) {
     return true;
   }
 
-  /** Sends one. Gives whether the receiver may be sent others now. */
+  /** Sends one request. Returns whether the receiver can accept further requests now. */
   async function send(item: Item, signal: AbortSignal): Promise<boolean> {
     const answer = await receiver().send(item.notices, signal, item.group);
     const { retry } = item;
@@ -185,7 +185,7 @@ export function createReceiverQueue(deps: QueueDeps) {
     return !answer.isDown;
   }
 
-  /** Drops requests of an account that moved to another replica, except the one in flight. */
+  /** Drops requests of an account, except the one in flight. */
   function leave(left: string): void {
     for (const item of queue.filter(each => each.account === left && each !== current?.item)) {
       item.isLeft = true;
@@ -203,8 +203,8 @@ export function createReceiverQueue(deps: QueueDeps) {
     let isStoreUp = true;
     for (const item of [...queue]) {
       const isNext = isDue(item) && !held.has(item.order) && !others.has(item.account);
-      const mayTell = !isNext || holds.has(item.account);
-      const isOthers = mayTell !== true && !(await mayTell);
+      const mayNotify = !isNext || holds.has(item.account);
+      const isOthers = mayNotify !== true && !(await mayNotify);
       if (isOthers) others.add(item.account);
       if (isOthers || item.isLeft) continue;
       const { promise: ended, resolve } = Promise.withResolvers<void>();
@@ -230,14 +230,14 @@ export function createReceiverQueue(deps: QueueDeps) {
       const retry = createRetry(BACKOFF, clock, random);
       queue.push({ ...request, row: request.row, giveUpAt, retry, isDone: false, isLeft: false });
       count(request.order, 1);
-      const oldest = waiting > MOST_WAITING ? queue.find(({ isDone }) => !isDone) : undefined;
+      const oldest = waiting > MAX_WAITING ? queue.find(({ isDone }) => !isDone) : undefined;
       if (oldest) dropItem(oldest, 'queue full');
     },
     /** Whether a request of this alert or group waits to be sent. */
-    isUnderWay: (order: string): boolean => underWay.has(order),
+    isQueued: (order: string): boolean => queued.has(order),
     /**
-     * Another replica goes on with the account: nothing more of it is sent, and its rows stay. Resolves when the request of it
-     * that is under way has ended.
+     * Drops the requests of an account that moves to another replica, and keeps their rows. Resolves when the account's request
+     * in flight has ended.
      */
     async letGo(account: string): Promise<void> {
       leave(account);
@@ -255,9 +255,9 @@ export function createReceiverQueue(deps: QueueDeps) {
     async run(signal: AbortSignal): Promise<void> {
       await storeNew();
       await sendDue(signal);
-      // The store rejects the deletes. The next process sends remaining rows again: at least once.
+      // The store rejects the deletes. The next process sends the remaining rows again: delivery is at least once.
       const finished = queue.filter(({ isDone }) => isDone);
-      for (const item of finished.slice(0, -MOST_WAITING)) {
+      for (const item of finished.slice(0, -MAX_WAITING)) {
         takeOut(queue, item);
         toWrite.delete(item);
       }

@@ -14,7 +14,7 @@ export interface RepeatingDeps {
   readonly log: Log;
 }
 
-/** Milliseconds after which an alert is sent again, changed or not. */
+/** Interval (ms) at which unchanged alerts are sent again. */
 export const REPEAT_EVERY = 60_000;
 const BATCH = 64;
 const BACKOFF = { first: 1000, longest: REPEAT_EVERY };
@@ -25,7 +25,7 @@ interface LastSent {
   readonly isRefused: boolean;
 }
 
-/** Returns the body of a loop that sends firing alerts at once and every minute, and resolved ones for a while. Never rejects. */
+/** Returns the body of a loop that sends alerts when they change and then every minute. Never rejects. */
 export function createRepeating(deps: RepeatingDeps): (signal: AbortSignal) => Promise<void> {
   const { receiver, notices, notifications, clock, random, log } = deps;
   const { notifier, member } = receiver;
@@ -40,7 +40,7 @@ export function createRepeating(deps: RepeatingDeps): (signal: AbortSignal) => P
     return !last.isRefused && clock.monotonic() - last.at >= REPEAT_EVERY;
   }
 
-  function remember(batch: readonly Notice[], isRefused: boolean): void {
+  function recordSent(batch: readonly Notice[], isRefused: boolean): void {
     const at = clock.monotonic();
     for (const notice of batch) {
       sent.set(fingerprintOf(notice.labels), { version: versionOf(notice), at, isRefused });
@@ -61,7 +61,7 @@ export function createRepeating(deps: RepeatingDeps): (signal: AbortSignal) => P
     if (retry.failures > 0) log.info({ notifier, member }, 'alerts can be sent again');
     retry.succeeded();
     if (answer.kind === 'refused' && batch.length > 1) {
-      // One of them is bad: by themselves, only that one is refused.
+      // Send each alert separately, so that only the invalid ones are refused.
       for (const notice of batch) if (!(await send([notice], signal))) return false;
       return true;
     }
@@ -69,7 +69,7 @@ export function createRepeating(deps: RepeatingDeps): (signal: AbortSignal) => P
       const fields = { notifier, member, labels: batch[0]?.labels, why: answer.why };
       log.error(fields, 'the receiver rejects an alert; it is not sent again');
     }
-    remember(batch, answer.kind === 'refused');
+    recordSent(batch, answer.kind === 'refused');
     return true;
   }
 

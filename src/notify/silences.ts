@@ -5,7 +5,7 @@ type Labels = Readonly<Record<string, string>>;
 
 export type Silences = ReturnType<typeof createSilences>;
 
-/** A label that an alert does not have is empty, as Alertmanager has it. */
+/** As in Alertmanager, a missing label matches the empty value. */
 const matches = ({ match }: SilenceOptions, labels: Labels) =>
   Object.entries(match).every(([name, values]) => values.includes(labels[name] ?? ''));
 
@@ -14,20 +14,20 @@ export function isInForce({ from, until, windows }: SilenceOptions, at: number):
   return windows.length === 0 || windows.some(window => isOpen(window, at));
 }
 
-/** Milliseconds for which it is remembered which silences hold: a thousand accounts ask, and cron costs. */
-const REMEMBERED = 1000;
+/** How long the active silences are cached (ms): evaluating cron windows for each of a thousand accounts is expensive. */
+const CACHED_FOR = 1000;
 
 export function createSilences(silences: readonly SilenceOptions[], now: () => number) {
-  let known = { at: Number.NaN, inForce: silences };
+  let cached = { at: Number.NaN, inForce: silences };
   return {
-    /** Why an alert with these labels is silenced now; undefined when it is not. */
+    /** Returns the reason of the silence that matches an alert now; undefined if none does. */
     reasonFor(labels: Labels): string | undefined {
       if (silences.length === 0) return undefined;
       const at = now();
-      if (!(Math.abs(at - known.at) < REMEMBERED)) {
-        known = { at, inForce: silences.filter(silence => isInForce(silence, at)) };
+      if (!(Math.abs(at - cached.at) < CACHED_FOR)) {
+        cached = { at, inForce: silences.filter(silence => isInForce(silence, at)) };
       }
-      return known.inForce.find(silence => matches(silence, labels))?.reason;
+      return cached.inForce.find(silence => matches(silence, labels))?.reason;
     },
   };
 }

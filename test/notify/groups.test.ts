@@ -46,15 +46,15 @@ it('releases the group state of an account that moved to another replica', () =>
     grouping,
     firing: () => [],
     clock: { now: () => 0, monotonic: () => 0 },
-    most: 9,
+    maxWaiting: 9,
   });
   for (const account of ['a', 'b']) {
     groups.add({ account, key: account, at: 0, notice: notice('1', { labels: { alertname: 'A', account } }) });
-    groups.told(`told ${account}`, { account, at: 0 });
+    groups.setLastNotification(`told ${account}`, { account, at: 0 });
   }
   groups.letGo('a');
-  const { waiting, told } = groups.all();
-  expect([waiting.map(({ key }) => key), [...told.keys()]]).toEqual([['b'], ['told b']]);
+  const { waiting, lastNotifications } = groups.all();
+  expect([waiting.map(({ key }) => key), [...lastNotifications.keys()]]).toEqual([['b'], ['told b']]);
 });
 
 describe('a group', () => {

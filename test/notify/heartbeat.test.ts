@@ -16,7 +16,7 @@ function createScene() {
     log,
     counts,
     asked,
-    health: async (): Promise<Health | undefined> => ({ isWell: true }),
+    health: async (): Promise<Health | undefined> => ({ isHealthy: true }),
     get: async (): Promise<{ status: number }> => ({ status: 200 }),
     beat: () => beat(never),
   };
@@ -37,10 +37,10 @@ describe('a heartbeat', () => {
   it('reports healthy and unhealthy accounts, and logs the reason once', async () => {
     const scene = createScene();
     await scene.beat();
-    scene.health = async () => ({ isWell: false, why: 'dlq/full of a is stale' });
+    scene.health = async () => ({ isHealthy: false, why: 'dlq/full of a is stale' });
     await scene.beat();
     await scene.beat();
-    scene.health = async () => ({ isWell: true });
+    scene.health = async () => ({ isHealthy: true });
     await scene.beat();
     expect(scene.asked).toEqual([CANARY, `${CANARY}/fail`, `${CANARY}/fail`, CANARY]);
     expect(scene.counts).toEqual({ 'heartbeat sent': 4 });
@@ -57,7 +57,7 @@ describe('a heartbeat', () => {
     await scene.beat();
     await scene.beat();
     expect(scene.asked).toEqual([]);
-    expect(scene.log.lines.map(({ message }) => message)).toEqual(['the heartbeat pauses: the agent is unwell']);
+    expect(scene.log.lines.map(({ message }) => message)).toEqual(['the heartbeat pauses: the agent is unhealthy']);
   });
 
   it('is counted and logged once without its address if sending fails', async () => {
@@ -107,13 +107,13 @@ describe('the health of accounts', () => {
       collectors: [{ collector: 'dlq', withdrawn: false, rounds: [{ ...read, ...round }] }],
     }),
   });
-  const failing = (why: string) => ({ isWell: false, why });
+  const failing = (why: string) => ({ isHealthy: false, why });
 
   it.each<[string, HeartbeatAccount[], Health | undefined]>([
-    ['read', [account({})], { isWell: true }],
-    ['read by a failing attempt that is not late yet', [account({ success: false })], { isWell: true }],
+    ['read', [account({})], { isHealthy: true }],
+    ['read by a failing attempt that is not late yet', [account({ success: false })], { isHealthy: true }],
     ['not read yet', [account({}), account({ dataAt: undefined })], undefined],
-    ['with nothing to read yet', [account({ dataAt: undefined, idle: 'not_due' })], { isWell: true }],
+    ['with nothing to read yet', [account({ dataAt: undefined, idle: 'not_due' })], { isHealthy: true }],
     ['stale', [account({ dataAt: undefined }), account({ stale: true })], failing('dlq/full of a is stale')],
     ['rejected', [account({}, true)], failing('the token of a is rejected')],
     ['rejected before this process began', [account({}, true, false)], undefined],

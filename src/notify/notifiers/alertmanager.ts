@@ -4,7 +4,7 @@ import { type NotifierDeps, postNotices, type Receiver } from './receiver.ts';
 
 export interface AlertmanagerDeps extends NotifierDeps {
   readonly urls: readonly Secret[];
-  /** Milliseconds after which an alert ends unless it is sent again. */
+  /** Time (ms) after which an alert ends unless it is sent again. */
   readonly holdsFor: number;
 }
 
@@ -13,7 +13,8 @@ export function createAlertmanager(deps: AlertmanagerDeps): readonly Receiver[] 
   const { notifier, urls, now, holdsFor, externalUrl } = deps;
 
   function toAlert({ labels, annotations, startsAt, endsAt, lasts }: Notice) {
-    // Our clock may have been ahead, and was set back: Alertmanager refuses an end before its begin, and waits for one to come.
+    // After our clock was set back, a time may be in the future. Alertmanager rejects an end before the start, and ends an alert
+    // only when its `endsAt` has passed.
     const past = (at: number) => timeText(Math.min(at, now()));
     return {
       labels,
@@ -32,7 +33,7 @@ export function createAlertmanager(deps: AlertmanagerDeps): readonly Receiver[] 
       const headers = { 'content-type': 'application/json' };
       const body = JSON.stringify(notices.map(toAlert));
       const address = `${url.reveal().replace(/\/+$/, '')}/api/v2/alerts`;
-      // The others of the batch are stored all the same.
+      // Alertmanager stores the valid alerts of a refused batch.
       const isRefusal = (status: number) => status === 400 || status === 422;
       return postNotices(deps, address, { headers, body, signal }, { isRefusal });
     },

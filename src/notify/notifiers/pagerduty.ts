@@ -12,7 +12,7 @@ function bounded(text: string): string {
   return line.length > LONGEST_TEXT ? `${line.slice(0, LONGEST_TEXT - 1).toWellFormed()}…` : line;
 }
 
-/** Alerts without a known severity must be noticed. A notice that ends by itself is only information. */
+/** An alert with an unknown severity is an error, so that it is noticed. A notice that ends by itself is only information. */
 function severityOf({ labels: { severity }, lasts }: Notice): string | undefined {
   if (SEVERITIES.includes(severity)) return severity;
   return lasts === undefined ? 'error' : 'info';

@@ -4,7 +4,7 @@ import type { Reply } from '../../upstream/post.ts';
 import type { Group, Grouping } from '../group.ts';
 import type { Notice } from '../notice.ts';
 
-/** Sends one POST of JSON. No redirect is followed. Rejects where there is no answer in time. */
+/** Sends a POST with JSON. Does not follow redirects. Rejects if no response arrives in time. */
 export type Post = (
   url: string,
   request: { readonly headers: Readonly<Record<string, string>>; readonly body: string; readonly signal: AbortSignal },
@@ -12,20 +12,20 @@ export type Post = (
 
 export type Answer =
   | { readonly kind: 'accepted' }
-  /** The content was not understood, and would not be the next time. */
+  /** The content was rejected, so a retry is useless. */
   | { readonly kind: 'refused'; readonly why: string }
-  /** Later perhaps, after `retryAfter` milliseconds at least. `isDown`: so would anything else that is sent now. */
+  /** A retry may succeed, after at least `retryAfter` ms. `isDown`: other requests would also fail now. */
   | { readonly kind: 'failed'; readonly why: string; readonly isDown: boolean; readonly retryAfter?: number };
 
 export interface Receiver {
   readonly notifier: string;
-  /** Which of the notifier's addresses it is: the first is 0. */
+  /** Index of the address among the notifier's addresses. */
   readonly member: number;
-  /** `state`: what fires, again and again. `changes`: when an alert begins to fire, and when it is resolved. */
+  /** `state`: firing and recently resolved alerts, repeatedly. `changes`: each alert when it starts to fire or is resolved. */
   readonly wants: 'state' | 'changes';
-  /** How changes are put together for it; undefined: each is sent by itself. */
+  /** How changes are grouped; undefined if each is sent separately. */
   readonly grouping?: Grouping | undefined;
-  /** Rejects only when the signal is aborted. A receiver of changes gets those of one group, or one notice. */
+  /** Sends alerts; to a receiver of changes, one notice or the notices of one group. Rejects only if the signal is aborted. */
   send(notices: readonly Notice[], signal: AbortSignal, group?: Group): Promise<Answer>;
 }
 
@@ -36,17 +36,17 @@ export interface NotifierDeps {
   readonly externalUrl: string;
 }
 
-/** How sending ended, counted for each notice and address. `failed`: it is tried again. `dropped`: it is not. */
+/** Results of sending, counted for each notice and address. A `failed` notice is retried, a `dropped` one is not. */
 export const OUTCOMES = ['sent', 'failed', 'dropped'] as const;
 
 export interface Meaning {
-  /** Of the statuses, those that mean that the content was not understood. */
+  /** Whether a status means that the content was rejected. */
   isRefusal(status: number): boolean;
-  /** The error that a body names, a closed word; undefined when it names none. */
+  /** Returns the error in a response body, from a fixed set of words; undefined if there is no such error. */
   errorIn?(text: string): string | undefined;
 }
 
-/** Posts, and reads the answer. Rejects only when the signal is aborted. */
+/** Sends a request and interprets the response. Rejects only if the signal is aborted. */
 export async function postNotices(
   { post, now }: Pick<NotifierDeps, 'post' | 'now'>,
   url: string,
@@ -65,7 +65,7 @@ export async function postNotices(
   } catch (error) {
     if (request.signal.aborted) throw error;
     const { code, name } = error as { readonly code?: unknown; readonly name?: string };
-    // Never the message: it may hold the address, and that a secret.
+    // Never return the message: it may contain the address, which may be secret.
     return { kind: 'failed', why: typeof code === 'string' ? code : (name ?? 'error'), isDown: true };
   }
 }

@@ -4,9 +4,9 @@ import { type Link, labelText, linksOf, toLine } from './words.ts';
 
 /** Slack's limits: characters of a section's text, and blocks of a message. */
 const LONGEST_TEXT = 3000;
-/** With three blocks each and one for the rest they stay below the 50 blocks that a message may have. */
-const MOST_ALERTS = 15;
-/** Shorter than what is allowed: people read it. */
+/** Each alert takes three blocks and the rest takes one, which stays below Slack's limit of 50 blocks per message. */
+const MAX_ALERTS = 15;
+/** Shorter than Slack's limits, for readability. */
 const LONGEST_TITLE = 150;
 const LONGEST_SUMMARY = 1500;
 const LONGEST_LABELS = 1500;
@@ -18,7 +18,7 @@ const RESOLVED = '#2eb67d';
 
 const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' };
 
-/** Foreign text as Slack's markup without mentions and links, cut to `limit` characters of markup. */
+/** Escapes untrusted text, so that Slack shows no mentions or links, and cuts it to `limit` characters of markup. */
 function escaped(text: string, limit: number): string {
   let out = '';
   for (const character of toLine(text)) {
@@ -29,7 +29,7 @@ function escaped(text: string, limit: number): string {
   return out;
 }
 
-/** No formatting at all: Slack reads `plain_text` as it is. */
+/** Slack does not interpret formatting in `plain_text`. */
 const plain = (text: string, limit: number) => ({ type: 'plain_text', text: escaped(text, limit), emoji: false });
 
 function linkText({ href, text }: Link): string[] {
@@ -53,7 +53,7 @@ function toAttachment(notice: Notice, externalUrl: string) {
   return { color: colourOf(notice), blocks: [section, ...summary, context] };
 }
 
-/** Firing alerts first. Text above all else, for what can't show blocks, and for push messages. */
+/** Returns a message with firing alerts first. Its text is for push messages and for clients that cannot show blocks. */
 export function slackBody(notices: readonly Notice[], { labels, left }: Group, externalUrl: string) {
   const firing = notices.filter(({ status }) => status === 'firing');
   const resolved = notices.filter(({ status }) => status === 'resolved');
@@ -62,7 +62,7 @@ export function slackBody(notices: readonly Notice[], { labels, left }: Group, e
     ...(resolved.length > 0 ? [`RESOLVED ${resolved.length}`] : []),
   ];
   const name = labels.alertname ?? notices[0]?.labels.alertname ?? '';
-  const more = Math.max(0, notices.length - MOST_ALERTS) + left;
+  const more = Math.max(0, notices.length - MAX_ALERTS) + left;
   const rest = {
     color: '#808080',
     blocks: [{ type: 'context', elements: [plain(`${more} more alerts are not listed.`, LONGEST_TITLE)] }],
@@ -71,13 +71,13 @@ export function slackBody(notices: readonly Notice[], { labels, left }: Group, e
     text: escaped(`[${counts.join(', ')}] ${name} ${labelText(labels)}`.trim(), LONGEST_TEXT),
     mrkdwn: false,
     attachments: [
-      ...[...firing, ...resolved].slice(0, MOST_ALERTS).map(notice => toAttachment(notice, externalUrl)),
+      ...[...firing, ...resolved].slice(0, MAX_ALERTS).map(notice => toAttachment(notice, externalUrl)),
       ...(more > 0 ? [rest] : []),
     ],
   };
 }
 
-/** What Slack's incoming webhooks say is wrong; nothing else that a body holds is shown. */
+/** Errors of Slack's incoming webhooks. No other part of a response body is logged. */
 const ERRORS: readonly string[] = [
   'action_prohibited',
   'channel_is_archived',
@@ -100,8 +100,8 @@ const ERRORS: readonly string[] = [
 ];
 
 /**
- * Slack's word for what was wrong, as text or as the member `error` of a JSON answer that is not `ok`; undefined where there
- * is none. What else answers in Slack's place may say any word.
+ * Returns Slack's error, from a plain-text body or the member `error` of a JSON body that is not `ok`; undefined if there is
+ * no error. A proxy may respond with any text, so unknown errors become `not_ok` or undefined.
  */
 export function errorOfSlack(text: string): string | undefined {
   const isNotOk = /^\s*\{.*"ok"\s*:\s*false/s.test(text);

@@ -69,7 +69,7 @@ interface Notification {
   readonly secret: Secret | undefined;
 }
 
-/** Bodies of a notification's requests, and the error that a response names although its status is 200. */
+/** Bodies of a notification's requests, and the error in a response body, which may have status 200. */
 const BODIES: Readonly<
   Record<
     WebhookFormat,
@@ -90,7 +90,7 @@ const BODIES: Readonly<
   },
 };
 
-/** A signature of time and body. The time (seconds since the Unix epoch) prevents replays of a recorded request. */
+/** Signs time and body. The time (seconds since the Unix epoch) prevents replays of a recorded request. */
 function signatureOf(secret: Secret, timestamp: number, body: string): string {
   return `sha256=${createHmac('sha256', secret.reveal()).update(`${timestamp}.${body}`).digest('hex')}`;
 }

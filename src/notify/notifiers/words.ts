@@ -7,7 +7,7 @@ export interface Link {
   readonly text: string;
 }
 
-/** Foreign text as one line without control characters. */
+/** Converts untrusted text to one line without control characters. */
 export const toLine = (text: string) => printable(text.replace(/\s+/g, ' ').toWellFormed());
 
 /** Labels without `alertname`: `a="b" c="d"`. */
