@@ -23,7 +23,8 @@ export const DIFFERENCES: Readonly<Partial<Record<BuiltinAlert, string>>> = {
   DeliveryDispatchPausedWithBacklog: 'The check itself waits an hour, because the page calls it info before.',
   DeliveryDatabaseAway:
     'The replica notices at its first failed renewal; the shipped alert needs three minutes of samples.',
-  DeliveryAccountUncollected: 'The check itself waits two minutes without a report.',
+  DeliveryAccountUncollected:
+    'Shown only: each replica would send it. The check itself waits two minutes without a report.',
 };
 
 /** Why a built-in alert has no shipped one. */

@@ -37,6 +37,7 @@ export async function openCore(loaded: LoadedConfig, deps: PartsDeps) {
     const supervisor = await Supervisor.open(loaded, base);
     closing.add('accounts', () => supervisor.close());
     const serving = await createServing(supervisor, base);
+    await supervisor.alerting.watchAgent(serving.checkAgent);
     const loops = createLoops(base);
     const stop = async () => void (await Promise.all([loops.close(), supervisor.stop()]));
     closing.add('loops', stop);

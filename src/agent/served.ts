@@ -85,6 +85,7 @@ export async function createServing(supervisor: Supervisor, base: Base) {
   };
   return {
     served,
+    checkAgent: () => current().agent.check(),
     /** Logs the problems of the agent itself. Must be called once a minute. Never rejects. */
     logProblems: (): Promise<void> => current().agent.logProblems(),
     /** Status rows of all accounts for other replicas; undefined if the store is not shared. */

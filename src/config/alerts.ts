@@ -2,7 +2,7 @@ import { accountMayAct } from '../auto-cancel/options.ts';
 import { dataSources, roundsOf as roundsOfAccount } from '../collectors/index.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { HEARTBEAT } from '../notify/options.ts';
-import { BUILTIN_ALERTS, builtinAlert } from '../rules/checks/alerts.ts';
+import { BUILTIN_ALERTS } from '../rules/checks/alerts.ts';
 import { alertFamilies, collectorsOf } from '../rules/families.ts';
 import { type AlertCondition, type AlertRule, isAbout, type Selector } from '../rules/options.ts';
 import { type DeclaredNames, noSuchName, type Reporter } from './faults.ts';
@@ -141,13 +141,10 @@ function checkCondition({ when, labels }: AlertRule, checking: Checking, path: r
   }
 }
 
-const builtinOfAgent = new Set<string>(BUILTIN_ALERTS.filter(name => builtinAlert(name).isOfAgent));
-
 /** Warns of pausing alerts that can never fire for an account, and so never prevent a cancel there. */
 function checkPausing({ alerts, autoCancel, accounts }: Config, report: Reporter): void {
   for (const [index, alert] of autoCancel.pauseWhileAlerts.entries()) {
     const path = ['autoCancel', 'pauseWhileAlerts', index];
-    if (builtinOfAgent.has(alert)) report.fault(path, `${alert} is about the agent, and not about an account`);
     const when = alerts.rules.find(({ name }) => name === alert)?.when;
     if (!when) continue;
     // Accounts that the alert does not select are excluded on purpose.

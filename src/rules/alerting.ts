@@ -22,7 +22,8 @@ import { createSilences, type Silences } from '../notify/silences.ts';
 import type { Holding } from '../replicas/holding.ts';
 import { createLoops, type Loops } from '../scheduler/loop.ts';
 import { createLoopSlot, type LoopSlot } from '../scheduler/loop-slot.ts';
-import { isNotHeld, type Store } from '../store/store.ts';
+import { createMemoryStore } from '../store/memory.ts';
+import { isNotHeld, NO_ACCOUNT, type Store } from '../store/store.ts';
 import { createPost, type ReceiverClient } from '../upstream/post.ts';
 import { type AccountAlerts, openAccountAlerts } from './account-alerts.ts';
 import type { Alert } from './alert.ts';
@@ -69,6 +70,13 @@ export interface ShownAlert {
   readonly endsAt?: string;
 }
 
+/** Where alerts are stored and queued. */
+interface Place {
+  readonly store: Store;
+  readonly outbox: Outbox;
+  readonly holds: Holds;
+}
+
 /** Alert states of one account and their evaluation. Kept across sessions and configurations of the account. */
 interface Entry {
   readonly alerts: AccountAlerts;
@@ -80,6 +88,8 @@ interface Entry {
 }
 
 type Body = (signal: AbortSignal) => Promise<void>;
+
+const NO_FACTS = { series: () => undefined, isPartial: () => false, isDoubtful: () => false };
 
 const namesOf = ({ accounts }: AlertingSettings) => accounts.map(({ name }) => name);
 
@@ -111,6 +121,8 @@ const FIRST_HEARTBEAT = 10_000;
 export class Alerting {
   readonly outbox: Outbox;
   readonly #deps: AlertingDeps;
+  /** For alerts about the agent. Each replica has its own, which are not stored: the database may be what is missing. */
+  readonly #ofAgent: Place;
   readonly #entries = new Map<string, Entry>();
   readonly #identity = createIdentities();
   readonly #asking: ReceiverClient = createPost();
@@ -125,10 +137,11 @@ export class Alerting {
   /** Prevents a concurrent open or reload from starting loops after `stop`. */
   #isStopped = false;
   #notificationsSource: Source;
+  #checkAgent: (() => readonly CheckResult[]) | undefined;
 
   /** Throws if a secret of a notifier is missing. */
   constructor(config: AlertingSettings, deps: AlertingDeps) {
-    const { holding, store, clock, random, log } = deps;
+    const { holding, store, clock } = deps;
     this.#deps = deps;
     this.#config = config;
     this.#receivers = this.prepare(config);
@@ -138,16 +151,16 @@ export class Alerting {
     this.#holds = holding ? createHolds(holding, name => namesOf(this.#config).includes(name)) : holdsAll;
     this.#repeating = this.#createRepeating();
     this.#heartbeat = createLoopSlot(deps);
-    this.outbox = createOutbox({
-      notifications: this.#counter,
-      store,
-      holds: this.#holds,
-      clock,
-      random,
-      log,
-      receivers: this.#receivers.all,
-      firing: () => this.#notices().filter(({ status }) => status === 'firing'),
-    });
+    this.outbox = this.#createOutbox(store, this.#holds, this.#receivers.all);
+    this.#ofAgent = { store, outbox: this.outbox, holds: this.#holds };
+    if (holding) {
+      const memory = createMemoryStore();
+      this.#ofAgent = {
+        store: memory,
+        outbox: this.#createOutbox(memory, holdsAll, this.#receivers.all),
+        holds: holdsAll,
+      };
+    }
   }
 
   /** Creates the receivers of a configuration, for `use`. Throws if a secret is missing. */
@@ -167,11 +180,16 @@ export class Alerting {
       this.#receivers = receivers;
       this.#repeating = this.#createRepeating();
       try {
-        await this.outbox.use(receivers.all);
+        for (const outbox of this.#outboxes) await outbox.use(receivers.all);
       } catch (error) {
         this.#deps.log.warn({ error: String(error) }, 'rows of removed notifiers were left in the store');
       }
       if (isStarted) this.#startSenders();
+    }
+    try {
+      await this.#evaluateAgent();
+    } catch (error) {
+      this.#deps.log.warn({ error: String(error) }, 'alerts about the agent are off: their states could not be read');
     }
     if (isStarted) await this.#startHeartbeat();
   }
@@ -185,7 +203,7 @@ export class Alerting {
 
   /** Reads the alert states of an account, if alerts are enabled, and its queued notifications. Rejects with StoreError. */
   async open(account: string): Promise<void> {
-    await this.#openStates(account);
+    if (account !== NO_ACCOUNT) await this.#openStates(account);
     await this.outbox.open([account]);
   }
 
@@ -207,7 +225,7 @@ export class Alerting {
     if (!this.#config.alerts.enabled) return this.#resolveAll(name, entry);
     const { alerts, histories } = entry;
     const rules = rulesFor(account, this.#config);
-    const builtin = check && this.#builtin(check);
+    const builtin = check && this.#builtin('account', check);
     const all: readonly Rule[] = [...(builtin?.rules ?? []), ...rules];
     const known = new Set(entry.rules.map(this.#identity));
     const unjudged = all.filter(rule => !known.has(this.#identity(rule))).map(({ name }) => name);
@@ -219,6 +237,12 @@ export class Alerting {
     const past = history && createPast(history, clock);
     entry.evaluate = createAlerts({ alerts, rules, builtin, facts, histories, past, clock, log, tracer });
     if (this.#senders) await this.#startEvaluation(entry);
+  }
+
+  /** Evaluates the built-in alerts about this process from now on. `check` runs their checks. Rejects with StoreError. */
+  async watchAgent(check: () => readonly CheckResult[]): Promise<void> {
+    this.#checkAgent = check;
+    await this.#evaluateAgent();
   }
 
   /** Stops evaluating an account that moves to another replica. Its rows stay. Call before releasing the lease. Never rejects. */
@@ -243,12 +267,13 @@ export class Alerting {
 
   /** Loop bodies that send notifications. They never reject. */
   get senders(): readonly Body[] {
-    return [...this.outbox.senders, ...this.#repeating];
+    return [...this.#outboxes.flatMap(outbox => outbox.senders), ...this.#repeating];
   }
 
-  /** State of each rule of an account that is firing or unknown. */
+  /** Alerts about the agent or an account that are firing or of unknown state. */
   states(account: string): ReadonlyMap<string, 'firing' | 'unknown'> {
-    return this.#entries.get(account)?.alerts.states() ?? new Map();
+    const all = [NO_ACCOUNT, account].map(name => this.#entries.get(name)?.alerts.states());
+    return new Map(all.flatMap(states => [...(states ?? [])]));
   }
 
   /** Metrics of an account's alerts; undefined while alerts are off. */
@@ -265,9 +290,9 @@ export class Alerting {
     return this.#counter.countsOf(this.#countedNotifiers());
   }
 
-  /** Alerts of the configured accounts that this process evaluates, or of one account. */
+  /** Alerts of the agent and of its configured accounts, or of one account. */
   alerts(account?: string): readonly ShownAlert[] {
-    const names = account === undefined ? namesOf(this.#config) : [account];
+    const names = account === undefined ? [NO_ACCOUNT, ...namesOf(this.#config)] : [account];
     return names.flatMap(name => [...(this.#entries.get(name)?.alerts.current().alerts.values() ?? [])].map(toShown));
   }
 
@@ -283,18 +308,52 @@ export class Alerting {
     await Promise.all([...this.#entries.values()].map(entry => this.#save(entry)));
   }
 
-  #builtin(check: () => readonly CheckResult[]): Builtin {
+  get #outboxes(): readonly Outbox[] {
+    return [...new Set([this.outbox, this.#ofAgent.outbox])];
+  }
+
+  #createOutbox(store: Store, holds: Holds, receivers: Receivers['all']): Outbox {
+    const { clock, random, log } = this.#deps;
+    const firing = () => this.#notices().filter(({ status }) => status === 'firing');
+    return createOutbox({ notifications: this.#counter, store, holds, clock, random, log, receivers, firing });
+  }
+
+  #builtin(about: 'account' | 'agent', check: () => readonly CheckResult[]): Builtin {
     const { alerts, server } = this.#config;
-    const rules = builtinRules(alerts.builtin, 'account', server.externalUrl);
+    const rules = builtinRules(alerts.builtin, about, server.externalUrl);
     return { rules, disabled: alerts.builtin?.disable ?? [], check };
+  }
+
+  async #evaluateAgent(): Promise<void> {
+    const check = this.#checkAgent;
+    if (!check) return;
+    await this.#openStates(NO_ACCOUNT);
+    const entry = this.#entries.get(NO_ACCOUNT);
+    if (!entry) return;
+    if (!this.#config.alerts.enabled) return this.#resolveAll(NO_ACCOUNT, entry);
+    const { alerts } = entry;
+    const { clock, log, tracer, store } = this.#deps;
+    const replica = store.replicas?.self.id;
+    const builtin = this.#builtin('agent', check);
+    const own: Builtin = {
+      ...builtin,
+      rules: builtin.rules.map(rule => ({ ...rule, labels: { ...rule.labels, ...(replica && { replica }) } })),
+    };
+    const known = new Set(entry.rules.map(({ name }) => name));
+    const unjudged = own.rules.map(({ name }) => name).filter(name => !known.has(name));
+    alerts.use({ silences: this.#silences, unjudged });
+    entry.rules = own.rules;
+    entry.evaluate = createAlerts({ alerts, rules: [], builtin: own, facts: NO_FACTS, clock, log, tracer });
+    if (this.#senders) await this.#startEvaluation(entry);
   }
 
   async #openStates(account: string): Promise<void> {
     if (!this.#config.alerts.enabled || this.#entries.has(account)) return;
-    if (!namesOf(this.#config).includes(account)) return;
+    const isOfAgent = account === NO_ACCOUNT;
+    if (!isOfAgent && !namesOf(this.#config).includes(account)) return;
     const { store, log } = this.#deps;
-    const common = { store, outbox: this.outbox, holds: this.#holds, silences: this.#silences, log };
-    const alerts = await openAccountAlerts({ ...common, account, rules: [] });
+    const place = isOfAgent ? this.#ofAgent : { store, outbox: this.outbox, holds: this.#holds };
+    const alerts = await openAccountAlerts({ ...place, silences: this.#silences, log, account, rules: [] });
     this.#entries.set(account, {
       alerts,
       histories: createHistories(),
@@ -309,8 +368,7 @@ export class Alerting {
   async #resolveAll(account: string, entry: Entry): Promise<void> {
     const { clock, log, tracer } = this.#deps;
     const { alerts } = entry;
-    const facts = { series: () => undefined, isPartial: () => false, isDoubtful: () => false };
-    const evaluate = createAlerts({ alerts, rules: [], facts, clock, log, tracer });
+    const evaluate = createAlerts({ alerts, rules: [], facts: NO_FACTS, clock, log, tracer });
     entry.rules = [];
     entry.evaluate = async () => {
       await evaluate();
@@ -339,7 +397,7 @@ export class Alerting {
     if (!this.#deps.holding) return this.#notices();
     const notices: Notice[] = [];
     for (const [name, { alerts }] of this.#entries) {
-      if (await this.#holds.has(name)) notices.push(...alerts.notices());
+      if (name === NO_ACCOUNT || (await this.#holds.has(name))) notices.push(...alerts.notices());
     }
     return notices;
   }

@@ -140,6 +140,12 @@ export function expand(text: string, labels: Readonly<Record<string, string>>, v
 const builtinOptions = z
   .strictObject({
     severity: z.enum(CHECK_SEVERITIES).default('warning').describe('Lowest severity that is sent.'),
+    extended: z
+      .boolean()
+      .default(false)
+      .describe(
+        'Whether the alerts are sent that the shipped rules have in their extended set, which is off by default.',
+      ),
     disable: z
       .array(z.enum(CHECK_KINDS))
       .default([])

@@ -6,11 +6,12 @@ import type { NotificationCount } from '../metrics/alerting.ts';
 import type { ProcessMetrics } from '../metrics/process.ts';
 import type { AccountStatus } from '../model/status.ts';
 import { HEARTBEAT, type NotifierOptions } from '../notify/options.ts';
-import type { AgentInput } from '../rules/checks/agent.ts';
+import { AGENT_CHECKS, type AgentInput } from '../rules/checks/agent.ts';
+import { runChecks } from '../rules/checks/run.ts';
 import type { StoreOptions } from '../store/options.ts';
 import type { AgentView } from './api/agent.ts';
 import type { AgentLog } from './problem-log.ts';
-import { agentProblemsOf } from './problems.ts';
+import { problemsOf } from './problems.ts';
 import { iso, sum } from './values.ts';
 
 /** Result of the last reload. `at`: milliseconds since the Unix epoch. */
@@ -87,18 +88,20 @@ export function createAgentView(deps: AgentDeps) {
   const statuses = () => accounts.map(account => account.shownStatus());
   let yaml: Promise<string> | undefined;
 
-  const problems = () =>
-    agentProblemsOf({
+  const check = () =>
+    runChecks(AGENT_CHECKS, {
       now: clock.now(),
       statuses: statuses(),
       notifications: agentLog.lately(notifications(), clock.now()),
       lastReload: reloads.last,
       databaseAway: deps.databaseAway?.(),
       pushTrouble: deps.pushTrouble(),
-      firstSeen: agentLog.firstSeen,
     });
+  const problems = () => problemsOf(check(), null, { now: clock.now(), firstSeen: agentLog.firstSeen });
 
   return {
+    /** Runs the checks of the agent itself. */
+    check,
     problems,
     /** To be called once a minute. Never rejects. */
     logProblems: async () => agentLog.saw(problems(), notifications(), clock.now()),

@@ -1,5 +1,4 @@
 import { CHECK_SEVERITIES } from '../model/check-kind.ts';
-import { AGENT_CHECKS, type AgentInput } from '../rules/checks/agent.ts';
 import { builtinAlert } from '../rules/checks/alerts.ts';
 import { REPLICA_CHECKS, type Unheld } from '../rules/checks/replicas.ts';
 import { type CheckResult, runChecks } from '../rules/checks/run.ts';
@@ -25,9 +24,6 @@ export function problemsOf(
 
 export const unheldProblems = (unheld: Unheld, account: string): Problem[] =>
   problemsOf(runChecks(REPLICA_CHECKS, unheld), account, { now: unheld.now, firstSeen: () => undefined });
-
-export const agentProblemsOf = ({ firstSeen, ...input }: AgentInput & Pick<ProblemLog, 'firstSeen'>): Problem[] =>
-  problemsOf(runChecks(AGENT_CHECKS, input), null, { now: input.now, firstSeen });
 
 /** Sorts problems by severity, then by age, the oldest first. */
 export function byWeight(one: Problem, other: Problem): number {

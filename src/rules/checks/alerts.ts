@@ -14,6 +14,10 @@ interface Definition {
   readonly hasNoRunbook?: true;
   /** Whether the alert is about the agent instead of one of its accounts. */
   readonly isOfAgent?: true;
+  /** Whether it is sent only with `alerts.builtin.extended`, like the shipped alerts of the extended set. */
+  readonly isExtended?: true;
+  /** Whether it is never sent. */
+  readonly isOnlyShown?: true;
 }
 
 const SECOND = 1000;
@@ -38,16 +42,18 @@ export const builtinAlerts = {
     severity: 'warning',
     for: 15 * MINUTE,
     label: 'filter',
+    isExtended: true,
   },
   DeliveryTokenRejected: { kinds: ['token_rejected'], severity: 'critical', for: MINUTE },
-  DeliveryRateLimited: { kinds: ['rate_limited'], severity: 'warning', for: 10 * MINUTE },
-  DeliveryRequestBudgetLow: { kinds: ['budget_low'], severity: 'warning', for: 15 * MINUTE },
+  DeliveryRateLimited: { kinds: ['rate_limited'], severity: 'warning', for: 10 * MINUTE, isExtended: true },
+  DeliveryRequestBudgetLow: { kinds: ['budget_low'], severity: 'warning', for: 15 * MINUTE, isExtended: true },
   DeliveryRowsRejected: {
     kinds: ['rows_unreadable'],
     severity: 'warning',
     for: 5 * MINUTE,
     keepFiringFor: 5 * MINUTE,
     label: 'collector',
+    isExtended: true,
   },
   DeliveryListsMissing: {
     kinds: ['lists_missing'],
@@ -55,6 +61,7 @@ export const builtinAlerts = {
     for: 5 * MINUTE,
     keepFiringFor: 5 * MINUTE,
     label: 'collector',
+    isExtended: true,
   },
   DeliveryErrorBudgetFastBurn: {
     kinds: ['messages_failing'],
@@ -69,22 +76,28 @@ export const builtinAlerts = {
     for: 2 * MINUTE,
     keepFiringFor: 12 * MINUTE,
   },
-  DeliveryOnTimeBudgetSlowBurn: { kinds: ['messages_late'], severity: 'warning', for: 15 * MINUTE },
+  DeliveryOnTimeBudgetSlowBurn: { kinds: ['messages_late'], severity: 'warning', for: 15 * MINUTE, isExtended: true },
   DeliveryStalled: { kinds: ['deliveries_stalled'], severity: 'critical', for: 10 * MINUTE },
   DeliveryRetryRatioHigh: {
     kinds: ['retries_high'],
     severity: 'warning',
     for: 15 * MINUTE,
     keepFiringFor: 30 * MINUTE,
+    isExtended: true,
   },
-  DeliveryEventLogStale: { kinds: ['event_log_behind'], severity: 'warning', for: 5 * MINUTE },
-  DeliveryEventLogGap: { kinds: ['event_log_gap'], severity: 'warning' },
+  DeliveryEventLogStale: { kinds: ['event_log_behind'], severity: 'warning', for: 5 * MINUTE, isExtended: true },
+  DeliveryEventLogGap: { kinds: ['event_log_gap'], severity: 'warning', isExtended: true },
   DeliveryDlqGrowing: { kinds: ['dlq_growing'], severity: 'warning', for: 2 * MINUTE },
   DeliveryDlqExpiringSoon: { kinds: ['dlq_expiring'], severity: 'critical', for: 15 * MINUTE },
-  DeliveryDlqAgeHigh: { kinds: ['dlq_old'], severity: 'warning', for: 15 * MINUTE },
-  DeliveryDlqNearlyFull: { kinds: ['dlq_nearly_full'], severity: 'warning', for: 15 * MINUTE },
-  DeliveryFailureCallbackStuck: { kinds: ['callbacks_stuck'], severity: 'warning', for: 15 * MINUTE },
-  DeliveryFailureCallbackFailed: { kinds: ['callbacks_failing'], severity: 'warning', for: 30 * MINUTE },
+  DeliveryDlqAgeHigh: { kinds: ['dlq_old'], severity: 'warning', for: 15 * MINUTE, isExtended: true },
+  DeliveryDlqNearlyFull: { kinds: ['dlq_nearly_full'], severity: 'warning', for: 15 * MINUTE, isExtended: true },
+  DeliveryFailureCallbackStuck: { kinds: ['callbacks_stuck'], severity: 'warning', for: 15 * MINUTE, isExtended: true },
+  DeliveryFailureCallbackFailed: {
+    kinds: ['callbacks_failing'],
+    severity: 'warning',
+    for: 30 * MINUTE,
+    isExtended: true,
+  },
   DeliveryFlowControlBacklogGrowing: {
     kinds: ['waitlist_growing'],
     severity: 'warning',
@@ -143,12 +156,19 @@ export const builtinAlerts = {
     isOfAgent: true,
   },
   DeliveryPushFailing: { kinds: ['push_failing'], severity: 'warning', for: 10 * MINUTE, isOfAgent: true },
-  DeliveryConfigReloadFailed: { kinds: ['reload_refused'], severity: 'warning', for: 5 * MINUTE, isOfAgent: true },
+  DeliveryConfigReloadFailed: {
+    kinds: ['reload_refused'],
+    severity: 'warning',
+    for: 5 * MINUTE,
+    isOfAgent: true,
+    isExtended: true,
+  },
   DeliveryAccountUncollected: {
     kinds: ['account_uncollected'],
     severity: 'critical',
     keepFiringFor: 5 * MINUTE,
     isOfAgent: true,
+    isOnlyShown: true,
   },
 } as const satisfies Readonly<Record<`Delivery${string}`, Definition>>;
 
@@ -168,9 +188,10 @@ export const isAtLeast = (severity: CheckSeverity, lowest: CheckSeverity): boole
 /** Returns the built-in alerts that are sent with these options. */
 export function sentAlerts(options: BuiltinOptions): readonly BuiltinAlert[] {
   if (!options) return [];
-  const { severity: lowest, disable } = options;
+  const { severity: lowest, disable, extended } = options;
   return BUILTIN_ALERTS.filter(name => {
-    const { kinds, severity } = builtinAlert(name);
+    const { kinds, severity, isExtended = false, isOnlyShown = false } = builtinAlert(name);
+    if (isOnlyShown || (isExtended && !extended)) return false;
     return isAtLeast(severity, lowest) && kinds.some(kind => !disable.includes(kind));
   });
 }

@@ -118,7 +118,7 @@ it('reports rules on anything else than the event log as unknown', async () => {
 });
 
 it('evaluates built-in alerts on event data and reports the others as unknown', async () => {
-  const { emulator, run } = await setUp([], { builtin: { disable: ['retries_high'] } });
+  const { emulator, run } = await setUp([], { builtin: { extended: true, disable: ['retries_high'] } });
   const from = Math.floor((Date.now() - 3 * HOUR) / MINUTE) * MINUTE;
   emulator.state.addEvents(failures(from, 170));
   const { result, changes } = await run(from - HOUR);

@@ -1,17 +1,22 @@
 import { readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { AccountStatus } from '../../../src/model/status.ts';
-import { AGENT_CHECKS } from '../../../src/rules/checks/agent.ts';
+import { AGENT_CHECKS, type AgentInput } from '../../../src/rules/checks/agent.ts';
 import { BUILTIN_ALERTS, builtinAlert } from '../../../src/rules/checks/alerts.ts';
 import { REPLICA_CHECKS } from '../../../src/rules/checks/replicas.ts';
-import { ACCOUNT_CHECKS } from '../../../src/rules/checks/run.ts';
+import { ACCOUNT_CHECKS, runChecks } from '../../../src/rules/checks/run.ts';
 import type { ShownAccount } from '../../../src/status/account.ts';
 import { PROBLEM_KINDS, type Problem } from '../../../src/status/api/parts.ts';
-import { agentProblemsOf, byWeight, unheldProblems } from '../../../src/status/problems.ts';
+import { byWeight, problemsOf, unheldProblems } from '../../../src/status/problems.ts';
 import { NOON } from '../../support/calm-account.ts';
 import { MESSAGES } from './cases-of-messages.ts';
 import { QUEUES } from './cases-of-queues.ts';
 import { ago, finished, MINUTE, problems, rounds, row, type Scene, said, waitlist } from './check-scene.ts';
+
+type AgentScene = AgentInput & Pick<Parameters<typeof problemsOf>[2], 'firstSeen'>;
+
+const agentProblemsOf = ({ firstSeen, ...input }: AgentScene) =>
+  problemsOf(runChecks(AGENT_CHECKS, input), null, { now: input.now, firstSeen });
 
 const CASES = [...MESSAGES, ...QUEUES];
 

@@ -26,6 +26,14 @@ describe('built-in and shipped alerts', () => {
     expect(others).toEqual([]);
   });
 
+  it('are sent by default if the shipped alert is not in the extended set', () => {
+    const others = BUILTIN_ALERTS.filter(name => {
+      const set = shipped.get(name)?.set;
+      return set !== undefined && (set === 'extended') !== (builtinAlert(name).isExtended === true);
+    });
+    expect(others).toEqual([]);
+  });
+
   it('have the same times, unless a reason is given', () => {
     const others = BUILTIN_ALERTS.filter(name => {
       const alert = shipped.get(name);

@@ -1,0 +1,142 @@
+import { describe, expect, it } from 'vitest';
+import { parseConfig } from '../../src/config/load.ts';
+import { Alerting, type AlertingDeps } from '../../src/rules/alerting.ts';
+import { AGENT_CHECKS } from '../../src/rules/checks/agent.ts';
+import { runChecks } from '../../src/rules/checks/run.ts';
+import type { Store } from '../../src/store/store.ts';
+import { afterThisTest } from '../support/client.ts';
+import { createSharedStore } from '../support/fake-replicas.ts';
+import { json, serve } from '../support/http-service.ts';
+import { createManualClock } from '../support/manual-clock.ts';
+import { createTestLog, createTestTracer } from '../support/silent.ts';
+
+const SECOND = 1000;
+const MINUTE = 60_000;
+const never = new AbortController().signal;
+
+const REFUSED = { at: 0, faults: [{ message: 'config.yaml:3:1: unknown key' }] };
+
+type Trouble = Partial<Parameters<(typeof AGENT_CHECKS)[number]['check']>[0]>;
+
+/** Alerting of an agent without accounts. `trouble` is what its checks read. */
+async function setUp(places: Partial<Pick<AlertingDeps, 'holding'> & { readonly store: Store }> = {}) {
+  const clock = createManualClock();
+  const received: string[] = [];
+  const hook = await serve((request, response) => {
+    let body = '';
+    request.on('data', chunk => {
+      body += chunk;
+    });
+    request.on('end', () => {
+      for (const { status, labels, annotations } of JSON.parse(body).alerts) {
+        received.push(`${status} ${Object.values(labels).join(' ')}: ${annotations.summary}`);
+      }
+      json(response, {});
+    });
+  });
+  const { store = createSharedStore(clock).rows, holding } = places;
+  const deps = { env: {}, store, holding, clock, random: () => 0, log: createTestLog(), tracer: createTestTracer() };
+  const configOf = (alerts: object) =>
+    parseConfig(
+      JSON.stringify({
+        accounts: [{ name: 'a', baseUrl: 'http://127.0.0.1:1', token: 'x' }],
+        alerts: {
+          enabled: true,
+          notifiers: [{ name: 'hook', webhook: { url: hook.url, groupWait: '0s' } }],
+          ...alerts,
+        },
+      }),
+      'x.yaml',
+    ).config;
+  let trouble: Trouble = {};
+  let alerting: Alerting;
+  async function start(alerts: object = {}) {
+    alerting = new Alerting(configOf(alerts), { ...deps, accounts: () => [] });
+    const started = alerting;
+    afterThisTest(() => started.close());
+    if (!holding) await alerting.open('');
+    await alerting.watchAgent(() =>
+      runChecks(AGENT_CHECKS, {
+        now: clock.now(),
+        statuses: [],
+        notifications: [],
+        lastReload: undefined,
+        ...trouble,
+      }),
+    );
+  }
+  await start();
+  return {
+    start,
+    shown: () => alerting.alerts().map(({ labels, state }) => `${labels.alertname} ${state}`),
+    async reload(alerts: object) {
+      const config = configOf(alerts);
+      await alerting.use(config, alerting.prepare(config));
+    },
+    /** Evaluates every 15 seconds, and returns what was sent. */
+    async run(next: Trouble, ms = 15 * SECOND): Promise<readonly string[]> {
+      trouble = next;
+      const before = received.length;
+      for (let passed = 0; passed < ms; passed += 15 * SECOND) {
+        await clock.advance(15 * SECOND);
+        for (const evaluate of alerting.evaluations) await evaluate(never);
+        for (const send of alerting.senders) await send(never);
+      }
+      return received.slice(before);
+    },
+  };
+}
+
+const PUSH = { pushTrouble: { since: 0, reason: 'ECONNREFUSED' } };
+const FIRING = 'firing critical DeliveryDatabaseAway: The database is away';
+
+describe('an alert about the agent', () => {
+  it('is sent without an account, shown, and resolved', async () => {
+    const { run, shown } = await setUp();
+    expect(await run(PUSH, 10 * MINUTE)).toEqual([]);
+    expect(await run(PUSH)).toEqual([
+      'firing warning DeliveryPushFailing: The OTLP receiver does not accept metrics: ECONNREFUSED.',
+    ]);
+    expect(shown()).toEqual(['DeliveryPushFailing firing']);
+    expect(await run({}, 16 * MINUTE)).toEqual([expect.stringMatching(/^resolved warning DeliveryPushFailing/)]);
+  });
+
+  it('survives a restart with a store of its own', async () => {
+    const { run, start, shown } = await setUp();
+    await run(PUSH, 11 * MINUTE);
+    await start();
+    expect(await run(PUSH, MINUTE)).toEqual([]);
+    expect(shown()).toEqual(['DeliveryPushFailing firing']);
+  });
+
+  it('has the label replica, and needs neither the database nor a lease', async () => {
+    const clock = createManualClock();
+    const shared = createSharedStore(clock);
+    shared.isAway = true;
+    const holding = { held: () => [], remaining: () => 0, confirm: async () => false, sharing: () => undefined };
+    const { run } = await setUp({
+      store: shared.join('r1'),
+      holding: holding as unknown as NonNullable<AlertingDeps['holding']>,
+    });
+    const [sent, ...others] = await run({ databaseAway: 0 }, 4 * MINUTE);
+    expect(others).toEqual([]);
+    expect(sent).toContain('firing critical r1 DeliveryDatabaseAway: The database is away');
+  });
+
+  it('of the extended set is sent only if that is configured', async () => {
+    const { run, reload } = await setUp();
+    expect(await run({ lastReload: REFUSED }, 10 * MINUTE)).toEqual([]);
+    await reload({ builtin: { extended: true } });
+    const [sent] = await run({ lastReload: REFUSED }, 6 * MINUTE);
+    expect(sent).toContain('DeliveryConfigReloadFailed');
+  });
+
+  it('resolves when alerts are turned off', async () => {
+    const { run, reload, shown } = await setUp();
+    const [sent] = await run({ databaseAway: 0 }, 4 * MINUTE);
+    expect(sent).toContain(FIRING);
+    await reload({ enabled: false });
+    await run({ databaseAway: 0 }, MINUTE);
+    expect(shown()).toEqual(['DeliveryDatabaseAway resolved']);
+  });
+});
