@@ -2,11 +2,11 @@ import { defineConfig } from 'vitest/config';
 import { BaseSequencer } from 'vitest/node';
 import { atThisLoad } from './test/support/eventually.ts';
 
-/** By folder and name, so that a new file lands where it belongs. */
+/** Selected by folder and name, so that a new file needs no entry. */
 const PROCESSES = ['test/{e2e,hostile,mixin,store}/**/*.test.ts', 'test/**/*.e2e.test.ts'];
 const LONG = ['test/**/*.long.test.ts'];
 
-/** A test says itself how long it may wait for what (see test/support/eventually.ts); this ends only what hangs. */
+/** Only ends tests that hang: tests set timeouts for each condition (see test/support/eventually.ts). */
 const MINUTE = 60_000;
 const processes = {
   setupFiles: ['test/support/own-modules.ts'],

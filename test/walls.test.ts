@@ -3,8 +3,8 @@ import { dirname, join, normalize } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 /**
- * Modules with their line budgets and what they may import, lowest first. A module is a folder of src/, or mixin/. A change that needs
- * more lines raises the budget in the same commit and says why; first look for lines that the change makes unnecessary.
+ * Modules with their line budgets and permitted imports, lowest first. A module is a folder of src/, or mixin/. A change that needs
+ * more lines raises the budget in the same commit, whose message explains it; first remove lines that it makes unnecessary.
  */
 const TABLE: readonly (readonly [module: string, lines: number, imports: string])[] = [
   ['kit', 1170, ''],
@@ -47,9 +47,9 @@ const MODULES = new Map(
 );
 const importsOf = (module: string): readonly string[] | undefined => MODULES.get(module)?.imports;
 
-/** The files of a module that others may open, beside its `options.ts`. Modules that are not listed are open. */
+/** Files of a module that others may import, in addition to its `options.ts`. All files of unlisted modules are public. */
 const DOORS: Readonly<Record<string, readonly string[]>> = {
-  // The last resets tokens: only rotation may open it.
+  // rotator.ts resets tokens: only rotation may import it.
   upstream: ['api.ts', 'budget.ts', 'errors.ts', 'post.ts', 'token.ts', 'rotator.ts'],
   store: ['store.ts', 'errors.ts', 'account-file.ts', 'memory.ts'],
   collectors: ['index.ts'],
@@ -57,7 +57,7 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
   rules: ['families.ts', 'checks/alerts.ts'],
   emulator: ['server.ts'],
 };
-/** Files that decide, and so must not be able to do anything: they import kit, model and each other alone, and nothing of Node. */
+/** Files that make decisions and must not have side effects: they import only kit, model and each other, and no Node module. */
 const PURE: ReadonlySet<string> = new Set(
   ['evaluate', 'stages', 'limits', 'conditions', 'journal-state', 'options', 'pattern', 'stuck-when', 'waits']
     .map(name => `auto-cancel/${name}.ts`)
@@ -230,7 +230,7 @@ describe('walls', () => {
     expect(own.reduce((sum, path) => sum + readFileSync(path, 'utf8').split('\n').length - 1, 0)).toBeLessThan(lines);
   });
 
-  it('knows every module', () => {
+  it('every module is in the table', () => {
     const modules = new Set(files.filter(path => path.includes('/')).map(path => path.split('/')[0]));
     expect([...modules].filter(module => !MODULES.has(module as string))).toEqual([]);
   });
@@ -272,7 +272,7 @@ describe('walls', () => {
     expect(breaches(path, text)).toEqual([`${path}: ${breach}`]);
   });
 
-  it('nothing but the command rotate-token can reset a token', () => {
+  it('only the command rotate-token can reset a token', () => {
     const importersOf = (file: RegExp) =>
       files.filter(path => [...textOf(path).matchAll(IMPORT)].some(([, from = '']) => file.test(from)));
     expect(importersOf(/\/rotator\.ts$/).filter(path => !path.startsWith('rotation/'))).toEqual([]);
@@ -283,7 +283,7 @@ describe('walls', () => {
     expect(including('paths.rotateToken').sort()).toEqual(['cli/rotate-token.ts', 'upstream/options.ts']);
   });
 
-  it('OpenTelemetry’s packages are loaded only where spans are sent', () => {
+  it('OpenTelemetry’s packages are loaded only to send spans', () => {
     const traces = ['sdk', 'exporting', 'lifecycle', 'lifecycle-spans', 'trace-queue'];
     const heavy = [...traces.map(name => `telemetry/${name}.ts`)];
     const isHeavy = (path: string, imported: string) =>
@@ -295,12 +295,12 @@ describe('walls', () => {
         isHeavy(path, imported),
       ),
     );
-    // These load each other; whoever else wants them has to wait for an import() that he asked for.
+    // These files load each other. Other files must use import().
     expect(loaders.filter(path => !heavy.includes(path))).toEqual([]);
     expect(loaders.length).toBeGreaterThan(1);
   });
 
-  it('PostgreSQL’s client is loaded only where the store is of that kind', () => {
+  it('PostgreSQL’s client is loaded only for a store of that kind', () => {
     const heavy = ['postgres', 'postgres-database', 'postgres-inspect', 'leases'].map(name => `store/${name}.ts`);
     const loaders = files.filter(path =>
       [...textOf(path).matchAll(/^import (?!type\b)[^;]*?from '([^']+)'/gm)].some(
@@ -311,7 +311,7 @@ describe('walls', () => {
     expect(loaders).toContain('store/postgres-database.ts');
   });
 
-  it('no command is loaded for another, and the emulator for none that does without', () => {
+  it('no command loads another one, and only commands that need the emulator load it', () => {
     const carried = (path: string): string[] => {
       const found = new Set([path]);
       for (const each of found) {

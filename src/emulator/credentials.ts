@@ -23,7 +23,7 @@ export class Credentials {
     this.readOnlyToken = readOnlyToken;
   }
 
-  /** Returns what an Authorization header permits at the data API or the account-management API; undefined for nothing. */
+  /** Returns the permissions of an Authorization header at the data API or the account-management API; undefined if unauthorized. */
   rightOf(authorization: string | undefined, at: 'bearer' | 'account'): 'all' | 'read' | undefined {
     if (at === 'account') return authorization === this.#basic ? 'all' : undefined;
     if (authorization === `Bearer ${this.token}`) return 'all';

@@ -10,9 +10,9 @@ interface Key {
   /** Number of further deliveries that will not release their slot. */
   leaksLeft: number;
   paused: boolean;
-  /** Whether nothing starts although no field of the key explains why. */
+  /** Whether no delivery starts although no field of the key explains why. */
   starved: boolean;
-  /** Limits set by an operator, which override those of the messages. */
+  /** Limits set by an operator, which override the messages' limits. */
   pinned: Limits;
   nextStart: number;
   planned: boolean;

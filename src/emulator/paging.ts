@@ -21,7 +21,7 @@ export interface PageRequest {
   readonly range: Range & { readonly after?: ListPlace | undefined };
 }
 
-/** Filters of a list by parameter name. Each returns the row's values to compare; undefined if it has none. */
+/** Filters of a list by parameter name. Each returns the row's values to compare, or undefined. */
 export type Filters<T> = Readonly<
   Record<string, (value: T, time: number, seq: number) => string | readonly string[] | undefined>
 >;

@@ -4,7 +4,7 @@ import type { FaultSeed } from './faults.ts';
 /** A scenario. Times are in ms; `elapsedMs` counts from the start of the workload and is negative before it. */
 export interface Scenario {
   readonly description: string;
-  /** Shipped alerts of all sets that fire within eight hours (stuck callbacks: two days), except those of severity `info`. */
+  /** Shipped alerts of all sets that fire within eight hours (stuck callbacks: two days), except `info` alerts. */
   readonly fires: readonly string[];
   /** Returns the share (0 to 1) of messages to a destination that fail permanently. Default: the usual share. */
   doomed?(usual: number, elapsedMs: number): number;

@@ -98,7 +98,7 @@ export class EmulatorState {
     return this.current().log.count(range);
   }
 
-  /** Returns all dead letters, earliest first, including those of workflow runs. */
+  /** Returns all dead letters, including failed workflow runs, earliest first. */
   dlqRows(): DlqRow[] {
     const places: Place[] = [];
     this.#eachDeadLetter((...place) => {
@@ -137,7 +137,7 @@ export class EmulatorState {
     return dlqIdOf(workflows.entries.add(enteredAt, failedRunFrom(seed, ids, enteredAt)));
   }
 
-  /** Changes the failure callback of a dead letter. Throws a RangeError if it has none or the transition is not allowed. */
+  /** Changes the failure callback of a dead letter. Throws a RangeError if it does not exist or the transition is not allowed. */
   setCallback(dlqId: string, state: CallbackState): void {
     const callback = this.#callbackOf(dlqId);
     if (!callback) throw new RangeError(`there is no failure callback of ${dlqId}`);
@@ -162,7 +162,7 @@ export class EmulatorState {
     else this.#setWaitlists.set(key, size);
   }
 
-  /** Flow control of the workload, whose keys tests and routes change. */
+  /** Flow control of the workload. Tests and routes change its keys. */
   get flow(): FlowControl {
     this.current();
     return this.#world.workload.flow;

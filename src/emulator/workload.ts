@@ -108,7 +108,7 @@ export function createWorkload(parts: WorkloadParts) {
   };
 }
 
-/** Share of messages that are delayed and cancelled before they are due, and of retries that are cancelled. */
+/** Share of messages that are delayed and cancelled before they are due. */
 const CANCELLED_MESSAGES = 0.004;
 const CANCELLED_RETRIES = 0.02;
 

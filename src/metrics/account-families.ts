@@ -6,7 +6,7 @@ import { accountInfoFamily, ownFamilies } from './own.ts';
 
 export { OBJECTIVES } from './objectives.ts';
 
-/** Families about an account that alerts can refer to, other than those of collectors. */
+/** Families about an account that alerts can refer to, except the collectors' families. */
 export const accountFamilies: readonly Family[] = [
   ...Object.values(ownFamilies),
   ...Object.values(objectiveFamilies),

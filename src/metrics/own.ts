@@ -79,7 +79,7 @@ export const ownFamilies = {
   ),
 } as const;
 
-/** Returns the family with plan, state and labels of each account. Its label names are those of all accounts. */
+/** Returns the family with plan, state and labels of each account. Its label names are the union over all accounts. */
 export function accountInfoFamily(labels: readonly Readonly<Record<string, string>>[]): Family {
   const help =
     'Plan and state of the account, from the record of the last token reset, and its configured labels. Always 1.';

@@ -16,7 +16,7 @@ export interface ProcessInfo {
   /** Digest of the active configuration, which reveals differences within a fleet. */
   readonly configHash: string;
   readonly configLoadedAt: number;
-  /** Predefined values of the label `endpoint`, whose series exist from the start. */
+  /** Values of the label `endpoint` with series from the start. */
   readonly endpoints: readonly string[];
 }
 

@@ -1,5 +1,5 @@
 /**
- * Limits shared by the shipped alerts and the page; those of shipped rules only are in `mixin/thresholds.ts`. Shares are
+ * Limits shared by the shipped alerts and the page. `mixin/thresholds.ts` has the limits that only shipped rules use. Shares are
  * from 0 to 1, times in seconds.
  */
 

@@ -53,8 +53,8 @@ async function leaveRecord(
 }
 
 /**
- * Replaces the old credentials by those of the stored response and returns lines for the operator. Can be repeated after an
- * interruption at any point. Throws RotationError if another run is needed.
+ * Replaces the old credentials with the new ones from the stored response and returns lines for the operator. Can be repeated
+ * after an interruption at any point. Throws RotationError if another run is needed.
  */
 export async function finish(
   answer: ResetResponse,

@@ -16,7 +16,7 @@ export function writeIntent(file: string, intent: Intent): void {
   replaceFile(file, `${JSON.stringify(intent)}\n`);
 }
 
-/** Undefined if there is none. Throws RotationError if it cannot be read. */
+/** Reads the intent of an unfinished reset; undefined if the file is missing. Throws RotationError if it cannot be read. */
 export function readIntent(file: string): Intent | undefined {
   try {
     if (mayBePlanted(file)) throw new Error('another user made it');

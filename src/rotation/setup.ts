@@ -102,7 +102,7 @@ export function prepareReset(account: ResetAccount, deps: RotationDeps) {
     out,
     managementUrl: management.baseUrl,
     password,
-    /** Place of a separate action token, which a reset also revokes; undefined if there is none. */
+    /** Name of the separate action token, if configured: a reset also revokes it. */
     actionToken: actionToken ? nameOf(actionToken, `the action token of ${name}`) : undefined,
     rotator: createRotator({ ...management, ...account.connect(), password: password.present }),
     /** File for the response of a reset that is requested at `now` (ms since the Unix epoch). */

@@ -38,8 +38,8 @@ function sayOpen(
 }
 
 /**
- * Finishes an interrupted reset and returns lines for the operator. `isOver`: nothing is left to do; otherwise that reset did not
- * happen, and a new one can begin.
+ * Finishes an interrupted reset and returns lines for the operator. If `isOver` is false, that reset did not happen and a new one
+ * can start.
  */
 export async function settle(
   intent: Intent,

@@ -27,7 +27,7 @@ export function createAccountSource({ settings, client, status, plan }: SourceDe
   return {
     account: name,
     families: [...Object.values(ownFamilies), ...Object.values(objectiveFamilies)],
-    // Freshness changes with time alone, so what is shown of it is part of the identity.
+    // Freshness changes with time alone, so the revision includes the status.
     revision: () =>
       `${meter.revision()} ${isTokenRejected()} ${budget.remaining()} ${plan()?.record?.resetAt} ${JSON.stringify(status())}`,
     samples() {

@@ -27,7 +27,7 @@ type Schedule = AccountView['schedules'][number];
 function scheduleStateOf(facts: ScheduleFacts | undefined): Schedule['state'] {
   const { judged, lastDelivered = 0, lastFailed = 0 } = facts ?? {};
   if (judged?.as === 'missed') return 'missed';
-  // Failed messages are known before a start counts as late.
+  // A message may fail before its start counts as late.
   if (lastFailed > lastDelivered) return 'failing';
   return judged === undefined || judged.as === 'unread' ? 'unknown' : judged.as;
 }
@@ -85,7 +85,7 @@ export interface Viewed extends Pick<AccountHistory, 'recent'>, Pick<ProblemLog,
   readonly sources: readonly Source[];
 }
 
-/** An account's view without what is derived from it. */
+/** An account's view without members that are derived from it. */
 export type ShownAccount = Omit<AccountView, 'complete' | 'problems' | 'alerts' | 'state' | keyof FromReplica>;
 
 const NOTHING = { now: undefined, committed: undefined };

@@ -18,7 +18,7 @@ export interface ShownAccount extends ShownSource {
   readonly problems: Pick<ProblemLog, 'firstSeen'>;
 }
 
-/** A failure of the store says what to do; other errors come from rows that cannot be read. */
+/** Returns the message of a failed opening. Store errors contain their remedy; other errors come from damaged rows. */
 function messageOf(error: unknown): string {
   const damaged = error instanceof SyntaxError || error instanceof TypeError;
   const advice = damaged ? '; a row of the account in the store is damaged: restore a backup of the store' : '';

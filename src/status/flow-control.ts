@@ -14,16 +14,16 @@ type Row = FlowControl['rows'][number];
 const { waitlistSize } = collector.families;
 
 const MOST_ROWS = 100;
-/** Milliseconds over which the pace of a waitlist is measured. */
+/** Window in which the pace of a waitlist is measured (ms). */
 const PACE_OVER = 900_000;
 
-/** Seconds until nothing waits, at the pace of a change; null if it does not shrink or its pace is unknown. */
+/** Returns the time (s) until the waitlist is empty at its present pace; null if it does not shrink or its pace is unknown. */
 function drainSeconds(waiting: number, change: Row['change']): number | null {
   if (waiting === 0) return 0;
   return change && change.by < 0 ? Math.round((waiting * change.overSeconds) / -change.by) : null;
 }
 
-/** The larger share of a limit that is used; null if neither is known. */
+/** Returns the larger of the used shares of parallelism and rate; null if both are unknown. */
 function saturation({ parallelismLimit, parallelismInUse, rateLimit, rateUsed }: FlowControlEntry): number | null {
   const shares = [
     [parallelismInUse, parallelismLimit],

@@ -10,7 +10,7 @@ export function createHolders({ self, leaseTime, sharing }: Replicas, clock: Pic
   const unheld = new Map<string, number>();
   let seen: { readonly sharing: Sharing; readonly at: number } | undefined;
 
-  /** The last renewal, and when it was first seen here: from then on the database's clock is extrapolated. */
+  /** Returns the last renewal and the time of its first read, from which the database's clock is extrapolated. */
   function current() {
     const last = sharing();
     if (!last || seen?.sharing.at === last.at) return seen;

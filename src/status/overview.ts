@@ -7,7 +7,7 @@ import { byWeight } from './problems.ts';
 import type { ShownAlert } from './served.ts';
 import { isoTime, orNull, sum } from './values.ts';
 
-/** Maximum of listed problems, and of listed alerts. */
+/** Maximum number of listed problems; also of listed alerts. */
 const MOST_LISTED = 100;
 
 type Order = (a: Row, b: Row) => number;

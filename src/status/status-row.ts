@@ -15,7 +15,7 @@ export const STATUS_KEY = 'status';
 
 /** Bytes. Lists are cut to fit; the counts stay exact. */
 export const MAX_ROW = 16 * 1024;
-/** Limit of the list of failed filters of a collector, and of the list of rules (bytes). */
+/** Limit of the list of rules and of each list of failed filters (bytes). */
 const MAX_LIST = 2048;
 
 export interface OwnStatus extends Row {
@@ -69,7 +69,7 @@ export interface StatusSources {
   readonly failed: (account: string, error: unknown) => void;
 }
 
-/** Returns the status rows to commit, by account, without those that cannot be built. `at` and `publicUrl`: as in a status row. */
+/** Returns the status rows to commit, by account. Omits rows that cannot be built. `at` and `publicUrl`: as in a row. */
 export async function statusChanges(
   of: StatusSources,
   { at, publicUrl }: Pick<OwnStatus, 'at' | 'publicUrl'>,

@@ -51,7 +51,7 @@ describe('event look-ups, at most 25 per walk', () => {
     expect(scene.sent).toEqual(['i55', 'i56', 'i57', 'i58', 'i59']);
   });
 
-  it('that fail are repeated after the other callbacks were looked up', async () => {
+  it('that fail are repeated when all other callbacks were looked up', async () => {
     const scene = await warmScene();
     for (let index = 0; index < 30; index += 1) {
       scene.events.set(`m-i${index}`, index < 25 ? undefined : scene.clock.now() - 3 * HOUR);

@@ -60,7 +60,7 @@ it('names ten of many accounts', () => {
   expect(line).toMatch(/^accounts: b0 added, .*b9 added and 990 more$/);
 });
 
-it('tells settings from each other by their secrets and patterns too, and shows neither', () => {
+it('distinguishes settings by their secrets and patterns without exposing them', () => {
   const settings = (secret: string, pattern: string) => ({ token: new Secret(secret), match: new RegExp(pattern) });
   expect(identityOf(settings('a', 'b'))).toBe(identityOf(settings('a', 'b')));
   expect(identityOf(settings('a', 'b'))).not.toBe(identityOf(settings('c', 'b')));
@@ -70,14 +70,14 @@ it('tells settings from each other by their secrets and patterns too, and shows 
 });
 
 it.each(['config.example.yaml', 'examples/auto-cancel.yaml', 'deploy/agent/config.yaml'])(
-  'tells %s from nothing but itself',
+  'reports no changes between two loads of %s',
   file => {
     const load = () => parseConfig(readFileSync(file, 'utf8'), file).config;
     expect(changesBetween(load(), load())).toEqual([]);
   },
 );
 
-it('sees every difference between plain settings, and none in the order of keys', () => {
+it('detects every difference between plain settings and ignores the order of keys', () => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.jsonValue(), (a, b) => {
       const same = JSON.stringify(sorted(a)) === JSON.stringify(sorted(b));

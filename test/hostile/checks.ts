@@ -52,7 +52,7 @@ function eventsAhead(scrape: Scrape, account: string): number {
 export interface HealthyWatch {
   /** Accounts that were never correct so far. */
   readonly awaited: ReadonlySet<string>;
-  /** Returns errors of accounts that were correct before, and of the others once `timeout` has passed. */
+  /** Returns errors of accounts that were correct before; after `timeout`, errors of all accounts. */
   faults(scrape: Scrape): string[];
 }
 

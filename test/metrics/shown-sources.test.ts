@@ -9,7 +9,7 @@ const account = (name: string, exclude: string[]) => ({ name, collect: { familie
 const source = (name?: string) =>
   createFakeSource([size, rate, left], { d_size: one(1), d_rate_used: one(2), d_left_total: one(3) }, name);
 
-it('leaves out the families that the account of a source excludes, and no others', () => {
+it('omits exactly the families that the account of a source excludes', () => {
   const sources = [source('a'), source('b'), source()];
   const [a, b, agent] = createShownSources()(sources, [account('a', ['d_rate_*', 'd_left_total']), account('b', [])]);
   expect(a?.account).toBe('a');
@@ -19,7 +19,7 @@ it('leaves out the families that the account of a source excludes, and no others
   expect(agent).toBe(sources[2]);
 });
 
-it('goes with its source: the same revision, and samples as they are now', () => {
+it('has the revision and the current samples of its source', () => {
   const a = source('a');
   const [shown] = createShownSources()([a], [account('a', ['d_rate_*'])]);
   expect(shown?.revision()).toBe(a.revision());
@@ -28,7 +28,7 @@ it('goes with its source: the same revision, and samples as they are now', () =>
   expect(shown?.samples()).toEqual(new Map([['d_size', one(7)]]));
 });
 
-it('gives the same object until something else is excluded, so that what was rendered of it is kept', () => {
+it('returns the same object while the excluded families are unchanged, so that rendered text is reused', () => {
   const shownSources = createShownSources();
   const a = source('a');
   const shown = (...exclude: string[]) => shownSources([a], [account('a', exclude)])[0];
@@ -36,6 +36,5 @@ it('gives the same object until something else is excluded, so that what was ren
   expect(shown('d_rate_*')).toBe(first);
   expect(shown('d_left_*')?.families).toEqual([size, rate]);
   expect(shown()).toBe(a);
-  // Nothing of it is excluded.
   expect(shown('d_other')).toBe(a);
 });

@@ -7,10 +7,10 @@ import { createManualClock } from '../support/manual-clock.ts';
 import { createTestLog } from '../support/silent.ts';
 
 const LEASE = 15_000;
-/** By then each renewal was tried once more, whatever the jitter. */
+/** Each replica renews at least once in this time, regardless of the jitter. */
 const INTERVAL = LEASE / 5;
 
-/** A database, and replicas that share these accounts. */
+/** Creates a database and replicas that share these accounts. */
 function setUp(...accounts: string[]) {
   const clock = createManualClock();
   const database = createSharedStore(clock, LEASE);
@@ -25,7 +25,7 @@ function setUp(...accounts: string[]) {
   return { clock, database, join };
 }
 
-/** The clock of a process that is stopped now and then, for twice the lease: time goes on, and nothing of it runs. */
+/** Clock of a process that can be paused for twice the lease time. */
 function pausable(clock: Pick<Clock, 'monotonic'>) {
   let paused = 0;
   return {
@@ -36,7 +36,7 @@ function pausable(clock: Pick<Clock, 'monotonic'>) {
   };
 }
 
-it('takes its share at once, gives back what is above it, and says what it has lost', async () => {
+it('acquires its share, releases the excess and reports lost accounts', async () => {
   const { clock, database, join } = setUp('a', 'b', 'c');
   const lost: string[] = [];
   const one = join('one', { lost: names => void lost.push(...names) });
@@ -69,7 +69,7 @@ it('takes its share at once, gives back what is above it, and says what it has l
   expect(Object.fromEntries(one.holding.leaving())).toEqual({ [NO_ACCOUNT]: 'lost', a: 'lost' });
 });
 
-it('says once that the database is away, and once that it is back; what it holds it goes on holding', async () => {
+it('logs the start and the end of an outage of the database once each, and keeps its accounts', async () => {
   const { clock, database, join } = setUp('a');
   const { log, holding, held } = join('one');
   await clock.advance(0);
@@ -89,7 +89,7 @@ it('says once that the database is away, and once that it is back; what it holds
   ]);
 });
 
-it('asks whose an account is when its lease has run out, and does not keep asking a database that is away', async () => {
+it('queries the holder when a lease has expired, but does not repeat the query while the database is unavailable', async () => {
   const clock = createManualClock();
   const database = createSharedStore(clock, LEASE);
   const own = pausable(clock);
@@ -141,7 +141,7 @@ it('shows a lease as valid while it lasts or the database is unavailable, and no
   await holding.renew();
   expect(holding.isCurrent('a')).toBe(true);
 
-  // The process is stopped during a renewal, whose connection breaks in the interim.
+  // The process is paused during a renewal, and the connection breaks in the interim.
   [isStopped, database.isAway] = [true, true];
   await holding.renew();
   expect([holding.isCurrent('a'), holding.isAway()]).toEqual([false, false]);
@@ -151,9 +151,9 @@ it('shows a lease as valid while it lasts or the database is unavailable, and no
 });
 
 it.each([
-  ['has taken the account', false],
-  ['has not', true],
-])('asks again where the renewal that it waited for had begun before the pause: another %s', async (_, isOurs) => {
+  ['has taken over', false],
+  ['has not taken over', true],
+])('renews again if the renewal in flight started before the pause: another replica %s', async (_, isOurs) => {
   const clock = createManualClock();
   const database = createSharedStore(clock, LEASE);
   const own = pausable(clock);
@@ -194,7 +194,7 @@ it('offers an account that could not be opened to the others first', async () =>
   expect(held()).toEqual([NO_ACCOUNT, 'a', 'b']);
 });
 
-it('gives back later what it could not give back while the database was away', async () => {
+it('retries a release that failed while the database was unavailable', async () => {
   const { clock, database, join } = setUp('a');
   const one = join('one');
   await clock.advance(0);
@@ -208,7 +208,7 @@ it('gives back later what it could not give back while the database was away', a
   expect(database.holders().has('a')).toBe(false);
 });
 
-it('gives everything back at its end and leaves, so that another needs one renewal; without a database it says so', async () => {
+it('releases everything when closed, for the next renewal of another replica, or logs that the database is unavailable', async () => {
   const { clock, database, join } = setUp('a', 'b');
   const one = join('one');
   const two = join('two');
@@ -231,7 +231,7 @@ it('gives everything back at its end and leaves, so that another needs one renew
   expect(clock.sleepers).toBe(0);
 });
 
-it('knows before the one who asked does whether a refused commit was of another replica', async () => {
+it('reports an account as lost before the commit of its former holder is rejected', async () => {
   const { clock, database, join } = setUp('a');
   const lost: string[] = [];
   const one = join('one', { lost: names => void lost.push(...names) });
@@ -248,7 +248,7 @@ it('knows before the one who asked does whether a refused commit was of another 
   expect((await database.rows.scan('a', 'k')).get('k')).toBe('1');
 });
 
-it('asks a database that is away nothing but who holds what', async () => {
+it('sends only renewals to an unavailable database', async () => {
   const { clock, database, join } = setUp('a');
   const one = join('one');
   const store = withLeaseCheck(one.store, one.holding);
@@ -266,7 +266,7 @@ it('asks a database that is away nothing but who holds what', async () => {
   expect([...(await store.scan('a', 'k'))]).toEqual([['k', '1']]);
 });
 
-it('waits a few seconds for a database that hangs, and no longer, when the process ends', async () => {
+it('waits only a few seconds for a hanging database when the process ends', async () => {
   const { clock, join } = setUp('a');
   const one = join('one');
   await clock.advance(0);

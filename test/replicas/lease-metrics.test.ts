@@ -9,7 +9,7 @@ import type { RenewalResult, Replica, Replicas } from '../../src/store/store.ts'
 const NOTHING: RenewalResult = { gained: [], lost: [], excess: [] };
 const [self, other] = ['one', 'two'].map((id): Replica => ({ id, url: `http://${id}:10922`, since: 0 }));
 
-/** Replicas whose renewals, of so many milliseconds each, find one turn after the other; undefined: the database is away. */
+/** Replicas with these results of consecutive renewals, of 20 ms each; undefined: the database is unavailable. */
 function scripted(turns: (RenewalResult | undefined)[]) {
   let [now, renewals] = [0, 0];
   const replicas: Replicas = {
@@ -47,7 +47,7 @@ function scene(turns: (RenewalResult | undefined)[]) {
   return { replicas: store.replicas, shown };
 }
 
-it('shows which accounts are held, and nothing of other replicas before the first renewal', () => {
+it('exposes held accounts, but no data of other replicas before the first renewal', () => {
   expect(scene([]).shown()).toEqual([
     'delivery_watch_leader{account="a"} 1',
     'delivery_watch_leader{account="b"} 0',
@@ -61,7 +61,7 @@ it('shows which accounts are held, and nothing of other replicas before the firs
   ]);
 });
 
-it('reports an account as not held from when its lease ends, without a renewal', () => {
+it('reports an account as not held once its lease expires, without a renewal', () => {
   let isHeld = true;
   const meter = createLeaseMeter(
     () => undefined,
@@ -74,19 +74,19 @@ it('reports an account as not held from when its lease ends, without a renewal',
   expect(text()).toContain('delivery_watch_leader{account="a"} 0');
 });
 
-it('counts renewals and what changed hands, each account once, and never what is of no account', async () => {
+it('counts renewals and handovers, each account once, without the agent-wide lease', async () => {
   const { replicas, shown } = scene([
     { ...NOTHING, gained: ['', 'a', 'b', 'c'] },
     undefined,
     { ...NOTHING, lost: ['a'], excess: ['b'] },
-    // Named again until they are released.
+    // Accounts are repeated until they are released.
     { ...NOTHING, lost: ['a'], excess: ['b'] },
   ]);
   await replicas.renew(['', 'a', 'b', 'c']);
   await expect(replicas.renew([])).rejects.toThrow(StoreError);
   await replicas.renew([]);
   await replicas.renew([]);
-  // One was lost before, which is no release; then all that is left, at the end.
+  // `a` was lost before, so only `b` counts as released. The second call is the shutdown.
   await replicas.release(['a', 'b']);
   await replicas.release(['', 'c']);
   expect(shown().slice(2)).toEqual([

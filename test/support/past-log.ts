@@ -54,7 +54,7 @@ const LIVES: readonly (readonly Step[])[] = [
   ],
 ];
 
-/** About `count` events of complete lives, evenly from `start` to `end`. One host has none in the first half. */
+/** Generates about `count` events of complete life cycles, evenly from `start` to `end`. One host starts in the second half. */
 function* pastEvents(count: number, start: number, end: number): Generator<PastEvent> {
   const messages = Math.floor((count / LIVES.flat().length) * LIVES.length);
   for (let message = 0; message < messages; message += 1) {

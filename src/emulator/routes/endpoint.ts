@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
 import type { EmulatorState } from '../state.ts';
 
-/** Handles a request. `parameter` is the decoded path parameter, or "" if the path has none. */
+/** Handles a request. `parameter` is the decoded path parameter; "" for a path without one. */
 export type Handler = (state: EmulatorState, request: Request, response: Response, parameter: string) => void;
 
 export interface Endpoint {

@@ -130,7 +130,7 @@ const silence = ({ silencedBy }: Alert): Html | undefined =>
 const isSeverity = (text: string | undefined): text is Problem['severity'] =>
   text === 'critical' || text === 'warning' || text === 'info';
 
-/** Alerts except those that fire because of a listed problem. */
+/** Returns the alerts that no listed problem explains. */
 export function unlistedAlerts(alerts: readonly Alert[], problems: readonly Problem[]): readonly Alert[] {
   const kindsOf = (alertname = ''): readonly string[] =>
     BUILTIN_ALERTS.find(name => name === alertname) ? builtinAlert(alertname as BuiltinAlert).kinds : [];
