@@ -4,22 +4,22 @@ import { type AlertState, withoutClock } from './state.ts';
 
 export interface Alert {
   readonly rule: string;
-  /** Its identity, `alertname` and `account` included. */
+  /** Identity of the alert, including `alertname` and `account`. */
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
   readonly value: number;
   readonly state: AlertState;
-  /** It was silenced from its start on: nothing was sent. */
+  /** Silenced since it started firing: no notification was sent. */
   readonly isHeldBack?: true | undefined;
-  /** Why it is silenced, while it fires and is. */
+  /** Reason of the silence that matches the firing alert. */
   readonly silencedBy?: string | undefined;
 }
 
 export interface Evaluated {
   readonly alerts: ReadonlyMap<string, Alert>;
-  /** Rules with series that could not be judged. */
+  /** Rules with series of unknown state. */
   readonly unknown: ReadonlySet<string>;
-  /** By rule: number of series beyond the cap: their condition holds, but they have no alert of their own. */
+  /** Number of series by rule that match the condition but are over the limit of individual alerts. */
   readonly beyondCap: ReadonlyMap<string, number>;
 }
 
@@ -38,16 +38,16 @@ export const noticesOf = ({ alerts }: Evaluated) =>
     alert.isHeldBack || alert.silencedBy !== undefined ? [] : (toNotice(alert) ?? []),
   );
 
-/** An alert as it outlasts the process; which silence holds, the next one finds out itself. */
-const outlasting = ({ silencedBy: _, ...alert }: Alert) => ({ ...alert, state: withoutClock(alert.state) });
-export const rowOf = (alert: Alert) => JSON.stringify(outlasting(alert));
-/** Equal while a row need not be written anew. */
+/** Returns the stored part of an alert. Silences are matched again after a restart. */
+const stored = ({ silencedBy: _, ...alert }: Alert) => ({ ...alert, state: withoutClock(alert.state) });
+export const rowOf = (alert: Alert) => JSON.stringify(stored(alert));
+/** Returns a text that changes if the row of an alert must be written again. */
 export function versionOf(alert: Alert): string {
-  const { state, isHeldBack } = outlasting(alert);
+  const { state, isHeldBack } = stored(alert);
   return JSON.stringify({ state, isHeldBack });
 }
 
-/** Marks silenced alerts in `next`. A firing alert is sent once it is not silenced; its end is sent only then. */
+/** Marks silenced alerts in `next`. A firing alert is sent once it is not silenced. Its end is sent only if its start was. */
 export function withSilences(next: Evaluated, before: Evaluated, silences: Silences): Evaluated {
   const mark = (fingerprint: string, { isHeldBack: _, silencedBy: __, ...alert }: Alert): Alert => {
     if (alert.state.phase === 'pending') return alert;

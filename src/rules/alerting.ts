@@ -89,7 +89,7 @@ interface Entry {
 
 type Body = (signal: AbortSignal) => Promise<void>;
 
-const NO_FACTS = { series: () => undefined, isPartial: () => false, isDoubtful: () => false };
+const NO_FACTS = { series: () => undefined, isPartial: () => false, isInconclusive: () => false };
 
 const namesOf = ({ accounts }: AlertingSettings) => accounts.map(({ name }) => name);
 

@@ -2,7 +2,7 @@ import { type BuiltinAlert, builtinAlert, isAtLeast, sentAlerts } from './checks
 import type { Unknown } from './checks/check.ts';
 import type { CheckResult } from './checks/run.ts';
 import type { Rule } from './evaluation.ts';
-import type { AlertJudgement, Holding } from './judge.ts';
+import type { ActiveSeries, AlertJudgement } from './judge.ts';
 import type { BuiltinOptions } from './options.ts';
 
 type Labels = Readonly<Record<string, string>>;
@@ -47,7 +47,7 @@ export function judgeBuiltin(
 ): BuiltinJudgement {
   const { severity: own, label } = builtinAlert(name);
   const of = results.filter(({ check }) => check.alert === name && !disabled.includes(check.kind));
-  const listed = of.flatMap(({ check, findings }): Holding[] =>
+  const listed = of.flatMap(({ check, findings }): ActiveSeries[] =>
     findings
       .filter(({ severity = check.severity }) => isAtLeast(severity, own))
       .map(finding => ({

@@ -7,26 +7,26 @@ import { type AlertFacts, createEvidence, createHistories, type Histories, type 
 import { judgeAlert } from './judge.ts';
 import { type AlertRule, selectorsOf } from './options.ts';
 
-/** The built-in alerts of an account, or of the agent. */
+/** Built-in alerts of an account or of the agent. */
 export interface Builtin {
   readonly rules: readonly Rule[];
-  /** Kinds of checks whose findings are ignored. */
+  /** Kinds of checks to ignore. */
   readonly disabled: readonly string[];
   check(): readonly CheckResult[];
 }
 
-export interface AlertsDeps extends Omit<EvaluationDeps, 'rules' | 'judge' | 'isDoubtful'> {
+export interface AlertsDeps extends Omit<EvaluationDeps, 'rules' | 'judge' | 'isInconclusive'> {
   readonly rules: readonly AlertRule[];
   readonly builtin?: Builtin | undefined;
   readonly facts: AlertFacts;
   readonly tracer: Tracer;
-  /** Of the account; where others evaluated it before, theirs. */
+  /** Histories of the account, kept across configurations. Default: new ones. */
   readonly histories?: Histories;
-  /** What is known from before; without it windows begin with the process. */
+  /** Reads recorded history. Without it, windows start empty. */
   readonly past?: Past | undefined;
 }
 
-/** The body of a loop that evaluates the rules of one account. It never rejects. */
+/** Returns the body of a loop that evaluates the rules of one account. It never rejects. */
 export function createAlerts(deps: AlertsDeps): () => Promise<void> {
   const { alerts, rules, builtin, facts, histories = createHistories(), past, clock, log, tracer } = deps;
   const { account } = alerts;
@@ -34,7 +34,7 @@ export function createAlerts(deps: AlertsDeps): () => Promise<void> {
     try {
       await histories.restore(past);
     } catch (error) {
-      log.warn({ account, error: String(error) }, 'windows of alerts begin anew: the history could not be read');
+      log.warn({ account, error: String(error) }, 'failed to read history; alert windows start empty');
     }
   }
 
@@ -64,8 +64,8 @@ export function createAlerts(deps: AlertsDeps): () => Promise<void> {
     alerts,
     rules: [...(builtin?.rules ?? []), ...rules],
     judge: ({ name, when }) => (when ? judgeAlert(when, evidence) : (judged.get(name)?.judged ?? 'unknown')),
-    isDoubtful({ name, when }, labels) {
-      if (when) return selectorsOf(when).some(selector => facts.isDoubtful(selector, labels));
+    isInconclusive({ name, when }, labels) {
+      if (when) return selectorsOf(when).some(selector => facts.isInconclusive(selector, labels));
       const own = judged.get(name);
       return own !== undefined && isAboutUnknown(own, labels);
     },

@@ -4,13 +4,13 @@ import type { Log } from '../kit/log.ts';
 import { fingerprintOf } from '../notify/notice.ts';
 import type { AccountAlerts } from './account-alerts.ts';
 import type { Alert, Evaluated } from './alert.ts';
-import type { AlertJudgement, Holding } from './judge.ts';
+import type { ActiveSeries, AlertJudgement } from './judge.ts';
 import { type AlertCondition, type AlertRule, expand } from './options.ts';
 import { advance } from './state.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Few digits: the reader compares it with a limit. */
+/** Formats a value with enough digits to compare it with a limit. */
 const short = (value: number) => String(Number(value.toPrecision(4)));
 const percent = (share: number) => `${short(100 * share)} %`;
 
@@ -35,10 +35,10 @@ function textOf(condition: AlertCondition, { account = '', round }: Labels, valu
   }
 }
 
-/** A rule as it is evaluated; built-in alerts have no condition of their own. */
+/** A rule to evaluate. Built-in alerts have no condition: checks detect them. */
 export type Rule = Omit<AlertRule, 'when'> & { readonly when?: AlertCondition };
 
-/** Returns the summary of an alert whose rule has no text for people. */
+/** Returns a summary of the condition, unless the rule has a summary or description. */
 export function defaultSummary({ annotations, when }: Rule, labels: Labels, value: number): Labels {
   const isExplained = annotations.summary !== undefined || annotations.description !== undefined;
   return isExplained || !when ? {} : { summary: textOf(when, labels, value) };
@@ -48,32 +48,35 @@ export interface EvaluationDeps {
   readonly alerts: Pick<AccountAlerts, 'account' | 'current' | 'update'>;
   readonly rules: readonly Rule[];
   judge(rule: Rule): AlertJudgement;
-  /** Whether it may be that its condition holds though it does not seem so: of the alert with these labels, or of any. */
-  isDoubtful(rule: Rule, labels?: Labels): boolean;
+  /** Whether a negative result proves nothing: for the alert with these labels, or for any alert of the rule. */
+  isInconclusive(rule: Rule, labels?: Labels): boolean;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 const REMOVED = { for: 0, keepFiringFor: 0 };
 
-/** What a judgement lists, and whether it holds of what it does not list. */
-function read(judged: AlertJudgement): { readonly listed: readonly Holding[]; readonly others: false | 'unknown' } {
+/** Returns the listed series, and whether the condition is false or unknown for all others. */
+function read(judged: AlertJudgement): {
+  readonly listed: readonly ActiveSeries[];
+  readonly others: false | 'unknown';
+} {
   if (judged === 'unknown') return { listed: [], others: 'unknown' };
   return 'atLeast' in judged ? { listed: judged.atLeast, others: 'unknown' } : { listed: judged, others: false };
 }
 
-/** Alertmanager takes empty labels away, and with them they would be another alert. */
+/** Removes empty labels, as Alertmanager does: they would change the identity of the alert. */
 const withoutEmpty = (labels: Labels) =>
   Object.values(labels).includes('')
     ? Object.fromEntries(Object.entries(labels).filter(([, value]) => value !== ''))
     : labels;
 
-/** Maximum number of alerts of a rule in one account, recently resolved ones included: bounds memory and rows. */
+/** Maximum number of alerts per rule and account, including recently resolved ones. Limits memory use and stored rows. */
 export const MAX_ALERTS = 100;
 
-type Candidate = Omit<Alert, 'state'> & Pick<Holding, 'heldFor'>;
+type Candidate = Omit<Alert, 'state'> & Pick<ActiveSeries, 'heldFor'>;
 
-/** Gives a function that judges every rule of an account and updates its alerts. It never rejects. */
+/** Returns a function that evaluates every rule of an account and updates its alerts. It never rejects. */
 export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
   const { alerts: own, rules, clock, log } = deps;
   const { account } = own;
@@ -94,60 +97,63 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
     return { rule: name, labels: identity, annotations: { summary }, value };
   }
 
-  /** Series that fit under the cap, by fingerprint. Existing alerts keep their places, so changing keys do not make any number of alerts. */
-  function cap(rule: Rule, listed: readonly Holding[], known: ReadonlyMap<string, Alert>) {
+  /**
+   * Selects series up to the limit, by fingerprint, and counts the omitted ones. Existing alerts use up the limit, so that changing
+   * keys cannot create unlimited alerts.
+   */
+  function cap(rule: Rule, listed: readonly ActiveSeries[], existing: ReadonlyMap<string, Alert>) {
     const { name, labels: more, annotations } = rule;
-    const holding = new Map<string, Candidate>();
-    let room = MAX_ALERTS - known.size;
-    let left = 0;
+    const active = new Map<string, Candidate>();
+    let capacity = MAX_ALERTS - existing.size;
+    let omitted = 0;
     for (const { labels: own, value, heldFor, annotations: ownTexts } of listed) {
       const labels = withoutEmpty({ ...own, ...more, alertname: name, account });
       const fingerprint = fingerprintOf(labels);
-      if (!known.has(fingerprint) && room <= 0) {
-        left += 1;
+      if (!existing.has(fingerprint) && capacity <= 0) {
+        omitted += 1;
         continue;
       }
-      if (!known.has(fingerprint) && !holding.has(fingerprint)) room -= 1;
+      if (!existing.has(fingerprint) && !active.has(fingerprint)) capacity -= 1;
       const texts = Object.entries(annotations).map(([key, text]) => [key, expand(text, labels, value)] as const);
-      const said = { ...defaultSummary(rule, labels, value), ...ownTexts, ...Object.fromEntries(texts) };
-      holding.set(fingerprint, { rule: name, labels, annotations: said, value, heldFor });
+      const expanded = { ...defaultSummary(rule, labels, value), ...ownTexts, ...Object.fromEntries(texts) };
+      active.set(fingerprint, { rule: name, labels, annotations: expanded, value, heldFor });
     }
-    if (left > 0) {
-      const rest = overflow(rule, left);
-      holding.set(fingerprintOf(rest.labels), rest);
+    if (omitted > 0) {
+      const rest = overflow(rule, omitted);
+      active.set(fingerprintOf(rest.labels), rest);
     }
-    return { holding, left };
+    return { active, omitted };
   }
 
-  /** A rule's alerts after this evaluation, what is beyond its cap, and whether all its series could be judged. */
+  /** Evaluates a rule. Returns its alerts, the number of series over the limit, and whether any series is unknown. */
   function evaluate(rule: Rule, before: Evaluated) {
     const { listed, others } = read(judgeSafely(rule));
-    const known = new Map([...before.alerts].filter(([, alert]) => alert.rule === rule.name));
-    const { holding, left } = cap(rule, listed, known);
-    const moment = { now: clock.now(), monotonic: clock.monotonic() };
-    const alerts = [...new Map<string, Omit<Alert, 'state'>>([...known, ...holding])].flatMap(
+    const existing = new Map([...before.alerts].filter(([, alert]) => alert.rule === rule.name));
+    const { active, omitted } = cap(rule, listed, existing);
+    const times = { now: clock.now(), monotonic: clock.monotonic() };
+    const alerts = [...new Map<string, Omit<Alert, 'state'>>([...existing, ...active])].flatMap(
       ([fingerprint, { labels, annotations, value }]): [string, Alert][] => {
-        const candidate = holding.get(fingerprint);
-        const isOver = others === false && !deps.isDoubtful(rule, labels);
+        const candidate = active.get(fingerprint);
+        const isOver = others === false && !deps.isInconclusive(rule, labels);
         const holds = candidate ? true : isOver ? false : 'unknown';
-        const evaluation = { holds, heldFor: candidate?.heldFor, ...moment } as const;
-        const state = advance(known.get(fingerprint)?.state, rule, evaluation);
+        const evaluation = { holds, heldFor: candidate?.heldFor, ...times } as const;
+        const state = advance(existing.get(fingerprint)?.state, rule, evaluation);
         return state ? [[fingerprint, { rule: rule.name, labels, annotations, value, state }]] : [];
       },
     );
     return {
       name: rule.name,
       alerts,
-      isUnknown: others === 'unknown' || deps.isDoubtful(rule),
-      beyondCap: others === false || left > 0 ? left : (before.beyondCap.get(rule.name) ?? 0),
+      isUnknown: others === 'unknown' || deps.isInconclusive(rule),
+      beyondCap: others === false || omitted > 0 ? omitted : (before.beyondCap.get(rule.name) ?? 0),
     };
   }
 
   function resolveRemoved({ alerts }: Evaluated): [string, Alert][] {
-    const moment = { holds: false, now: clock.now(), monotonic: clock.monotonic() };
+    const ended = { holds: false, now: clock.now(), monotonic: clock.monotonic() };
     return [...alerts].flatMap(([fingerprint, alert]): [string, Alert][] => {
       if (names.has(alert.rule)) return [];
-      const state = advance(alert.state, REMOVED, moment);
+      const state = advance(alert.state, REMOVED, ended);
       return state ? [[fingerprint, { ...alert, state }]] : [];
     });
   }

@@ -23,10 +23,10 @@ const ROUND_FAMILIES = new Set(
 
 const FILTER_FAMILIES = new Set(Object.values(filterFamilies).map(({ name }) => name));
 
-/** What this process has not read yet, though there is something to read. */
+/** Whether this process has not completed a round, although there is something to read. */
 const isUnread = ({ dataAt, idle }: RoundStatus) => dataAt === undefined && idle !== 'not_due';
 
-/** As they are exposed: half a surrogate pair would be another label to a receiver. */
+/** Returns a sample as a series with the label values of the exposition, where lone surrogates are replaced. */
 function toSeries({ labels, value }: Sample): Series {
   const named = Object.entries(labels).flatMap(([name, text]) =>
     text === undefined ? [] : [[name, text.toWellFormed()] as const],
@@ -34,7 +34,7 @@ function toSeries({ labels, value }: Sample): Series {
   return { key: JSON.stringify(named), labels: Object.fromEntries(named), value };
 }
 
-/** What the board and the agent's own numbers say of one account. `sources`: those that may show something of it. */
+/** Returns the facts of one account from its collectors and metrics. `sources` may include other accounts. */
 export function createAlertFacts(account: RuledAccount, sources: readonly Source[]): AlertFacts {
   const own = sources.filter(source => source.account === account.name);
   const made = new Map<Source, { readonly revision: unknown; readonly samples: ReturnType<Source['samples']> }>();
@@ -48,7 +48,7 @@ export function createAlertFacts(account: RuledAccount, sources: readonly Source
     return samples;
   }
 
-  /** Whether what is shown of a collector is complete and not too old: nothing is known before that, and after. */
+  /** Whether all rounds that gauges of a collector depend on have current data. Otherwise its metrics are unknown. */
   function isFresh(collector: string): boolean {
     const status = account.state(collector)?.status();
     return (
@@ -63,8 +63,8 @@ export function createAlertFacts(account: RuledAccount, sources: readonly Source
   const rounds = () =>
     account.status().collectors.flatMap(({ collector, rounds }) => rounds.map(status => ({ collector, status })));
 
-  /** Whether a number that is always there says what is: at first it only says what was, or nothing. */
-  function isKnown(metric: string): boolean {
+  /** Whether a metric has a current value. After a start, exposed values may be restored or initial ones. */
+  function isAvailable(metric: string): boolean {
     const collector = alertFamilies.get(metric)?.collector;
     if (collector !== undefined) return isFresh(collector);
     if (metric === ownFamilies.tokenRejected.name) return account.isTokenKnown();
@@ -83,7 +83,7 @@ export function createAlertFacts(account: RuledAccount, sources: readonly Source
 
   return {
     series(metric) {
-      if (!isKnown(metric)) return undefined;
+      if (!isAvailable(metric)) return undefined;
       const series = own
         .filter(source => source.families.some(({ name }) => name === metric))
         .flatMap(source => samplesOf(source).get(metric) ?? [])
@@ -99,14 +99,14 @@ export function createAlertFacts(account: RuledAccount, sources: readonly Source
       const isMissing = failedFilters.some(({ name }) => wanted === 'all' || wanted.includes(name.toWellFormed()));
       return isMissing || rounds.some(({ partial = false }) => partial);
     },
-    isDoubtful({ metric, labels: wanted }, labels) {
+    isInconclusive({ metric, labels: wanted }, labels) {
       if (!ROUND_FAMILIES.has(metric)) return false;
       return rounds().some(({ collector, status }) => {
         const own: Readonly<Record<string, string>> = { collector, round: status.round };
-        const isMeant = Object.entries(own).every(
+        const isSelected = Object.entries(own).every(
           ([name, value]) => (wanted[name]?.includes(value) ?? true) && (labels?.[name] ?? value) === value,
         );
-        return isMeant && isUnread(status);
+        return isSelected && isUnread(status);
       });
     },
   };

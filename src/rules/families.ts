@@ -4,23 +4,23 @@ import type { Family } from '../metrics/family.ts';
 import { type AlertCondition, selectorsOf } from './options.ts';
 
 /** A family for alert rules and its collector; undefined if its value is always available. */
-export interface KnownFamily {
+export interface AlertFamily {
   readonly family: Family;
   readonly collector: string | undefined;
 }
 
-export const alertFamilies: ReadonlyMap<string, KnownFamily> = new Map(
+export const alertFamilies: ReadonlyMap<string, AlertFamily> = new Map(
   [
     ...dataSources.flatMap(({ name, families }) =>
-      Object.values(families).map((family): KnownFamily => ({ family, collector: name })),
+      Object.values(families).map((family): AlertFamily => ({ family, collector: name })),
     ),
-    ...accountFamilies.map((family): KnownFamily => ({ family, collector: undefined })),
+    ...accountFamilies.map((family): AlertFamily => ({ family, collector: undefined })),
   ]
     .filter(({ family: { type } }) => type === 'gauge' || type === 'counter')
-    .map(known => [known.family.name, known]),
+    .map(each => [each.family.name, each]),
 );
 
-/** Collectors without which nothing is known of a condition. */
+/** Returns the collectors that a condition needs. */
 export const collectorsOf = (when: AlertCondition): readonly string[] =>
   when.kind === 'stale'
     ? [when.collector]

@@ -1,50 +1,50 @@
 import type { FirstValue } from './judge.ts';
 
-export interface Known {
+export interface HistoryPoint {
   readonly at: number;
-  /** By key; undefined: nothing is known of this time. */
+  /** Values by key; undefined if there was no data at this time. */
   readonly values: ReadonlyMap<string, number> | undefined;
 }
 
-/** Series of one kind as they were, over a window that moves on. In memory: it starts empty with the process, or from `restore`. */
+/** Values of series over a sliding window, in memory. It starts empty; `restore` adds values of an earlier process. */
 export type History = ReturnType<typeof createHistory>;
 
-/** Times that are kept of a window, at most: a longer one is not kept more exactly. */
+/** Number of points per window without jitter. Longer windows have a lower resolution. */
 const POINTS = 120;
-/** Share of the distance of two points by which the next may come early: evaluations have jitter. */
+/** Share of the point interval by which a point may be early: evaluations have jitter. */
 const EARLY = 0.2;
 
-/** After a sample that was restored, the next may come so many milliseconds later: more than two of their intervals; */
-const LATE = 150_000;
-/** but not more than this share of the window. In what is longer, nothing was known. */
-const LATE_SHARE = 0.1;
+/** Maximum gap after a restored sample (ms): more than two sample intervals. Longer gaps count as times without data. */
+const MAX_GAP = 150_000;
+/** Maximum gap as a share of the window, for short windows. */
+const MAX_GAP_SHARE = 0.1;
 
 interface Point {
   readonly at: number;
   values: ReadonlyMap<string, number> | undefined;
-  /** Keys that the point before it does not have. */
+  /** Keys that are missing in the previous point. */
   readonly added: readonly string[];
 }
 
 /**
- * `over`: length of the window in milliseconds. Takes no more than some 150 times the memory of the series themselves. `isCounter`:
- * a value that falls began again at 0, and what was before it counts on from there.
+ * Creates a history of the last `over` milliseconds. It uses at most about 150 times the memory of the series. `isCounter`: a
+ * decrease is a reset to 0, and increases before the reset still count.
  */
 export function createHistory(over: number, isCounter = false) {
   const points: Point[] = [];
-  const apart = over / POINTS;
-  const mayBeLate = Math.max(apart, Math.min(LATE, over * LATE_SHARE));
-  /** Time of the sample that was restored last, until another is recorded. */
+  const interval = over / POINTS;
+  const maxGap = Math.max(interval, Math.min(MAX_GAP, over * MAX_GAP_SHARE));
+  /** Time of the last restored sample, until another is recorded. */
   let restoredUntil: number | undefined;
 
-  /** Lets the values before a counter began again be as much below the new ones as they were below its last. */
-  function countOn(values: ReadonlyMap<string, number>): void {
+  /** Subtracts a counter's last value before a reset from its earlier values, so that differences span the reset. */
+  function spanResets(values: ReadonlyMap<string, number>): void {
     for (const [key, value] of values) {
       const last = points.findLast(point => point.values?.has(key))?.values?.get(key) ?? value;
       if (value >= last) continue;
       for (const point of points) {
-        const known = point.values?.get(key);
-        if (known !== undefined) point.values = new Map(point.values).set(key, known - last);
+        const earlier = point.values?.get(key);
+        if (earlier !== undefined) point.values = new Map(point.values).set(key, earlier - last);
       }
     }
   }
@@ -55,32 +55,32 @@ export function createHistory(over: number, isCounter = false) {
   }
 
   function record(at: number, values: ReadonlyMap<string, number> | undefined): void {
-    if (restoredUntil !== undefined && at - restoredUntil > mayBeLate) push(restoredUntil + 1, undefined);
+    if (restoredUntil !== undefined && at - restoredUntil > maxGap) push(restoredUntil + 1, undefined);
     restoredUntil = undefined;
-    if (isCounter && values) countOn(values);
+    if (isCounter && values) spanResets(values);
     const last = points.at(-1);
-    if (last && at - last.at < apart * (1 - EARLY)) return;
+    if (last && at - last.at < interval * (1 - EARLY)) return;
     push(at, values);
-    // One point at the begin of the window or before it is enough.
+    // Keep one point at or before the start of the window.
     while ((points[1]?.at ?? at) <= at - over) points.shift();
   }
 
   return {
-    /** Takes what is known at `at` (monotonic, milliseconds), by key; undefined: nothing is. */
+    /** Adds the values by key at `at` (monotonic, ms); undefined if there is no data. */
     record,
-    /** Takes what an earlier process knew, ascending, before anything else; times are on this process's monotonic clock. */
-    restore(past: readonly Known[]): void {
+    /** Adds points of an earlier process in ascending order, before any `record`. Times are on this process's monotonic clock. */
+    restore(past: readonly HistoryPoint[]): void {
       for (const { at, values } of past) {
         record(at, values);
         restoredUntil = at;
       }
     },
     /**
-     * The first value of each series in the window that ends at `at`, and whether the window began with it; undefined while the
-     * window was not watched from its begin on, and where nothing was known then.
+     * Returns the first value of each series in the window that ends at `at`, and whether the series existed at the start of the
+     * window. Undefined if there is no data for the start of the window.
      */
     firsts(at: number): ReadonlyMap<string, FirstValue> | undefined {
-      // As a rule it is the first.
+      // Find the last point at or before the start: usually the first one.
       let from = -1;
       while ((points[from + 1]?.at ?? Number.POSITIVE_INFINITY) <= at - over) from += 1;
       const start = points[from]?.values;

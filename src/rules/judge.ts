@@ -1,11 +1,11 @@
 import { type AlertCondition, isCertain, type Selector, selectorOf, selectorsOf } from './options.ts';
 
-/** One series of an account, without the label `account`. `key` tells it from the others of its family. */
+/** One series of an account, without the label `account`. `key` is unique in its family. */
 export interface Series {
   readonly key: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
-  /** Of a round whose data is stale: for how many milliseconds it is known to have been, restarts included. */
+  /** Minimum time for which the data of a stale round has been stale (ms), across restarts. */
   readonly staleFor?: number | undefined;
 }
 
@@ -14,31 +14,32 @@ export interface FirstValue {
   readonly isAtStart: boolean;
 }
 
-/** Data that conditions are evaluated on. Times: milliseconds since the Unix epoch. */
+/** Data for the evaluation of conditions. */
 export interface AlertEvidence {
+  /** Milliseconds since the Unix epoch. */
   readonly now: number;
-  /** Undefined while the data is stale, withdrawn, or not read yet. */
+  /** Returns the selected series, or undefined while their data is stale, withdrawn, or not read yet. */
   series(selector: Selector): readonly Series[] | undefined;
-  /** Whether rows that could not be read are missing in what `series` gives. Default: none are. */
+  /** Whether `series` lacks unreadable rows. Default: false. */
   isPartial?(selector: Selector): boolean;
-  /** First values of the last `over` milliseconds, by key; undefined while they are not known. */
+  /** Returns the first values of the last `over` milliseconds by key, or undefined without a complete window. */
   firsts(selector: Selector, over: number): ReadonlyMap<string, FirstValue> | undefined;
 }
 
-/** A series for which a condition holds, with its value, in base units. */
-export interface Holding {
+/** A series for which a condition holds, with its value in base units. */
+export interface ActiveSeries {
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
-  /** Texts of the alert, in addition to those of the rule. */
+  /** Annotations of the alert, in addition to the annotations of the rule. */
   readonly annotations?: Readonly<Record<string, string>>;
-  /** For how many milliseconds it has held at least, where that is known from elsewhere than earlier judgements. */
+  /** Minimum time for which the condition has held (ms), if the data itself shows it. */
   readonly heldFor?: number | undefined;
 }
 
-/** `unknown`, or all series of which it holds: of those that are not listed it does not, or with `atLeast` nothing is known. */
-export type AlertJudgement = 'unknown' | readonly Holding[] | { readonly atLeast: readonly Holding[] };
+/** Result of a condition: the series for which it holds. Other series do not match it, or are unknown with `atLeast`. */
+export type AlertJudgement = 'unknown' | readonly ActiveSeries[] | { readonly atLeast: readonly ActiveSeries[] };
 
-/** How much the selected counters rose together. A series that came within the window counts from its first value on. */
+/** Returns the total increase of the selected counters. Series added within the window count from their first value. */
 function increase(selector: Selector, over: number, evidence: AlertEvidence): number | undefined {
   const series = evidence.series(selector);
   const firsts = evidence.firsts(selector, over);
@@ -49,26 +50,29 @@ function increase(selector: Selector, over: number, evidence: AlertEvidence): nu
 function judgeRatio(
   condition: Extract<AlertCondition, { kind: 'ratio' }>,
   evidence: AlertEvidence,
-): 'unknown' | readonly Holding[] {
+): 'unknown' | readonly ActiveSeries[] {
   const { part, whole, over, above, atLeast } = condition;
   const [rise, of] = [increase(part, over, evidence), increase(whole, over, evidence)];
   if (rise === undefined || of === undefined) return 'unknown';
   return of >= atLeast && rise / of > above ? [{ labels: {}, value: rise / of }] : [];
 }
 
-/** Evaluates a condition for one account. Missing data or history makes it unknown, unreadable rows only a negative result. */
+/**
+ * Evaluates a condition for one account. The result is unknown without data or history. If rows are unreadable, only conditions
+ * that are certain have a result.
+ */
 export function judgeAlert(condition: AlertCondition, evidence: AlertEvidence): AlertJudgement {
   const judged = judgeWhole(condition, evidence);
   if (judged === 'unknown' || !selectorsOf(condition).some(each => evidence.isPartial?.(each))) return judged;
   return isCertain(condition) ? { atLeast: judged } : 'unknown';
 }
 
-function judgeWhole(condition: AlertCondition, evidence: AlertEvidence): 'unknown' | readonly Holding[] {
+function judgeWhole(condition: AlertCondition, evidence: AlertEvidence): 'unknown' | readonly ActiveSeries[] {
   if (condition.kind === 'ratio') return judgeRatio(condition, evidence);
   const selector = selectorOf(condition);
   const series = evidence.series(selector);
   if (!series) return 'unknown';
-  const where = (holds: (value: number) => boolean, found: readonly Holding[] = series) =>
+  const where = (holds: (value: number) => boolean, found: readonly ActiveSeries[] = series) =>
     found.filter(({ value }) => holds(value)).map(({ labels, value }) => ({ labels, value }));
   switch (condition.kind) {
     case 'above':
@@ -86,7 +90,7 @@ function judgeWhole(condition: AlertCondition, evidence: AlertEvidence): 'unknow
     case 'growth': {
       const firsts = evidence.firsts(selector, condition.over);
       if (!firsts) return 'unknown';
-      // What was not there when the window began has not grown in it.
+      // Series added within the window have no growth.
       const grown = series.flatMap(({ key, labels, value }) => {
         const first = firsts.get(key);
         return first?.isAtStart ? [{ labels, value: value - first.value }] : [];

@@ -10,14 +10,14 @@ const selector = z.strictObject({
   labels: z
     .record(z.string(), labelValues)
     .prefault({})
-    .describe('Label values to match, `account` included. Labels that are not named match any value.'),
+    .describe('Label values to match, `account` included. Other labels match any value.'),
 });
 
-/** Series of one family whose labels have one of the values each. */
+/** Selects series of one family by label values. */
 export type Selector = z.output<typeof selector>;
 
 const over = Duration.describe(
-  'Length of the window. The condition is unknown until a whole window was observed, by this process or, as far as the history in the store reaches, by those before it.',
+  'Length of the window. The condition is unknown until there is data for the complete window, including the history in the store.',
 );
 
 const kinds = {
@@ -42,18 +42,18 @@ const kinds = {
   ratio: z
     .strictObject({
       part: selector.describe('A counter; all its series of an account are summed.'),
-      whole: selector.describe('As `part`: the total.'),
+      whole: selector.describe('The total: a counter, summed like `part`.'),
       over,
       above: z.number().min(0).describe('Holds while the share is above this; 0.05 is 5 %.'),
       atLeast: z.number().positive().default(1).describe('Holds only if `whole` increased by at least this much.'),
     })
-    .describe('Increase of one counter as a share of that of another, over a window.'),
+    .describe('Ratio of the increases of two counters over a window.'),
   stale: z
     .strictObject({
       collector: z.string().describe('Value of the label `collector`, such as dlq.'),
       round: z.string().optional().describe('Only this round of the collector. Default: any round.'),
     })
-    .describe('Holds while no complete round has ended for longer than `staleness.markAfter`.'),
+    .describe('Holds if no round has completed within `staleness.markAfter`.'),
   absent: selector.describe('Holds while an account has fresh data but no such series.'),
 };
 
@@ -71,7 +71,7 @@ export const alertCondition = z
     return z.NEVER;
   });
 
-/** The family that says of each round whether its data is stale. */
+/** Metric that contains for each round whether its data is stale. */
 const DATA_STALE = 'delivery_collector_data_stale';
 
 export function selectorOf(condition: Exclude<AlertCondition, { kind: 'ratio' }>): Selector {
@@ -85,14 +85,14 @@ export function selectorsOf(condition: AlertCondition): readonly Selector[] {
   return condition.kind === 'ratio' ? [condition.part, condition.whole] : [selectorOf(condition)];
 }
 
-/** Whether a condition is about an account: about all of them, unless it names some. */
+/** Whether a condition applies to an account. Without an `account` label, it applies to all accounts. */
 export const isAbout = (condition: AlertCondition, account: string): boolean =>
   selectorsOf(condition).every(({ labels }) => labels.account?.includes(account) ?? true);
 
-/** What is much, or old, is no less so with the rows that could not be read. */
+/** Whether a positive result holds regardless of unreadable rows: they can only increase the value or age. */
 export const isCertain = ({ kind }: AlertCondition) => kind === 'above' || kind === 'age';
 
-const TAKEN = ['alertname', 'account'];
+const RESERVED_LABELS = ['alertname', 'account'];
 const PLACEHOLDER = /\{\{\s*\$(?:value|labels\.([a-zA-Z_][a-zA-Z0-9_]*))\s*\}\}/g;
 
 const name = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, {
@@ -109,8 +109,8 @@ export const alertRule = z.strictObject({
   ),
   labels: z
     .record(
-      z.string().refine(label => LABEL_NAME.test(label) && !TAKEN.includes(label), {
-        error: `must be a label name other than ${TAKEN.join(', ')}`,
+      z.string().refine(label => LABEL_NAME.test(label) && !RESERVED_LABELS.includes(label), {
+        error: `must be a label name other than ${RESERVED_LABELS.join(', ')}`,
       }),
       z.string().refine(text => text !== '' && !text.includes('{{'), { error: 'must be text, without {{' }),
     )
@@ -143,9 +143,7 @@ const builtinOptions = z
     extended: z
       .boolean()
       .default(false)
-      .describe(
-        'Whether the alerts are sent that the shipped rules have in their extended set, which is off by default.',
-      ),
+      .describe('Whether to send the alerts in the extended set of the shipped rules, too.'),
     disable: z
       .array(z.enum(CHECK_KINDS))
       .default([])

@@ -2,25 +2,25 @@ import { CLOCK_STEPPED, type RecordedHour, type Recorder, SAMPLE_EVERY } from '.
 import { labelsOf, metricOf, seriesName } from '../history/series-name.ts';
 import type { Clock } from '../kit/clock.ts';
 import { type AlertFacts, isSelected, type Past, windowsOf } from './evidence.ts';
-import type { Known } from './history.ts';
+import type { HistoryPoint } from './history.ts';
 import type { AlertCondition, Selector } from './options.ts';
 
-/** Series of a selector that are recorded at most; of one that selects more, nothing is known after a restart. */
-const MOST = 1000;
+/** Maximum number of recorded series per selector. A selector of more series has no history after a restart. */
+const MAX_SERIES = 1000;
 
-/** Series that is 1 where what a selector selects was known, and is recorded: data that was stale or partial then was not. */
+/** Names the series that is 1 at times when the selected series were recorded. Stale and partial data is not recorded. */
 const markerOf = ({ metric, labels }: Selector) => `?${JSON.stringify([metric, labels])}`;
 
-/** What has to be recorded for these conditions, by series. */
+/** Returns a function that selects the values to record for these conditions, by series. */
 export function createSelection(conditions: readonly AlertCondition[], facts: AlertFacts): () => Map<string, number> {
   const selectors = new Map(conditions.flatMap(windowsOf).map(({ selector }) => [markerOf(selector), selector]));
   return () => {
     const values = new Map<string, number>();
     for (const [marker, selector] of selectors) {
       const { metric } = selector;
-      const known = facts.isPartial(selector) ? undefined : facts.series(metric);
-      const selected = known?.filter(({ labels }) => isSelected(selector, labels));
-      if (!selected || selected.length > MOST) continue;
+      const complete = facts.isPartial(selector) ? undefined : facts.series(metric);
+      const selected = complete?.filter(({ labels }) => isSelected(selector, labels));
+      if (!selected || selected.length > MAX_SERIES) continue;
       values.set(marker, 1);
       for (const { labels, value } of selected) values.set(seriesName(metric, labels), value);
     }
@@ -28,8 +28,8 @@ export function createSelection(conditions: readonly AlertCondition[], facts: Al
   };
 }
 
-/** Of an hour, what was known of the selected series at each time. */
-function knownOf({ times, series }: RecordedHour, selector: Selector): Omit<Known, 'at'>[] {
+/** Returns the values of the selected series at each sample time of an hour. */
+function valuesOf({ times, series }: RecordedHour, selector: Selector): Omit<HistoryPoint, 'at'>[] {
   const marker = series.get(markerOf(selector)) ?? [];
   const selected = [...series].flatMap(([name, values]) => {
     const labels = labelsOf(name);
@@ -47,23 +47,23 @@ function knownOf({ times, series }: RecordedHour, selector: Selector): Omit<Know
 }
 
 /**
- * Reads the windows of an account's conditions. The store has wall times: they are as old now as the wall clock says. Samples from
- * before it was set, and from the future, are left out: how old they are is not known.
+ * Reads recorded windows of an account's conditions. The store contains wall-clock times, which are converted to the monotonic
+ * clock. Samples from the future or from before a clock step are skipped, because their age is unknown.
  */
 export function createPast(recorder: Pick<Recorder, 'hours'>, clock: Pick<Clock, 'now' | 'monotonic'>): Past {
   return async (selector, over) => {
     const now = clock.now();
     const marker = markerOf(selector);
     const isWanted = (name: string) => name === marker || name === CLOCK_STEPPED || metricOf(name) === selector.metric;
-    let known: Known[] = [];
-    // One sample before the window says what was true when it began.
+    let points: HistoryPoint[] = [];
+    // The last sample before the window contains the values at its start.
     for await (const hour of recorder.hours(now - over - 2 * SAMPLE_EVERY, now, isWanted)) {
       const stepped = hour.series.get(CLOCK_STEPPED);
-      for (const [index, { values }] of knownOf(hour, selector).entries()) {
-        if (stepped?.[index] === 1) known = [];
-        known.push({ at: (hour.times[index] as number) - now + clock.monotonic(), values });
+      for (const [index, { values }] of valuesOf(hour, selector).entries()) {
+        if (stepped?.[index] === 1) points = [];
+        points.push({ at: (hour.times[index] as number) - now + clock.monotonic(), values });
       }
     }
-    return known;
+    return points;
   };
 }

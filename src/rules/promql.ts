@@ -1,23 +1,23 @@
 import { formatDuration } from '../kit/duration.ts';
 import { type AlertCondition, type AlertRule, isCertain, type Selector, selectorOf } from './options.ts';
 
-/** A metric family, as far as PromQL goes. `labels`: its own, without `account`. */
+/** Name and labels of a metric family. `labels` does not include `account`. */
 export interface Family<L extends string = string> {
   readonly name: string;
   readonly labels: readonly L[];
 }
 
-/** What a label must be: exactly a text, one of several texts, or a pattern that matches all of it. */
+/** Matches a label value: an exact text, one of several texts, or a pattern for the complete value. */
 type Matcher = string | readonly string[] | RegExp;
 
-/** Labels of the family's own, of what the scrape adds, and of buckets. */
+/** Matchers by label: labels of the family, labels added by the scrape, `account` and `le`. */
 export type Matchers<L extends string = string> = Partial<Record<L | 'job' | 'instance' | 'account' | 'le', Matcher>>;
 
 type Suffix = '' | '_bucket' | '_sum' | '_count';
 
 /**
- * What tells one account from another; a label that is missing is empty. Everything over the replicas of an agent keeps these
- * labels and those of the family, and no other: a further label of the target must not break a rule.
+ * Labels that identify an account; missing labels are empty. Aggregations over the replicas of an agent keep only these labels and
+ * the labels of the family: additional target labels must not break a rule.
  */
 const ACCOUNT = ['cluster', 'namespace', 'job', 'account'] as const;
 
@@ -31,7 +31,7 @@ function matcherText(label: string, matcher: Matcher): string {
   return `${label}=~${quoted([one, ...others].map(escapePattern).join('|'))}`;
 }
 
-/** A selector of a family's series, `name_suffix{label="text", label=~"pattern"}`. */
+/** Returns a selector of series of a family: `name_suffix{label="text", label=~"pattern"}`. */
 export function series<L extends string>({ name }: Family<L>, matchers: Matchers<L> = {}, suffix: Suffix = ''): string {
   const all: Readonly<Partial<Record<string, Matcher>>> = matchers;
   const texts = Object.entries(all).flatMap(([label, matcher]) =>
@@ -40,16 +40,16 @@ export function series<L extends string>({ name }: Family<L>, matchers: Matchers
   return `${name}${suffix}${texts.length === 0 ? '' : `{${texts.join(', ')}}`}`;
 }
 
-/** The latest value of a gauge, though a scrape or a few failed: else one failed scrape would restart every `for`. */
+/** Returns the latest value of a gauge despite some failed scrapes, which would otherwise restart every `for`. */
 export const latest = (selector: string, offset = '') => `last_over_time(${selector}[5m]${offset})`;
 
 const by = (labels: readonly string[], among: readonly string[] = ACCOUNT) =>
   `by (${[...among, ...labels].join(', ')})`;
 
-/** Of vectors of accounts: which series belong together. `labels`: besides what tells accounts apart. */
+/** Joins vectors by account. `labels`: further labels to join by. */
 export const onAccount = (labels: readonly string[] = []) => `on (${[...ACCOUNT, ...labels].join(', ')})`;
 
-/** The highest of the replicas, of a vector with labels of its own: a sum over replicas would count everything twice. */
+/** Returns the maximum over replicas: a sum would count everything twice. `labels`: further labels to keep. */
 export const highestOf = (expr: string, labels: readonly string[] = []) => `max ${by(labels)} (${expr})`;
 
 export const lowestOf = (expr: string, labels: readonly string[] = []) => `min ${by(labels)} (${expr})`;
@@ -58,11 +58,11 @@ export const accountsOf = (expr: string) => `group ${by([])} (${expr})`;
 
 export type VectorOf = (selector: string) => string;
 
-/** The highest of the replicas: one that restarted or sees less does not pull it down. */
+/** Returns the maximum of a family over replicas: replicas that restarted or have less data do not lower it. */
 export const highest = <L extends string>(family: Family<L>, of: VectorOf = latest, where: Matchers<L> = {}) =>
   highestOf(of(series(family, where)), family.labels);
 
-/** The lowest of the replicas: for times, the oldest; for what must be true of all of them. */
+/** Returns the minimum of a family over replicas: the oldest time, or 1 only if all replicas report 1. */
 export const lowest = <L extends string>(family: Family<L>, of: VectorOf = latest, where: Matchers<L> = {}) =>
   lowestOf(of(series(family, where)), family.labels);
 
@@ -72,15 +72,15 @@ export interface SumOptions<L extends string> {
   readonly suffix?: Suffix;
 }
 
-/** What selected series of a family add up to in each replica, with all labels of its target. */
+/** Sums the selected series of a family in each replica, and keeps all target labels. */
 export function perReplica<L extends string>(
   family: Family<L>,
   of: VectorOf,
   { where = {}, keep = [], suffix = '' }: SumOptions<L> = {},
 ): string {
-  const gone = [...family.labels.filter(label => !keep.includes(label)), ...(suffix === '_bucket' ? ['le'] : [])];
+  const dropped = [...family.labels.filter(label => !keep.includes(label)), ...(suffix === '_bucket' ? ['le'] : [])];
   const vector = of(series(family, where, suffix));
-  return gone.length === 0 ? vector : `sum without (${gone.join(', ')}) (${vector})`;
+  return dropped.length === 0 ? vector : `sum without (${dropped.join(', ')}) (${vector})`;
 }
 
 export const increase = (window: string) => (selector: string) => `increase(${selector}[${window}])`;
@@ -93,7 +93,7 @@ export const increase = (window: string) => (selector: string) => `increase(${se
 export const BLIND = { name: 'account:delivery_blind:min', labels: ['collector'] } as const;
 export const PARTIAL = { name: 'account:delivery_partial:min', labels: ['collector'] } as const;
 
-interface Held {
+interface Guarded {
   readonly name: string;
   readonly expr: string;
   /** Labels of the alert, in addition to the account labels. */
@@ -107,11 +107,11 @@ interface Held {
 }
 
 /**
- * An alert's expression with its hold. Unreadable data looks like recovery, because gauges vanish and counters are frozen.
- * So a firing alert continues with the value -1 until there is data, or until no agent reads that data any more. An alert
- * that does not fire yet does not start.
+ * Returns the expression of an alert, guarded against unreadable data. Unreadable data looks like recovery, because gauges vanish
+ * and counters are frozen. A firing alert therefore continues with the value -1 until there is data, or until no agent reads
+ * that data any more. Other alerts do not start.
  */
-function heldExpression({ name, expr, labels, given, collectors, isCertain }: Held): string {
+function guardedExpression({ name, expr, labels, given, collectors, isCertain }: Guarded): string {
   if (collectors.length === 0) return expr;
   const among = ACCOUNT.filter(label => !given.includes(label));
   const firing = `max ${by(labels, among)} (ALERTS{alertname=${quoted(name)}, alertstate="firing"})`;
@@ -127,7 +127,7 @@ export interface Metrics {
   collectorsOf(condition: AlertCondition): readonly string[];
 }
 
-/** A condition as PromQL, whose value is that by which the agent judges. What it says while data is stale is another matter. */
+/** Returns a condition as PromQL with the same value as in the agent. `guardedExpression` handles stale data. */
 function expressionOf(condition: AlertCondition, { up, family }: Metrics): string {
   if (condition.kind === 'ratio') {
     const { part, whole, over, above, atLeast } = condition;
@@ -148,8 +148,7 @@ function expressionOf(condition: AlertCondition, { up, family }: Metrics): strin
       return `${highest(of, asIs, labels)} - ${before} >= ${condition.atLeast}`;
     }
     case 'age':
-      // The oldest that any replica knows, as each of them tells of its own: one that began without a store has seen
-      // everything for the first time just now, and the youngest would hide how long the others have known it.
+      // Use the oldest time of all replicas: a replica that started without a store has first seen everything just now.
       return `time() - ${lowest(of, asIs, labels)} > ${condition.above / 1000}`;
     case 'stale':
       return `${lowest(of, asIs, labels)} == 1`;
@@ -171,11 +170,11 @@ interface AlertingRule {
   readonly expr: string;
 }
 
-/** Alerts as rules of Prometheus (2.42 and newer), which need the shipped records `BLIND` and `PARTIAL` in the same group. */
+/** Converts alerts to rules for Prometheus 2.42 or newer. They need the shipped records `BLIND` and `PARTIAL` in their group. */
 export const prometheusRules = (rules: readonly AlertRule[], metrics: Metrics): readonly AlertingRule[] =>
   rules.map(({ name, when, labels, annotations, ...rule }) => ({
     alert: name,
-    expr: heldExpression({
+    expr: guardedExpression({
       name,
       expr: expressionOf(when, metrics),
       labels: labelsOf(when, metrics),

@@ -1,41 +1,41 @@
 /**
- * State of one alert; inactive ones have none. Durations are counted on the monotonic clock between two evaluations with the
- * same result: unknown time and time without an agent do not count. Times: milliseconds, `startsAt` and `endsAt` since the
- * Unix epoch.
+ * State of one alert; inactive alerts have no state. Durations are measured on the monotonic clock between two evaluations with
+ * the same result. Time with an unknown result or without an agent does not count. All values are in ms, `startsAt` and `endsAt`
+ * since the Unix epoch.
  */
 export type AlertState =
   | {
       readonly phase: 'pending';
-      /** How long the condition is known to have held. */
+      /** Minimum time for which the condition has held. */
       readonly heldFor: number;
-      /** When the last evaluation said that it held; undefined when it did not know, and after a restart. */
+      /** Time of the last evaluation; undefined after an unknown result or a restart. */
       readonly seenAt?: number | undefined;
     }
   | {
       readonly phase: 'firing';
       readonly startsAt: number;
-      /** How long the condition is known not to have held any more; undefined while it holds. */
+      /** Minimum time since the condition stopped holding; undefined while it holds. */
       readonly clearFor?: number | undefined;
       readonly seenAt?: number | undefined;
     }
   | { readonly phase: 'resolved'; readonly startsAt: number; readonly endsAt: number };
 
-/** How long a condition must hold or be clear, milliseconds. */
+/** Time for which a condition must hold before an alert fires, and be clear before it is resolved (ms). */
 export interface Durations {
   readonly for: number;
   readonly keepFiringFor: number;
 }
 
-/** Result of a condition. `now`: milliseconds since the Unix epoch; `monotonic`: milliseconds on a clock that never goes back. */
+/** Result of a condition. Times in ms: `now` since the Unix epoch, `monotonic` on the monotonic clock. */
 export interface Evaluation {
   readonly holds: boolean | 'unknown';
-  /** For how many milliseconds it is known to have held, where evaluations are not all that tells. */
+  /** Minimum time for which the condition has held, if the data itself shows it. */
   readonly heldFor?: number | undefined;
   readonly now: number;
   readonly monotonic: number;
 }
 
-/** How long a resolved alert is sent again, milliseconds, as Prometheus does: a receiver may have missed it. */
+/** Time for which a resolved alert is sent again (ms), as in Prometheus: a receiver may have missed it. */
 const RESOLVED_RETENTION = 15 * 60_000;
 
 const since = (seenAt: number | undefined, now: number) => (seenAt === undefined ? 0 : now - seenAt);
@@ -47,7 +47,7 @@ function hold(heldFor: number, durations: Durations, { now, monotonic, heldFor: 
     : { phase: 'pending', heldFor: longest, seenAt: monotonic };
 }
 
-/** What becomes of an alert by one evaluation; undefined: it is inactive. What is unknown neither fires nor resolves. */
+/** Returns the state of an alert after an evaluation, or undefined if inactive. An unknown result causes no transition. */
 export function advance(
   state: AlertState | undefined,
   durations: Durations,
@@ -68,11 +68,11 @@ export function advance(
     return { phase: 'resolved', startsAt, endsAt: Math.max(now, startsAt) };
   }
   if (holds === true) return hold(0, durations, evaluation);
-  // Whichever way the clock was set meanwhile.
+  // The clock may have been set forward or back.
   return state && Math.abs(now - state.endsAt) < RESOLVED_RETENTION ? state : undefined;
 }
 
-/** A state as it outlasts the process: the next one has another monotonic clock, and can't know what was true meanwhile. */
+/** Removes the time of the last evaluation from a state for the store: the next process has another monotonic clock. */
 export function withoutClock(state: AlertState): AlertState {
   return state.phase === 'resolved' ? state : { ...state, seenAt: undefined };
 }

@@ -5,7 +5,7 @@ import type { SilenceOptions } from '../../src/notify/options.ts';
 import { createSilences, isInForce } from '../../src/notify/silences.ts';
 import { type AccountAlerts, openAccountAlerts } from '../../src/rules/account-alerts.ts';
 import { createEvaluation } from '../../src/rules/evaluation.ts';
-import type { Holding } from '../../src/rules/judge.ts';
+import type { ActiveSeries } from '../../src/rules/judge.ts';
 import type { AlertRule } from '../../src/rules/options.ts';
 import { createOutboxScene, createReceiver, HOUR, MINUTE, rule, SECOND } from '../rules/alerting-scene.ts';
 
@@ -25,7 +25,7 @@ async function createScene(rules: readonly AlertRule[], silenced: readonly Silen
   const hook = createReceiver('changes');
   const outbox = await createOutboxScene([hook]);
   const { clock, store, log } = outbox;
-  const holding: Record<string, readonly Holding[] | 'unknown'> = { a: [], b: [] };
+  const holding: Record<string, readonly ActiveSeries[] | 'unknown'> = { a: [], b: [] };
   let parts: { readonly alerts: AccountAlerts; readonly evaluate: () => Promise<void> }[] = [];
   async function start(): Promise<void> {
     await outbox.restart();
@@ -35,7 +35,10 @@ async function createScene(rules: readonly AlertRule[], silenced: readonly Silen
     for (const account of ['a', 'b']) {
       const alerts = await openAccountAlerts({ ...deps, account, rules });
       const judge = () => holding[account] ?? [];
-      parts.push({ alerts, evaluate: createEvaluation({ alerts, rules, judge, isDoubtful: () => false, clock, log }) });
+      parts.push({
+        alerts,
+        evaluate: createEvaluation({ alerts, rules, judge, isInconclusive: () => false, clock, log }),
+      });
     }
   }
   await start();
@@ -58,7 +61,7 @@ async function createScene(rules: readonly AlertRule[], silenced: readonly Silen
   };
 }
 
-const keys = (...x: string[]): Holding[] => x.map(x => ({ labels: { x }, value: 1 }));
+const keys = (...x: string[]): ActiveSeries[] => x.map(x => ({ labels: { x }, value: 1 }));
 const many = (count: number) => keys(...Array.from({ length: count }, (_, index) => `k${index}`));
 
 function statesOf(alerts: AccountAlerts | undefined): string {

@@ -11,7 +11,7 @@ import type { JournalEntry, JournalTarget } from '../../src/model/journal.ts';
 import { Alerting } from '../../src/rules/alerting.ts';
 import { createEvidence } from '../../src/rules/evidence.ts';
 import { createAlertFacts } from '../../src/rules/facts.ts';
-import { type Holding, judgeAlert } from '../../src/rules/judge.ts';
+import { type ActiveSeries, judgeAlert } from '../../src/rules/judge.ts';
 import { createCollectorState } from '../../src/scheduler/board.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -118,7 +118,7 @@ describe('evidence', () => {
       const condition = conditions[number];
       const judged = condition && judgeAlert(condition, evidence);
       if (judged === undefined || judged === 'unknown') return judged;
-      const said = (holding: readonly Holding[]) =>
+      const said = (holding: readonly ActiveSeries[]) =>
         holding.map(({ labels, value }) => `${labels.filter ?? 'whole'} ${value}`).join();
       return 'atLeast' in judged ? `at least ${said(judged.atLeast)}` : said(judged);
     };

@@ -13,11 +13,11 @@ function judgementOf(words: string): AlertJudgement {
   return [...words.matchAll(/(\w*)=(\S+)/g)].map(([, x = '', value]) => ({ labels: { x }, value: Number(value) }));
 }
 
-type Doubts = Pick<EvaluationDeps, 'isDoubtful'>;
+type Doubts = Pick<EvaluationDeps, 'isInconclusive'>;
 
 async function createScene(...given: [Doubts | AlertRule, ...AlertRule[]]) {
   const [first, ...others] = given;
-  const [doubts, rules] = 'name' in first ? [{ isDoubtful: () => false }, [first, ...others]] : [first, others];
+  const [doubts, rules] = 'name' in first ? [{ isInconclusive: () => false }, [first, ...others]] : [first, others];
   const [hook, ops] = [createReceiver('changes'), createReceiver('state', 'ops')];
   const outbox = await createOutboxScene([hook, ops]);
   const { clock, store, log } = outbox;
@@ -221,7 +221,7 @@ describe('alerts of an account', () => {
   it('keep firing and pausing auto-cancel while their end is uncertain, as do unevaluated ones', async () => {
     const doubts = new Set<string>();
     const scene = await createScene(
-      { isDoubtful: (_rule, { x = '' } = {}) => doubts.has(x) || (x === '' && doubts.size > 0) },
+      { isInconclusive: (_rule, { x = '' } = {}) => doubts.has(x) || (x === '' && doubts.size > 0) },
       rule('Big'),
       rule('Quiet'),
     );

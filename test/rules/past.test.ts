@@ -245,7 +245,7 @@ describe('a window', () => {
     scene.break();
     expect(await scene.evaluate()).toBe('unknown');
     expect(scene.log.lines.map(({ message }) => message)).toContain(
-      'windows of alerts begin anew: the history could not be read',
+      'failed to read history; alert windows start empty',
     );
   });
 });

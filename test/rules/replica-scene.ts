@@ -113,7 +113,7 @@ export function createReplicaScene(): ReplicaScene {
         await outbox.open(['a']);
         alerts = await openAccountAlerts({ account: 'a', rules, store, outbox, holds, ...sendAll, log });
         const judge = () => (scene.holds ? [{ labels: {}, value: 1 }] : []);
-        evaluate = createEvaluation({ alerts, rules, judge, isDoubtful: () => false, clock, log });
+        evaluate = createEvaluation({ alerts, rules, judge, isInconclusive: () => false, clock, log });
       }
       if ([...lost, ...excess].includes('a')) {
         evaluate = async () => {};

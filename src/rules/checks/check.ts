@@ -8,7 +8,7 @@ import type { AutoCancelNumbers } from '../../model/journal.ts';
 import type { CheckedAccount } from './account.ts';
 import { type BuiltinAlert, builtinAlerts } from './alerts.ts';
 
-/** What the checks of an account read. */
+/** Input of the checks of an account. */
 export interface CheckInput {
   readonly view: CheckedAccount;
   /** Milliseconds since the Unix epoch. */
@@ -45,11 +45,11 @@ export const UNKNOWN: Unknown = { isUnknown: true };
 export type Result = Outcome | readonly Outcome[];
 export type Outcome = string | Finding | Unknown;
 
-/** The collectors whose data checks read, each with its part of the view. */
+/** Collectors with checks, and their parts of the view. */
 export const PARTS = { dlq: 'deadLetters', events: 'events', flow_control: 'flowControl' } as const;
 export type CheckedCollector = keyof typeof PARTS;
 
-/** One possible finding about an account or the agent. Pure. */
+/** Detects one kind of problem of an account or of the agent. Pure. */
 export interface Check<I> {
   readonly kind: CheckKind;
   /** The alert that is sent. Several checks can feed one alert. */
@@ -118,6 +118,6 @@ export const seenFor = ({ firstSeen, now }: CheckInput, kind: CheckKind, subject
 /** Factor on the threshold of a finding of the last five minutes, so that it does not flap. */
 const EASED = 0.7;
 
-/** The part of its threshold at which a finding is reported. */
+/** Returns the factor on the threshold of a finding. */
 export const easing = ({ firstSeen }: CheckInput, kind: CheckKind) =>
   firstSeen({ kind, subject: null }) === undefined ? 1 : EASED;

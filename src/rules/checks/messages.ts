@@ -39,13 +39,13 @@ function burnLimit({ objectives }: CheckInput, objective: number, times: BurnRat
   return Math.min(Math.max((times * window) / MONTH, 1) * (1 - objective), MOST_BAD);
 }
 
-/** Burn rates: that of the shipped alert, and three times the objective. */
+/** Burn rates: the fast one is that of the shipped alert. */
 const FAST = { times: 14.4, short: 5 * MINUTE } as const;
 const SLOW = { times: 3, short: 15 * MINUTE } as const;
 
 /**
  * Whether the error budget burns at this rate in the recorded part of the last hour and at its end. Slower burns need days of
- * metrics: the shipped alerts detect them. A healthy end rules it out, whatever the history covers.
+ * metrics: the shipped alerts detect them. A healthy end rules out a burn, even with a short history.
  */
 function burns(input: CheckInput, bad: 'failed' | 'overdue', times: BurnRate, short: number) {
   const { delivered, onTime } = input.view.events.objectives;

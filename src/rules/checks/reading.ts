@@ -56,7 +56,7 @@ const lastRead = (view: CheckedAccount) => newestOf(asking(view));
 const ofCollector = (view: CheckedAccount, collector: string) =>
   asking(view).filter(round => round.collector === collector);
 
-/** The time until which all shown data is true. A pulse without a success uses other rounds of its collector. */
+/** Returns the time of the oldest shown data. A pulse without a success uses other rounds of its collector. */
 function trueAt(view: CheckedAccount): number | undefined {
   const newest = pulses(view).flatMap(round => newestOf([round]) ?? newestOf(ofCollector(view, round.collector)) ?? []);
   return newest.length === 0 ? undefined : Math.min(...newest);
@@ -106,7 +106,7 @@ const isUnreadable = (view: CheckedAccount) =>
 /** A round without a complete read since the agent started, although there is something to read. */
 const isUnread = ({ dataAt, state }: CheckedRound) => dataAt === null && state !== 'not_due' && state !== 'waiting';
 
-/** Collectors with a round that gauges depend on, and that proves nothing yet. */
+/** Returns collectors with an unread round that gauges depend on. */
 const unread = (view: CheckedAccount): Unknown[] =>
   [
     ...new Set(
@@ -145,7 +145,7 @@ function risen<L extends string>({ changes }: CheckInput, family: Family<L>, cou
   });
 }
 
-/** Failures that are often gone at the next read of a filter. */
+/** Failures of a filter that are often temporary. */
 const PASSING: ReadonlySet<string> = new Set(['server', 'timeout', 'network', 'rate_limited', 'unauthorized']);
 
 export const READING: readonly AccountCheck[] = [

@@ -19,7 +19,7 @@ export interface Unheld {
 /** Time without a report after which the holder is ignored (ms). It reports every 15 seconds. */
 const SILENT = UNCOLLECTED * 1000;
 
-/** All checks of the report on an account that another replica holds. */
+/** Checks of an account that this replica does not hold. */
 export const REPLICA_CHECKS: readonly Check<Unheld>[] = [
   defineCheck('account_uncollected', 'DeliveryAccountUncollected', {
     when: 'replicas share the store, and for longer than the lease time none has held the account, or the one that holds it has reported nothing for two minutes',

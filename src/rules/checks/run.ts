@@ -18,7 +18,7 @@ export const ACCOUNT_CHECKS: readonly AccountCheck[] = [
   ...AUTO_CANCEL,
 ];
 
-/** What a check returned. */
+/** Findings of a check and subjects without a result. */
 export interface CheckResult {
   readonly check: Omit<Check<never>, 'check'>;
   readonly findings: readonly Finding[];
@@ -53,7 +53,7 @@ export function runChecks<I>(checks: readonly Check<I>[], input: I): CheckResult
 export const applies = ({ collector }: Pick<AccountCheck, 'collector'>, view: CheckedAccount): boolean =>
   collector === undefined || view[PARTS[collector]].enabled;
 
-/** Runs the checks of an account. Findings in partial data hold, but what such data does not show is unknown. */
+/** Runs the checks of an account. Partial data can prove a finding but not rule it out. */
 export function checkAccount(input: Omit<CheckInput, 'changes'>): CheckResult[] {
   const { view, now } = input;
   const applicable = ACCOUNT_CHECKS.filter(check => applies(check, view)).map((check): AccountCheck => {
