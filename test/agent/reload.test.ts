@@ -172,7 +172,7 @@ it.each<[string, (setup: Awaited<ReturnType<typeof setUp>>) => void, RegExp]>([
   expect(answer).toMatchObject({ faults: [{ file: setup.file, message: expect.stringMatching(why) }] });
   expect(JSON.stringify(answer)).not.toContain('canary');
   expect(await isValid()).toBe(0);
-  const isOnPage = async () => (await (await fetch(agent.url)).text()).includes('The new configuration was refused');
+  const isOnPage = async () => (await (await fetch(agent.url)).text()).includes('The last reload failed');
   expect(await isOnPage()).toBe(true);
   const before = (await reads('a')) ?? 0;
   await eventually(async () => expect(await reads('a')).toBeGreaterThan(before));

@@ -102,7 +102,7 @@ describe('store backup', () => {
     expect(await backup('backup.db')).toMatchObject({ code: 1, stderr: expect.stringContaining('does not exist') });
     await (await openSqliteStore({ path })).close();
     writeFileSync(join(folder, 'backup.db'), 'old');
-    const stderr = `${join(folder, 'backup.db')} exists already: name a new file\n`;
+    const stderr = `${join(folder, 'backup.db')} already exists: name a new file\n`;
     expect(await backup('backup.db')).toEqual({ code: 1, stdout: '', stderr });
     expect(await backup('missing/backup.db')).toMatchObject({ code: 1, stderr: expect.stringContaining('ENOENT') });
     expect(readdirSync(folder).toSorted()).toEqual(['backup.db', 'config.yaml']);

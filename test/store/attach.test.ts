@@ -195,7 +195,7 @@ describe('attaching refuses and leaves unchanged:', () => {
   });
 
   it('a missing file and a missing folder', async () => {
-    await expectRefusal('missing', /rows\.db does not exist: start the agent with it first/);
+    await expectRefusal('missing', /rows\.db does not exist: start the agent first/);
     path = join(dirname(path), 'new', 'rows.db');
     await expect(attachStore({ kind: 'sqlite', path })).rejects.toMatchObject({ reason: 'missing' });
     expect(existsSync(dirname(path))).toBe(false);
@@ -214,7 +214,7 @@ describe('attaching refuses and leaves unchanged:', () => {
 
   it('an empty file, an older and a newer schema, and the database of another program', async () => {
     writeFileSync(path, '');
-    await expectRefusal('missing', /does not exist \(the file is empty\): start the agent with it first/);
+    await expectRefusal('missing', /does not exist \(the file is empty\): start the agent first/);
     await makeStore(path);
     execute('PRAGMA user_version = 1');
     await expectRefusal('older', /older version \(schema 1, this version has 2\)/);

@@ -37,7 +37,7 @@ describe('an open sqlite store', () => {
     const store = await openSqliteStore({ path });
     onTestFinished(() => store.close());
     spoilPage(path, 2);
-    const corrupt = { reason: 'corrupt', message: expect.stringContaining('it was left as it is') };
+    const corrupt = { reason: 'corrupt', message: expect.stringContaining('it was left unchanged') };
     await expect(store.scan('a', '')).rejects.toMatchObject(corrupt);
     await expect(store.commit('a', [{ key: '7', value: null }])).rejects.toMatchObject(corrupt);
   });

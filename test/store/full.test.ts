@@ -60,7 +60,7 @@ describe('the sqlite store on a full disk', () => {
     expect(refusal).toMatchObject({
       reason: 'full',
       message: expect.stringMatching(
-        /rows\.db can't be written: the disk is full .*: free space; the store then recovers/,
+        /rows\.db can't be written: the disk is full .*: free disk space; the store then recovers/,
       ),
     });
     expect(keys.length).toBeGreaterThan(4);

@@ -54,7 +54,7 @@ async function expectRefusal(reason: string, words: RegExp): Promise<void> {
 describe('opening refuses and leaves unchanged:', () => {
   it('a file that does not contain a database', async () => {
     writeFileSync(path, 'these are not the rows you are looking for\n'.repeat(500));
-    await expectRefusal('corrupt', /rows\.db is damaged or not a database \(SQLite 26.*put a copy in its place/);
+    await expectRefusal('corrupt', /rows\.db is damaged or not a database \(SQLite 26.*restore a backup/);
   });
 
   it.each([1, 100, 511, 512, 1000, 4095, 4096])('%i bytes that do not form a database', async length => {
@@ -119,7 +119,7 @@ describe('opening refuses and leaves unchanged:', () => {
     db.close();
     await expectRefusal(
       'older',
-      /older version \(schema 1, this version has 2\): this version cannot read it: give this one/,
+      /older version \(schema 1, this version has 2\): this version cannot read it: use a separate store/,
     );
   });
 
