@@ -63,7 +63,7 @@ describe('a reset that fails', () => {
     );
     await rotation.emulator.close();
     expect((await rotation.run()).stderr).toBe(
-      `POST /svc/user/rotatetoken: ECONNREFUSED. The token was not reset: ${print(rotation.first)} is as it was, though the service could not be reached to check the new token (GET /v2/dlq: ECONNREFUSED).\n`,
+      `POST /svc/user/rotatetoken: ECONNREFUSED. The token was not reset: ${print(rotation.first)} is unchanged, but the service could not be reached to check it (GET /v2/dlq: ECONNREFUSED).\n`,
     );
     expect(rotation.names()).toEqual(['password', 'token', 'token.rotating.json-lock']);
   });
@@ -100,7 +100,7 @@ describe('a reset that fails', () => {
     writeFileSync(rotation.tokenFile, rotation.emulator.token);
     const settled = await rotation.run();
     expect([settled.code, rotation.resets()]).toEqual([0, 1]);
-    expect(settled.stdout).toContain(`It is settled: ${rotation.tokenFile} holds another token now`);
+    expect(settled.stdout).toContain(`It is settled: ${rotation.tokenFile} now contains another token`);
     expect(existsSync(`${rotation.tokenFile}.rotating.json`)).toBe(false);
   });
 

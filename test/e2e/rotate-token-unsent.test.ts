@@ -41,7 +41,7 @@ describe('rotate-token sends nothing', () => {
     );
     writeFileSync(rotation.passwordFile, 'two words');
     expect(await refused(rotation, { code: 2 })).toBe(
-      'error: the management password of acme: /secrets/password must hold visible ASCII characters, without spaces; nothing was sent\n',
+      'error: the management password of acme: /secrets/password must contain visible ASCII characters, without spaces; nothing was sent\n',
     );
     rmSync(rotation.tokenFile);
     expect(await refused(rotation, { code: 2 })).toBe(
