@@ -292,7 +292,7 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
     expect(await dialog.isVisible()).toBe(true);
     await dialog.getByRole('textbox').fill('<b>deploy</b>');
     await dialog.getByRole('button', { name: 'Pause' }).click();
-    await answered('Paused: cancels are suspended.');
+    await answered('Paused: nothing is sent.');
     await until(() => page.getByRole('button', { name: 'Resume…' }).first().click({ timeout: 1000 }));
     await dialog.getByRole('textbox').fill('deployed');
     await dialog.getByRole('button', { name: 'Resume' }).click();
