@@ -14,13 +14,13 @@ const ILL: readonly {
   readonly isDead?: true;
 }[] = [
   { what: 'at a closed port', count: 100, isDead: true },
-  { what: 'that never answer', count: 20, fault: { kind: 'hang' } },
-  { what: 'that answer after 20 s', count: 20, fault: { latencyMs: 20_000 } },
+  { what: 'that never respond', count: 20, fault: { kind: 'hang' } },
+  { what: 'that respond after 20 s', count: 20, fault: { latencyMs: 20_000 } },
   { what: 'with half a body', count: 20, fault: { kind: 'truncate' } },
-  { what: 'with a body byte by byte', count: 20, fault: { kind: 'drip' } },
-  { what: 'with a page of HTML', count: 20, fault: { kind: 'html' } },
+  { what: 'that send a body byte by byte', count: 20, fault: { kind: 'drip' } },
+  { what: 'with an HTML page', count: 20, fault: { kind: 'html' } },
   { what: 'with a reset connection', count: 20, fault: { kind: 'reset' } },
-  { what: 'whose token is refused', count: 20, fault: { kind: 'status', status: 401 } },
+  { what: 'with a rejected token', count: 20, fault: { kind: 'status', status: 401 } },
 ];
 /** The fault of each faulty account. */
 const ILLNESSES = ILL.flatMap(illness => Array.from({ length: illness.count }, () => illness));
@@ -130,13 +130,13 @@ export async function run(): Promise<string> {
     const busy = turns.reduce((sum, turn) => sum + turn, 0) / ms;
     const rows = [
       [
-        `well accounts that were up after ${(atStart.ms / 1000).toFixed(0)} s (${LONGEST_START / 1000} s at most)`,
+        `healthy accounts that were up after ${(atStart.ms / 1000).toFixed(0)} s (${LONGEST_START / 1000} s at most)`,
         `${atStart.up} of ${WELL}`,
         'all',
       ],
-      ['well accounts that are up at the end', `${upIn(text)} of ${WELL}`, 'all'],
-      ['well accounts with stale data', String(stale), '0'],
-      ['requests of well accounts that failed', String(failed.reduce((sum, [, count]) => sum + count, 0)), '0'],
+      ['healthy accounts that are up at the end', `${upIn(text)} of ${WELL}`, 'all'],
+      ['healthy accounts with stale data', String(stale), '0'],
+      ['requests of healthy accounts that failed', String(failed.reduce((sum, [, count]) => sum + count, 0)), '0'],
       ['event-loop delay, p99, ms', p99.toFixed(0), '≤ 15'],
       ['turn of the main thread, p99, ms of its processor time', timingsOf(turns).p99.toFixed(1), '–'],
       ['longest turn of the main thread, ms of its processor time', Math.max(...turns).toFixed(0), '–'],
@@ -150,7 +150,7 @@ export async function run(): Promise<string> {
       ['peak resident memory, MiB', memory.height.toFixed(0), '–'],
     ];
     const ill = ILL.map(({ what, count }) => `${count} ${what}`).join(', ');
-    return `${ACCOUNTS} accounts in one process, ${MEASURED / 1000} s after they started, with the usual intervals, each with a separate token, queue and log. The emulator runs on the same cores. Failing accounts: ${ill}. Scraped every 5 s. The delay of the event loop is that of a timer of 10 ms, which is part of it. Processor time of the main thread is what its turns take on a machine of its own.\n\n${table(['what', 'is', 'wanted'], rows)}`;
+    return `${ACCOUNTS} accounts in one process, ${MEASURED / 1000} s after their start, with the default intervals, each with a separate token, queue and log. The emulator runs on the same cores. Failing accounts: ${ill}. Scraped every 5 s. The event-loop delay is measured by a timer and includes its interval of 10 ms. Processor time of the main thread is the duration of its turns on a machine without other load.\n\n${table(['what', 'is', 'wanted'], rows)}`;
   } finally {
     await agent.stop();
     await emulator.stop();

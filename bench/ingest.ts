@@ -137,12 +137,12 @@ export async function run(): Promise<string> {
   const size = Math.round((pages[0]?.last.length ?? 0) / ROWS);
   const longest = Math.max(...whole.slice(2).map(({ longest }) => longest)).toFixed(0);
   return [
-    `A backlog of ${EVENTS} events of ${size} bytes, ${PAGES} pages, destinations labelled by host. Ranges that turned out too long, and pages that reach into two ranges, are read twice: ${asked} pages in all. Median of ${kept.length} runs.`,
-    table(['what', 'ms of the processor', 'rows a second'], rows),
+    `A backlog of ${EVENTS} events of ${size} bytes, ${PAGES} pages, destinations labelled by host. Ranges that are too long, and pages that span two ranges, are read twice: ${asked} pages in all. Median of ${kept.length} runs.`,
+    table(['what', 'ms of processor time', 'rows a second'], rows),
     targets([
       share('parse, check and fold ÷ JSON.parse alone, events per second', ratio, 0.6),
       share('the same over loopback HTTP, committed ÷ JSON.parse alone', parse / all, 0.3),
     ]),
-    `While it was committed, nothing else in the process waited longer than ${longest} ms.`,
+    `During the commits, the event loop was delayed by at most ${longest} ms.`,
   ].join('\n\n');
 }

@@ -130,7 +130,7 @@ export async function run(): Promise<string> {
     await dispatcher.destroy();
   }
   const { quiet, busy } = await measureAgent();
-  const agentRows = Object.entries({ 'empty answers': quiet, 'long answers': busy }).map(
+  const agentRows = Object.entries({ 'empty responses': quiet, 'long responses': busy }).map(
     ([what, { longest, turn, answer, scrape, rss }]) => [
       what,
       longest.toFixed(0),
@@ -143,11 +143,11 @@ export async function run(): Promise<string> {
     ],
   );
   return [
-    `Answers over loopback, read, mapped and folded in one process that serves them, too: its main thread is held by either. Blocks are processor time of that thread between two turns. Median of ${REPEATS}; memory is the most of them, garbage included.`,
+    `Responses over loopback, read, mapped and folded in the process that also serves them, so both occupy its main thread. Blocks are processor time of that thread between two turns. Median of ${REPEATS}; memory is the maximum, including garbage.`,
     table(['what', 'JSON.parse alone, ms', 'ms', 'longest block ms', 'p99 ms', 'MiB added at most'], rows),
     targets([
       [
-        'longest block in ordinary use, ms',
+        'longest block in normal use, ms',
         longest.ordinary.toFixed(0),
         `≤ ${LONGEST.ordinary}`,
         longest.ordinary <= LONGEST.ordinary,
@@ -155,9 +155,9 @@ export async function run(): Promise<string> {
       ['longest block of any response, ms', longest.any.toFixed(0), `≤ ${LONGEST.any}`, longest.any <= LONGEST.any],
       ['memory that a response adds, MiB', mostAdded.toFixed(0), `≤ ${MOST_ADDED}`, mostAdded <= MOST_ADDED],
     ]),
-    `The agent itself with three accounts, scraped once a second: one lists 100,000 keys every 5 s, another has pages of 100 bodies of 1 MB, the third lists 160,000 keys. Processor time of the main thread is what it takes on a machine of its own; the scrape as its client sees it waits for all else that the machine does, too.`,
+    `The agent itself with three accounts, scraped once a second: one lists 100,000 keys every 5 s, another has pages of 100 bodies of 1 MB, the third lists 160,000 keys. Processor time of the main thread is its duration on a machine without other load. The scrape time at the client also includes delays by other processes.`,
     table(
-      ['accounts', 'longest turn ms', 'p99 ms', 'scrape ms', 'p99', 'as seen ms', 'p99', 'RSS MiB at most'],
+      ['accounts', 'longest turn ms', 'p99 ms', 'scrape ms', 'p99', 'at client ms', 'p99', 'RSS MiB at most'],
       agentRows,
     ),
     targets([

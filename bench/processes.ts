@@ -11,7 +11,7 @@ async function stop(child: ChildProcess, signal: NodeJS.Signals = 'SIGTERM'): Pr
   await once(child, 'exit');
 }
 
-/** The emulator in a separate process; `options` are those of `emulator-server.ts`. */
+/** Starts the emulator in a separate process, with the options of `emulator-server.ts`. */
 export async function startEmulator(options: object) {
   const child = fork(new URL('./emulator-server.ts', import.meta.url), [JSON.stringify(options)], {
     execArgv: ['--max-old-space-size=4096'],

@@ -66,15 +66,15 @@ export async function run(): Promise<string> {
       }),
     ),
   );
-  const what = `${ACCOUNTS} accounts × ${FAMILIES} families of 1 to 5 series, in this process, samples included`;
+  const what = `${ACCOUNTS} accounts × ${FAMILIES} families of 1 to 5 series, in this process, including the creation of samples`;
   return [
-    `Making the bytes of /metrics: ${what}.`,
-    table(['what', 'median ms of the processor', 'p99 ms', 'bytes'], rows),
+    `Rendering of /metrics: ${what}.`,
+    table(['what', 'median ms of processor time', 'p99 ms', 'bytes'], rows),
     await compareWriters(),
   ].join('\n\n');
 }
 
-/** Compares our writer with the one of @bufbuild/protobuf on the samples of bench/series.ts. */
+/** Compares our writer with `BinaryWriter` of @bufbuild/protobuf on the samples of bench/series.ts. */
 async function compareWriters(): Promise<string> {
   const inputs = Array.from({ length: SERIES_ACCOUNTS }, (_, account) => ({
     account: accountName(account),
@@ -82,7 +82,7 @@ async function compareWriters(): Promise<string> {
   }));
   const writers: readonly [string, (family: Family, account: string, samples: readonly Sample[]) => Uint8Array][] = [
     [
-      'our strings of bytes',
+      'our writer (byte strings)',
       (family, account, samples) =>
         Buffer.from(PROTOBUF.samples({ key: family.name, family }, account, 'protobuf')(samples), 'latin1'),
     ],
@@ -101,8 +101,8 @@ async function compareWriters(): Promise<string> {
     const { median, p99 } = timingsOf(times.slice(5));
     return [name, median.toFixed(2), p99.toFixed(2), String(bytes)];
   });
-  const head = `${SERIES_ACCOUNTS * SERIES} gauges and counters written as messages, nothing kept.`;
-  return `${head}\n\n${table(['writer', 'median ms of the processor', 'p99 ms', 'bytes'], rows)}`;
+  const head = `${SERIES_ACCOUNTS * SERIES} gauges and counters written as messages, without cached fragments.`;
+  return `${head}\n\n${table(['writer', 'median ms of processor time', 'p99 ms', 'bytes'], rows)}`;
 }
 
 function writeByLibrary(family: Family, account: string, samples: readonly Sample[]): Uint8Array {

@@ -151,12 +151,12 @@ export async function run(): Promise<string> {
     ]);
     return [
       commits,
-      `An idle account: the usual intervals, a service without changes, no scrapes; ${MEASURED / 1000} s after all were read. CPU time and write-ahead log are per account and minute; memory is that of the agent.`,
+      `Idle accounts: default intervals, a service without changes, no scrapes; measured for ${MEASURED / 1000} s after all accounts were read. CPU time and write-ahead log are per account and minute; memory is that of the agent.`,
       table(
         ['idle', 'agent, ms a minute', 'PostgreSQL, ms a minute', 'of SQLite', 'kB of WAL a minute', 'MiB'],
         idleRows,
       ),
-      `Hand-over with a lease time of ${LEASE} s: one of two replicas, which had half of the accounts, ends. Seconds until the other holds all of them, and until it has read all of them, on a machine that runs all of this.`,
+      `Handover with a lease time of ${LEASE} s: one of two replicas, which has half of the accounts, ends. The table shows the seconds until the other replica holds all accounts, and until it has read them. All processes share one machine.`,
       table(['one of two ends', 'SIGTERM, held', 'SIGTERM, read', 'SIGKILL, held', 'SIGKILL, read'], handOvers),
     ].join('\n\n');
   } finally {

@@ -23,7 +23,7 @@ const BENCHES: Readonly<Record<string, () => Promise<{ run(): Promise<string> }>
 
 const RESULTS = new URL('./RESULTS.md', import.meta.url);
 const INTRODUCTION =
-  '# Measured\n\nWritten by `npm run bench`, or `npm run bench -- NAME` for one section. The targets are ratios inside one run.\n';
+  '# Measured\n\nWritten by `npm run bench`, or `npm run bench -- NAME` for one section. The targets are ratios within one run.\n';
 
 /** Replaces the section with the same heading, or appends `section`. */
 function replaceSection(text: string, heading: string, section: string): string {

@@ -174,5 +174,5 @@ function report(rows: readonly Row[], results: Awaited<ReturnType<typeof measure
     }),
   );
   const series = `${ACCOUNTS * SERIES} series of ${ACCOUNTS} accounts`;
-  return `GET /metrics with ${series} over loopback, one kept connection, warm, each server in its own process; one series of delivery-watch changes before each scrape, as the process metrics do; the time ends with the last byte. The pushgateway adds its labels \`instance\` and \`job\` to every line.\n\n${times}\n\n${ratios}`;
+  return `GET /metrics with ${series} over loopback with one persistent connection, after a warm-up, each server in a separate process. One series of delivery-watch changes before each scrape, as process metrics do. The time ends with the last byte. The pushgateway adds its labels \`instance\` and \`job\` to every line.\n\n${times}\n\n${ratios}`;
 }

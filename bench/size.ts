@@ -68,5 +68,5 @@ export async function run(): Promise<string> {
   const rows: string[][] = [];
   for (const row of ROWS) rows.push(await measure(row));
   const head = ['watched', 'series', 'MiB', 'MiB at most', 'CPU s a minute', 'calls a day', 'MB a day'];
-  return `An agent with the usual intervals, scraped every 15 s, after ${WARM_UP / 1000} s for ${MEASURED / 1000} s; each account has the emulator's usual traffic. Calls and bytes are per account.\n\n${table(head, rows)}`;
+  return `An agent with the default intervals, scraped every 15 s, after ${WARM_UP / 1000} s for ${MEASURED / 1000} s; each account has the emulator's usual traffic. Calls and bytes are per account.\n\n${table(head, rows)}`;
 }

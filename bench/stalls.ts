@@ -44,7 +44,7 @@ if (file !== undefined) {
     const start = begun.get((message as { request: IncomingMessage }).request);
     if (start !== undefined && process.uptime() > WARM_UP) answers.push(used() - start);
   });
-  // The shutdown blocks nothing that is measured.
+  // Do not measure the shutdown.
   process.once('SIGTERM', () => clearInterval(watch));
   // Discards earlier measurements.
   process.on('SIGUSR2', () => {

@@ -86,5 +86,5 @@ export async function run(): Promise<string> {
     `${((median(kind, 'msPerRound') / median('off', 'msPerRound') - 1) * 100).toFixed(0)} %`,
   ]);
   const head = ['tracing', 'start to /metrics, ms', 'memory, MiB', 'processor time a round, ms', 'more than off'];
-  return `Rounds that read a page of events, sequentially. Median of ${TURNS} runs of ${MEASURED / 1000} s; wanted are 500 ms to start without tracing, and 10 % more with the default sampling.\n\n${table(head, rows)}`;
+  return `Sequential rounds that read a page of events. Median of ${TURNS} runs of ${MEASURED / 1000} s; the targets are a start within 500 ms without tracing, and 10 % more processor time with the default sampling.\n\n${table(head, rows)}`;
 }

@@ -80,7 +80,7 @@ export async function run(): Promise<string> {
   const ideal = (calls * LATENCY) / CONCURRENCY;
   const measured: [string, typeof first][] = [
     ['sequential pages', sequential],
-    ['first walk, nothing known', first],
+    ['first walk', first],
     ['later walks (median of 3)', { ms, calls, delayP99: Math.max(...learnt.map(({ delayP99 }) => delayP99)) }],
     ['a check for new entries, without any', quiet[0] as typeof first],
   ];
@@ -118,6 +118,6 @@ export async function run(): Promise<string> {
     `A queue of ${LARGE} entries of two days, in an emulator in a separate process, ${LATENCY} ms per call, ${CONCURRENCY} concurrent calls. The event-loop delay is measured in the watching process.`,
     table(['what', 'ms', 'calls', 'p99 delay ms'], rows),
     targets(ratios),
-    `A first walk of ${HUGE} entries without latency took ${(walked.ms / 1000).toFixed(1)} s, ${walked.calls} calls, with an event-loop delay of ${walked.delayP99.toFixed(1)} ms (p99); at its peak the process had ${mib(peak - before.rss).toFixed(0)} MiB more than before, garbage included${globalThis.gc ? '' : ' (run with --expose-gc to measure what is kept without it)'}.`,
+    `A first walk of ${HUGE} entries without latency took ${(walked.ms / 1000).toFixed(1)} s, ${walked.calls} calls, with an event-loop delay of ${walked.delayP99.toFixed(1)} ms (p99); at its peak the process had ${mib(peak - before.rss).toFixed(0)} MiB more than before, including garbage${globalThis.gc ? '' : ' (run with --expose-gc to exclude it)'}.`,
   ].join('\n\n');
 }
