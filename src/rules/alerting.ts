@@ -121,7 +121,7 @@ const FIRST_HEARTBEAT = 10_000;
 export class Alerting {
   readonly outbox: Outbox;
   readonly #deps: AlertingDeps;
-  /** For alerts about the agent. Each replica has its own, which are not stored: the database may be what is missing. */
+  /** Used for alerts about the agent. Replicas keep them in memory, because the database may be unavailable. */
   readonly #ofAgent: Place;
   readonly #entries = new Map<string, Entry>();
   readonly #identity = createIdentities();
@@ -270,7 +270,7 @@ export class Alerting {
     return [...this.#outboxes.flatMap(outbox => outbox.senders), ...this.#repeating];
   }
 
-  /** Alerts about the agent or an account that are firing or of unknown state. */
+  /** State of each rule about the agent or an account that is firing or unknown. */
   states(account: string): ReadonlyMap<string, 'firing' | 'unknown'> {
     const all = [NO_ACCOUNT, account].map(name => this.#entries.get(name)?.alerts.states());
     return new Map(all.flatMap(states => [...(states ?? [])]));

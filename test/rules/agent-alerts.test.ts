@@ -18,7 +18,7 @@ const REFUSED = { at: 0, faults: [{ message: 'config.yaml:3:1: unknown key' }] }
 
 type Trouble = Partial<Parameters<(typeof AGENT_CHECKS)[number]['check']>[0]>;
 
-/** Alerting of an agent without accounts. `trouble` is what its checks read. */
+/** Creates alerting for alerts about the agent. `trouble`: input of its checks. */
 async function setUp(places: Partial<Pick<AlertingDeps, 'holding'> & { readonly store: Store }> = {}) {
   const clock = createManualClock();
   const received: string[] = [];
@@ -73,7 +73,7 @@ async function setUp(places: Partial<Pick<AlertingDeps, 'holding'> & { readonly 
       const config = configOf(alerts);
       await alerting.use(config, alerting.prepare(config));
     },
-    /** Evaluates every 15 seconds, and returns what was sent. */
+    /** Evaluates every 15 seconds and returns the sent notices. */
     async run(next: Trouble, ms = 15 * SECOND): Promise<readonly string[]> {
       trouble = next;
       const before = received.length;
@@ -91,7 +91,7 @@ const PUSH = { pushTrouble: { since: 0, reason: 'ECONNREFUSED' } };
 const FIRING = 'firing critical DeliveryDatabaseAway: The database is away';
 
 describe('an alert about the agent', () => {
-  it('is sent without an account, shown, and resolved', async () => {
+  it('is sent and shown while it fires, and resolved, without an account', async () => {
     const { run, shown } = await setUp();
     expect(await run(PUSH, 10 * MINUTE)).toEqual([]);
     expect(await run(PUSH)).toEqual([
@@ -101,7 +101,7 @@ describe('an alert about the agent', () => {
     expect(await run({}, 16 * MINUTE)).toEqual([expect.stringMatching(/^resolved warning DeliveryPushFailing/)]);
   });
 
-  it('survives a restart with a store of its own', async () => {
+  it('is not sent again after a restart if the store is not shared', async () => {
     const { run, start, shown } = await setUp();
     await run(PUSH, 11 * MINUTE);
     await start();
@@ -109,7 +109,7 @@ describe('an alert about the agent', () => {
     expect(shown()).toEqual(['DeliveryPushFailing firing']);
   });
 
-  it('has the label replica, and needs neither the database nor a lease', async () => {
+  it('is sent by a replica without the database or a lease, with the label replica', async () => {
     const clock = createManualClock();
     const shared = createSharedStore(clock);
     shared.isAway = true;
@@ -123,7 +123,7 @@ describe('an alert about the agent', () => {
     expect(sent).toContain('firing critical r1 DeliveryDatabaseAway: The database is away');
   });
 
-  it('of the extended set is sent only if that is configured', async () => {
+  it('in the extended set is sent only if configured', async () => {
     const { run, reload } = await setUp();
     expect(await run({ lastReload: REFUSED }, 10 * MINUTE)).toEqual([]);
     await reload({ builtin: { extended: true } });

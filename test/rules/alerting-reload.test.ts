@@ -20,7 +20,7 @@ const above = (name: string, value: number, more: object = {}) => ({
   ...more,
 });
 
-/** Alerting of one process, or of each replica, under one configuration after another. A dead-letter queue is only a size. */
+/** Creates alerting for a process or for replicas that switch between configurations. Each account has a dead-letter queue. */
 async function setUp() {
   const clock = createManualClock();
   const shared = createSharedStore(clock);
@@ -173,7 +173,7 @@ it('keeps alerts and histories of unchanged rules and reports changed rules as u
   expect([...third.alerting.states('a').values()]).toEqual(['firing', 'firing', 'firing']);
 });
 
-it('continues the evaluation loop of an account whose configuration is applied again', async () => {
+it('continues the evaluation loop of an account if its configuration is applied again', async () => {
   const { sizes, use, clock } = await setUp();
   const config = { rules: [above('Some', 0)], evaluateEvery: '10s' };
   const { alerting } = await use(['a'], config);
@@ -193,7 +193,7 @@ it('continues the evaluation loop of an account whose configuration is applied a
   expect(alerting.alerts()).toMatchObject([{ state: 'resolved' }]);
 });
 
-it('resolves alerts of removed rules and accounts and sends that', async () => {
+it('resolves alerts of removed rules and accounts and notifies receivers', async () => {
   const { sizes, use, clock } = await setUp();
   const hook = { hook: '/hook' };
   for (const name of ['a', 'b']) sizes.set(name, 1);
@@ -217,7 +217,7 @@ it('resolves alerts of removed rules and accounts and sends that', async () => {
   expect(off.alerting.sources).toHaveLength(1);
 });
 
-it('sends queued notifications to the new address of a notifier and deletes those of a removed one', async () => {
+it('sends queued notifications to the new address of a notifier and deletes notifications of removed notifiers', async () => {
   const { sizes, use, store } = await setUp();
   sizes.set('a', 1);
   const first = await use(['a'], { rules: [above('Some', 0)] }, { moved: '/old', gone: '/gone' });
@@ -243,7 +243,7 @@ describe('an account that another replica takes over', () => {
   const rules = { rules: [above('Fires', 0), above('Waits', 0, { for: '1h' })] };
   const hook = { hook: '/hook' };
 
-  it('is neither resolved nor notified about by its earlier replica, and keeps its alerts', async () => {
+  it('keeps its alerts, and its previous replica neither resolves them nor sends notifications', async () => {
     const { sizes, turn, shared } = await setUp();
     for (const name of ['a', 'b']) sizes.set(name, 1);
     for (const name of ['', 'a', 'b']) shared.place(name, 'one');
@@ -271,7 +271,7 @@ describe('an account that another replica takes over', () => {
     expect(await again.send()).toEqual(['/hook resolved Fires a']);
   });
 
-  it('is notified about by its earlier replica, once it is back, if the other one could not send', async () => {
+  it('has its unsent notifications sent by the previous replica when it moves back', async () => {
     const { sizes, turn, shared } = await setUp();
     sizes.set('a', 1);
     for (const name of ['', 'a']) shared.place(name, 'one');
@@ -291,7 +291,7 @@ describe('an account that another replica takes over', () => {
     expect(await again.send()).toEqual(['/hook resolved Fires a']);
   });
 
-  it('is resolved by its replica when it is removed from the configuration', async () => {
+  it('has its alerts resolved by its replica when it is removed from the configuration', async () => {
     const { sizes, turn, shared } = await setUp();
     for (const name of ['a', 'b']) sizes.set(name, 1);
     for (const name of ['', 'a', 'b']) shared.place(name, name === 'b' ? 'two' : 'one');

@@ -83,7 +83,7 @@ export function createClock() {
   };
 }
 
-/** A store whose commits fail while `isFull`. */
+/** Creates a store that rejects commits while `isFull`. */
 export function createStore(): Store & { isFull: boolean; commits: number } {
   const store = createMemoryStore();
   const own = {

@@ -118,14 +118,14 @@ describe('evidence', () => {
       const condition = conditions[number];
       const judged = condition && judgeAlert(condition, evidence);
       if (judged === undefined || judged === 'unknown') return judged;
-      const said = (holding: readonly ActiveSeries[]) =>
+      const listed = (holding: readonly ActiveSeries[]) =>
         holding.map(({ labels, value }) => `${labels.filter ?? 'whole'} ${value}`).join();
-      return 'atLeast' in judged ? `at least ${said(judged.atLeast)}` : said(judged);
+      return 'atLeast' in judged ? `at least ${listed(judged.atLeast)}` : listed(judged);
     };
     return { clock, evidence, judge, slot, read };
   }
 
-  it('is missing until every required round is complete, and while one is stale', async () => {
+  it('is unknown until every required round is complete, and while one is stale', async () => {
     const { clock, judge, slot, read } = setUp();
     expect(judge(0)).toBe('unknown');
     read(3, ['new']);
@@ -143,7 +143,7 @@ describe('evidence', () => {
     expect(judge(0)).toBe('');
   });
 
-  it('from partial data proves high values, but neither low values nor growth', async () => {
+  it('proves high values from partial data, but neither low values nor growth', async () => {
     const { clock, evidence, judge, slot, read } = setUp();
     const succeed = (partial: boolean) => slot.succeeded('full', { durationSeconds: 1, partial });
     const readPart = (entries: number) => read(entries, ['full'], true);
@@ -164,7 +164,7 @@ describe('evidence', () => {
     expect([judge(0), judge(1)]).toEqual(['large 9', 'unknown']);
   });
 
-  it('of the past consists of recorded samples only', async () => {
+  it('needs a sample at the start of the window for growth', async () => {
     const { clock, evidence, judge, read } = setUp();
     evidence.record();
     read(10);
@@ -172,7 +172,7 @@ describe('evidence', () => {
       await clock.advance(30 * SECOND);
       read(10 + second);
       evidence.record();
-      // At the end, the window starts at a time without data.
+      // The last window starts before there was data.
       expect(judge(1)).toBe('unknown');
     }
     await clock.advance(30 * SECOND);
@@ -183,7 +183,7 @@ describe('evidence', () => {
 });
 
 describe('alerts of an account', () => {
-  it('belong to rules that concern the account, and auto-cancel gets the names of firing ones', async () => {
+  it('are evaluated only for rules that apply to the account, and states() returns the firing rules', async () => {
     const clock = createManualClock();
     const config = configWith({
       alerts: {
@@ -250,12 +250,12 @@ describe('auto-cancel', () => {
   };
   const common = { at: 1000, action: 'f00', target, evidence: [] };
   const LINES: JournalEntry[] = [
-    { ...common, rule: 'told', step: 'marked', mode: 'enforce', policy: 'p', until: 60_000 },
-    { ...common, rule: 'told', step: 'awaiting_approval', mode: 'approve', policy: 'p', until: 60_000 },
+    { ...common, rule: 'notified', step: 'marked', mode: 'enforce', policy: 'p', until: 60_000 },
+    { ...common, rule: 'notified', step: 'awaiting_approval', mode: 'approve', policy: 'p', until: 60_000 },
     { at: 1000, action: 'f00', step: 'approved', by: 'x' },
-    { ...common, rule: 'told', step: 'ended', mode: 'enforce', outcome: 'confirmed', reason: 'read_canceled' },
-    { ...common, rule: 'told', step: 'ended', mode: 'plan', outcome: 'planned', reason: 'stuck' },
-    { ...common, rule: 'untold', step: 'ended', mode: 'plan', outcome: 'planned', reason: 'stuck' },
+    { ...common, rule: 'notified', step: 'ended', mode: 'enforce', outcome: 'confirmed', reason: 'read_canceled' },
+    { ...common, rule: 'notified', step: 'ended', mode: 'plan', outcome: 'planned', reason: 'stuck' },
+    { ...common, rule: 'silent', step: 'ended', mode: 'plan', outcome: 'planned', reason: 'stuck' },
     { at: 1000, step: 'paused', by: 'x', reason: 'x' },
   ];
 
@@ -279,8 +279,8 @@ describe('auto-cancel', () => {
       },
       autoCancel: {
         rules: [
-          { ...cancelRule, name: 'told', notify: ['hook'] },
-          { ...cancelRule, name: 'untold' },
+          { ...cancelRule, name: 'notified', notify: ['hook'] },
+          { ...cancelRule, name: 'silent' },
         ],
       },
     });
@@ -307,7 +307,7 @@ describe('auto-cancel', () => {
     return { hook, bodies, store, commits, start, send };
   }
 
-  it('notifies the owners of a rule like its callback would, even if alerts are disabled', async () => {
+  it('notifies only the receivers of a rule, even if alerts are disabled', async () => {
     const { hook, bodies, start, send } = await setUp();
     const { alerting, journal } = await start();
     await journal.append(LINES);
@@ -318,10 +318,10 @@ describe('auto-cancel', () => {
     expect(
       alerts.map(({ labels: { alertname, rule, outcome, action } }) => [alertname, rule, outcome, action]),
     ).toEqual([
-      ['DeliveryAutoCancelMarked', 'told', undefined, 'f00'],
-      ['DeliveryAutoCancelAwaitingApproval', 'told', undefined, 'f00'],
-      ['DeliveryAutoCancelEnded', 'told', 'confirmed', 'f00'],
-      ['DeliveryAutoCancelPlanned', 'told', 'planned', 'f00'],
+      ['DeliveryAutoCancelMarked', 'notified', undefined, 'f00'],
+      ['DeliveryAutoCancelAwaitingApproval', 'notified', undefined, 'f00'],
+      ['DeliveryAutoCancelEnded', 'notified', 'confirmed', 'f00'],
+      ['DeliveryAutoCancelPlanned', 'notified', 'planned', 'f00'],
     ]);
     expect(alerts[2]?.annotations).toEqual({
       summary: 'The cancel of a failure callback of a ended: confirmed.',
@@ -333,7 +333,7 @@ describe('auto-cancel', () => {
     });
   });
 
-  it('commits the notice in the transaction of its journal line, so that a crash cannot separate them', async () => {
+  it('commits a notice and its journal line in one transaction', async () => {
     const { bodies, store, commits, start, send } = await setUp();
     const { journal } = await start();
     await journal.append(LINES.slice(3, 4));
@@ -350,7 +350,7 @@ describe('auto-cancel', () => {
   });
 });
 
-describe('rules as Prometheus reads them', () => {
+describe('Prometheus rules for the configured alerts', () => {
   const metric = 'delivery_dlq_messages';
   const counter = { metric: 'delivery_dlq_filter_entered_total', labels: { filter: ['payments', WEIRD] } };
   const config = configWith({
@@ -376,7 +376,7 @@ describe('rules as Prometheus reads them', () => {
     },
   });
 
-  it('are exported with the same meaning', async () => {
+  it('match the golden file', async () => {
     const file = { groups: [{ name: 'delivery-watch', ...configuredAlerts(config) }] };
     await expect(writeYaml(file)).toMatchFileSnapshot('golden/alert-rules.yaml');
   });

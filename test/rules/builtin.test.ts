@@ -18,7 +18,7 @@ const never = new AbortController().signal;
 
 type Results = Readonly<Partial<Record<CheckKind, readonly Outcome[]>>>;
 
-/** Alerting of one account whose checks return what a test sets. A webhook gets one request per alert. */
+/** Creates alerting for one account. Tests set the results of its checks. A webhook gets one request per alert. */
 async function setUp() {
   const clock = createManualClock();
   const shared = createSharedStore(clock);
@@ -42,7 +42,7 @@ async function setUp() {
     });
   });
   let results: Results = {};
-  /** Of each kind, the first check returns the results. */
+  /** The first check of each kind returns the results. */
   const check = () =>
     runChecks(
       ACCOUNT_CHECKS.map((check, index) => {
@@ -73,7 +73,7 @@ async function setUp() {
     await alerting.open('a');
     await alerting.evaluate(account, [], check);
   }
-  /** Evaluates every 15 seconds, and returns what was sent. */
+  /** Evaluates every 15 seconds and returns the sent notices. */
   async function run(next: Results, ms = 15 * SECOND): Promise<string> {
     results = next;
     const before = received.length;
@@ -107,7 +107,7 @@ async function setUp() {
       await alerting.use(config, alerting.prepare(config));
       await alerting.evaluate(account, [], check);
     },
-    /** Another replica continues with the account. */
+    /** Moves the account to another replica. */
     async handOver() {
       await alerting.release('a');
       await start();
@@ -119,7 +119,7 @@ const growing = (text = 'The queue grew.') => ({ dlq_growing: [text] });
 const UNKNOWN = { isUnknown: true } as const;
 
 describe('a built-in alert', () => {
-  it('fires after the time of its shipped alert with the sentence of the page, and resolves after a delay', async () => {
+  it('fires after `for` with the text of the finding and resolves after keepFiringFor', async () => {
     const { run, received } = await setUp();
     expect(await run(growing('Grew by 50.'), 2 * MINUTE)).toBe('');
     expect(await run(growing('Grew by 60.'))).toBe('firing DeliveryDlqGrowing dlq');
@@ -136,7 +136,7 @@ describe('a built-in alert', () => {
     expect(await run({})).toBe('resolved DeliveryDlqGrowing dlq');
   });
 
-  it('has one alert per subject, and does not count findings of lower severity', async () => {
+  it('fires for each subject and ignores findings of lower severity', async () => {
     const { run } = await setUp();
     const finding = (subject: string, more: object = {}) => ({ subject, text: `Key ${subject}.`, ...more });
     expect(await run({ paused_with_backlog: [finding('a', { severity: 'info' }), finding('b')] })).toBe(
@@ -147,7 +147,7 @@ describe('a built-in alert', () => {
     );
   });
 
-  it('neither starts nor resolves while its check is unknown, and for a subject without a result', async () => {
+  it('neither fires nor resolves while its check, or the result for its subject, is unknown', async () => {
     const { run, phases, states } = await setUp();
     const [one, other] = ['a', 'b'].map(subject => ({ subject, text: subject }));
     await run({ ghost_slots: [one, other] as Outcome[] }, 3 * MINUTE);
@@ -161,22 +161,25 @@ describe('a built-in alert', () => {
     );
   });
 
-  it('fires on partial data, which does not resolve it', async () => {
+  it('fires on partial data, but is not resolved by it', async () => {
     const { run } = await setUp();
     expect(await run({ dlq_growing: ['Grew.', UNKNOWN] }, 3 * MINUTE)).toBe('firing DeliveryDlqGrowing dlq');
     expect(await run({ dlq_growing: [UNKNOWN] }, 30 * MINUTE)).toBe('');
   });
 
-  it.each(['restart', 'hand-over'])('survives a %s: it is not sent again, and resolves only on data', async how => {
-    const { run, start, handOver, phases } = await setUp();
-    await run(growing(), 3 * MINUTE);
-    await (how === 'restart' ? start() : handOver());
-    expect(await run({ dlq_growing: [UNKNOWN] }, 30 * MINUTE)).toBe('');
-    expect(phases()).toBe('DeliveryDlqGrowing firing');
-    expect(await run({}, 15 * MINUTE + 30 * SECOND)).toBe('resolved DeliveryDlqGrowing dlq');
-  });
+  it.each(['restart', 'handover'])(
+    'is not sent again after a %s and resolves only when data is available',
+    async how => {
+      const { run, start, handOver, phases } = await setUp();
+      await run(growing(), 3 * MINUTE);
+      await (how === 'restart' ? start() : handOver());
+      expect(await run({ dlq_growing: [UNKNOWN] }, 30 * MINUTE)).toBe('');
+      expect(phases()).toBe('DeliveryDlqGrowing firing');
+      expect(await run({}, 15 * MINUTE + 30 * SECOND)).toBe('resolved DeliveryDlqGrowing dlq');
+    },
+  );
 
-  it('is sent although the store rejects commits', async () => {
+  it('is sent even if the store rejects commits', async () => {
     const { run, broken } = await setUp();
     broken.isFull = true;
     expect(await run(growing(), 3 * MINUTE)).toBe('firing DeliveryDlqGrowing dlq');
@@ -195,7 +198,7 @@ describe('a built-in alert', () => {
     ['its kind is disabled', { builtin: { disable: ['dlq_growing'] } }],
     ['its severity is too low', { builtin: { severity: 'critical' } }],
     ['there are no built-in alerts', { builtin: null }],
-  ])('resolves at the next evaluation when after a reload %s', async (_why, alerts) => {
+  ])('resolves at the next evaluation if after a reload %s', async (_why, alerts) => {
     const { run, reload } = await setUp();
     await run(growing(), 3 * MINUTE);
     await reload(alerts);
@@ -203,7 +206,7 @@ describe('a built-in alert', () => {
     expect(await run(growing(), 5 * MINUTE)).toBe('');
   });
 
-  it('is only sent with severity info if that is configured', async () => {
+  it('is sent with severity info only if configured', async () => {
     const { run, reload } = await setUp();
     const paused = { auto_cancel_paused: ['Paused.'] };
     expect(await run(paused)).toBe('');
@@ -211,7 +214,7 @@ describe('a built-in alert', () => {
     expect(await run(paused)).toBe('firing DeliveryAutoCancelPaused');
   });
 
-  it('remains unaffected by findings of disabled checks that feed the same alert', async () => {
+  it('ignores findings of disabled checks', async () => {
     const { run, reload } = await setUp();
     await reload({ builtin: { disable: ['data_stale'] } });
     const stale = [{ subject: 'dlq', text: 'Stale.' }];

@@ -21,21 +21,21 @@ async function createScene(...given: [Doubts | AlertRule, ...AlertRule[]]) {
   const [hook, ops] = [createReceiver('changes'), createReceiver('state', 'ops')];
   const outbox = await createOutboxScene([hook, ops]);
   const { clock, store, log } = outbox;
-  let said: (rule: string) => AlertJudgement = () => [];
+  let results: (rule: string) => AlertJudgement = () => [];
   let alerts: AccountAlerts;
   let evaluate: () => Promise<void>;
-  async function start(those: readonly AlertRule[] = rules): Promise<void> {
+  async function start(current: readonly AlertRule[] = rules): Promise<void> {
     await outbox.restart();
     alerts = await openAccountAlerts({
       holds: holdsAll,
       account: 'acme',
-      rules: those,
+      rules: current,
       store,
       outbox: outbox.outbox(),
       ...sendAll,
       log,
     });
-    evaluate = createEvaluation({ alerts, rules: those, judge: ({ name }) => said(name), ...doubts, clock, log });
+    evaluate = createEvaluation({ alerts, rules: current, judge: ({ name }) => results(name), ...doubts, clock, log });
   }
   await start();
   return {
@@ -48,7 +48,7 @@ async function createScene(...given: [Doubts | AlertRule, ...AlertRule[]]) {
     beyondCap: (rule: string) => alerts.current().beyondCap.get(rule),
     /** Advances a second with this result for every rule, sends due notices, and returns the notices that the hook got. */
     async run(words: string | ((rule: string) => AlertJudgement), ms = SECOND) {
-      said = typeof words === 'string' ? () => judgementOf(words) : words;
+      results = typeof words === 'string' ? () => judgementOf(words) : words;
       const before = hook.told.length;
       clock.pass(ms);
       await evaluate();
@@ -62,8 +62,8 @@ async function createScene(...given: [Doubts | AlertRule, ...AlertRule[]]) {
   };
 }
 
-describe('alerts of an account', () => {
-  it('are sent for each series when they start and end', async () => {
+describe('evaluation of an account', () => {
+  it('sends a notification for each series that starts or stops firing', async () => {
     const scene = await createScene(rule('Big', { for: 2 * SECOND }));
     expect(await scene.run('a=1')).toBe('');
     expect(await scene.run('a=1 b=2')).toBe('');
@@ -74,7 +74,7 @@ describe('alerts of an account', () => {
     expect(scene.phases()).toBe('a resolved, b firing');
   });
 
-  it('have the labels of series and rule, none empty, and texts with the latest value', async () => {
+  it('merges the non-empty labels of series and rule, and expands annotations with the latest value', async () => {
     const annotations = { summary: '{{ $value }} in {{ $labels.account }} of {{$labels.x}}{{ $labels.none }}!' };
     const scene = await createScene(rule('Big', { labels: { severity: 'warning' }, annotations }));
     await scene.run('a=1 =7');
@@ -91,7 +91,7 @@ describe('alerts of an account', () => {
     expect(scene.hook.notices[0]?.annotations).toEqual({ summary: '1 in acme of a!' });
   });
 
-  it('survive a restart without duplicates, and those that ended are resolved', async () => {
+  it('restores alerts after a restart without duplicate notifications and resolves ended alerts', async () => {
     const scene = await createScene(rule('Big', { for: 3 * SECOND }));
     for (let second = 0; second < 4; second += 1) await scene.run('a=1');
     const [before] = scene.alerts().notices();
@@ -109,7 +109,7 @@ describe('alerts of an account', () => {
     expect(await scene.run('b=1')).toBe('resolved a');
   });
 
-  it('are resolved if their rule is removed, also after a restart', async () => {
+  it('resolves alerts of a removed rule, even if it was removed during a restart', async () => {
     const scene = await createScene(rule('Big', { keepFiringFor: MINUTE }));
     await scene.run('a=1');
     await scene.start([]);
@@ -120,7 +120,7 @@ describe('alerts of an account', () => {
     expect(scene.phases()).toBe('');
   });
 
-  it('write no rows while unchanged', async () => {
+  it('writes no rows while alert states are unchanged', async () => {
     const scene = await createScene(rule('Big'));
     await scene.run('a=1');
     const { commits } = scene.outbox.store;
@@ -133,7 +133,7 @@ describe('alerts of an account', () => {
     expect(scene.outbox.store.commits).toBe(commits + 1);
   });
 
-  it('leave no sent notice in the queue if the store commits late', async () => {
+  it('leaves no sent notice in the queue if the store commits after the notice was sent', async () => {
     const scene = await createScene(rule('Big'));
     scene.outbox.store.isFull = true;
     expect(await scene.run('a=1')).toBe('firing a');
@@ -144,7 +144,7 @@ describe('alerts of an account', () => {
     expect((await scene.outbox.store.scan('acme', 'alerts/state/')).size).toBe(1);
   });
 
-  it('are sent while the store fails, and stored when it recovers', async () => {
+  it('sends alerts while the store fails and stores them when it recovers', async () => {
     const scene = await createScene(rule('Big'));
     scene.outbox.store.isFull = true;
     expect(await scene.run('a=1')).toBe('firing a');
@@ -160,14 +160,14 @@ describe('alerts of an account', () => {
     expect(scene.phases()).toBe('a firing, b firing');
   });
 
-  it('of an unevaluable rule do not affect alerts of other rules', async () => {
+  it('evaluates other rules if one rule throws', async () => {
     const scene = await createScene(rule('Broken'), rule('Big'));
     await scene.run('a=1');
-    const told = await scene.run(name => {
+    const sent = await scene.run(name => {
       if (name === 'Broken') throw new Error('a bug');
       return [];
     });
-    expect(told).toBe('resolved a');
+    expect(sent).toBe('resolved a');
     expect(scene.all().map(({ rule, state }) => `${rule} ${state.phase}`)).toEqual(['Broken firing', 'Big resolved']);
     expect(scene.log.lines.some(({ message }) => message === 'bug')).toBe(true);
   });
@@ -176,10 +176,10 @@ describe('alerts of an account', () => {
     Array.from({ length: count }, (_, index) => ({ labels: { x: `k${from + index}` }, value: 1 }));
   const phaseCounts = (alerts: readonly Alert[]) =>
     Object.fromEntries(
-      [...Map.groupBy(alerts, ({ state }) => state.phase)].map(([phase, those]) => [phase, those.length]),
+      [...Map.groupBy(alerts, ({ state }) => state.phase)].map(([phase, each]) => [phase, each.length]),
     );
 
-  it('are limited to a hundred per rule and one for the rest, however many keys change', async () => {
+  it('limits a rule to a hundred alerts and an overflow alert, even if its keys keep changing', async () => {
     const scene = await createScene(rule('Big', { labels: { severity: 'warning' } }));
     for (let round = 0; round < 40; round += 1) {
       await scene.run(() => keys(1000, 1000 * round), 15 * SECOND);
@@ -210,7 +210,7 @@ describe('alerts of an account', () => {
     expect([phaseCounts(scene.all()), scene.beyondCap('Big')]).toEqual([{ firing: 100 }, 0]);
   });
 
-  it('keep their place among the hundred while they hold, regardless of their position in the list', async () => {
+  it('keeps existing alerts under the limit, regardless of their position in the list of series', async () => {
     const scene = await createScene(rule('Big'));
     await scene.run(() => keys(100));
     await scene.run(() => [...keys(50, 500), ...keys(100)]);
@@ -218,7 +218,7 @@ describe('alerts of an account', () => {
     expect(scene.beyondCap('Big')).toBe(50);
   });
 
-  it('keep firing and pausing auto-cancel while their end is uncertain, as do unevaluated ones', async () => {
+  it('keeps an alert firing while a negative result is inconclusive, and reports its rule as firing or unknown', async () => {
     const doubts = new Set<string>();
     const scene = await createScene(
       { isInconclusive: (_rule, { x = '' } = {}) => doubts.has(x) || (x === '' && doubts.size > 0) },
@@ -243,7 +243,7 @@ describe('alerts of an account', () => {
     expect(states()).toEqual(['Big']);
   });
 
-  it('count the known time before a restart, so that a crash loop does not restart them', async () => {
+  it('counts the stale time before a restart toward `for`, so that an alert fires in a crash loop', async () => {
     const scene = await createScene(rule('Blind', { for: 5 * MINUTE }));
     for (const minutes of [2, 4]) {
       await scene.run(() => [{ labels: { x: 'a' }, value: 1, heldFor: minutes * MINUTE }]);
@@ -253,7 +253,7 @@ describe('alerts of an account', () => {
     expect(await scene.run(() => [{ labels: { x: 'a' }, value: 1, heldFor: 5 * MINUTE }])).toBe('firing a');
   });
 
-  it('do not start while their condition is unknown', async () => {
+  it('keeps an alert pending while its condition is unknown', async () => {
     const scene = await createScene(rule('Big', { for: 2 * SECOND }));
     await scene.run('a=1');
     await scene.run('?', 60 * MINUTE);
@@ -261,7 +261,7 @@ describe('alerts of an account', () => {
     expect(await scene.run('a=1')).toBe('');
   });
 
-  it('queue no duplicate notices while the store fails', async () => {
+  it('queues no duplicate notices while the store fails', async () => {
     const scene = await createScene(rule('Big'));
     scene.outbox.store.isFull = true;
     await scene.run('a=1');

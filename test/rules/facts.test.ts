@@ -5,7 +5,7 @@ import { stalenessOptions } from '../../src/scheduler/options.ts';
 
 const COUNTER = 'delivery_events_total';
 
-it('keeps a committed counter unknown to alerts until this process has read the log', () => {
+it('returns no series of a committed counter until this process has read the log', () => {
   const clock = { monotonic: () => 0 };
   const rounds = { tail: { every: 30_000 } };
   const state = createCollectorState({ account: 'a', collector: 'events' }, rounds, stalenessOptions.parse({}), clock);
@@ -28,7 +28,7 @@ it('keeps a committed counter unknown to alerts until this process has read the 
   expect(facts.series(COUNTER)?.map(({ value }) => value)).toEqual([7]);
 });
 
-it('a filter that failed is incomplete to alerts about it, and no other filter or metric is', () => {
+it('reports a failed filter as partial only for alerts that select it', () => {
   const rounds = { full: { every: 600_000 } };
   const which = { account: 'a', collector: 'dlq' };
   const state = createCollectorState(which, rounds, stalenessOptions.parse({}), { monotonic: () => 0 });

@@ -5,7 +5,7 @@ import { runs } from '../support/runs.ts';
 
 const HOUR = 3_600_000;
 
-it('has no value before its window is covered, then the first values in the window', () => {
+it('returns the first values in the window once the history covers it', () => {
   const history = createHistory(HOUR);
   for (let at = 0; at < HOUR; at += 60_000) {
     history.record(at, new Map([['a', at]]));
@@ -23,7 +23,7 @@ it('has no value before its window is covered, then the first values in the wind
   expect(history.firsts(HOUR + 60_000)?.get('a')?.value).toBe(60_000);
 });
 
-it('accepts a point up to a fifth early because of jitter, and rejects earlier ones', () => {
+it('accepts a point that is up to a fifth of the interval early, because of jitter', () => {
   const firstAfter = (early: number) => {
     const history = createHistory(HOUR);
     for (const at of [0, early, 60_000, HOUR + early]) history.record(at, new Map([['at', at]]));
@@ -32,7 +32,7 @@ it('accepts a point up to a fifth early because of jitter, and rejects earlier o
   expect([24_000, 23_999].map(firstAfter)).toEqual([24_000, 0]);
 });
 
-it('has no value if the window starts at a time without data', () => {
+it('returns undefined if there is no data for the start of the window', () => {
   const history = createHistory(HOUR);
   history.record(0, new Map([['a', 1]]));
   history.record(60_000, undefined);
@@ -42,7 +42,7 @@ it('has no value if the window starts at a time without data', () => {
   expect(history.firsts(HOUR + 120_000)?.get('a')).toEqual({ value: 2, isAtStart: true });
 });
 
-it('stores a long window in few points and never returns one from within the window', () => {
+it('stores a long window in few points and returns the last one at or before its start', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 10_000, max: 30 * 24 * HOUR }),
@@ -86,14 +86,14 @@ describe('history of an earlier process', () => {
   const firstAt = (history: ReturnType<typeof createHistory>, minute: number) =>
     history.firsts(minute * MINUTE)?.get('a')?.value;
 
-  it("fills the window, even before the start of this process's monotonic clock", () => {
+  it("fills the window with restored points from before this process's monotonic clock started", () => {
     const history = createHistory(HOUR);
     history.restore(minutes(-70, 0));
     history.record(MINUTE, new Map([['a', 100]]));
     expect([firstAt(history, 1), firstAt(history, 30), firstAt(history, 61)]).toEqual([-59, -30, 100]);
   });
 
-  it('is unknown in a gap and until this process has data after a slow start', () => {
+  it('returns undefined if the window starts in a gap of the restored points or before the first own point', () => {
     const history = createHistory(HOUR);
     history.restore([...minutes(-100, -60), ...minutes(-50, -10)]);
     history.record(0, new Map([['a', 0]]));
@@ -110,7 +110,7 @@ describe('history of an earlier process', () => {
     ]);
   });
 
-  it('continues a counter that restarted at 0, but not a gauge', () => {
+  it('spans the reset of a restored counter, but not the decrease of a gauge', () => {
     for (const isCounter of [true, false]) {
       const history = createHistory(HOUR, isCounter);
       history.restore([known(-59 * MINUTE, 10), known(-58 * MINUTE, 30), known(-57 * MINUTE, 4)]);
@@ -120,7 +120,7 @@ describe('history of an earlier process', () => {
     }
   });
 
-  it('ends where its samples become sparse', () => {
+  it('treats the time between sparse restored points as a gap', () => {
     const history = createHistory(HOUR);
     history.restore([known(-90 * MINUTE, 1), known(-60 * MINUTE, 2), known(-30 * MINUTE, 3)]);
     history.record(0, new Map([['a', 4]]));

@@ -8,11 +8,11 @@ type Values = Readonly<Record<string, number>>;
 
 /** Evidence of series with one label `x`. `firsts`: values at the start of the window; `~` marks a later start. */
 function evidenceOf(now: Readonly<Record<string, Values | undefined>>, firsts?: Readonly<Record<string, Values>>) {
-  const asked: unknown[] = [];
+  const requested: unknown[] = [];
   const evidence: AlertEvidence = {
     now: NOW,
     series(selector) {
-      asked.push(selector);
+      requested.push(selector);
       const values = now[selector.metric];
       return values && Object.entries(values).map(([x, value]): Series => ({ key: x, labels: { x }, value }));
     },
@@ -26,7 +26,7 @@ function evidenceOf(now: Readonly<Record<string, Values | undefined>>, firsts?: 
       return firsts && new Map(all);
     },
   };
-  return { evidence, asked };
+  return { evidence, requested };
 }
 
 const judge = (when: object, { evidence }: { evidence: AlertEvidence }) =>
@@ -36,11 +36,11 @@ const holding = (values: Values) => Object.entries(values).map(([x, value]) => (
 
 describe('above and below', () => {
   const values = evidenceOf({ m: { a: 1, b: 2, c: 3 } });
-  it('hold beyond their value, for each series separately', () => {
+  it('hold for each series with a value beyond the limit', () => {
     expect(judge({ above: { metric: 'm', value: 2 } }, values)).toEqual(holding({ c: 3 }));
     expect(judge({ below: { metric: 'm', value: 2 } }, values)).toEqual(holding({ a: 1 }));
   });
-  it('never hold without a series, and are unknown without data', () => {
+  it('do not hold without series and are unknown without data', () => {
     expect(judge({ above: { metric: 'm', value: 2 } }, evidenceOf({ m: {} }))).toEqual([]);
     expect(judge({ above: { metric: 'm', value: 2 } }, evidenceOf({}))).toBe('unknown');
     expect(judge({ below: { metric: 'm', value: 2 } }, evidenceOf({}))).toBe('unknown');
@@ -49,7 +49,7 @@ describe('above and below', () => {
 
 describe('growth', () => {
   const when = { growth: { metric: 'm', over: '1h', atLeast: 10 } };
-  it('holds from exactly the given increase of values at the start of the window', () => {
+  it('holds if a series has grown by at least the limit since the start of the window', () => {
     const both = evidenceOf({ m: { a: 19.9, b: 20, c: 99, d: 99 } }, { m: { a: 10, b: 10, 'c~': 0 } });
     expect(judge(when, both)).toEqual(holding({ b: 10 }));
   });
@@ -59,7 +59,7 @@ describe('growth', () => {
   });
 });
 
-it('age is computed from a time in seconds and holds beyond its duration', () => {
+it('age holds if a timestamp in seconds is older than the duration', () => {
   const seconds = NOW / 1000;
   const times = evidenceOf({ m: { a: seconds - 60, b: seconds - 61, future: seconds + 99 } });
   expect(judge({ age: { metric: 'm', above: '1m' } }, times)).toEqual(holding({ b: 61 }));
@@ -71,28 +71,28 @@ describe('ratio', () => {
   });
   const evidence = (part: number, whole: number) =>
     evidenceOf({ p: { a: 5 + part, b: 1 }, w: { a: whole } }, { p: { a: 5, b: 1 }, w: { a: 0 } });
-  it('divides the increases of the counters and requires a minimum of them', () => {
+  it('divides the increases of the counters and requires a minimum increase of the whole', () => {
     expect(judge(when(), evidence(1, 20))).toEqual([]);
     expect(judge(when(), evidence(2, 20))).toEqual([{ labels: {}, value: 0.1 }]);
     expect(judge(when(), evidence(2, 19))).toEqual([]);
     expect(judge(when({ above: 0, atLeast: 1 }), evidence(0, 0))).toEqual([]);
   });
-  it('counts a later series from its first value', () => {
+  it('counts a series added within the window from its first value', () => {
     const late = evidenceOf({ p: { a: 30 }, w: { a: 100 } }, { p: { 'a~': 28 }, w: { a: 80 } });
     expect(judge(when(), late)).toEqual([{ labels: {}, value: 0.1 }]);
   });
-  it('is unknown if one of them is unknown', () => {
+  it('is unknown if one of the counters is unknown', () => {
     expect(judge(when(), evidenceOf({ p: { a: 1 } }, { p: {}, w: {} }))).toBe('unknown');
     expect(judge(when(), evidenceOf({ w: { a: 1 } }, { p: {}, w: {} }))).toBe('unknown');
     expect(judge(when(), evidenceOf({ p: { a: 1 }, w: { a: 1 } }))).toBe('unknown');
   });
 });
 
-it('stale holds for stale rounds of the collector, or for a single named round', () => {
+it('stale holds for all stale rounds of a collector, or only for the named round', () => {
   const rounds = evidenceOf({ delivery_collector_data_stale: { new: 1, full: 0 } });
   expect(judge({ stale: { collector: 'dlq' } }, rounds)).toEqual(holding({ new: 1 }));
   judge({ stale: { collector: 'dlq', round: 'full' } }, rounds);
-  expect(rounds.asked).toEqual([
+  expect(rounds.requested).toEqual([
     { metric: 'delivery_collector_data_stale', labels: { collector: ['dlq'] } },
     { metric: 'delivery_collector_data_stale', labels: { collector: ['dlq'], round: ['full'] } },
   ]);

@@ -20,7 +20,7 @@ const growth = { metric: 'delivery_dlq_messages', over: '1h', atLeast: 10 };
 const NEVER = [rule('Never', { growth: { ...growth, atLeast: 1000 } })];
 const ofOutcome = (outcome: string[]) => ({ metric: 'delivery_watch_api_requests_total', labels: { outcome } });
 
-/** Series of an account, and an agent that can be killed and whose wall clock can be set. */
+/** Creates an account and an agent for it. Tests can kill the agent and set its wall clock. */
 function setUp(first: readonly object[]) {
   const configOf = (rules: readonly object[]) =>
     parseConfig(
@@ -111,16 +111,16 @@ function setUp(first: readonly object[]) {
     pass,
     /** Runs the agent for some minutes and returns its last result. */
     async run(minutes: number, each: () => void = () => undefined) {
-      let said = '';
+      let last = '';
       for (let minute = 0; minute < minutes; minute += 1) {
         each();
         await (await agent).sample();
         for (let second = 0; second < 60; second += 15) {
           pass(15 * SECOND);
-          said = await (await agent).evaluate();
+          last = await (await agent).evaluate();
         }
       }
-      return said;
+      return last;
     },
     async evaluate() {
       return (await agent).evaluate();
@@ -140,7 +140,7 @@ function setUp(first: readonly object[]) {
 }
 
 describe('after a restart', () => {
-  it('growth is evaluated immediately, as without the restart', async () => {
+  it('evaluates growth immediately from the recorded history', async () => {
     const scene = setUp([rule('Grows', { growth }, { for: '30m' })]);
     const grow = () => {
       scene.service.messages += 1;
@@ -157,7 +157,7 @@ describe('after a restart', () => {
     expect(scene.log.lines.filter(({ message }) => message === 'bug')).toEqual([]);
   });
 
-  it('is unknown before the account is read', async () => {
+  it('reports a rule as unknown until the account is read', async () => {
     const scene = setUp(NEVER);
     expect(await scene.run(70)).toBe('not');
     scene.service.isDown = true;
@@ -167,7 +167,7 @@ describe('after a restart', () => {
     expect(await scene.evaluate()).toBe('not');
   });
 
-  it('a process counter that restarted at 0 continues', async () => {
+  it('continues the ratio of process counters that were reset to 0', async () => {
     const ratio = { part: ofOutcome(['server']), whole: ofOutcome(['ok', 'server']), over: '1h', above: 0.1 };
     const scene = setUp([rule('Failing', { ratio })]);
     const ask = () => {
@@ -183,7 +183,7 @@ describe('after a restart', () => {
 });
 
 describe('a window', () => {
-  it('is unknown if it starts during a downtime of the agent, and known if it starts before or after', async () => {
+  it('is unknown only if it starts while the agent was down', async () => {
     const scene = setUp(NEVER);
     expect(await scene.run(90)).toBe('not');
     await scene.restart(20);
@@ -203,7 +203,7 @@ describe('a window', () => {
     expect(await scene.run(2)).toBe('not');
   });
 
-  it('is unknown if it starts at unreadable rows', async () => {
+  it('is unknown if it starts while rows were unreadable', async () => {
     const scene = setUp(NEVER);
     await scene.run(10);
     scene.service.isPartial = true;
@@ -217,7 +217,7 @@ describe('a window', () => {
     expect(await scene.run(3)).toBe('not');
   });
 
-  it('restarts at a step of the wall clock, also for later samples', async () => {
+  it('restarts after a process restart if the wall clock was set', async () => {
     const scene = setUp(NEVER);
     await scene.run(80);
     scene.time.wall += 30 * MINUTE;
@@ -229,7 +229,7 @@ describe('a window', () => {
     expect(await scene.run(2)).toBe('not');
   });
 
-  it('is unknown for unrecorded series', async () => {
+  it('is unknown for series that were not recorded', async () => {
     const scene = setUp(NEVER);
     await scene.run(70);
     await scene.restart(0, [rule('Another', { growth: { ...growth, ...ofOutcome(['ok']) } })]);
@@ -238,7 +238,7 @@ describe('a window', () => {
     expect(await scene.evaluate()).toBe('not');
   });
 
-  it('restarts if the history cannot be read, and is evaluated anyway', async () => {
+  it('starts empty if the history cannot be read', async () => {
     const scene = setUp(NEVER);
     await scene.run(70);
     await scene.restart();

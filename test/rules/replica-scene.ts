@@ -14,7 +14,7 @@ import { ACCEPTED, createClock, createCounts, createReceiver, never, rule, SECON
 export const TICK = 5 * SECOND;
 export const REPEAT_EVERY = 60 * SECOND;
 
-export interface Told {
+export interface SentNotice {
   readonly by: string;
   readonly key: string;
   readonly status: string;
@@ -38,7 +38,7 @@ export interface TestReplica {
 
 export interface ReplicaScene {
   readonly shared: SharedStore;
-  readonly told: readonly Told[];
+  readonly sent: readonly SentNotice[];
   /** Whether the alert's condition holds. */
   holds: boolean;
   pass(ms: number): void;
@@ -50,8 +50,8 @@ const rules = [rule('Some', { for: 2 * TICK })];
 export function createReplicaScene(): ReplicaScene {
   const clock = createClock();
   const shared = createSharedStore(clock);
-  const told: Told[] = [];
-  const scene = { shared, told, holds: false, pass: clock.pass, join };
+  const sent: SentNotice[] = [];
+  const scene = { shared, sent, holds: false, pass: clock.pass, join };
 
   function join(id: string): TestReplica {
     const own = shared.join(id);
@@ -85,7 +85,7 @@ export function createReplicaScene(): ReplicaScene {
     hook.send = async (notices, _signal, group) => {
       const [{ status } = { status: '' }] = notices;
       const text = JSON.stringify(notices.map(({ status, startsAt }) => [status, startsAt]));
-      told.push({ by: id, key: group?.key ?? '', status, text, at: clock.now() });
+      sent.push({ by: id, key: group?.key ?? '', status, text, at: clock.now() });
       await step('after the request');
       return ACCEPTED;
     };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createReplicaScene, REPEAT_EVERY, type ReplicaScene, TICK, type Told } from './replica-scene.ts';
+import { createReplicaScene, REPEAT_EVERY, type ReplicaScene, type SentNotice, TICK } from './replica-scene.ts';
 
 /** Time in which the alert fires, is repeated and is resolved. */
 const TICKS = 80;
@@ -8,15 +8,15 @@ const LEASE = 15_000;
 /** Maximum time from a stop to the first notice of the other replica. */
 const TAKEOVER = LEASE + 4 * TICK;
 
-/** Runs the alert's life. Replica one stops at this step; if it wakes, it does so long after replica two took over. */
+/** Runs the alert from start to end. Replica one stops at this step. If `wakes`, it continues after replica two took over. */
 async function live(stopAt: number, wakes: boolean) {
   const scene: ReplicaScene = createReplicaScene();
   scene.shared.place('a', 'one');
   const [one, two] = [scene.join('one'), scene.join('two')];
   one.stopAt(stopAt);
   let stoppedAt: string | undefined;
-  let [stoppedFor, toldBefore] = [0, 0];
-  let woken: readonly Told[] = [];
+  let [stoppedFor, sentBefore] = [0, 0];
+  let woken: readonly SentNotice[] = [];
   for (let tick = 0; tick < TICKS; tick += 1) {
     scene.pass(TICK);
     scene.holds = tick >= BEGINS && tick < ENDS;
@@ -28,10 +28,10 @@ async function live(stopAt: number, wakes: boolean) {
     }
     await two.tick();
     if (wakes && stoppedFor > LEASE + 2 * TICK) {
-      toldBefore = scene.told.length;
+      sentBefore = scene.sent.length;
       await one.wake();
       await one.tick();
-      woken = scene.told.slice(toldBefore);
+      woken = scene.sent.slice(sentBefore);
       stoppedFor = 0;
     }
   }
@@ -42,13 +42,13 @@ async function live(stopAt: number, wakes: boolean) {
 }
 
 /** The first notice of each key. */
-const distinct = (told: readonly Told[]) =>
-  [...new Map([...told].reverse().map(each => [each.key, each])).values()].reverse();
+const distinct = (sent: readonly SentNotice[]) =>
+  [...new Map([...sent].reverse().map(each => [each.key, each])).values()].reverse();
 
 describe('an alert of an account that another replica takes over', () => {
-  it('is sent normally without a failure', async () => {
-    const { told, rows } = await live(Number.POSITIVE_INFINITY, false);
-    expect(told.map(({ by, status }) => `${by} ${status}`)).toEqual([
+  it('is sent when it fires, repeats and resolves if no replica fails', async () => {
+    const { sent, rows } = await live(Number.POSITIVE_INFINITY, false);
+    expect(sent.map(({ by, status }) => `${by} ${status}`)).toEqual([
       'one firing',
       'one firing',
       'one firing',
@@ -61,22 +61,22 @@ describe('an alert of an account that another replica takes over', () => {
   it.each([
     ['is killed', false],
     ['is stopped for longer than its lease', true],
-  ])('starts, repeats and ends exactly once, wherever the first replica %s', async (_, wakes) => {
+  ])('fires and resolves once and repeats on schedule, at whichever step the first replica %s', async (_, wakes) => {
     const { steps } = await live(Number.POSITIVE_INFINITY, false);
     expect(steps).toBeGreaterThan(30);
     const seen = new Set<string>();
     for (let step = 1; step <= steps; step += 1) {
-      const { told, rows, stoppedAt = '', woken } = await live(step, wakes);
+      const { sent, rows, stoppedAt = '', woken } = await live(step, wakes);
       const where = `stopped ${stoppedAt} (step ${step})`;
       seen.add(stoppedAt.replace(/\d+/g, '#'));
-      const once = distinct(told);
+      const once = distinct(sent);
       // At least once: an unconfirmed notice is sent again with the same key and body.
-      const again = told.length - once.length;
-      const wasSent = told.some(({ by }) => by === 'one') && /request|grouped/.test(stoppedAt);
+      const again = sent.length - once.length;
+      const wasSent = sent.some(({ by }) => by === 'one') && /request|grouped/.test(stoppedAt);
       expect(again, where).toBeLessThanOrEqual(wasSent ? 1 : 0);
-      for (const { key, text } of told) expect(once.find(each => each.key === key)?.text, where).toBe(text);
+      for (const { key, text } of sent) expect(once.find(each => each.key === key)?.text, where).toBe(text);
       // One start and one end, in this order.
-      const begins = new Set(told.map(({ text }) => JSON.parse(text)[0][1]));
+      const begins = new Set(sent.map(({ text }) => JSON.parse(text)[0][1]));
       expect(begins.size, where).toBe(1);
       expect(once.at(0)?.status, where).toBe('firing');
       expect(
@@ -106,9 +106,9 @@ describe('an alert of an account that another replica takes over', () => {
       scene.shared.place('a', Math.floor(tick / every) % 2 === 0 ? 'one' : 'two');
       for (const replica of replicas) await replica.tick();
     }
-    expect(scene.told).toEqual(distinct(scene.told));
-    expect(scene.told.map(({ status }) => status).join(' ')).toMatch(/^(firing ){3,4}resolved$/);
-    expect(new Set(scene.told.map(({ by }) => by)).size).toBe(2);
+    expect(scene.sent).toEqual(distinct(scene.sent));
+    expect(scene.sent.map(({ status }) => status).join(' ')).toMatch(/^(firing ){3,4}resolved$/);
+    expect(new Set(scene.sent.map(({ by }) => by)).size).toBe(2);
     const left = [...(await scene.shared.rows.scan('a', 'alerts/')).keys()];
     expect(left.filter(key => !key.startsWith('alerts/state/'))).toEqual([]);
   });

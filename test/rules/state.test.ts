@@ -10,11 +10,11 @@ const BORN = Date.UTC(2026, 5, 1);
 type Holds = Evaluation['holds'];
 
 /** Phases after evaluations at intervals of a second. */
-function phases(patience: Durations, all: readonly Holds[]): string {
+function phases(durations: Durations, all: readonly Holds[]): string {
   let state: AlertState | undefined;
   return all
     .map((holds, index) => {
-      state = advance(state, patience, { holds, now: BORN + index * SECOND, monotonic: index * SECOND });
+      state = advance(state, durations, { holds, now: BORN + index * SECOND, monotonic: index * SECOND });
       return state?.phase ?? 'inactive';
     })
     .join(' ');
@@ -38,7 +38,7 @@ describe('an alert', () => {
     );
   });
 
-  it('progresses neither to firing nor to resolved while unknown', () => {
+  it('neither fires nor resolves while its condition is unknown', () => {
     expect(phases({ for: 2000, keepFiringFor: 0 }, [T, U, U, U, T, T, T])).toBe(
       'pending pending pending pending pending pending firing',
     );
@@ -48,10 +48,10 @@ describe('an alert', () => {
     expect(phases({ for: 0, keepFiringFor: 0 }, [U, U, T, U])).toBe('inactive inactive firing firing');
   });
 
-  it('is retained for fifteen minutes after it is resolved, or until it starts again', () => {
-    const patience = { for: SECOND, keepFiringFor: 0 };
+  it('is kept for fifteen minutes after it is resolved, or until its condition holds again', () => {
+    const durations = { for: SECOND, keepFiringFor: 0 };
     const resolved: AlertState = { phase: 'resolved', startsAt: BORN, endsAt: BORN + MINUTE };
-    const at = (now: number, holds: Holds) => advance(resolved, patience, { holds, now: BORN + now, monotonic: 0 });
+    const at = (now: number, holds: Holds) => advance(resolved, durations, { holds, now: BORN + now, monotonic: 0 });
     expect(at(16 * MINUTE - 1, F)).toBe(resolved);
     expect(at(16 * MINUTE - 1, U)).toBe(resolved);
     expect(at(16 * MINUTE, F)).toBeUndefined();
@@ -69,7 +69,7 @@ describe('an alert', () => {
   });
 });
 
-/** Sequence of evaluations: result, time since the last, step of the wall clock, and a restart before it. */
+/** Sequence of evaluations with the result, the time since the previous one, a step of the wall clock, and a restart before it. */
 const steps = fc.array(
   fc.record({
     holds: fc.constantFrom<Holds>(T, T, T, T, F, F, U),
@@ -79,15 +79,15 @@ const steps = fc.array(
   }),
   { maxLength: 60 },
 );
-const patience = fc.record({
+const durations = fc.record({
   for: fc.integer({ min: 0, max: 60 }).map(seconds => seconds * SECOND),
   keepFiringFor: fc.integer({ min: 0, max: 60 }).map(seconds => seconds * SECOND),
 });
 
-it('fires only after `for` of holding evaluations and ends only after keepFiringFor of others, across restarts', () => {
+it('fires after `for` of positive evaluations and resolves after keepFiringFor of negative ones, across restarts', () => {
   let fired = 0;
   fc.assert(
-    fc.property(patience, steps, (patience, steps) => {
+    fc.property(durations, steps, (durations, steps) => {
       let state: AlertState | undefined;
       let [monotonic, offset] = [0, BORN];
       let last: Holds | 'restart' = 'restart';
@@ -105,17 +105,17 @@ it('fires only after `for` of holding evaluations and ends only after keepFiring
         const before = state;
         if (holds === true) [held, cleared] = [last === true ? held + after : held, 0];
         if (holds === false) [held, cleared] = [0, last === false ? cleared + after : cleared];
-        state = advance(state, patience, { holds, now: offset + monotonic, monotonic });
+        state = advance(state, durations, { holds, now: offset + monotonic, monotonic });
         last = holds;
         if (holds === 'unknown' && before?.phase !== 'resolved') expect(state?.phase).toBe(before?.phase);
         if (before?.phase !== 'firing' && state?.phase === 'firing') {
           fired += 1;
           expect(holds).toBe(true);
-          expect(held).toBeGreaterThanOrEqual(patience.for);
+          expect(held).toBeGreaterThanOrEqual(durations.for);
         }
-        if (before?.phase !== 'firing' && holds === true && held >= patience.for) expect(state?.phase).toBe('firing');
+        if (before?.phase !== 'firing' && holds === true && held >= durations.for) expect(state?.phase).toBe('firing');
         if (before?.phase === 'firing') {
-          expect(state?.phase === 'resolved').toBe(holds === false && cleared >= patience.keepFiringFor);
+          expect(state?.phase === 'resolved').toBe(holds === false && cleared >= durations.keepFiringFor);
           expect(state && 'startsAt' in state && state.startsAt).toBe(before.startsAt);
         }
       }

@@ -5,7 +5,7 @@ import { ago, type Case, failing, finished, MINUTE, outcomes, rounds } from './c
 /** Cases about reading the account and about its messages. */
 export const MESSAGES: readonly Case[] = [
   [
-    'a token that the service refuses: all else follows from it',
+    'a rejected token, without problems that it causes',
     {
       change(view) {
         view.calls.tokenRejected = true;
@@ -15,7 +15,7 @@ export const MESSAGES: readonly Case[] = [
     ['critical token_rejected 4 min: The service refuses the token (401); what is shown was true at 11:56:00 UTC.'],
   ],
   [
-    'a token that the service refuses with an explanation',
+    'a rejected token with an explanation',
     {
       change(view) {
         view.calls.tokenRejected = true;
@@ -42,7 +42,7 @@ export const MESSAGES: readonly Case[] = [
     ],
   ],
   [
-    'a service that can’t be reached, for so long that nothing is shown',
+    'an unreachable service with withdrawn data',
     { change: view => rounds(view, failing('withdrawn', 'network', 'GET /v2/dlq: ECONNREFUSED')) },
     [
       'critical service_unavailable 4 min: The service can’t be reached for 4 min (ECONNREFUSED); nothing is shown any more, as the last data is of 11:56:00 UTC.',
@@ -64,7 +64,7 @@ export const MESSAGES: readonly Case[] = [
   ],
   ['one failed attempt', { change: view => rounds(view, failing('failing', 'server', 'GET /v2/dlq: status 503')) }, []],
   [
-    'a collector that fails while others are read: nothing of it is judged',
+    'a failing collector, without problems in its stale data',
     {
       change(view) {
         rounds(view, failing('stale', 'server', 'GET /v2/dlq: status 500'), 'dlq');
@@ -74,7 +74,7 @@ export const MESSAGES: readonly Case[] = [
     ['critical data_stale (dlq) 4 min: Dead letters were last read at 11:56:00 UTC: GET /v2/dlq: status 500.'],
   ],
   [
-    'a round that hangs before its first success, next to numbers that another round has read',
+    'a round that hangs before its first success, if another round has read data',
     {
       change: view =>
         rounds(
@@ -102,7 +102,7 @@ export const MESSAGES: readonly Case[] = [
     ],
   ],
   [
-    'several stale rounds of a collector: the last success counts',
+    'several stale rounds of a collector, since the last success',
     {
       change: view =>
         rounds(
@@ -134,14 +134,14 @@ export const MESSAGES: readonly Case[] = [
     ],
   ],
   [
-    'the same, withdrawn',
+    'withdrawn data of a collector',
     { change: view => rounds(view, failing('withdrawn', 'invalid_response', 'GET /v2/dlq: not JSON'), 'dlq') },
     [
       'critical data_withdrawn (dlq) 4 min: Dead letters were last read at 11:56:00 UTC and are no longer shown: GET /v2/dlq: not JSON.',
     ],
   ],
   [
-    'a round that no gauge depends on',
+    'a stale round that no gauge depends on',
     {
       change: view =>
         rounds(view, round => {
@@ -153,7 +153,7 @@ export const MESSAGES: readonly Case[] = [
     ],
   ],
   [
-    'requests that get 429',
+    'requests with status 429',
     {
       count({ requests }) {
         requests.inc({ endpoint: 'dlq', outcome: 'ok' }, 400);
@@ -168,14 +168,14 @@ export const MESSAGES: readonly Case[] = [
     ['warning rate_limited 0 min: 70 of the 170 requests in 12 min got 429 (41 %).'],
   ],
   [
-    'the requests of the day',
+    'a nearly exhausted request budget',
     { change: view => Object.assign(view.calls, { budgetRemaining: 40_000 }) },
     [
       'warning budget_low 0 min: 40,000 of the 200,000 requests of today are left until 00:00 UTC: rounds wait for them.',
     ],
   ],
   [
-    'rows and lists that can’t be read',
+    'unreadable rows and lists',
     {
       count({ rowsRejected, listsMissing }) {
         rowsRejected.inc({ collector: 'dlq' }, 12);
@@ -192,7 +192,7 @@ export const MESSAGES: readonly Case[] = [
     ],
   ],
   [
-    'messages that fail fast',
+    'a fast burn of the error budget',
     {
       change: view => Object.assign(view.events, { finished: { delivered: 10_000, failed: 210, cancelled: 0 } }),
       courses: {
@@ -205,7 +205,7 @@ export const MESSAGES: readonly Case[] = [
     ],
   ],
   [
-    'messages that fail slowly, since the agent was started',
+    'a slow burn since the agent started',
     {
       change: view => Object.assign(view.events, { finished: { delivered: 1000, failed: 40, cancelled: 0 } }),
       courses: {
@@ -218,7 +218,7 @@ export const MESSAGES: readonly Case[] = [
     ],
   ],
   [
-    'the same, of too few messages',
+    'no burn with too few messages',
     {
       change: view => Object.assign(view.events, { finished: { delivered: 1000, failed: 40, cancelled: 0 } }),
       courses: {
@@ -229,7 +229,7 @@ export const MESSAGES: readonly Case[] = [
     [],
   ],
   [
-    'messages that failed, and do no more',
+    'no burn after failures have stopped',
     {
       change: view => Object.assign(view.events, { finished: { delivered: 10_000, failed: 210, cancelled: 0 } }),
       courses: {
@@ -240,7 +240,7 @@ export const MESSAGES: readonly Case[] = [
     [],
   ],
   [
-    'late messages, of which none ends',
+    'overdue messages without any finished message',
     {
       change: view => Object.assign(view.events, { overdue: 65 }),
       courses: { delivery_messages_overdue_total: minutes => 65 - minutes },
@@ -263,7 +263,7 @@ export const MESSAGES: readonly Case[] = [
     ],
   ],
   [
-    'retries',
+    'a high share of retries',
     {
       change: view => Object.assign(view.events, { total: { active: 1100, retry: 340 } }),
       courses: {
@@ -286,7 +286,7 @@ export const MESSAGES: readonly Case[] = [
     ],
   ],
   [
-    'an event log that lags a little',
+    'an event log that lags by minutes',
     {
       change(view) {
         view.events.newest = ago(4);

@@ -4,7 +4,7 @@ import { ago, type Case, failing, MINUTE, rounds, row, schedule, waitlist } from
 /** Cases about dead letters, waitlists, schedules and auto-cancel. */
 export const QUEUES: readonly Case[] = [
   [
-    'filters that fail',
+    'failing filters',
     {
       change: view => {
         const filter = (name: string, messages: number | null, reason: string, message: string, minutes = 7) => ({
@@ -36,7 +36,7 @@ export const QUEUES: readonly Case[] = [
     ],
   ],
   [
-    'a filter that fails in data that is stale',
+    'a failing filter in stale data',
     {
       change: view => {
         rounds(view, failing('stale', 'server', 'GET /v2/dlq: status 500'), 'dlq');
@@ -46,7 +46,7 @@ export const QUEUES: readonly Case[] = [
     ['critical data_stale (dlq) 4 min: Dead letters were last read at 11:56:00 UTC: GET /v2/dlq: status 500.'],
   ],
   [
-    'a queue that grows at once',
+    'a queue that grows within minutes',
     {
       change: view => Object.assign(view.deadLetters, { messages: 160, entered: 570 }),
     },
@@ -55,7 +55,7 @@ export const QUEUES: readonly Case[] = [
     ],
   ],
   [
-    'a queue that grows by the hour',
+    'a queue that grows over an hour',
     {
       change: view => Object.assign(view.deadLetters, { messages: 100, entered: 600 }),
       courses: { delivery_dlq_messages: minutes => 100 - minutes },
@@ -65,12 +65,12 @@ export const QUEUES: readonly Case[] = [
     ],
   ],
   [
-    'a queue that is a saw: removals show with the next walk',
+    'no growth of a queue with sawtooth sizes, because removals appear with the next walk',
     { courses: { delivery_dlq_messages: minutes => 100 + (minutes % 10) } },
     [],
   ],
   [
-    'a dead letter that is too old, and about to expire',
+    'a dead letter that is too old and about to expire',
     {
       change: view =>
         Object.assign(view.deadLetters, {
@@ -85,7 +85,7 @@ export const QUEUES: readonly Case[] = [
     ],
   ],
   [
-    'the same where none has left the queue before',
+    'an expiring dead letter if none was removed before',
     {
       change: view =>
         Object.assign(view.deadLetters, {
@@ -101,7 +101,7 @@ export const QUEUES: readonly Case[] = [
     ],
   ],
   [
-    'the same where most are left to expire',
+    'an old dead letter if most expire anyway',
     {
       change: view =>
         Object.assign(view.deadLetters, {
@@ -120,7 +120,7 @@ export const QUEUES: readonly Case[] = [
     ['warning dlq_nearly_full 0 min: The dead-letter queue holds 100 of the 120 messages that the plan allows (83 %).'],
   ],
   [
-    'callbacks that seem stuck, and others that fail',
+    'stuck and failed callbacks',
     {
       change: view =>
         Object.assign(view.deadLetters, {
@@ -135,12 +135,12 @@ export const QUEUES: readonly Case[] = [
     ],
   ],
   [
-    'callbacks that a rule calls stuck',
+    'callbacks that match a rule for stuck callbacks',
     { autoCancel: { candidates: new Map([['hung', 1]]) } },
     ['warning callbacks_stuck 10 min: 1 failure callback seems stuck by the rule hung, the oldest for 10 min.'],
   ],
   [
-    'a waitlist that grows all the time',
+    'a waitlist that grows steadily',
     {
       change: view => Object.assign(row(view), { waiting: 2310, parallelismInUse: 10 }),
       courses: { [waitlist]: minutes => (minutes > 15 ? undefined : 2310 - 43 * minutes) },
@@ -150,7 +150,7 @@ export const QUEUES: readonly Case[] = [
     ],
   ],
   [
-    'bursts that are worked off',
+    'no growth in bursts that are processed',
     {
       change: view => Object.assign(row(view), { waiting: 400 }),
       courses: { [waitlist]: minutes => (minutes % 20 < 5 ? 400 : 0) },
@@ -158,7 +158,7 @@ export const QUEUES: readonly Case[] = [
     [],
   ],
   [
-    'a key that was seldom among the largest',
+    'no growth of a key with too few samples',
     {
       change: view => Object.assign(row(view), { waiting: 400 }),
       courses: { [waitlist]: minutes => (minutes === 60 ? 0 : minutes < 20 ? 400 : undefined) },
@@ -166,14 +166,14 @@ export const QUEUES: readonly Case[] = [
     [],
   ],
   [
-    'a waitlist that does not move',
+    'a stalled waitlist',
     { courses: { [waitlist]: () => 10 } },
     [
       'warning waitlist_stalled (tenant-7) 30 min: Key tenant-7: the same 10 have been waiting for 30 min or more; parallelism 3 of 10 in use.',
     ],
   ],
   [
-    'slots that nothing runs in',
+    'slots in use without a running attempt',
     {
       change: view =>
         Object.assign(row(view), {
@@ -188,7 +188,7 @@ export const QUEUES: readonly Case[] = [
     ],
   ],
   [
-    'waitlists that are read every half an hour: they may have moved in between',
+    'no stall if waitlists are read only every half an hour',
     {
       change(view) {
         rounds(view, round => Object.assign(round, { everySeconds: 1800 }), 'flow_control');
@@ -199,12 +199,12 @@ export const QUEUES: readonly Case[] = [
     [],
   ],
   [
-    'a key that was paused a moment ago',
+    'a key that has just been paused',
     { change: view => Object.assign(row(view), { paused: true }), courses: { [waitlist]: () => 10 } },
     ['info paused_with_backlog (tenant-7) 0 min: Key tenant-7 is paused: 10 wait.'],
   ],
   [
-    'a key that is paused for long',
+    'a key that has been paused for a long time',
     {
       change: view => Object.assign(row(view), { paused: true }),
       firstSeen: () => NOON - 90 * MINUTE,
@@ -226,50 +226,50 @@ export const QUEUES: readonly Case[] = [
     ],
   ],
   [
-    'a schedule of which one start was missed, and one late, and which is fine again',
+    'no problem of a recovered schedule with one missed and one late start',
     { change: view => Object.assign(schedule(view), { missed: 1, late: 1 }) },
     [],
   ],
   [
-    'a schedule whose messages are late',
+    'a schedule with late messages',
     { change: view => Object.assign(schedule(view), { state: 'late', late: 2, lastDelivered: ago(120) }) },
     [
       'warning schedule_late (reports) 0 min: Schedule reports: not delivered in time, last delivery at 10:00:00 UTC; 2 starts not delivered in time in the last hour.',
     ],
   ],
   [
-    'a schedule of every minute, of which more than a tenth came late',
+    'a schedule every minute with more than a tenth of late starts',
     { change: view => Object.assign(schedule(view), { late: 7, lastDelivered: ago(39) }) },
     [
       'warning schedule_late (reports) 0 min: Schedule reports: delivered again, last delivery at 11:21:00 UTC; 7 starts not delivered in time in the last hour.',
     ],
   ],
   [
-    'a schedule of every minute, of which a tenth came late: some retries are usual',
+    'no problem of a schedule every minute with a tenth of late starts, because some retries are usual',
     { change: view => Object.assign(schedule(view), { late: 6 }) },
     [],
   ],
   [
-    'a schedule of every ten minutes, of which two came late',
+    'a schedule every ten minutes with two late starts',
     { change: view => Object.assign(schedule(view), { late: 2, next: ago(-9) }) },
     [
       'warning schedule_late (reports) 0 min: Schedule reports: delivered again, last delivery at 11:59:21 UTC; 2 starts not delivered in time in the last hour.',
     ],
   ],
   [
-    'a daily schedule whose messages failed',
+    'a daily schedule with failed messages',
     { change: view => Object.assign(schedule(view), { state: 'failing', lastDelivered: ago(1500), next: ago(-1380) }) },
     [
       'warning schedule_late (reports) 0 min: Schedule reports: its last messages failed, last delivery at 2026-03-13 11:00:00 UTC.',
     ],
   ],
   [
-    'a schedule of every minute, of which a message failed',
+    'no problem of a schedule every minute with a failed message',
     { change: view => Object.assign(schedule(view), { state: 'failing' }) },
     [],
   ],
   [
-    'auto-cancel that stands still',
+    'suspended auto-cancel',
     {
       autoCancel: {
         breakers: new Map(Object.entries({ errors: true, candidates: false })),

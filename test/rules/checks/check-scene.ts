@@ -13,16 +13,16 @@ import { calmAccount, NOON } from '../../support/calm-account.ts';
 export const MINUTE = 60_000;
 export const ago = (minutes: number) => new Date(NOON - minutes * MINUTE).toISOString();
 
-/** Value of a series some minutes before noon; undefined if there was none. */
+/** Value of a series some minutes before noon; undefined without a sample. */
 type Course = (minutesAgo: number) => number | undefined;
 
-/** Facts in addition to the view. */
+/** Changes to the healthy account. */
 export interface Scene {
   readonly change?: (view: ShownAccount) => void;
   /** Values by series; unlisted series were constant for 75 minutes. */
   readonly courses?: Readonly<Record<string, Course>>;
   readonly autoCancel?: Partial<AutoCancelNumbers>;
-  /** Counts requests, and lists that cannot be read. */
+  /** Counts requests and unreadable lists. */
   readonly count?: (meter: AccountMeter) => void;
   readonly firstSeen?: (finding: {
     readonly kind: Problem['kind'];
@@ -80,8 +80,8 @@ export function check({ change, courses = {}, autoCancel, count, firstSeen = () 
 export const problems = (scene: Scene): Problem[] =>
   problemsOf(check(scene), 'acme', { now: NOON, firstSeen: scene.firstSeen ?? (() => undefined) });
 
-/** Lines of severity, kind, subject, start (minutes ago) and sentence. */
-export const said = (scene: Scene) =>
+/** Returns problems as lines of severity, kind, subject, start (minutes ago) and text. */
+export const problemLines = (scene: Scene) =>
   problems(scene).map(({ severity, kind, subject, since, text }) => {
     const minutes = (NOON - Date.parse(since ?? '')) / MINUTE;
     return `${severity} ${kind}${subject === null ? '' : ` (${subject})`} ${minutes} min: ${text}`;
@@ -107,5 +107,5 @@ export const finished = (outcome: string) => seriesName('delivery_messages_finis
 export const waitlist = seriesName('delivery_flow_control_waitlist_size', { flow_control_key: 'tenant-7' });
 export const outcomes = (outcome: string) => seriesName('delivery_watch_api_requests_total', { outcome });
 
-/** Subject, account and expected lines. */
+/** Title, account and expected problem lines. */
 export type Case = readonly [what: string, scene: Scene, lines: readonly string[]];

@@ -11,7 +11,7 @@ import { byWeight, problemsOf, unheldProblems } from '../../../src/status/proble
 import { NOON } from '../../support/calm-account.ts';
 import { MESSAGES } from './cases-of-messages.ts';
 import { QUEUES } from './cases-of-queues.ts';
-import { ago, finished, MINUTE, problems, rounds, row, type Scene, said, waitlist } from './check-scene.ts';
+import { ago, finished, MINUTE, problemLines, problems, rounds, row, type Scene, waitlist } from './check-scene.ts';
 
 type AgentScene = AgentInput & Pick<Parameters<typeof problemsOf>[2], 'firstSeen'>;
 
@@ -21,20 +21,20 @@ const agentProblemsOf = ({ firstSeen, ...input }: AgentScene) =>
 const CASES = [...MESSAGES, ...QUEUES];
 
 describe('an account', () => {
-  it('that is healthy and has complete data has no problem', () => {
-    expect(said({})).toEqual([]);
+  it('has no problems if it is healthy', () => {
+    expect(problemLines({})).toEqual([]);
   });
 
-  it('of which nothing was ever read has none: nothing is judged from what is not known', () => {
+  it('has no problems before the first read', () => {
     const nothing = (view: ShownAccount) => {
       rounds(view, round => Object.assign(round, { state: 'not_read', dataAt: null, tookSeconds: null }));
       for (const part of [view.deadLetters, view.events, view.flowControl]) part.data = 'not_read';
       Object.assign(view.calls, { budgetRemaining: null, tokenRejected: null });
     };
-    expect(said({ change: nothing })).toEqual([]);
+    expect(problemLines({ change: nothing })).toEqual([]);
   });
 
-  it('of a history that begins a moment ago has none: changes are not known', () => {
+  it('has no problems about changes if its history has just started', () => {
     const change = (view: ShownAccount) => {
       Object.assign(view.deadLetters, { messages: 900, entered: 9000 });
       Object.assign(view.events, { overdue: 900, finished: { delivered: 1, failed: 900, cancelled: 0 } });
@@ -44,11 +44,11 @@ describe('an account', () => {
     const none = Object.fromEntries(
       [...names, finished('failed'), finished('delivered'), waitlist].map(name => [name, () => undefined]),
     );
-    expect(said({ change, courses: none })).toEqual([]);
+    expect(problemLines({ change, courses: none })).toEqual([]);
   });
 });
 
-it('what is near its threshold does not come and go: once said, it stays until it is well below', () => {
+it('keeps reporting a problem until the value is well below its threshold', () => {
   const scene = (messages: number, failed: number): Scene => ({
     change(view) {
       Object.assign(view.deadLetters, { messages });
@@ -59,21 +59,21 @@ it('what is near its threshold does not come and go: once said, it stays until i
       [finished('failed')]: minutes => Math.round(failed * (1 - minutes / 60)),
     },
   });
-  const kinds = (messages: number, failed: number, isSaid: boolean) =>
-    problems({ ...scene(messages, failed), ...(isSaid ? { firstSeen: () => NOON - 3 * MINUTE } : {}) }).map(
+  const kinds = (messages: number, failed: number, isReported: boolean) =>
+    problems({ ...scene(messages, failed), ...(isReported ? { firstSeen: () => NOON - 3 * MINUTE } : {}) }).map(
       ({ severity, kind }) => `${severity} ${kind}`,
     );
-  // 20 of 100 messages, and 3 % that failed, are the thresholds.
+  // Thresholds: growth by 20 of 100 messages, 3 % failed messages.
   expect([kinds(116, 75, false), kinds(113, 60, true)]).toEqual([[], []]);
   expect(kinds(116, 75, true).sort()).toEqual(['warning dlq_growing', 'warning messages_failing']);
 });
 
-describe('what is said of', () => {
+describe('problems of an account', () => {
   it.each(CASES)('%s', (_what, scene, lines) => {
-    expect(said(scene)).toEqual(lines);
+    expect(problemLines(scene)).toEqual(lines);
   });
 
-  it('every kind of problem', () => {
+  it('include every kind in the cases', () => {
     const ofAccount = new Set(ACCOUNT_CHECKS.map(({ kind }) => kind));
     const tried = new Set(CASES.flatMap(([, scene]) => problems(scene).map(({ kind }) => kind)));
     expect([...ofAccount].filter(kind => !tried.has(kind))).toEqual([]);
@@ -81,12 +81,12 @@ describe('what is said of', () => {
       ...ofAccount,
       ...[...AGENT_CHECKS, ...REPLICA_CHECKS].map(({ kind }) => kind),
     ]);
-    // What is not shown is not judged.
+    // Accounts over the display limit are not checked.
     expect(PROBLEM_KINDS.filter(kind => !known.has(kind))).toEqual(['not_shown']);
   });
 });
 
-it('orders by severity, then by age', () => {
+it('orders problems by severity, then by age', () => {
   const of = (severity: Problem['severity'], since: string | null): Problem => ({
     account: 'a',
     kind: 'dlq_old',
@@ -107,7 +107,7 @@ it('orders by severity, then by age', () => {
 });
 
 describe('the tables', () => {
-  it('name runbooks that there are', () => {
+  it('name only existing runbooks', () => {
     const files = new Set(readdirSync(new URL('../../../docs/runbooks/', import.meta.url)));
     const named = BUILTIN_ALERTS.filter(name => !builtinAlert(name).hasNoRunbook);
     expect(named.filter(name => !files.has(`${name}.md`))).toEqual([]);
@@ -140,13 +140,13 @@ describe('the agent', () => {
       [account, severity, kind, subject, since, text].join(' | '),
     );
 
-  it('has no problem where nothing is wrong', () => {
+  it('has no problems if some notifications were delivered and the last reload succeeded', () => {
     expect(
       agent({ notifications: [notified('sent', 1), notified('failed', 9)], lastReload: { at: 1, faults: [] } }),
     ).toEqual([]);
   });
 
-  it('says what is wrong', () => {
+  it('reports outages, store, notification, push and reload failures', () => {
     const failed = {
       success: false,
       consecutiveFailures: 3,
@@ -172,8 +172,8 @@ describe('the agent', () => {
   });
 });
 
-describe('the agent beside other replicas', () => {
-  it('says that the database is away, and not what comes of it', () => {
+describe('a replica', () => {
+  it('reports an unavailable database, but not the failed commits that it causes', () => {
     const failure = { reason: 'store', message: 'the database does not answer' };
     const round = { round: 'new', every: 1000, dataAt: 1, durationSeconds: 1, idle: undefined, stale: false };
     const failed = { ...round, success: false, complete: true, consecutiveFailures: 3, failure };
@@ -209,16 +209,16 @@ describe('the agent beside other replicas', () => {
       { age: 125_000 },
       'http://two:10922 holds it and has reported nothing for 2 min; what is shown is of 11:57:55 UTC.',
     ],
-    ['held, and not told yet', { age: undefined, waitedFor: 100_000 }, undefined],
+    ['held and not reported yet', { age: undefined, waitedFor: 100_000 }, undefined],
     [
-      'held, and never told',
+      'held and never reported',
       { age: undefined, waitedFor: 130_000 },
       'http://two:10922 holds it and has reported nothing for 2 min; nothing is known of it.',
     ],
-    ['in a hand-over', { holder: undefined, unheldFor: 15_000 }, undefined],
-    ['held by none', { holder: undefined, unheldFor: 15_001 }, 'none holds it; what is shown is of 11:59:20 UTC.'],
-    ['held by none while the database is away', { holder: undefined, unheldFor: 99_000, isAway: true }, undefined],
-  ])('says of an account that is %s', (_what, evidence, text) => {
+    ['in a handover', { holder: undefined, unheldFor: 15_000 }, undefined],
+    ['not held', { holder: undefined, unheldFor: 15_001 }, 'none holds it; what is shown is of 11:59:20 UTC.'],
+    ['not held while the database is unavailable', { holder: undefined, unheldFor: 99_000, isAway: true }, undefined],
+  ])('reports whether an account is collected: %s', (_what, evidence, text) => {
     const found = unheldProblems({ ...USUAL, ...evidence }, 'a').map(({ text }) => text);
     expect(found).toEqual(text === undefined ? [] : [`Not collected by any replica: ${text}`]);
   });

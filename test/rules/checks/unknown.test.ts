@@ -5,10 +5,10 @@ import { check as checkAt, failing, finished, rounds, type Scene, waitlist } fro
 const PARTS = { dlq: 'deadLetters', events: 'events', flow_control: 'flowControl' } as const;
 type Collector = keyof typeof PARTS;
 
-/** Runs all checks. The only waitlist was longer before. */
+/** Runs all checks. The only waitlist was longer before, so it is not stalled. */
 const check = (scene: Scene) => checkAt({ ...scene, courses: { [waitlist]: () => 20, ...scene.courses } });
 
-/** The alerts about which the checks of a scene return no result for any subject, or for some. */
+/** Returns the alerts with a check that has no result for at least one subject. */
 const unknownIn = (scene: Scene): string[] => [
   ...new Set(check(scene).flatMap(({ check: { alert }, unknown }) => (unknown.length > 0 ? [alert] : []))),
 ];
@@ -17,7 +17,7 @@ const ofCollector = (collector: Collector) =>
   [...new Set(check({}).flatMap(({ check }) => (check.collector === collector ? [check.alert] : [])))].sort();
 
 describe('checks', () => {
-  it('are all certain of a healthy account whose history covers their windows', () => {
+  it('have a result for a healthy account with a complete history', () => {
     expect(unknownIn({})).toEqual([]);
   });
 
@@ -25,18 +25,18 @@ describe('checks', () => {
     (['dlq', 'events', 'flow_control'] as const).flatMap(collector =>
       (['stale', 'withdrawn', 'not_read', 'partial'] as const).map(data => [collector, data] as const),
     ),
-  )('of %s are unknown while its data is %s, and no others', (collector, data) => {
+  )('of %s, and no other checks, are unknown while its data is %s', (collector, data) => {
     const change = (view: ShownAccount) => Object.assign(view[PARTS[collector]], { data });
     expect(unknownIn({ change }).sort()).toEqual(ofCollector(collector));
   });
 
-  it('of a disabled collector return nothing', () => {
+  it('of a disabled collector have no results', () => {
     const change = (view: ShownAccount) => Object.assign(view.deadLetters, { enabled: false, data: 'not_read' });
     const dlq = check({ change }).filter(({ check }) => check.collector === 'dlq');
     expect(dlq).toEqual([]);
   });
 
-  it('report findings in partial data, and are unknown about the rest', () => {
+  it('report findings in partial data and are unknown otherwise', () => {
     const change = (view: ShownAccount) => Object.assign(view.deadLetters, { data: 'partial', messages: 9000 });
     const [found] = check({ change }).filter(({ check }) => check.kind === 'dlq_nearly_full');
     expect(found).toMatchObject({ findings: [expect.anything()], unknown: [{ isUnknown: true }] });
@@ -44,12 +44,12 @@ describe('checks', () => {
 
   it.each<[string, Scene, readonly string[]]>([
     [
-      'the queue without a size of an hour ago',
+      'queue growth without the size an hour ago',
       { courses: { delivery_dlq_messages: minutes => (minutes > 40 ? undefined : 100) } },
       ['DeliveryDlqGrowing'],
     ],
     [
-      'messages that ended, without history',
+      'finished messages without history',
       { courses: { [finished('failed')]: () => undefined } },
       [
         'DeliveryErrorBudgetFastBurn',
@@ -60,7 +60,7 @@ describe('checks', () => {
       ],
     ],
     [
-      'gaps of the event log in a history of half an hour',
+      'event-log gaps with half an hour of history',
       { courses: { delivery_event_log_gaps_total: minutes => (minutes > 30 ? undefined : 0) } },
       ['DeliveryEventLogGap'],
     ],
@@ -69,13 +69,13 @@ describe('checks', () => {
     expect(unknownIn(scene)).toEqual(alerts);
   });
 
-  it('are unknown about the service before the first read of this process', () => {
+  it('about reading are unknown before the first read of this process', () => {
     const change = (view: ShownAccount) =>
       rounds(view, round => Object.assign(round, { state: 'not_read', dataAt: null }));
     expect(unknownIn({ change })).toEqual(expect.arrayContaining(['DeliveryBlind', 'DeliveryCollectorStale']));
   });
 
-  it('are unknown about single collectors while the whole service fails', () => {
+  it('about single collectors are unknown while the service is unavailable', () => {
     const change = (view: ShownAccount) => rounds(view, failing('stale', 'server', 'status 503'));
     const results = check({ change });
     const of = (kind: string) => results.filter(({ check }) => check.kind === kind);
@@ -83,7 +83,7 @@ describe('checks', () => {
     for (const { findings, unknown } of of('data_stale')) expect([findings.length, unknown.length]).toEqual([0, 1]);
   });
 
-  it('of slow burns are unknown while a fast burn is found', () => {
+  it('of slow burns are unknown during a fast burn', () => {
     const results = check({
       change: view => Object.assign(view.events.finished, { delivered: 10_000, failed: 500 }),
       courses: {
