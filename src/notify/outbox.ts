@@ -26,7 +26,7 @@ export type Outbox = ReturnType<typeof createOutbox>;
 
 export interface OutboxDeps extends Omit<QueueDeps, 'notifier' | 'receiver' | 'onSent'> {
   readonly receivers: readonly Receiver[];
-  /** All firing alerts that are not silenced: a notification contains the whole group. */
+  /** All firing alerts that are not silenced, because a notification contains the complete group. */
   readonly firing: () => readonly Notice[];
 }
 

@@ -49,7 +49,7 @@ function rehearse({ token, password, out }: RotationSetup): void {
   }
 }
 
-/** Tries everything that needs no request, then asks for confirmation. */
+/** Checks the preconditions of a reset, then asks for confirmation. */
 async function agree(setup: RotationSetup, { clock, confirm }: RotateDeps): Promise<Intent> {
   const { account, token, managementUrl } = setup;
   const now = clock.now();

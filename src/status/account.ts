@@ -97,10 +97,10 @@ export function stateOf(problems: readonly Pick<Problem, 'severity'>[], data: re
   return data.every(each => each === 'not_read') ? 'unknown' : 'ok';
 }
 
-/** `whole`: with quantiles for the account's page. No problem depends on them. */
+/** `whole` adds quantiles for the account's page, which no check needs. */
 type Detail = 'whole' | 'brief';
 
-/** Evaluates an account at `now` (ms since the Unix epoch), and how current each part of it is. */
+/** Returns the view of an account at `now` (ms since the Unix epoch), with the freshness of each part. */
 export function judgedAccount(viewed: Viewed, now: number, detail: Detail = 'whole') {
   const { account, settings, autoCancel, firstSeen } = viewed;
   const { baseUrl, region, labels, budget, objectives } = settings;

@@ -44,7 +44,7 @@ export function createHolders({ self, leaseTime, sharing }: Replicas, clock: Pic
     holderOf,
     /** The holder, or the last one that this process has seen. */
     lastHolderOf: (account: string): Replica | undefined => holderOf(account) ?? lastHolders.get(account),
-    /** Milliseconds for which this process has seen no holder. */
+    /** Returns for how long this process has found no holder (ms); 0 if there is a holder. */
     unheldFor: (account: string): number =>
       holderOf(account) ? 0 : clock.monotonic() - (unheld.get(account) ?? clock.monotonic()),
   };

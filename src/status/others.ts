@@ -24,7 +24,7 @@ interface OthersDeps {
   readonly isAway: () => boolean;
 }
 
-/** Milliseconds after which numbers are withdrawn. */
+/** Age at which numbers are withdrawn (ms). */
 const WITHDRAW_AFTER = 15 * 60_000;
 
 const UNREADABLE =
@@ -184,7 +184,7 @@ export function createOthers({ settings, ...deps }: OthersDeps) {
       }),
     /** Time of the last line of an account's journal, milliseconds since the Unix epoch; undefined if unknown. */
     journalAt: (account: string): number | undefined =>
-      // An unreadable row may be of a journal that has a line of this moment.
+      // If the row is unreadable, the journal may contain a newer line than this replica has read.
       deps.stored.of(account) === 'unreadable' ? Number.POSITIVE_INFINITY : rowOf(account)?.autoCancel?.journalAt,
   };
 }

@@ -95,7 +95,7 @@ export async function statusChanges(
   return changes;
 }
 
-/** Undefined if the text is damaged or of another version. */
+/** Parses a status row. Returns undefined if it is damaged or has another version. */
 export function decodeStatus(text: string): StatusRow | undefined {
   try {
     return StatusRow.parse(JSON.parse(text));
@@ -106,9 +106,9 @@ export function decodeStatus(text: string): StatusRow | undefined {
 
 export type StatusRows = ReturnType<typeof createStatusRows>;
 
-/** Milliseconds for which a read is good enough. */
+/** Maximum age of a read that is reused (ms). */
 const FRESH = 5000;
-/** Milliseconds for which a request waits for the database before it is answered from memory. */
+/** Maximum time that a request waits for the database before the response comes from memory (ms). */
 const MAX_WAIT = 1000;
 
 export function createStatusRows(store: Pick<Store, 'valuesOf'>, clock: Clock) {

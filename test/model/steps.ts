@@ -202,7 +202,7 @@ const meddle = fc.record({
 });
 
 /**
- * A first cancel that is not executed and whose response cannot be committed: only a newer walk allows a second one.
+ * A first cancel that is not executed, with a response that cannot be committed: only a newer walk allows a second one.
  */
 const unfinished = fc
   .tuple(fc.constantFrom('s500_undone' as const, 'lost_undone' as const), fc.constantFrom(100, 150, 180))

@@ -49,7 +49,7 @@ describe('a heartbeat', () => {
     ]);
   });
 
-  it('is not sent before the state is known or while the agent is unhealthy', async () => {
+  it('is not sent before the first read or while the agent is unhealthy', async () => {
     const scene = createScene();
     scene.health = async () => undefined;
     await scene.beat();

@@ -49,7 +49,7 @@ export interface OneAtATime {
 }
 
 /**
- * Checks that one replica at a time polls each account: no request starts before the previous replica's last one has
+ * Checks that replicas never poll an account concurrently: no request starts before the previous replica's last one has
  * ended, and replicas change no more often than the account was gained (`epochs`, by account). Requests of isolated
  * replicas are ignored.
  */

@@ -1,4 +1,4 @@
-/** Facts of collectors with defaults; a test sets those that it checks. */
+/** Default facts of collectors. A test overrides the facts that it checks. */
 import { createLogTally } from '../../src/collectors/events/tally.ts';
 import type { DlqFacts, EventsFacts, FlowControlFacts, SelectionFacts } from '../../src/collectors/index.ts';
 import type { Visible } from '../../src/scheduler/board.ts';
