@@ -4,7 +4,7 @@ import { lasting } from './words.ts';
 
 export const AUTO_CANCEL: readonly AccountCheck[] = [
   defineCheck('cancel_unresolved', 'DeliveryAutoCancelUnresolved', {
-    when: 'a cancel was begun more than 30 minutes ago, and its outcome is not known',
+    when: 'a cancel started more than 30 minutes ago and its outcome is unknown',
     check: ({ autoCancel, now }) =>
       [...(autoCancel?.unresolved ?? [])].flatMap(([subject, since]) => {
         const age = (now - since) / 1000;

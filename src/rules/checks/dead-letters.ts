@@ -58,7 +58,7 @@ function stuck({ view, autoCancel }: CheckInput): { number: number; rule: string
 
 export const DEAD_LETTERS: readonly AccountCheck[] = [
   defineCheck('dlq_growing', 'DeliveryDlqGrowing', {
-    when: 'the queue has grown by a fifth within half an hour (at least 20 messages, at most 50), or within the hour it doubled, or grew by a third (at least 25, at most 100)',
+    when: 'the queue has grown by a fifth (at least 20 messages, at most 50) within half an hour, or within an hour by 35 % (at least 25, at most 100) or to twice its size',
     check(input, queue) {
       const { messages, entered } = queue;
       const grown = messages === null ? 'unknown' : growth(input, messages);
@@ -72,7 +72,7 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
     },
   }),
   defineCheck('dlq_expiring', 'DeliveryDlqExpiringSoon', {
-    when: 'the longest-queued message has used 80 % of the retention, and not more messages expired so far than were removed: a queue whose messages are mostly left to expire is no emergency',
+    when: 'the longest-queued message has used 80 % of the retention, and at least as many messages have been removed so far as have expired',
     check({ now }, { messages, oldestEntered, retentionSeconds, nextExpiry, left }) {
       const [entered, expiry] = [msOf(oldestEntered), msOf(nextExpiry)];
       if (retentionSeconds === null || messages === 0) return [];
@@ -84,7 +84,7 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
     },
   }),
   defineCheck('dlq_old', 'DeliveryDlqAgeHigh', {
-    when: 'the longest-queued message has been there for longer than `objectives.dlqMaxAge`',
+    when: 'the longest-queued message has been queued for longer than `objectives.dlqMaxAge`',
     check({ objectives: { dlqMaxAge }, now }, queue) {
       const entered = msOf(queue.oldestEntered);
       if (entered === undefined) return queue.messages === 0 ? [] : UNKNOWN;
@@ -95,7 +95,7 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
     },
   }),
   defineCheck('dlq_nearly_full', 'DeliveryDlqNearlyFull', {
-    when: 'the queue uses more than 80 % of what the plan allows',
+    when: 'the queue contains more than 80 % of the messages that the plan allows',
     check(_input, { messages, most }) {
       if (most === null) return [];
       if (messages === null) return UNKNOWN;
@@ -104,7 +104,7 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
     },
   }),
   defineCheck('callbacks_stuck', 'DeliveryFailureCallbackStuck', {
-    when: 'failure callbacks are in progress for longer than all their retries can take, or for longer than a rule of auto-cancel allows',
+    when: 'failure callbacks are in progress for longer than all their retries can take, or for longer than an auto-cancel rule allows',
     check(input, { suspected, oldestInProgress }) {
       const { number, rule } = stuck(input);
       if (number === 0) return suspected === null ? UNKNOWN : [];

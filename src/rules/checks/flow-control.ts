@@ -77,7 +77,7 @@ const eachKey =
 
 export const WAITLISTS: readonly AccountCheck[] = [
   defineCheck('waitlist_growing', 'DeliveryFlowControlBacklogGrowing', {
-    when: 'a waitlist has grown all through the last hour, or what was recorded of it (ten minutes and nine reads at least): the least of the last third is at least 50 messages, and by half (at least 25, at most 100) above the most of the first third; and the key is not paused',
+    when: 'a waitlist grew in the recorded part of the last hour (at least ten minutes and nine reads), and the key is not paused. The minimum of its last third is at least 50 messages and exceeds the maximum of its first third by half (at least 25, at most 100)',
     check: eachKey((input, row) => {
       const grown = !row.paused && trend(input, row);
       if (typeof grown !== 'object') return grown;
@@ -86,7 +86,7 @@ export const WAITLISTS: readonly AccountCheck[] = [
     }),
   }),
   defineCheck('ghost_slots', 'DeliveryFlowControlGhostSlots', {
-    when: 'slots of a key have been in use for more than four minutes, in which messages waited, and the event log shows no attempt in them',
+    when: 'slots of a key have been in use for more than four minutes while messages waited, and the event log shows no attempt in them',
     check: (_input, { rows }) =>
       rows.flatMap(row => {
         const { key, state, stateSince, ghostSlots: slots, waiting } = row;
@@ -98,7 +98,7 @@ export const WAITLISTS: readonly AccountCheck[] = [
       }),
   }),
   defineCheck('waitlist_stalled', 'DeliveryWaitlistStalled', {
-    when: 'the number of messages that wait on a key has been the same for 30 minutes and three reads, although it is not paused and its rate is not used up',
+    when: 'the number of messages that wait on a key has not changed for 30 minutes and three reads, although the key is not paused and its rate limit is not reached',
     check: eachKey((input, row) => {
       if (row.paused || isRateUsedUp(row) || readsTake(input) > 30 * MINUTE) return false;
       const points = input.recent(nameOf(row.key), 30 * MINUTE);
@@ -110,7 +110,7 @@ export const WAITLISTS: readonly AccountCheck[] = [
     }),
   }),
   defineCheck('paused_with_backlog', 'DeliveryDispatchPausedWithBacklog', {
-    when: 'a key is paused and messages wait on it; for the first hour it is only worth knowing',
+    when: 'a key is paused and messages wait on it; severity `info` for the first hour',
     check: eachKey((input, row) => {
       if (!row.paused) return false;
       const pausedFor = seenFor(input, 'paused_with_backlog', row.key);

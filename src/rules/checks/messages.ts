@@ -122,23 +122,23 @@ function eventsOfHour(input: CheckInput) {
 
 export const MESSAGES: readonly AccountCheck[] = [
   defineCheck('messages_failing', 'DeliveryErrorBudgetFastBurn', {
-    when: 'more than 14.4 times as many messages of the last hour failed as `objectives.delivered` allows, at least 10, and it goes on in the last five minutes',
+    when: 'in the last hour and in its last five minutes, the share of failed messages is more than 14.4 times what `objectives.delivered` allows, with at least 10 failed messages in the hour',
     check: failing(FAST),
   }),
   defineCheck('messages_failing', 'DeliveryErrorBudgetSlowBurn', {
-    when: 'the same, three times as many, in the last hour and in its last 15 minutes',
+    when: 'in the last hour and in its last 15 minutes, the share of failed messages is more than three times what `objectives.delivered` allows, with at least 10 failed messages in the hour',
     check: failing(SLOW),
   }),
   defineCheck('messages_late', 'DeliveryOnTimeBudgetFastBurn', {
-    when: 'more than 14.4 times as many messages of the last hour missed `objectives.onTimeWithin` as `objectives.onTime` allows, at least 10, and it goes on in the last five minutes',
+    when: 'in the last hour and in its last five minutes, the share of messages that missed `objectives.onTimeWithin` is more than 14.4 times what `objectives.onTime` allows, with at least 10 such messages in the hour',
     check: late(FAST),
   }),
   defineCheck('messages_late', 'DeliveryOnTimeBudgetSlowBurn', {
-    when: 'the same, three times as many, in the last hour and in its last 15 minutes',
+    when: 'in the last hour and in its last 15 minutes, the share of messages that missed `objectives.onTimeWithin` is more than three times what `objectives.onTime` allows, with at least 10 such messages in the hour',
     check: late(SLOW),
   }),
   defineCheck('deliveries_stalled', 'DeliveryStalled', {
-    when: 'in the last 30 minutes at least 10 messages missed `objectives.onTimeWithin`, and none ended',
+    when: 'in the last 30 minutes, at least 10 messages missed `objectives.onTimeWithin` and no message was delivered or failed',
     check: input => {
       const found = ended(input, 'overdue', 30 * MINUTE);
       if (found && found.all > 0) return [];
@@ -149,7 +149,7 @@ export const MESSAGES: readonly AccountCheck[] = [
     },
   }),
   defineCheck('retries_high', 'DeliveryRetryRatioHigh', {
-    when: 'more than a quarter of the delivery attempts of the last 15 minutes, of more than 40, led to a retry',
+    when: 'more than a quarter of the delivery attempts in the last 15 minutes led to a retry, with more than 40 attempts',
     check: input => {
       const [retries, attempts] = [riseOf(input, 'retry', 15 * MINUTE), riseOf(input, 'active', 15 * MINUTE)];
       if (!retries || !attempts) return UNKNOWN;
@@ -159,7 +159,7 @@ export const MESSAGES: readonly AccountCheck[] = [
     },
   }),
   defineCheck('event_log_behind', 'DeliveryEventLogStale', {
-    when: 'the newest event was more than 15 minutes old when the log was read last, although dead letters arrive or waitlists change',
+    when: 'the newest event was more than 15 minutes old at the last read of the log, although dead letters arrive or waitlists change',
     check: (input, { newest }) => {
       const lag = lagOf(input.view);
       if (lag === undefined) return newest === null ? [] : UNKNOWN;
@@ -170,7 +170,7 @@ export const MESSAGES: readonly AccountCheck[] = [
   }),
   defineCheck('event_log_behind', 'DeliveryEventLogStale', {
     severity: 'info',
-    when: 'messages are in flight, and the newest event was older, when the log was read last, than two minutes and than ten times the usual time between two events of the last hour',
+    when: 'messages are in flight, and at the last read of the log the newest event was older than two minutes and than ten times the average interval of events in the last hour',
     check: (input, { newest, inFlight }) => {
       const [lag, lately] = [lagOf(input.view), eventsOfHour(input)];
       if (lag === undefined || !lately || lately.by === 0 || (inFlight ?? 0) === 0) return [];
@@ -180,7 +180,7 @@ export const MESSAGES: readonly AccountCheck[] = [
     },
   }),
   defineCheck('event_log_gap', 'DeliveryEventLogGap', {
-    when: 'events were lost in the last hour: they had left the log before they were read',
+    when: 'events were lost in the last hour, because the log no longer contained them when it was read',
     check: (input, events) => {
       const rise = input.changes.rise(gaps.name, events.gaps, HOUR);
       if (!rise || rise.by === 0) return covers(rise, HOUR) ? [] : UNKNOWN;

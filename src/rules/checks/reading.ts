@@ -150,7 +150,7 @@ const PASSING: ReadonlySet<string> = new Set(['server', 'timeout', 'network', 'r
 
 export const READING: readonly AccountCheck[] = [
   defineCheck('token_rejected', 'DeliveryTokenRejected', {
-    when: 'the service answers 401 to the token of the account',
+    when: 'the service rejects the token of the account with status 401',
     check(input) {
       const { view } = input;
       const { tokenRejected } = view.calls;
@@ -162,7 +162,7 @@ export const READING: readonly AccountCheck[] = [
     },
   }),
   defineCheck('service_unavailable', 'DeliveryBlind', {
-    when: 'no collector can read, as the service answers 5xx, does not answer, or can’t be reached, and the data of one is stale (`staleness.markAfter`); a warning for the first two minutes',
+    when: 'no collector can read because of 5xx responses, timeouts or network errors, and the data of at least one is stale (`staleness.markAfter`); a warning for the first two minutes',
     check(input) {
       const { view, now } = input;
       if (view.calls.tokenRejected === true) return UNKNOWN;
@@ -178,11 +178,11 @@ export const READING: readonly AccountCheck[] = [
     },
   }),
   defineCheck('data_withdrawn', 'DeliveryBlind', {
-    when: 'the data of a collector is so old that it is no longer shown (`staleness.withdrawAfter`), while others are read',
+    when: 'the data of a collector is withdrawn (`staleness.withdrawAfter`) while other collectors can read',
     check: input => staleData(input, 'data_withdrawn', 'withdrawn'),
   }),
   defineCheck('data_stale', 'DeliveryBlind', {
-    when: 'the data of a collector is stale (`staleness.markAfter`), while others are read; up to two minutes a warning. Or the account could not be opened',
+    when: 'the data of a collector is stale (`staleness.markAfter`) while other collectors can read; a warning for the first two minutes. Or the account could not be opened',
     check(input) {
       const why = notOpened(input.view);
       return why === undefined
@@ -209,7 +209,7 @@ export const READING: readonly AccountCheck[] = [
     },
   }),
   defineCheck('rate_limited', 'DeliveryRateLimited', {
-    when: 'more than 10 % of the requests of the last 15 minutes, and at least 5, were answered with 429',
+    when: 'more than 10 % of the requests in the last 15 minutes, and at least 5, got status 429',
     check(input) {
       const outcomes = risen(input, ownFamilies.requests, input.meter.requests, 'outcome');
       const limited = outcomes.find(({ value }) => value === 'rate_limited');
@@ -221,7 +221,7 @@ export const READING: readonly AccountCheck[] = [
     },
   }),
   defineCheck('budget_low', 'DeliveryRequestBudgetLow', {
-    when: 'what is left of `budget.requestsPerDay`, without the tenth that is kept for auto-cancel, is less than a quarter of what the rest of the UTC day would get',
+    when: 'the rest of `budget.requestsPerDay`, without the tenth reserved for auto-cancel, is less than a quarter of the proportional budget for the rest of the UTC day',
     check({ view: { calls }, now }) {
       const { budgetRemaining: left, budgetPerDay: all } = calls;
       if (left === null) return UNKNOWN;
@@ -241,7 +241,7 @@ export const READING: readonly AccountCheck[] = [
       ),
   }),
   checksOf('dlq')('filter_failing', 'DeliveryCollectorStale', {
-    when: 'a filter of `dlq.filters` is rejected, or the service lists entries for it that do not match it, while the queue is read; if the service fails or limits the rate, after one and a half times `dlq.rescanEvery`',
+    when: 'the service rejects a filter of `dlq.filters`, or lists entries that do not match it, while the queue can be read. Outages and rate limits count after 1.5 times `dlq.rescanEvery`',
     check: ({ view, now }, { filters }) =>
       filters.flatMap(({ name, messages, failure }) => {
         if (!failure) return [];
@@ -254,7 +254,7 @@ export const READING: readonly AccountCheck[] = [
       }),
   }),
   defineCheck('lists_missing', 'DeliveryListsMissing', {
-    when: 'three answers or more of the last 15 minutes were no readable list',
+    when: 'at least three responses in the last 15 minutes contained no readable list',
     check: input =>
       risen(input, ownFamilies.listsMissing, input.meter.listsMissing, 'collector').flatMap(
         ({ value: subject, by, overSeconds, isCovered }): Finding | Unknown | [] => {

@@ -22,7 +22,7 @@ const SILENT = UNCOLLECTED * 1000;
 /** Checks of an account that this replica does not hold. */
 export const REPLICA_CHECKS: readonly Check<Unheld>[] = [
   defineCheck('account_uncollected', 'DeliveryAccountUncollected', {
-    when: 'replicas share the store, and for longer than the lease time none has held the account, or the one that holds it has reported nothing for two minutes',
+    when: 'replicas share the store, and no replica has held the account for longer than the lease time, or its holder has reported nothing for two minutes',
     check({ now, holder, unheldFor, age, waitedFor, leaseTime, isAway }) {
       if (isAway) return [];
       const last = age === undefined ? 'nothing is known of it' : `what is shown is of ${clockTime(now - age, now)}`;

@@ -48,7 +48,7 @@ const eachSchedule =
 /** Expected starts. A finding stays for an hour, so that it does not flap with each start. */
 export const SCHEDULES: readonly AccountCheck[] = [
   defineCheck('schedule_missed', 'DeliveryScheduleMissed', {
-    when: 'the last expected start of a schedule was missed, or two of the last hour',
+    when: 'a schedule missed its last expected start, or two starts in the last hour',
     check: eachSchedule((input, { name, state, lastStarted, missed }) => {
       const hour = lately(input, scheduleMissed, name, missed);
       const starts = hour.by > 0 ? `${plural(hour.by, 'start')} missed ${hour.text}` : '';
@@ -63,7 +63,7 @@ export const SCHEDULES: readonly AccountCheck[] = [
     }),
   }),
   defineCheck('schedule_late', 'DeliveryScheduleLate', {
-    when: 'no message of the last start of a schedule was delivered within `endsWithin`, or of two and more than a tenth of the starts in the last hour; or they failed, and the next start is more than an hour off',
+    when: 'no message of the last start of a schedule was delivered within `endsWithin`, or this happened for two starts and more than a tenth of the starts in the last hour. Or the last messages failed and the next start is more than an hour away',
     check: eachSchedule((input, schedule) => {
       const { name, state, lastDelivered, late } = schedule;
       const failed = hasFailed(schedule, input.now);
