@@ -89,7 +89,7 @@ describe('serve', () => {
     );
     agent.kill('SIGHUP');
     await agent.says(
-      /"line":3,"column":11,"path":"server\.listn".*unknown key[\s\S]*not reloaded; the agent goes on with the one in use/,
+      /"line":3,"column":11,"path":"server\.listn".*unknown key[\s\S]*failed to reload configuration; the current one stays in use/,
     );
     rmSync(file);
     agent.kill('SIGHUP');
