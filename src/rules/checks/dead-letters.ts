@@ -34,7 +34,7 @@ function growth(input: CheckInput, messages: number): { by: number; overSeconds:
   const part = easing(input, 'dlq_growing');
   const points = recent(dlqFamilies.messages.name, 75 * MINUTE);
   const [first] = points;
-  if (!first || now - first.at < 2 * MINUTE) return 'unknown';
+  if (!first || now - first.at < MINUTE) return 'unknown';
   const earlier = points.filter(({ at }) => at <= now - 10 * MINUTE && at >= now - 30 * MINUTE);
   const high = (earlier.length > 0 ? earlier : [first]).reduce((a, b) => (b.value > a.value ? b : a));
   if (isMoreBy(DLQ_AT_ONCE, messages, high.value, part)) {
