@@ -4,7 +4,7 @@ import { packaging } from './scripts/packaging.ts';
 /** See docs/adr/0009-one-package.md. */
 // biome-ignore lint/style/noDefaultExport: rolldown requires it.
 export default defineConfig({
-  // The second runs in a worker thread.
+  // The second entry runs in a worker thread.
   input: {
     main: 'src/launch.js',
     'chunks/password-worker': 'src/http/password-worker.ts',

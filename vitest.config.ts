@@ -2,11 +2,11 @@ import { defineConfig } from 'vitest/config';
 import { BaseSequencer } from 'vitest/node';
 import { atThisLoad } from './test/support/eventually.ts';
 
-/** Selected by folder and name, so that a new file needs no entry. */
+/** Tests that start processes, selected by folder and name, so that a new file needs no entry. */
 const PROCESSES = ['test/{e2e,hostile,mixin,store}/**/*.test.ts', 'test/**/*.e2e.test.ts'];
 const LONG = ['test/**/*.long.test.ts'];
 
-/** Only ends tests that hang: tests set timeouts for each condition (see test/support/eventually.ts). */
+/** This timeout only ends hanging tests: tests set timeouts for each condition (see test/support/eventually.ts). */
 const MINUTE = 60_000;
 const processes = {
   setupFiles: ['test/support/own-modules.ts'],
@@ -15,7 +15,7 @@ const processes = {
   globalSetup: ['test/support/bundle.ts'],
 };
 
-/** They take longest, this one first. */
+/** The slowest files, the slowest first. */
 const SLOW = [
   'e2e/replicas.long',
   'agent/hand-overs.long',
@@ -38,7 +38,10 @@ const SLOW = [
   'status/scenarios',
 ].map(name => `test/${name}.test.ts`);
 
-/** Begins with the slow files, so that none of them is left alone at the end, and ends with unit tests, which follow each other in one process. */
+/**
+ * Starts with the slow files, so that none of them runs alone at the end. Unit tests, which run sequentially in one process,
+ * come last.
+ */
 class SlowFirst extends BaseSequencer {
   override async sort(files: Parameters<BaseSequencer['sort']>[0]) {
     const place = ({ moduleId, project }: (typeof files)[number]) => {
@@ -52,9 +55,9 @@ class SlowFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     pool: 'forks',
-    // Most of them wait for other processes: more than there are cores.
+    // More workers than cores, because most tests wait for other processes.
     maxWorkers: 6,
-    // Files follow each other in one process: a start for each would cost half a second of processor time.
+    // Files run sequentially in one process: starting a process for each would cost half a second of processor time.
     isolate: false,
     sequence: { sequencer: SlowFirst },
     globalSetup: ['test/support/compile-cache.ts'],

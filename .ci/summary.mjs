@@ -3,15 +3,15 @@ import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 
 /**
- * Arguments: for each suite the JSON report of its run, `FOLDER/SCRIPT.json`. Failed test files run once more, alone: a busy machine
- * can exceed a time limit. The first failure is always printed, and a file that fails twice fails the run. More than five failed
- * files are not tried again. The last line is `N passed, N failed`.
+ * Summarizes the JSON reports of the suites that are given as arguments, `FOLDER/SCRIPT.json`. Failed test files run once more,
+ * alone: a busy machine can exceed a time limit. Always prints the first failure; a file that fails twice fails the run. If
+ * more than five files failed, none is repeated. The last line is `N passed, N failed`.
  */
 const MOST_TRIED_AGAIN = 5;
 
 const print = text => process.stdout.write(`${text}\n`);
 
-/** The failures of a report, by test file. */
+/** Returns the failures in a report, by test file. */
 function read(file) {
   try {
     const { numPassedTests: passed, success, testResults } = JSON.parse(readFileSync(file, 'utf8'));
@@ -21,7 +21,7 @@ function read(file) {
       if (status === 'failed' && tests.length === 0) texts.push(message);
       return texts.length > 0 ? [{ name: relative('.', name), count: texts.length, texts }] : [];
     });
-    // For an error outside of all tests.
+    // An error outside of all tests also fails the run.
     if (!success && failed.length === 0)
       failed.push({ name: file, count: 1, texts: ['the run failed outside of its tests'] });
     return { passed, failed };

@@ -12,12 +12,12 @@ export const NO_TRACER: Tracer = {
   headers: () => ({}),
 };
 
-/** Concurrent calls. */
+/** Number of concurrent calls. */
 export const CONCURRENCY = 8;
 
 const NOWHERE = { inc: () => undefined, observe: () => undefined };
 
-/** The real client, limited only by CONCURRENCY. */
+/** Creates a real client that is limited only by CONCURRENCY. */
 export async function createBenchClient(
   url: string,
   token: string,

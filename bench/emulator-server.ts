@@ -1,5 +1,5 @@
 /**
- * The emulator in a separate process, for `walk.ts` and `accounts.ts`. Takes its options as JSON, sends its address and
+ * Runs the emulator in a separate process, for `walk.ts` and `accounts.ts`. Takes its options as JSON, sends its address and
  * ends with its parent.
  */
 import { startEmulator } from '../src/emulator/server.ts';

@@ -5,7 +5,7 @@ export const START = 1_700_000_000_000;
 /** Interval between two events (ms). */
 export const APART = 50;
 
-/** One event of about 1 KB. Messages have three events each and overlap. */
+/** Creates one event of about 1 KB. Messages have three events each and overlap. */
 function row(index: number): object {
   const [message, step] = [Math.floor(index / 3), index % 3];
   return {
@@ -22,7 +22,7 @@ function row(index: number): object {
   };
 }
 
-/** The pages, latest first. A range selects every page that overlaps it. */
+/** Returns the pages, latest first. A range selects every page that overlaps it. */
 export const pages = Array.from({ length: PAGES }, (_, page) => {
   const events = Array.from({ length: ROWS }, (_, index) => row(page * ROWS + ROWS - 1 - index));
   const from = START + page * ROWS * APART;

@@ -1,6 +1,6 @@
 /**
- * The service of `ingest.ts` in a separate process. Its pages are prepared bytes, so that it costs almost nothing.
- * Sends its URL to its parent.
+ * Runs the service of `ingest.ts` in a separate process. Its pages are serialized in advance, so that serving them costs almost
+ * nothing. Sends its URL to its parent.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -19,7 +19,7 @@ type Log = import('../src/kit/log.ts').Log;
 const REPEATS = 7;
 
 const NOW = START + PAGES * ROWS * APART;
-/** A checkpoint before all events, so that all of them are a backlog. */
+/** A checkpoint before all events, so that all of them are in the backlog. */
 const CHECKPOINT = {
   floor: START - 1,
   newest: START - 1,
@@ -64,7 +64,7 @@ async function inMemory() {
   return { ms, parseMs: processorTime() - parseStart, pages: asked.length };
 }
 
-/** Like `inMemory`, through the real client over loopback HTTP, with every window committed to SQLite. */
+/** Ingests like `inMemory`, but with the real client over loopback HTTP, and commits every window to SQLite. */
 async function throughEverything(url: string): Promise<{ ms: number; longest: number }> {
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-bench-'));
   const { client, dispatcher, systemClock } = await createBenchClient(url, 'bench');
@@ -90,7 +90,7 @@ async function throughEverything(url: string): Promise<{ ms: number; longest: nu
       log,
       tracer: NO_TRACER,
     });
-    // The longest delay for other work in the process, such as a scrape.
+    // Measures the longest delay of other work in the process, such as a scrape.
     const delay = monitorEventLoopDelay({ resolution: 1 });
     delay.enable();
     const start = processorTime();

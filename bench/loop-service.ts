@@ -1,15 +1,15 @@
 /**
- * Three accounts with large responses in a separate process: `/many`, `/bodies` and `/most`; all others are empty.
+ * Serves three accounts with large responses from a separate process: `/many`, `/bodies` and `/most`; all others are empty.
  * Sends its port to its parent.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 const MIB = 1024 * 1024;
-/** Dead letters of `/bodies`. */
+/** Number of dead letters of `/bodies`. */
 const ENTRIES = 200;
 
-/** Two lists of `count` keys with different waitlists. */
+/** Creates two lists of `count` keys with different waitlists. */
 const lists = (count: number) =>
   [1, 2].map(factor =>
     Buffer.from(

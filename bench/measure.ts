@@ -7,7 +7,7 @@ export interface Timings {
   readonly count: number;
 }
 
-/** Median and 99th percentile (nearest rank) of times in milliseconds. */
+/** Returns median and 99th percentile (nearest rank) of times in milliseconds. */
 export function timingsOf(times: readonly number[]): Timings {
   const sorted = times.toSorted((a, b) => a - b);
   const rank = (share: number) =>
@@ -15,7 +15,7 @@ export function timingsOf(times: readonly number[]): Timings {
   return { median: rank(0.5), p99: rank(0.99), count: sorted.length };
 }
 
-/** Processor time of all threads of this process (ms), independent of other load. */
+/** Returns the processor time of all threads of this process (ms), which other load does not affect. */
 export function processorTime(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1000;
@@ -52,7 +52,7 @@ export function machine(): string {
   return `${cpus()[0]?.model.trim()}, ${availableParallelism()} cores, Node ${process.version}, load average ${load} at the start`;
 }
 
-/** A Markdown table with all columns except the first aligned right. */
+/** Formats a Markdown table with all columns except the first aligned right. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = head.map((title, column) =>
     Math.max(...[title, ...rows.map(row => row[column] ?? '')].map(cell => cell.length)),
@@ -63,7 +63,7 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
   return [line(head), rule, ...rows.map(line)].join('\n');
 }
 
-/** A Markdown table of actual and target values and whether each target is met. */
+/** Formats a Markdown table of actual and target values and whether each target is met. */
 export const targets = (rows: readonly (readonly [what: string, is: string, wanted: string, met: boolean])[]) =>
   table(
     ['target', 'is', 'wanted', 'met'],

@@ -22,7 +22,7 @@ export async function startEmulator(options: object) {
 
 export const PACKAGE = new URL('../dist/main.js', import.meta.url).pathname;
 
-/** `delivery-watch serve`, from the package, on any free port, in a separate folder. */
+/** Starts `delivery-watch serve` from the package, on any free port and in a separate folder. */
 export async function startAgent(config: object, env: Readonly<Record<string, string>>) {
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-bench-'));
   writeFileSync(join(folder, 'config.yaml'), JSON.stringify({ server: { listen: '127.0.0.1:0' }, ...config }));
@@ -49,19 +49,19 @@ export async function startAgent(config: object, env: Readonly<Record<string, st
   };
 }
 
-/** Current or peak memory of a process (MiB). */
+/** Returns the current or peak memory of a process (MiB). */
 export function memoryOf(pid: number, name: 'VmRSS' | 'VmHWM'): number {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   return Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1]) / 1024;
 }
 
-/** Processor time of a process (ms), with a resolution of 10 ms. */
+/** Returns the processor time of a process (ms), with a resolution of 10 ms. */
 export function processorTime(pid: number): number {
   const [, user, system] = /^.*\) (?:\S+ ){11}(\d+) (\d+) /.exec(readFileSync(`/proc/${pid}/stat`, 'utf8')) ?? [];
   return (Number(user) + Number(system)) * 10;
 }
 
-/** Resources used by a server and its child processes: processor time (ms) and bytes of write-ahead log. */
+/** Returns the resources used by a server and its child processes: processor time (ms) and bytes of write-ahead log. */
 export async function postgresUse(postgres: Postgres): Promise<{ readonly processor: number; readonly wal: number }> {
   const [row] = await postgres.query("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn AS wal");
   const processor = postgres.pids().reduce((sum, pid) => {

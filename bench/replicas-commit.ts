@@ -10,9 +10,9 @@ import { table } from './measure.ts';
 import { postgresUse } from './processes.ts';
 
 const COMMITS = 1000;
-/** Accounts that commit concurrently, as in an agent with rounds that end together. */
+/** Numbers of accounts that commit concurrently, as in an agent with rounds that end at the same time. */
 const TOGETHER = [1, 10] as const;
-/** Rows of a round of the event log with new events: the checkpoint and a few counters. */
+/** Returns the rows that a round of the event log with new events commits: the checkpoint and a few counters. */
 const changes = (number: number) => [
   { key: 'events/checkpoint', value: JSON.stringify({ newest: number, readTo: number, padding: 'x'.repeat(200) }) },
   ...Array.from({ length: 8 }, (_, index) => ({ key: `events/total/${index}`, value: String(number + index) })),

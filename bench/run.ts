@@ -1,5 +1,5 @@
 /**
- * `node bench/run.ts [NAME…]` after `npm run build`: runs these benches, or all, prints them and writes them to
+ * `node bench/run.ts [NAME…]` after `npm run build`: runs these benchmarks, or all, prints their results and writes them to
  * RESULTS.md.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';

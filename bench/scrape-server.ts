@@ -1,6 +1,6 @@
 /**
- * One of the servers that bench/scrape.ts measures, in a separate process: `node bench/scrape-server.ts ROLE`. Sends
- * its port to its parent.
+ * Runs one of the servers that bench/scrape.ts measures, in a separate process: `node bench/scrape-server.ts ROLE`. Sends its
+ * port to its parent.
  */
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -51,7 +51,7 @@ const ROLES: Readonly<Record<string, () => RequestListener>> = {
       });
   },
 
-  /** The same bytes, rendered in advance. */
+  /** Serves the same bytes, rendered in advance. */
   ready() {
     const { exposition } = createExposition();
     const made = (format: Format) => ({

@@ -11,9 +11,9 @@ interface Row {
   readonly gzip: boolean;
   /** Default: text. */
   readonly protobuf?: boolean;
-  /** Requested before each measured request, not timed. */
+  /** Request that precedes each measured request and is not timed. */
   readonly before?: string;
-  /** Requests per turn. */
+  /** Number of requests per turn. */
   readonly each: number;
   /** Idle time of the connection before each request (ms), as with Prometheus. */
   readonly idle?: number;
@@ -45,7 +45,7 @@ async function startServer(role: string, children: ChildProcess[]): Promise<stri
   return `http://127.0.0.1:${port}`;
 }
 
-/** Debian's pushgateway with the text of `from`, or undefined if it is not installed. */
+/** Starts Debian's pushgateway with the text of `from`; undefined if it is not installed. */
 async function startPushgateway(from: string, children: ChildProcess[]): Promise<string | undefined> {
   if (!requireProgram('prometheus-pushgateway')) return undefined;
   const port = await freePort();
@@ -64,7 +64,7 @@ async function startPushgateway(from: string, children: ChildProcess[]): Promise
   return url;
 }
 
-/** The protobuf variant of a server's row. */
+/** Returns the protobuf variant of a server's row. */
 const inProtobuf = (row: Row): Row => ({ ...row, name: row.name.replace(',', ', protobuf,'), protobuf: true });
 
 async function measure(rows: readonly Row[]) {

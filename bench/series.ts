@@ -33,7 +33,7 @@ export function accountName(account: number): string {
   return `production-${String(account).padStart(3, '0')}`;
 }
 
-/** A reproducible pseudo-random number (the mixing step of murmur3). */
+/** Returns a reproducible pseudo-random number (the mixing step of murmur3). */
 function mix(...seeds: readonly number[]): number {
   let hash = 0x9747b28c;
   for (const seed of seeds) {
@@ -46,7 +46,7 @@ function mix(...seeds: readonly number[]): number {
 
 const TOPICS = ['payments', 'emails', 'webhooks', 'invoices', 'exports', 'search-index', 'thumbnails'];
 
-/** The 1,000 series of an account, by family. Another `version` changes their values. */
+/** Returns the 1,000 series of an account, by family. Another `version` changes their values. */
 export function samplesOf(account: number, version: number): Map<string, readonly Sample[]> {
   const make = (count: number, labels: (index: number) => Record<string, string>, below: number): Sample[] =>
     Array.from({ length: count }, (_, index) => ({
@@ -68,7 +68,7 @@ export function samplesOf(account: number, version: number): Map<string, readonl
   ]);
 }
 
-/** A source of `samples`, and a function that advances it to the next version. */
+/** Returns a source of `samples`, and a function that advances it to the next version. */
 export function createChangingSource(
   account: string | undefined,
   owned: readonly Family[],

@@ -1,7 +1,7 @@
 import { table } from './measure.ts';
 import { memoryOf, startAgent, startEmulator } from './processes.ts';
 
-/** Numbers of accounts, each measured with a separate agent. */
+/** Numbers of accounts. Each is measured with a separate agent. */
 const ROWS = [
   { what: '1 account', accounts: 1 },
   { what: '10 accounts', accounts: 10 },
@@ -9,16 +9,16 @@ const ROWS = [
   { what: '300 accounts', accounts: 300 },
 ] as const;
 const DLQ_ENTRIES = 300;
-/** Traffic before the start (ms). */
+/** Duration of the traffic before the agent starts (ms). */
 const HISTORY = 600_000;
-/** Time until measuring starts, after the first walks, and measuring time (ms). */
+/** Delay between the first walks and the measurement, and duration of the measurement (ms). */
 const WARM_UP = 30_000;
 const MEASURED = 60_000;
 const DAY = 86_400_000;
 
 const after = (ms: number) => new Promise(resolve => setTimeout(resolve, ms));
 
-/** The sum of a metric's samples. */
+/** Sums a metric's samples. */
 function total(text: string, name: string): number {
   const lines = text.split('\n').filter(line => line.startsWith(`${name} `) || line.startsWith(`${name}{`));
   return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0);
@@ -60,10 +60,7 @@ async function measure({ what, accounts: count }: (typeof ROWS)[number]): Promis
   }
 }
 
-/**
- * Measures the resources of an agent by number of accounts, for docs/cost.md. Other load changes memory and
- * processor time little.
- */
+/** Measures the resources of an agent by number of accounts, for docs/cost.md. Other load hardly affects memory and processor time. */
 export async function run(): Promise<string> {
   const rows: string[][] = [];
   for (const row of ROWS) rows.push(await measure(row));

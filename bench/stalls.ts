@@ -1,6 +1,6 @@
 /**
- * `STALLS=FILE node --import ./bench/stalls.ts …` writes the longest uses of the main thread to FILE when the process
- * ends, in processor time.
+ * `STALLS=FILE node --import ./bench/stalls.ts …` writes the longest blocks of the main thread, in processor time, to FILE when
+ * the process ends.
  */
 import { subscribe } from 'node:diagnostics_channel';
 import { writeFileSync } from 'node:fs';
@@ -8,15 +8,15 @@ import type { IncomingMessage } from 'node:http';
 
 /** Processor time in milliseconds; memory in bytes. */
 export interface Stalls {
-  /** Turns of the event loop, including at most a millisecond of other turns. */
+  /** Processor time between two runs of a 1 ms timer: mostly the duration of one event loop turn. */
   readonly turns: readonly number[];
-  /** Work of this thread between a request and the last byte of its response. */
+  /** Processor time of this thread from each request to the last byte of its response. */
   readonly answers: readonly number[];
   /** Peak resident memory. */
   readonly rss: number;
 }
 
-/** Seconds for loading and first reads. */
+/** Time for loading and the first reads (s). */
 const WARM_UP = 10;
 
 const used = () => {
@@ -46,7 +46,7 @@ if (file !== undefined) {
   });
   // Do not measure the shutdown.
   process.once('SIGTERM', () => clearInterval(watch));
-  // Discards earlier measurements.
+  // Discard earlier measurements.
   process.on('SIGUSR2', () => {
     turns.length = 0;
     answers.length = 0;

@@ -5,10 +5,10 @@ import type { AddressInfo } from 'node:net';
 import { table, timingsOf } from './measure.ts';
 import { memoryOf, startAgent, startEmulator } from './processes.ts';
 
-/** Measuring time of consecutive rounds (ms). `TURNS`: runs of each kind of agent. */
+/** Duration of the measurement, with consecutive rounds (ms). `TURNS`: number of runs of each kind of agent. */
 const MEASURED = 6000;
 const TURNS = 3;
-/** Interval between rounds, shorter than a round. */
+/** Interval between rounds, shorter than a round takes. */
 const EVERY = '10ms';
 
 const KINDS = {
@@ -23,7 +23,7 @@ interface Run {
   readonly memoryMiB: number;
 }
 
-/** Processor time of a process in ticks of 10 ms. */
+/** Returns the processor time of a process in ticks of 10 ms. */
 function cpuOf(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
   return Number(fields[11]) + Number(fields[12]);

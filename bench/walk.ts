@@ -9,11 +9,11 @@ const PAGE = 100;
 const LARGE = 100_000;
 const HUGE = 1_000_000;
 
-/** An emulator with these dead letters and a latency for every response. */
+/** Starts an emulator with these dead letters and a latency for every response. */
 const startQueue = (entries: { dlqEntries: number; spread?: number }, latencyMs: number) =>
   startEmulator({ ...entries, history: 0, workload: false, ...(latencyMs > 0 ? { faults: [{ latencyMs }] } : {}) });
 
-/** The collector with the real client, without a store. */
+/** Creates the collector with the real client, without a store. */
 async function createWatcher({ url, token }: { url: string; token: string }) {
   let calls = 0;
   const { client } = await createBenchClient(url, token, {
@@ -46,7 +46,7 @@ async function createWatcher({ url, token }: { url: string; token: string }) {
           walk = step.more;
         } while (walk !== undefined);
       }),
-    /** Page after page, like most monitors. */
+    /** Reads page after page, like most monitors. */
     sequential: () =>
       measured(async () => {
         const pages = api.dlqPages({}, signal);

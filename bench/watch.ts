@@ -15,7 +15,7 @@ const SPANS = [
 /** Share of delayed events and their maximum delay (ms). */
 const LATENESS = { none: [0, 0], '1 in 10, up to 5 s': [0.1, 5000], '1 in 10, up to 50 s': [0.1, 50_000] } as const;
 
-/** Requests and bytes per day to read the log, for each period. */
+/** Returns requests and bytes per day to read the log, for each period. */
 async function days(logLateShare: number, logLateMs: number) {
   return withClosing(async closing => {
     let time = 0;

@@ -36,10 +36,7 @@ const { values } = parseArgs({
 /** Height of the first screen (pixels). */
 const FIRST_SCREEN = 800;
 
-/**
- * All pictures: the overview also at a width of 1920 pixels, and dashboards with collapsed rows also with all rows
- * open.
- */
+/** Returns all pictures: the overview also at a width of 1920 pixels, and dashboards with collapsed rows also with all rows open. */
 async function picturesOf(folder: string): Promise<Picture[]> {
   const names = (await readdir(folder)).filter(name => name.endsWith('.json')).map(name => name.slice(0, -5));
   const pictures: Picture[] = [];
@@ -77,7 +74,7 @@ async function record(folder: string, data: string): Promise<number> {
   }
 }
 
-/** Requirements that are not installed. */
+/** Returns the requirements that are not installed. */
 function missing(): string[] {
   const { CHROMIUM = '/usr/bin/chromium' } = process.env;
   const programs = ['prometheus', 'promtool', CHROMIUM].filter(name => spawnSync(name, ['--version']).error);

@@ -47,7 +47,7 @@ export async function startPrometheus(data: string, target: Target, rules: reado
     rule_files: rules,
     scrape_configs: [{ job_name: target.labels.job, static_configs: [{ targets, labels: target.labels }] }],
   };
-  // JSON is YAML.
+  // Prometheus reads YAML, which includes JSON.
   await writeFile(file, JSON.stringify(config));
   const child = spawn(
     'prometheus',

@@ -1,4 +1,4 @@
-/** Registries that Grafana's app fills before it draws, and its data layer's processing of frames. */
+/** Fills the registries that Grafana's app fills before it draws, and processes frames like its data layer. */
 import {
   applyFieldOverrides,
   cacheFieldDisplayNames,
@@ -104,7 +104,7 @@ export function registerTransformers(): void {
   standardTransformersRegistry.setInit(() => items as never);
 }
 
-/** A panel's field configuration with the defaults of its type. */
+/** Returns a panel's field configuration with the defaults of its type. */
 export function fieldConfigOf({ type, fieldConfig }: Panel): FieldConfigSource {
   const { defaults = {}, overrides = [] } = fieldConfig ?? {};
   return {
@@ -124,7 +124,7 @@ export function fieldConfigOf({ type, fieldConfig }: Panel): FieldConfigSource {
   };
 }
 
-/** Frames as a panel receives them: transformed, and with the field configuration applied. */
+/** Returns frames as a panel receives them: transformed, and with the field configuration applied. */
 export async function prepare(
   panel: Panel,
   frames: DataFrame[],
@@ -146,7 +146,7 @@ export async function prepare(
     theme,
     timeZone: 'utc',
   });
-  // Tables show the cached display names.
+  // Tables only show display names that are cached.
   cacheFieldDisplayNames(ready);
   return ready;
 }

@@ -26,7 +26,7 @@ export interface Panel {
   readonly transformations?: DataTransformerConfig[];
   readonly interval?: string;
   readonly maxDataPoints?: number;
-  /** Only on rows. */
+  /** Only rows can be collapsed. */
   readonly collapsed?: boolean;
   readonly panels?: readonly Panel[];
 }

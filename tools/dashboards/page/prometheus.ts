@@ -25,14 +25,14 @@ export async function labelValues(base: string, label: string, match: string, { 
   return (await get(base, `label/${label}/values`, query)) as string[];
 }
 
-/** The interval that Grafana chooses for a panel of this width. */
+/** Returns the interval that Grafana chooses for a panel of this width. */
 export function intervalOf({ from, to }: Range, points: number, least: string | undefined): number {
   const lowest = least === undefined ? SCRAPE_MS : rangeUtil.intervalToMs(least.replace(/^>/, ''));
   const chosen = rangeUtil.roundInterval(((to - from) * 1000) / points);
   return Math.max(chosen, lowest);
 }
 
-/** Values of Grafana's built-in variables. */
+/** Returns the values of Grafana's built-in variables. */
 export function intervals(ms: number, { from, to }: Range): Record<string, string> {
   const rate = Math.max(ms + SCRAPE_MS, 4 * SCRAPE_MS);
   const range = Math.round(to - from);
@@ -86,7 +86,7 @@ function timeSeries(target: Target, { metric, values, value }: Series, ms: numbe
   };
 }
 
-/** One row per series with its labels as columns. */
+/** Returns one row per series with its labels as columns. */
 function table({ refId }: Target, series: readonly Series[], targets: number): DataFrame {
   const labels = [...new Set(series.flatMap(({ metric }) => Object.keys(metric)))].sort();
   const latest = series.map(({ value, values }) => value ?? values?.at(-1));
@@ -111,7 +111,7 @@ function table({ refId }: Target, series: readonly Series[], targets: number): D
   };
 }
 
-/** Non-cumulative buckets in ascending order. */
+/** Returns non-cumulative buckets in ascending order. */
 function heatmap(target: Target, series: readonly Series[], ms: number): DataFrame[] {
   const sorted = series.toSorted((a, b) => numberOf(a.metric.le ?? '') - numberOf(b.metric.le ?? ''));
   return sorted.map((each, index) => {
@@ -124,7 +124,7 @@ function heatmap(target: Target, series: readonly Series[], ms: number): DataFra
   });
 }
 
-/** The frames that Grafana's data source creates for a query after variable replacement. */
+/** Returns the frames that Grafana's data source creates for a query after variable replacement. */
 export async function query(base: string, target: Target, range: Range, ms: number, targets: number) {
   const { expr, instant, format = 'time_series' } = target;
   const step = ms / 1000;

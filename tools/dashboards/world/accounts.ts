@@ -12,12 +12,12 @@ const isBetween = (ms: number, fromHours: number, toHours: number) =>
   ms <= fromHours * HOUR_MS && ms > toHours * HOUR_MS;
 
 /**
- * Adds variants of the shipped scenarios: each account is healthy for a day. In the last six hours one has a slow hour
- * that is over, one has a growing dead-letter queue, and one has stuck callbacks. The emulator selects scenarios by
- * name, so these are added to its own. `pastMs`: duration of the simulated past.
+ * Adds variants of the shipped scenarios. Each account is healthy for a day; in the last six hours, one has a slow hour that is
+ * over, one has a growing dead-letter queue, and one has stuck callbacks. They are added to the emulator's scenarios, because
+ * it selects scenarios by name. `pastMs`: duration of the simulated past.
  */
 export function addScenarios(pastMs: number): void {
-  /** Time left until now (ms). */
+  /** Returns the time left until now (ms). */
   const left = (elapsedMs: number) => pastMs + HEAD_START_MS - elapsedMs;
   const isSlow = (elapsedMs: number) => isBetween(left(elapsedMs), 4.5, 3.7);
   const steady = scenarioNamed('steady');
@@ -47,14 +47,14 @@ export const accounts = { orders: 'slow-afternoon', billing: 'late-growth', work
 /** A service with network latency. */
 const far: FaultSeed = { latencyMs: 30, jitterMs: 60 };
 
-/** One outage of the service for all accounts, like in scenario `outage`. */
+/** Returns the faults of one outage of the service for all accounts, like in the scenario `outage`. */
 export function faultsAt(msLeft: number): readonly FaultSeed[] {
   return isBetween(msLeft, 2, 1.65) ? [{ ...far, kind: 'status', status: 503 }, far] : [far];
 }
 
 /** The configuration without accounts, notifiers and push. */
 export const settings = {
-  // Intervals match the scrapes, and each event is read about once: more would only slow down the replay.
+  // Intervals equal those of scrapes, and each event is read about once: more reads would only slow down the replay.
   collect: {
     flowControl: { every: '30s' },
     events: { every: '30s', overlap: '20s', lateSweep: '20s', destination: 'host' },

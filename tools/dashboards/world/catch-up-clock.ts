@@ -18,7 +18,7 @@ interface Sleeper {
   readonly wake: () => void;
 }
 
-/** Turns of the event loop in which all ready work runs. */
+/** Number of event loop turns in which all ready work runs. */
 const TURNS = 12;
 
 /** Work outside the event loop: files and compression. */
@@ -36,7 +36,7 @@ export function createCatchUpClock(behindMs: number): CatchUpClock {
       requests += by;
     });
   }
-  // Never negative: an attempt may be due from 0 on.
+  // Never return a negative time: an attempt may be due from 0 on.
   const monotonic = () => systemClock.monotonic() + behindMs - behind;
 
   function sleep(ms: number, signal?: AbortSignal): Promise<void> {

@@ -25,11 +25,11 @@ export const TARGET_LABELS = { job: 'delivery-watch', instance: 'delivery-watch:
 const SCRAPE_MS = 30_000;
 const BLOCK_MS = 2 * 3_600_000;
 
-/** Sets the process start to the first scrape; the real value is the time of the replay. */
+/** Replaces the process start by the time of the first scrape. The real value is the time of the replay. */
 const startedAt = (text: string, since: number) =>
   text.replace(/^process_start_time_seconds .*$/m, `process_start_time_seconds ${since / 1000}`);
 
-/** Samples as Prometheus would store them. */
+/** Converts samples to the form in which Prometheus would store them. */
 function toOpenMetrics(text: string, at: number): string {
   const target = Object.entries(TARGET_LABELS)
     .map(([name, value]) => `${name}="${value}"`)
@@ -70,7 +70,7 @@ function createRecorder(folder: string) {
   };
 }
 
-/** Series of a replica with a shared store, which the recorded agent does not have. They are made up. */
+/** Returns invented series of a replica with a shared store, which the recorded agent does not have. */
 function replicaSeries(at: number): string {
   const held = Object.keys(accounts).map(account => `delivery_watch_leader{account="${account}"} 1`);
   const seconds = at / 1000;

@@ -17,7 +17,7 @@ interface PlotProps {
   readonly draw: (plot: uPlot) => void;
 }
 
-/** Rows over time, the base of heatmaps and state timelines. */
+/** Draws rows over time, the base of heatmaps and state timelines. */
 export function RowsPlot({ width, height, theme, timeRange, labels, draw, marks }: PlotProps) {
   const config = useMemo(() => {
     const builder = new UPlotConfigBuilder('utc');

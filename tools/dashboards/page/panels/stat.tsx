@@ -20,7 +20,7 @@ const textModeOf = ({ panel, fieldConfig }: VizProps) =>
     ? BigValueTextMode.ValueAndName
     : panel.options.textMode;
 
-/** Repeated values and their layout, for both kinds of panel. */
+/** Returns repeated values and their layout, for both kinds of panel. */
 function repeated(props: VizProps) {
   const { panel, width, height } = props;
   const values = valuesOf(props);
