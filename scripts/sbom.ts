@@ -11,14 +11,14 @@ interface LockedPackage {
   readonly peerDependencies?: Readonly<Record<string, string>>;
 }
 
-/** package-lock.json: entries by folder, '' for the package itself. */
+/** The used part of package-lock.json: entries by folder, '' for the package itself. */
 export interface Lockfile {
   readonly name: string;
   readonly version: string;
   readonly packages: Readonly<Record<string, LockedPackage>>;
 }
 
-/** Key of a folder below `root` in the lockfile, such as `node_modules/zod`. */
+/** Returns the key of a folder below `root` in the lockfile, such as `node_modules/zod`. */
 export const lockKey = (root: string, folder: string) => relative(root, folder).split(sep).join('/');
 
 const nameOf = (lock: Lockfile, key: string) =>
@@ -63,7 +63,7 @@ function componentOf(lock: Lockfile, key: string, type: 'application' | 'library
 }
 
 /**
- * A CycloneDX 1.6 bill of materials of the bundle. `bundled`: lockfile keys of the bundled packages. Throws if the
+ * Returns a CycloneDX 1.6 bill of materials of the bundle. `bundled`: lockfile keys of the bundled packages. Throws if the
  * lockfile does not list one of them for production.
  */
 export function sbomOf(lock: Lockfile, bundled: ReadonlySet<string>): object {

@@ -1,6 +1,4 @@
-/**
- * Draws the pages of the agent into docs/images: `npm run pages:draw`. Takes about three minutes and needs Chromium.
- */
+/** Takes screenshots of the agent's pages for docs/images: `npm run pages:draw`. Takes about three minutes and needs Chromium. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,7 +10,7 @@ import { startEmulator } from '../src/emulator/server.ts';
 import { acceleratedClock, systemClock } from '../src/kit/clock.ts';
 import { withClosing } from '../src/kit/closing.ts';
 
-/** Scenarios by account, and their acceleration. */
+/** Scenarios by account, and their speed. */
 interface World {
   readonly speed: number;
   readonly accounts: Readonly<Record<string, string>>;

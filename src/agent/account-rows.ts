@@ -84,12 +84,12 @@ export function createUpkeep({ account, states, rows, history, known, clock, log
     return JSON.stringify([known().tokenRejected, rounds.map(({ tryingFor }) => tryingFor === undefined)]);
   }
 
-  /** `more`: further rows of the same commit. Rejects with StoreError. */
+  /** `more`: further rows for the same commit. Rejects with StoreError. */
   async function save(more: readonly Change[] = []): Promise<void> {
     logWithdrawals();
     savedTurn = turn();
     const freshness = states.map(state => [state.collector, toStored(state.freshness(), clock.now())] as const);
-    // One commit, so that all rows of all accounts share one transaction and one fsync.
+    // Commit everything at once, so that the rows of all accounts share one transaction and one fsync.
     const recorded = history.unsaved();
     await rows.save({ ...known(), freshness: Object.fromEntries(freshness) }, [...recorded, ...more]);
     history.saved(recorded);

@@ -62,7 +62,7 @@ export class Exporting {
         traces,
         exportMessages && { every: LIFECYCLES_EVERY, firstDelay: LIFECYCLES_EVERY, body: exportMessages },
       ),
-      // Random, so that agents started together do not push simultaneously.
+      // The delay is random, so that agents started together do not push simultaneously.
       enqueue.run(push, push.loops && { every, firstDelay: every * random(), body: push.loops.enqueue }),
       send.run(push, push.loops && { every: SEND_EVERY, firstDelay: SEND_EVERY, body: push.loops.send }),
     ]);

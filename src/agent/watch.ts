@@ -47,7 +47,7 @@ export const isSameState = (a: FilesState | undefined, b: FilesState | undefined
 
 interface WatchDeps {
   loaded(): Pick<LoadedConfig, 'file' | 'config'>;
-  /** State of the files at the last load attempt; undefined to retry. */
+  /** Returns the state of the files at the last load attempt; undefined if the load must be retried. */
   tried(): FilesState | undefined;
   reload(): Promise<unknown>;
 }
@@ -61,7 +61,7 @@ const MAX_SKIPPED = 60;
  */
 export function createWatch({ loaded, tried, reload }: WatchDeps): () => Promise<void> {
   let seen: FilesState | undefined;
-  /** Checks to skip before the next retry, and after the failure following it. */
+  /** Number of checks to skip before the next retry, and before the one after it. */
   let [left, next] = [0, 1];
   return async () => {
     const now = await readState(loaded());
@@ -71,7 +71,7 @@ export function createWatch({ loaded, tried, reload }: WatchDeps): () => Promise
     else if (left > 0) left -= 1;
     else if (!isSameState(now, tried())) {
       await reload();
-      // Each attempt is costly: it stops changed parts, and restarts them if it fails.
+      // An attempt is costly: it stops changed parts, and restarts them if it fails.
       if (tried() === undefined) [left, next] = [next, Math.min(next * 2, MAX_SKIPPED)];
     }
   };

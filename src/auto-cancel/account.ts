@@ -113,7 +113,7 @@ const RETRY_DELAY_MS = 30_000;
 /** Evaluates the failure callbacks of one account and cancels stuck ones if rules permit it. */
 export type AccountAutoCancel = Awaited<ReturnType<typeof createAutoCancel>>;
 
-/** Opens the account's journal, or continues with that of the stopped `before`. Rejects with StoreError, and with an Error for a damaged line. */
+/** Opens the journal, or continues with that of the stopped `before`. Rejects with StoreError, and with an Error for a damaged line. */
 export async function createAutoCancel(
   deps: AutoCancelDeps,
   before?: { readonly journal: Journal; readonly decisions: DecisionLog; readonly lastRun: LastRun },
@@ -137,7 +137,7 @@ export async function createAutoCancel(
   }
   const own = { ...deps, options, journal, contexts, evaluateAsOfNow, lookUps, settling, decisions, lastRun };
   const decider = createDecider(own);
-  /** Start of the walk of the last decision. */
+  /** Start of the walk on which the last decision was based. */
   let decidedAt: number | undefined;
 
   async function runDue(signal: AbortSignal): Promise<void> {
@@ -168,7 +168,7 @@ export async function createAutoCancel(
     /** Reads sent cancels back and makes a decision after each complete walk. Rejects with StoreError and UpstreamError. */
     async run(signal: AbortSignal): Promise<void> {
       const stale = staleReason(contexts.account());
-      // Right after the start, walks are expected soon.
+      // Right after startup, too few walks are normal: do not log that.
       decisions.stale(stale === 'too_early' ? undefined : stale);
       if (clock.monotonic() < notBefore) return;
       try {

@@ -55,7 +55,7 @@ export interface AutoCancelAccountsDeps {
   readonly tracer: Tracer;
   /** Stores the notices of rules. */
   readonly outbox: Pick<Outbox, 'post'>;
-  /** Alerts that are firing or of unknown state in an account, by name. */
+  /** State of each alert of an account that is firing or unknown, by name. */
   readonly alertStates: (account: string) => ReadonlyMap<string, 'firing' | 'unknown'>;
   /** Remaining lease time of an account (ms); undefined without replicas. */
   readonly leaseLeft?: (account: string) => number | undefined;
@@ -127,7 +127,7 @@ function openAccount(
   const { name } = account;
   const timeout = config.accounts.find(each => each.name === name)?.upstream.timeout ?? 0;
   const leaseTime = store.replicas?.leaseTime ?? 0;
-  // Require no more lease time than every successful renewal leaves.
+  // Never require more lease time than a successful renewal always leaves.
   const needed = Math.min(timeout, leaseTime / 3) + LEASE_MARGIN;
   const own = {
     ...deps,
@@ -177,7 +177,7 @@ function commandOf({
 }) {
   const { store, accounts, clock } = deps;
   const stopped = async (before: { at: number; by: string; reason: string } | undefined): Promise<CommandResult> => {
-    // Update the views.
+    // Views read the brake from memory.
     await brake.read();
     return { ok: true, result: { accounts, ...(before && { before }) } };
   };

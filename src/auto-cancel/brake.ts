@@ -44,7 +44,7 @@ export function parseRow<T>(shape: z.ZodType<T>, value: string | undefined): T |
 
 const readBrake = async (store: Pick<Store, 'scan'>) => (await store.scan(NO_ACCOUNT, BRAKE)).get(BRAKE);
 
-/** Returns the pause that a row means. A missing or unreadable row counts as a pause. */
+/** Returns the pause that a row describes; undefined if auto-cancel is running. A missing or unreadable row counts as a pause. */
 function pauseOf(value: string | undefined, now: number): Pause | undefined {
   const row = parseRow(brakeRow, value);
   if (row?.state === 'running') return undefined;
@@ -114,7 +114,7 @@ export function createBrake(store: Store, clock: Pick<Clock, 'now'>, log: Log) {
   }
 
   return {
-    /** Pause found by the last read; undefined while auto-cancel runs and before the first read. */
+    /** Pause found by the last read; undefined while auto-cancel is running and before the first read. */
     get pause(): Pause | undefined {
       return pause;
     },
@@ -122,7 +122,7 @@ export function createBrake(store: Store, clock: Pick<Clock, 'now'>, log: Log) {
     get isKnown(): boolean {
       return isKnown;
     },
-    // No row has an empty value, so the guard rejects every intent during a pause.
+    // An empty value rejects every intent during a pause, because no row has it.
     /** Returns the guard for an intent: the row must still have the value of the last read, which must not be a pause. */
     guard: (): Guard => ({ account: NO_ACCOUNT, key: BRAKE, value: pause || value === undefined ? '' : value }),
     /** Reads the row. Never rejects: `isKnown` becomes false if the store cannot be read. */
@@ -158,7 +158,7 @@ export const SENDING_ENDED: Change = { key: SENDING, value: null };
 
 /** Interval between checks for requests in flight (ms). */
 const CHECK_EVERY = 100;
-/** Age at which a row counts as left behind by a dead process (ms). Longer than any expected clock difference or change. */
+/** Age at which a row counts as left behind by a dead process (ms). Longer than any expected clock skew or clock step. */
 const ABANDONED_AFTER = 86_400_000;
 
 export interface StopOrder {

@@ -14,7 +14,7 @@ export function rulesOf(
   return autoCancel.mode === 'off' ? [] : rulesFor(autoCancel, account);
 }
 
-/** Returns the options that the rules require of walks. */
+/** Returns the walk options that the rules require. */
 export function callbackOptions(
   rules: readonly DetectionRule[],
   rescanEvery: number,

@@ -11,8 +11,8 @@ function alternatives<T extends z.ZodType<string>>(text: T) {
   const list = z.array(text).min(1, { error: 'must not be empty' });
   return z
     .strictObject({
-      in: list.optional().describe('The value equals one of these.'),
-      prefix: list.optional().describe('The value begins with one of these.'),
+      in: list.optional().describe('Exact values.'),
+      prefix: list.optional().describe('Beginnings of values.'),
       matches: z
         .string()
         .min(1)
@@ -23,7 +23,7 @@ function alternatives<T extends z.ZodType<string>>(text: T) {
           return z.NEVER;
         })
         .optional()
-        .describe('The whole value matches this regular expression: Prometheus syntax (RE2); `.` matches line breaks.'),
+        .describe('Regular expression (RE2) for the whole value; `.` matches line breaks.'),
     })
     .refine(ways => Object.values(ways).some(way => way !== undefined), { error: ALTERNATIVES });
 }
@@ -38,7 +38,7 @@ const digits = z
   .transform(String);
 
 export const conditions = z.strictObject({
-  url: text.optional().describe('URL that the message was sent to: one of `in`, `prefix`, `matches` is enough.'),
+  url: text.optional().describe('URL of the message. One match of `in`, `prefix` or `matches` is enough.'),
   workflowUrl: text.optional().describe('As `url`: URL of the workflow.'),
   failureCallbackUrl: text.optional().describe('As `url`: URL of the failure callback.'),
   label: text.optional().describe('As `url`: any of the labels.'),
@@ -48,7 +48,7 @@ export const conditions = z.strictObject({
   flowControlKey: text.optional().describe('As `url`: flow-control key.'),
   responseStatus: alternatives(digits)
     .optional()
-    .describe('As `url`: digits of the last status, such as `{ in: [500, 503] }` or `{ prefix: [5] }`.'),
+    .describe('As `url`: digits of the last status, such as `{ prefix: [5] }`.'),
 });
 
 export type Conditions = z.output<typeof conditions>;
@@ -64,7 +64,7 @@ const MAX_SHOWN = 200;
 /** Keys with URLs. Other values that look like URLs are treated the same. */
 const ADDRESSES: ReadonlySet<keyof Conditions> = new Set(['url', 'workflowUrl', 'failureCallbackUrl']);
 
-/** Formats text of the service as one short line without control characters and without URL queries, which may contain secrets. */
+/** Formats text from the service as one short line, without control characters and URL queries, which may contain secrets. */
 function shown(key: keyof Conditions, values: readonly string[]): string {
   const bare = values.map(text => (ADDRESSES.has(key) || /^\s*https?:/i.test(text) ? bareAddress(text) : text));
   const line = printable(bare.join(', '));

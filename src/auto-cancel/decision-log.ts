@@ -10,7 +10,7 @@ import { urlOf } from './journal-state.ts';
 /** Reports each changed decision about a failure callback as a log line, a span and a count. */
 export type DecisionLog = ReturnType<typeof createDecisionLog>;
 
-/** Time after which stale walks are logged (ms): a start or one failed walk is normal. */
+/** Time after which stale walks are logged (ms): at startup and after one failed walk, stale walks are normal. */
 const LOG_STALE_AFTER = 10 * 60_000;
 
 export function createDecisionLog(deps: {

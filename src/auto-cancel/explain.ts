@@ -10,7 +10,7 @@ type ExplainDeps = Pick<ContextsDeps, 'account' | 'policy' | 'journal' | 'brake'
   readonly contexts: Contexts;
 };
 
-/** Explanation why one failure callback is cancelled or skipped. Times: ms since the Unix epoch. */
+/** Explains why a failure callback is cancelled or skipped. Times: milliseconds since the Unix epoch. */
 export type Explanation = Readonly<ReturnType<typeof explain>>;
 
 /** Explains a callback. `evaluated`: its evaluation, if a rule matches. `walkAt`: start of the last complete walk. */

@@ -58,7 +58,7 @@ export async function readJournal(store: Pick<Store, 'scan'>, account: string): 
   return (await scanLines(store, account)).map(([, entry]) => entry);
 }
 
-/** As `BLOCK_DIGITS`, for reading the complete journal: blocks of a thousand lines, about 2 MB. */
+/** Like `BLOCK_DIGITS`, for reading the complete journal: blocks of a thousand lines, about 2 MB. */
 const LARGE_BLOCK_DIGITS = 3;
 
 /** Folds all lines of an account block by block, so they need not fit into memory. Returns the state and the last number. */
@@ -108,8 +108,9 @@ export function storedLines(store: Pick<Store, 'scan' | 'sizes'>, account: strin
 }
 
 /**
- * Returns the newest lines of these journals since a time (ms since the Unix epoch), oldest first, at most `most`. Yields to the event
- * loop. May omit a line that a clock change placed among a hundred older ones. Rejects with StoreError.
+ * Returns at most `most` of the newest lines of these journals since a time (ms since the Unix epoch), oldest first. Yields
+ * to the event loop. May omit a line if a clock change made all lines of a later block older than that time. Rejects with
+ * StoreError.
  */
 export async function newestLines(
   journals: readonly StoredLines[],

@@ -30,32 +30,30 @@ function roundedUp(ms: number): string {
 export const stuckWhen = z
   .strictObject({
     inProgressFor: Duration.optional().describe(
-      `\`reported\`: complete walks have seen it in progress for at least this long, without a gap. Default: ${DEFAULT_IN_PROGRESS}. Must not be below what \`assumeMaxRetries\` and \`assumeTimeout\` allow a healthy callback.`,
+      `With \`reported\`: minimum time that complete walks have found the callback in progress. Default: ${DEFAULT_IN_PROGRESS}; at least the time that all assumed retries can take.`,
     ),
     seenFor: Duration.optional().describe(
-      'Required with `blind`: complete walks have listed it for at least this long, without a gap. Must not be below what `assumeMaxRetries` and `assumeTimeout` allow a healthy callback.',
+      'Required with `blind`: minimum time that complete walks have listed the entry; at least the time that all assumed retries can take.',
     ),
-    snapshots: z.int().min(1).optional().describe('Minimum number of complete walks that have seen it.'),
+    snapshots: z.int().min(1).optional().describe('Minimum number of complete walks that have found the callback.'),
     maxGap: Duration.optional().describe(
-      'Maximum time between two of these walks. Default: 30m or three times `rescanEvery`, whichever is longer. The shortest value of an account’s rules applies to all of them, and the agent walks the queue at least twice in that time.',
+      'Maximum time between two of these walks; the shortest one of an account’s rules applies. Default: 30m, or three times `rescanEvery` if longer.',
     ),
     pastRetryWindow: z
       .number()
       .min(1)
       .max(100)
       .default(1.5)
-      .describe('CallbackEvidence for longer than this multiple of the time that all retries and attempts may take.'),
+      .describe('Minimum time in progress, as a multiple of the time that all retries and attempts may take.'),
     assumeMaxRetries: z
       .int()
       .min(0)
       .max(100)
       .default(5)
-      .describe(
-        'Retries that a callback may have. A higher number reported by the service overrides this, a lower one does not.',
-      ),
-    assumeTimeout: Duration.prefault('15m').describe('Maximum duration of one attempt of the callback.'),
+      .describe('Assumed number of retries. A higher number reported by the service takes precedence.'),
+    assumeTimeout: Duration.prefault('15m').describe('Assumed maximum duration of an attempt.'),
     idleFor: Duration.optional().describe(
-      'The event log has had no event of the message or its callback for at least this long.',
+      'Minimum time without an event of the message or its callback in the event log.',
     ),
   })
   .superRefine((stuckWhen, context) => {

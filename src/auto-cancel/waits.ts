@@ -58,7 +58,7 @@ export function waitLine(
       ? { ...line, step: 'awaiting_approval', until: stamp + APPROVE_WITHIN }
       : undefined;
   }
-  // Use the wall clock, as walks do: a change of it starts new episodes.
+  // Use the wall clock, as walks do: a change of the clock starts new episodes.
   return own?.graceUntil === undefined ? { ...line, step: 'marked', until: wall + rule.grace } : undefined;
 }
 

@@ -32,7 +32,7 @@ export function skipText(held: string): string {
 
 const iso = (at: number) => new Date(at).toISOString();
 
-/** Returns the details of a journal line besides its step as one short line. */
+/** Formats the details of a journal line, without its step, as one short line. */
 export function detailOf(line: JournalEntry): string {
   switch (line.step) {
     case 'marked':

@@ -1,7 +1,7 @@
 /** Seed of a workload with waiting messages from the first minute on. */
 export const DEMO_SEED = 3;
 
-/** Demo seconds per real second, so that the problem of a scenario shows within two minutes; default 1. */
+/** Demo seconds per real second for each scenario, so that its problem appears within two minutes; default 1. */
 const SPEEDS: ReadonlyMap<string, number> = new Map([
   ['neglected', 60],
   ['dlq-growth', 60],
@@ -18,17 +18,17 @@ export const demoSpeed = (scenario: string): number => SPEEDS.get(scenario) ?? 1
 /** Maximum number of events in the emulator, about three hours of them: a fast demo would fill the memory. */
 export const DEMO_EVENTS = 60_000;
 
-/** The emulated service keeps dead letters for three days. The budget suffices at any speed. */
+/** Account of the demo. The emulated service keeps dead letters for three days, and the budget suffices at any speed. */
 const ACCOUNT = {
   budget: { requestsPerSecond: 50, burst: 50, concurrency: 8, requestsPerDay: 10_000_000 },
   retention: { dlq: '3d', events: '3h' },
   limits: { dlqSize: 2000 },
 };
 
-/** Real seconds as a duration of the agent's clock. */
+/** Converts real seconds to a duration on the agent's clock. */
 const real = (seconds: number, speed: number) => `${Math.round(seconds * speed * 1000)}ms`;
 
-/** Alerts of the agent without a notifier: name, condition, summary. None fires in the scenario `steady`. */
+/** Returns the demo's alert rules: name, condition, summary. They have no notifier, and none fires in the scenario `steady`. */
 const rules = (speed: number) =>
   [
     [
@@ -44,7 +44,7 @@ const rules = (speed: number) =>
     [
       'DeadLettersOld',
       { age: { metric: 'delivery_dlq_oldest_entered_timestamp_seconds', above: '1d' } },
-      'A dead letter has been there for more than a day.',
+      'A dead letter has been in the queue for more than a day.',
     ],
     [
       'CallbacksStuck',
@@ -58,7 +58,7 @@ const rules = (speed: number) =>
     ],
     [
       'EventLogBehind',
-      // At least four intervals between two reads.
+      // The threshold allows at least four intervals between two reads.
       { age: { metric: 'delivery_event_log_newest_timestamp_seconds', above: real(Math.max(20, 120 / speed), speed) } },
       'The newest event is minutes old.',
     ],
@@ -70,7 +70,7 @@ const rules = (speed: number) =>
     ['NothingIsRead', { stale: { collector: 'dlq', round: 'new' } }, 'The dead-letter queue can’t be read.'],
   ] as const;
 
-/** Reads every few real seconds at any speed. */
+/** Returns settings that read every few real seconds at any speed. */
 const usual = (speed: number) => ({
   collect: {
     flowControl: { every: real(2, speed) },
@@ -84,7 +84,7 @@ const usual = (speed: number) => ({
     events: { every: real(5, speed), overlap: '5s', destination: 'host' },
     routes: ['/users/:id', '/jobs/:name', '/api/*path'],
   },
-  // At speed, an interval of 15 s takes milliseconds: a busy machine must not make data stale.
+  // At high speed, an interval of 15 s takes milliseconds: a busy machine must not make data stale.
   staleness: { markAfter: Math.min(1000, Math.max(3, Math.ceil(speed / 3))) },
   alerts: {
     enabled: true,
@@ -111,7 +111,7 @@ export const hungWorkflows = (limits: { readonly perRun: number; readonly perHou
   cooldown: { perUrl: '0s' },
 });
 
-/** Callbacks are stuck after hours with enough walks. The rules only plan. */
+/** Returns settings with which callbacks are stuck after some hours and enough walks. The rules only plan. */
 function stuckCallback(speed: number) {
   const { collect, staleness, alerts } = usual(speed);
   return {
@@ -125,7 +125,7 @@ function stuckCallback(speed: number) {
     staleness: { ...staleness, withdrawAtMost: '4h' },
     autoCancel: {
       mode: 'plan',
-      // All callbacks that were stuck before the demo began count as stuck at the same moment.
+      // All callbacks that got stuck before the demo started are detected at the same moment.
       breaker: { candidates: { max: 1000, percent: 100 } },
       limits: { perRun: 100, perHour: 1000, perDay: 1000 },
       rules: [hungWorkflows({ perRun: 100, perHour: 1000 })],
@@ -133,7 +133,7 @@ function stuckCallback(speed: number) {
   };
 }
 
-/** Configuration of the agent without server, log and store, and options of its account without address and token. */
+/** Returns the demo's configuration without server, log and store, and its account without address and token. */
 export function demoSettings(scenario: string, speed: number) {
   if (scenario === 'stuck-callback') return { account: ACCOUNT, config: stuckCallback(speed) };
   const reports = { name: 'reports', match: { scheduleId: 'scd_7minutely' }, cron: '* * * * *' };

@@ -92,7 +92,7 @@ export function emulateCommand(): Command {
         repeated,
         [],
       )
-      // Not commander's own: it prints before anything can be loaded, and no list of these names is kept here.
+      // Disable commander's own help option: it prints before anything can be loaded, and this file does not list the names.
       .helpOption(false)
       .option('-h, --help', 'show this help with all scenarios, options and faults')
       .action(async ({ help, option, fault, ...options }: Options, command: Command) => {

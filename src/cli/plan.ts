@@ -59,7 +59,7 @@ const seriesOf = ({ sources }: Account, settings: AccountSettings) =>
 
 /** Runs every round once. Stops and returns the reason if the service rejects the token. */
 async function learn(account: Account, signal: AbortSignal): Promise<string | undefined> {
-  // Sequentially, so that each request belongs to one round.
+  // Run rounds sequentially, so that each request belongs to one round.
   for (const { run } of account.rounds) {
     await run(signal);
     const refused = failuresOf(account).find(({ reason }) => reason === 'unauthorized');
@@ -82,7 +82,7 @@ async function planAccount(account: Account, settings: AccountSettings, deps: Pl
     account: account.name,
     rounds: rounds.filter(round => !isFailed(round)),
     allowedPerDay: Math.min(maxForReading(budget), (budget.requestsPerSecond * DAY) / 1000),
-    /** Requests in a day that the account's plan allows, if known. */
+    /** Requests per day that the account's plan allows, if known. */
     planPerDay: account.limits().requests_per_day,
     series: seriesOf(account, settings),
     failures:
@@ -97,7 +97,7 @@ interface PlanDeps extends PartsDeps {
   onRefused(account: string, message: string): void;
 }
 
-/** Measures the cost of a configuration: runs every round twice, and measures the second run, without new data. Stores nothing. */
+/** Measures the cost of a configuration: runs each round twice and measures the second run, which finds no new data. Stores nothing. */
 export function planCosts(loaded: LoadedConfig, deps: PlanDeps, signal: AbortSignal) {
   return withClosing(async closing => {
     const config = { ...loaded.config, store: { ...loaded.config.store, kind: 'memory' as const } };
@@ -118,7 +118,7 @@ const megabytes = (bytes: number) => (bytes / 1e6).toFixed(1);
 const sum = (rounds: AccountPlan['rounds'], of: 'requestsPerDay' | 'bytesPerDay') =>
   rounds.reduce((sum, round) => sum + round[of], 0);
 
-/** `16,068 calls a day: 3 % of the 500,000 that …: under`. */
+/** Formats a comparison: `under: 16,068 calls a day are 3 % of the 500,000 that …`. */
 function share(perDay: number, most: number, whose: string, over: string): string {
   const percent = Math.round((perDay / most) * 100);
   return `${perDay > most ? `over: ${whole(perDay)}` : `under: ${whole(perDay)}`} calls a day are ${percent} % of the ${whole(most)} that ${whose}${perDay > most ? `: ${over}` : ''}`;

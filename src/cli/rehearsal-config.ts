@@ -8,20 +8,20 @@ const [READ_EVERY, EVALUATE_EVERY] = [250, 100];
 
 const DAY = 86_400_000;
 
-/** Retention of the emulated service (ms): as configured, or longer than any rule waits. */
+/** Returns the retention of the emulated service (ms): as configured, or longer than any rule waits. */
 export function dlqRetention({ accounts, autoCancel }: Config): number {
   const configured = accounts.flatMap(({ retention }) => retention.dlq ?? []);
   if (configured.length > 0) return Math.max(...configured);
   return Math.max(3 * DAY, ...autoCancel.rules.map(rule => 2 * stuckAfter(rule)));
 }
 
-/** Speed while rules act: a cancel must be sent within 30 s of its intent, half a second of real time. */
+/** Speed while rules act. A cancel must be sent within 30 s of its intent, which is half a second of real time. */
 export const ACTING_SPEED = 60;
 
 /** Duration of that speed, starting just before a rule may act (ms). */
 const [ACTING_BEFORE, ACTING_FOR] = [60_000, 6 * 3_600_000];
 
-/** Times at which rules may act (ms since the start). */
+/** Returns the times at which rules may act (ms since the start). */
 function actingTimes({ autoCancel }: Config): readonly [from: number, until: number][] {
   return autoCancel.rules.map(rule => {
     const from = stuckAfter(rule) + rule.grace - ACTING_BEFORE;
@@ -29,7 +29,7 @@ function actingTimes({ autoCancel }: Config): readonly [from: number, until: num
   });
 }
 
-/** A clock that runs `speed` times as fast as `clock`, and slower while rules of the configuration may act. */
+/** Returns a clock that runs `speed` times as fast as `clock`, but slower while rules of the configuration may act. */
 export function rehearsalClock(clock: Clock, speed: number, config: Config): Clock {
   const times = actingTimes(config);
   const edges = [...new Set([0, ...times.flat()])].filter(edge => edge >= 0).sort((a, b) => a - b);
@@ -49,7 +49,7 @@ export function rehearsalClock(clock: Clock, speed: number, config: Config): Clo
     return part ? part.from + (at - part.real) * part.speed : 0;
   }
   let last: number | undefined;
-  /** Constant during synchronous code: a delay between reading wall and monotonic time would look like a clock step. */
+  /** Keep the time constant during synchronous code: a delay between two reads of the clocks would look like a clock step. */
   function elapsed(): number {
     if (last === undefined) {
       last = read();
@@ -73,7 +73,7 @@ export function rehearsalClock(clock: Clock, speed: number, config: Config): Clo
   };
 }
 
-/** The section `collect` with intervals that leave real time between two reads. */
+/** Returns the section `collect` with longer intervals, which leave real time between two reads. */
 function slower(collect: Config['collect'], shortest: number): Config['collect'] {
   const entries = Object.entries(collect).map(([section, options]) => [
     section,
@@ -89,7 +89,10 @@ function slower(collect: Config['collect'], shortest: number): Config['collect']
   return Object.fromEntries(entries) as Config['collect'];
 }
 
-/** Staleness that takes seconds of real time: on a busy machine, a round at speed takes several of its intervals. */
+/**
+ * Returns a staleness setting of some seconds of real time: on a busy machine, a round at high speed takes several of its
+ * intervals.
+ */
 function slowerStaleness(given: Config['staleness'], speed: number): Config['staleness'] {
   const markAfter = Math.max(given.markAfter, Math.min(12, Math.ceil(speed / 5)));
   const withdrawAfter = Math.max(given.withdrawAfter, 2 * markAfter);
@@ -97,13 +100,14 @@ function slowerStaleness(given: Config['staleness'], speed: number): Config['sta
   return { markAfter, withdrawAfter, withdrawAtMost };
 }
 
-/** Longest pause between two walks (ms): ten seconds of real time, so that a busy machine ends no episode. */
+/** Returns the longest pause between two walks (ms): ten seconds of real time, so that a busy machine ends no episode. */
 const gapOf = ({ stuckWhen }: Config['autoCancel']['rules'][number], speed: number) =>
   Math.max(stuckWhen.maxGap ?? 0, 10_000 * speed);
 
 /**
- * The configuration of a rehearsal: `base` with the emulator's addresses and tokens, and the sections listed here of the
- * given one. `folder`: temporary, for the stop file. `receiver`: URL of the local receiver of notifications.
+ * Returns the configuration of a rehearsal: `base` with the emulator's addresses and tokens, and with those sections of the
+ * given configuration that are listed here. `folder`: temporary, for the stop file. `receiver`: URL of the local receiver of
+ * notifications.
  */
 export function rehearsalConfig(
   given: Config,
@@ -133,7 +137,7 @@ export function rehearsalConfig(
           format: 'alertmanager' as const,
           groupBy: webhook?.groupBy ?? ['alertname', 'account'],
           groupWait: webhook?.groupWait ?? 10_000,
-          // A printed line is a change.
+          // Do not repeat notifications, so that each printed line is a change.
           repeatEvery: 365 * DAY,
         },
       })),

@@ -9,7 +9,7 @@ type Rule = Config['autoCancel']['rules'][number];
 type Filter = Config['collect']['dlq']['filters'][number];
 type FailedRun = Parameters<EmulatedAccount['state']['addFailedRun']>[0];
 
-/** Stuck callbacks of each rule, and dead letters of each filter. */
+/** Number of stuck callbacks for each rule, and of dead letters for each filter. */
 const ENTRIES = 3;
 
 /** Returns a matching value; undefined for a regular expression. `number` distinguishes values with the same prefix. */
@@ -33,7 +33,7 @@ const FIELDS: Readonly<Record<keyof Rule['match'], (value: string) => FailedRun>
 const PLAIN: FailedRun = {
   url: 'https://rehearsal.example/',
   failureCallback: 'https://rehearsal.example/failed',
-  // Rules assume more.
+  // No retry is left. Rules assume more retries than this.
   maxRetries: 0,
   label: 'rehearsal',
   queueName: 'rehearsal',
@@ -53,7 +53,7 @@ function stuckEntry(rule: Rule, number: number): FailedRun | undefined {
   return Object.assign({}, PLAIN, callback, ...matching);
 }
 
-/** A dead letter that a filter matches; ids and times cannot be chosen. */
+/** Returns a dead letter that a filter matches; undefined if it matches ids or times, which cannot be chosen. */
 function filterEntry({ match }: Filter): FailedRun | undefined {
   const { messageId, fromDate, toDate, callerIp, responseStatus, ...fields } = match;
   if (messageId !== undefined || fromDate !== undefined || toDate !== undefined) return undefined;
@@ -65,14 +65,14 @@ function filterEntry({ match }: Filter): FailedRun | undefined {
   };
 }
 
-/** Adds a failed run, and the event that a rule with `idleFor` looks for. */
+/** Adds a failed run, and the event that rules with `idleFor` look for. */
 function addRun(state: EmulatedAccount['state'] | undefined, run: NonNullable<FailedRun>): void {
   state?.addFailedRun(run);
   const { messageId, url } = run;
   state?.addEvent({ state: 'failed', ...(messageId && { messageId }), ...(url && { url }) });
 }
 
-/** Adds dead letters that rules and filters match. Returns notes about rules and filters that nothing will happen to. */
+/** Adds dead letters that rules and filters match. Returns notes about rules and filters without an entry. */
 export function addEntries(config: Config, accounts: readonly EmulatedAccount[]): string[] {
   const missing = new Set<string>();
   const { mode, rules } = config.autoCancel;

@@ -5,30 +5,30 @@ export const OTHER = '__other__';
 
 export const seriesDropped = gauge(
   'delivery_series_dropped',
-  'Distinct label values of the family beyond its cap, at the last complete read in the background. Their sum is shown as __other__.',
+  'Label values above the limit of the family, read in the background. __other__ is their sum.',
   ['family'],
 );
 
-/** A shown value is evicted once it ranks beyond this multiple of the cap … */
+/** Shown values that rank beyond this multiple of the cap are evicted after `EVICT_AFTER_ROUNDS`. */
 const MARGIN = 1.1;
-/** … in this number of consecutive complete rounds, so that series do not flicker at the edge. */
+/** Number of consecutive complete rounds beyond the margin after which a shown value is evicted, so that series do not flicker. */
 const EVICT_AFTER_ROUNDS = 3;
 
-/** Shown values, each with the number of rounds in which it ranked clearly beyond the cap. */
+/** Shown values, each with the number of consecutive rounds in which it ranked beyond the margin. */
 export type Members = ReadonlyMap<string, number>;
 
 type Sized = readonly [name: string, size: number];
 
 const byRank = ([a, sizeOfA]: Sized, [b, sizeOfB]: Sized) => sizeOfB - sizeOfA || (a < b ? -1 : 1);
 
-/** Finds the values that rank within the margin, of any number of values. */
+/** Ranks any number of values and keeps only the values within the margin. */
 export type Ranking = ReturnType<typeof createRanking>;
 
-/** `onDropped`: receives each value that cannot rank within the margin any more. */
+/** `onDropped`: called with each value that can no longer rank within the margin. */
 export function createRanking(cap: number, onDropped: (name: string) => void = () => undefined) {
   const capacity = Math.ceil(cap * MARGIN);
   const sizes = new Map<string, number>();
-  /** Last value within the margin at the most recent drop. */
+  /** Lowest-ranked value that the most recent drop kept. */
   let last: Sized | undefined;
 
   function drop(name: string): void {
@@ -36,7 +36,7 @@ export function createRanking(cap: number, onDropped: (name: string) => void = (
     onDropped(name);
   }
 
-  /** Values within the margin, the largest first. Drops all others. */
+  /** Returns the values within the margin, the largest first, and drops all others. */
   function ranked(): readonly Sized[] {
     const all = [...sizes].sort(byRank);
     for (const [name] of all.splice(capacity)) drop(name);
@@ -59,7 +59,7 @@ export function createRanking(cap: number, onDropped: (name: string) => void = (
     /** Changes the size of a value that was not dropped. */
     change(name: string, size: number): void {
       if (!sizes.has(name)) return;
-      // `last` may now rank higher than this value.
+      // The value may now rank below `last`, so `last` no longer marks the limit.
       if (size < (sizes.get(name) as number)) last = undefined;
       sizes.set(name, size);
     },
@@ -67,8 +67,8 @@ export function createRanking(cap: number, onDropped: (name: string) => void = (
 }
 
 /**
- * Chooses the values to show, at most `cap`: first those shown before that still rank within the margin, or have not been
- * beyond it for long; then the largest of the rest. `sizeOf` returns undefined for a missing value.
+ * Chooses at most `cap` values to show. Values already shown stay while they rank within the margin, and for a few rounds
+ * after they leave it. The largest of the rest fill the remaining places. `sizeOf` returns undefined for a missing value.
  */
 export function chooseRanked(
   ranking: Ranking,

@@ -3,19 +3,19 @@ import type { FlowControlEntry } from '../model/message.ts';
 import { chooseRanked, createRanking, type Members, OTHER } from './cap.ts';
 
 export interface KeyFacts {
-  /** Distinct keys of the list; undefined before the first list. */
+  /** Number of distinct keys in the list; undefined before the first list. */
   readonly keys: number | undefined;
   readonly shown: readonly FlowControlEntry[];
   /** Number of selected keys beyond the cap. */
   readonly beyondCap: number;
-  /** Messages waiting on these keys. */
+  /** Number of messages waiting on the keys beyond the cap. */
   readonly beyondCapWaiting: number;
 }
 
 export interface ReadList {
   readonly facts: KeyFacts;
   readonly members: Members;
-  /** Unlisted keys that keep their values, with the number of consecutive lists. */
+  /** Unlisted keys that keep their values, each with the number of consecutive lists without it. */
   readonly kept: ReadonlyMap<string, number>;
   /** Whether the list contains a watched key, or the key keeps its value. */
   has(key: string): boolean;
@@ -32,7 +32,7 @@ interface Selection {
 interface Before {
   readonly members: Members;
   readonly shown: readonly FlowControlEntry[];
-  /** Number of consecutive lists in which an unlisted key has kept its value. */
+  /** Returns the number of consecutive lists in which an unlisted key has kept its value. */
   timesKept(key: string): number;
 }
 
@@ -49,12 +49,12 @@ function keyFilter({ include, exclude }: Selection): (key: string) => boolean {
 export function createKeyList(selection: Selection, before: Before) {
   const watched = new Set(selection.watch);
   const isShown = keyFilter(selection);
-  // A key named like the remainder (__other__) is part of it: the two would be indistinguishable.
+  // A key named `__other__` is merged into the remainder, because the two would be indistinguishable.
   const isRanked = (key: string) => key !== OTHER && !watched.has(key) && isShown(key);
   const cap = Math.max(0, selection.maxSeries - watched.size);
   /** Keys kept regardless of their rank. */
   const needed = new Set([OTHER, ...watched, ...before.members.keys(), ...before.shown.map(({ key }) => key)]);
-  /** Rows of needed keys and of keys within the margin, in the order of the list. */
+  /** Rows of needed keys and of keys within the margin, in list order. */
   const held = new Map<string, FlowControlEntry>();
   const sizes = new Map<string, number>();
   let [dropped, droppedWaiting] = [0, 0];

@@ -7,15 +7,15 @@ export const UNMATCHED = '__unmatched__';
 
 const MAX_ROUTE_LENGTH = 200;
 const MAX_ROUTES = 100;
-/** Longer paths match no pattern: HTTP servers and proxies reject such addresses. */
+/** Maximum length of a path that is matched (characters). HTTP servers and proxies reject longer addresses. */
 const MAX_PATH_LENGTH = 2048;
-/** Total length of the cached paths (characters). Enough for a walk of a large queue. */
+/** Maximum total length of the cached paths (characters). Enough for a walk of a large queue. */
 const MAX_CACHED = 2 ** 20;
 
 /** Percent-encodes literal text like `URL.pathname` does. */
 const encodePath = (text: string) => text.toWellFormed().replace(/[^\x21-\x7e]+/g, encodeURIComponent);
 
-/** The library's expressions do not backtrack into matched segments, so matching takes linear time. */
+/** Compiles a pattern. The library's expressions do not backtrack into matched segments, so matching takes linear time. */
 const compile = (pattern: string) => pathToRegexp(parse(pattern, { encodePath })).regexp;
 
 /** Returns why the text is not a valid path pattern, or undefined if it is one. */
@@ -48,7 +48,7 @@ export const routesOption = z
   .refine(routes => new Set(routes).size === routes.length, { error: 'must not name a pattern twice' })
   .default([])
   .describe(
-    `Path patterns that name routes: \`:id\` matches a segment or a part of one, \`*path\` any number of segments, and \`{…}\` is optional; case and a trailing slash are ignored. The first pattern that matches the path of a destination is its route; without a match the route is \`${UNMATCHED}\`.`,
+    `Path patterns of routes, such as \`/users/:id\` or \`/files/*path\`: see docs/dead-letters.md. The first match is the route; without one it is \`${UNMATCHED}\`.`,
   );
 
 /** Maps addresses to routes: the first pattern that matches the path, or UNMATCHED. */

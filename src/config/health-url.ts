@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { valueAt } from './parse-all.ts';
 import { readYaml } from './yaml-file.ts';
 
-/** Same value as in http/options.ts, which is not imported: this command runs twice a minute and must start fast. */
+/** Same default as in http/options.ts, which is not imported: this command runs twice a minute and must start fast. */
 const DEFAULT_LISTEN = '0.0.0.0:10922';
 
 const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '[::]': '[::1]' };

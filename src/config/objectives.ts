@@ -9,11 +9,11 @@ const ratio = z
 export const objectivesOptions = z.strictObject({
   delivered: ratio
     .default(0.99)
-    .describe('Target share of finished messages that are delivered; the rest is the error budget.'),
-  onTime: ratio.default(0.99).describe('Target share of messages that finish within `onTimeWithin`.'),
+    .describe('Target share of ended messages that are delivered; the rest is the error budget.'),
+  onTime: ratio.default(0.99).describe('Target share of messages that end within `onTimeWithin`.'),
   onTimeWithin: Duration.prefault('5m').describe(
-    'Maximum time from a message’s due time to its end. `delivery_messages_overdue_total` counts later ones; a change is not retroactive.',
+    'Maximum time from when a message is due to its end. A change is not retroactive.',
   ),
   window: Duration.prefault('30d').describe('Period to which `delivered` and `onTime` apply.'),
-  dlqMaxAge: Duration.prefault('1d').describe('Age at which a dead-letter queue entry counts as too old.'),
+  dlqMaxAge: Duration.prefault('1d').describe('Age at which a dead letter counts as too old.'),
 });

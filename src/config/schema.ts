@@ -13,15 +13,11 @@ import { accountOptions, upstreamOptions } from '../upstream/options.ts';
 import { objectivesOptions } from './objectives.ts';
 
 const accountWithOverrides = accountOptions.safeExtend({
-  collect: overridesOf(collectOptions)
-    .optional()
-    .describe('Overrides of `collect` for this account; omitted keys are inherited.'),
-  upstream: overridesOf(upstreamOptions)
-    .optional()
-    .describe('Overrides of `upstream` for this account; omitted keys are inherited.'),
+  collect: overridesOf(collectOptions).optional().describe('Overrides of `collect`; omitted keys are inherited.'),
+  upstream: overridesOf(upstreamOptions).optional().describe('Overrides of `upstream`; omitted keys are inherited.'),
   objectives: overridesOf(objectivesOptions)
     .optional()
-    .describe('Overrides of `objectives` for this account; omitted keys are inherited.'),
+    .describe('Overrides of `objectives`; omitted keys are inherited.'),
 });
 
 const NONE_ENABLED = 'must have at least one collector enabled';
@@ -30,7 +26,7 @@ const NONE_ENABLED = 'must have at least one collector enabled';
 export const ConfigInput = z.strictObject({
   server: serverOptions.prefault({}).describe('The HTTP server for metrics, status and probes.'),
   upstream: upstreamOptions.prefault({}).describe('Connections to the service, for all accounts.'),
-  log: logOptions.prefault({}).describe('Log of the process.'),
+  log: logOptions.prefault({}).describe('The log of the agent.'),
   store: storeOptions.prefault({}).describe('Storage of state across restarts.'),
   accountFiles: z
     .array(z.string().min(1))
@@ -48,27 +44,29 @@ export const ConfigInput = z.strictObject({
   collect: collectOptions
     .refine(isAnyEnabled, { error: NONE_ENABLED })
     .prefault({})
-    .describe('Data to collect, and intervals.'),
+    .describe('Data to collect, by collector.'),
   objectives: objectivesOptions
     .prefault({})
-    .describe('Objectives for an account’s messages, used in metrics, alert rules and dashboards.'),
+    .describe('Objectives for messages, used in metrics, alert rules and dashboards.'),
   schedules: schedulesOptions
     .superRefine(uniqueNames)
     .default([])
-    .describe('Recurring deliveries. Metrics show whether the event log contains each expected start.'),
-  staleness: stalenessOptions
-    .prefault({})
-    .describe('When data that could not be refreshed is marked stale and when it is withdrawn.'),
+    .describe('Recurring deliveries. Metrics show whether each expected start is in the event log.'),
+  staleness: stalenessOptions.prefault({}).describe('When outdated data is marked as stale, and when it is withdrawn.'),
   tracing: tracingOptions.prefault({}).describe('OpenTelemetry traces of the agent itself and of messages.'),
-  push: pushOptions.prefault({}).describe('Metrics sent to an OpenTelemetry receiver (OTLP over HTTP, protobuf).'),
-  alerts: alertsOptions.prefault({}).describe('Alerts evaluated and sent by the agent itself.'),
+  push: pushOptions
+    .prefault({})
+    .describe('Metrics sent to an OpenTelemetry receiver (OTLP over HTTP, protobuf): see docs/push.md.'),
+  alerts: alertsOptions.prefault({}).describe('Alerts that the agent evaluates and sends: see docs/alerts.md.'),
   heartbeat: heartbeatOptions
     .nullable()
     .default(null)
     .describe(
-      'A dead man’s switch such as healthchecks.io: requested while the agent is healthy, with `/fail` appended while data is stale or a token is rejected, and not at all if the agent is unhealthy.',
+      'A dead man’s switch such as healthchecks.io, requested while the agent is healthy. While data is stale or a token is rejected, `/fail` is appended.',
     ),
-  autoCancel: autoCancelOptions.prefault({}).describe('Rules that find stuck failure callbacks and may cancel them.'),
+  autoCancel: autoCancelOptions
+    .prefault({})
+    .describe('Rules that find stuck failure callbacks and may cancel them: see docs/auto-cancel.md.'),
 });
 
 /** The complete configuration. `collect`, `upstream` and `objectives` of each account include inherited values. */

@@ -142,7 +142,7 @@ export function dialectWith(changes: Readonly<Record<string, unknown>>): Dialect
   return { ...Object.fromEntries(defaults), ...changes };
 }
 
-/** Applies all options in `changes` or, with a RangeError that explains the problem, none. */
+/** Applies all options in `changes`, or none if it throws a RangeError that explains the problem. */
 export function changeDialect(dialect: Dialect, changes: unknown): void {
   if (typeof changes !== 'object' || changes === null || Array.isArray(changes)) {
     throw new RangeError('invalid dialect: it must be an object of options and their values');

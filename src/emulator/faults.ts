@@ -62,7 +62,7 @@ interface ActiveFault {
   struck: number;
 }
 
-/** Injected faults in the order added; the first that applies to a request is the only one. */
+/** Injected faults in the order added. Only the first fault that applies to a request takes effect. */
 export type Faults = ReturnType<typeof createFaults>;
 
 /** `ofScenario` returns the scenario's current fault, which is tried last. */

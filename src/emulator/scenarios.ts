@@ -30,10 +30,10 @@ export interface Scenario {
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** With more failures, retries would overload some flow-control keys, and their waitlists would never shrink. */
+/** Maximum share of doomed messages. With more, retries would overload some flow-control keys, and waitlists would never shrink. */
 const MAX_DOOMED = 0.12;
 
-/** Well within the default objectives: 99 % delivered, 99 % within five minutes, no dead letter older than a day. */
+/** Values well within the default objectives: 99 % delivered, 99 % within five minutes, no dead letter older than a day. */
 const HEALTHY: Pick<Scenario, 'doomed' | 'takesMs' | 'isTidy'> = {
   doomed: usual => usual / 4,
   takesMs: usual => usual / 2,
@@ -70,7 +70,7 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   },
   'stuck-callback': {
     description: 'more workflow runs fail, and one failure callback in eight is stuck for days, with its dead letter',
-    // The first fires after a day, the second after two.
+    // The first alert fires after a day, the second after two days.
     fires: ['DeliveryDlqAgeHigh', 'DeliveryFailureCallbackStuck'],
     ...HEALTHY,
     runFailsEveryMs: 4 * MINUTE_MS,

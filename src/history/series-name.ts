@@ -4,7 +4,7 @@ const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '"': '\\"', '\
 const SPECIAL = /[\\"\n]/;
 const TEXTS: Readonly<Record<string, string>> = { '\\\\': '\\', '\\"': '"', '\\n': '\n' };
 
-/** `name{label="value"}`, escaped as in the exposition: always one line. Undefined labels are omitted. */
+/** Returns `name{label="value"}`, escaped as in the exposition, so always one line. Undefined labels are omitted. */
 export function seriesName(name: string, labels: Labels): string {
   let pairs = '';
   // Avoids an intermediate list: an overview of a thousand accounts needs a hundred thousand names.

@@ -3,7 +3,7 @@ import { fileStamp } from '../kit/file-stamp.ts';
 import type { Log } from '../kit/log.ts';
 import type { WebConfig } from './options.ts';
 
-/** Reads a web-config file. Throws an Error with the place of the mistake and without secrets. */
+/** Reads a web-config file. Throws an Error that names the position of the mistake and contains no secret. */
 export type ReadWebConfig = (file: string) => WebConfig;
 
 /** Requirements of `server.webConfigFile` for clients. */
@@ -27,14 +27,14 @@ function forbiddenChange(before: WebConfig, after: WebConfig): string | undefine
   return undefined;
 }
 
-/** Throws if the file cannot be used. */
+/** Creates access control from the web-config file `file`. Throws if the file cannot be used. */
 export function createAccess(
   file: string | null,
   { read, clock, log }: { readonly read: ReadWebConfig; readonly clock: Clock; readonly log: Log },
 ) {
   let used = file === null ? NOTHING : read(file);
   let checkedAt = clock.monotonic();
-  /** Error of the current files. */
+  /** Error in the current files. */
   let broken: string | undefined;
 
   function refresh(path: string): void {
@@ -63,7 +63,7 @@ export function createAccess(
 
   return {
     file,
-    /** The current content, checked once a second; undefined while it cannot be used: all requests are refused. */
+    /** Returns the current content, checked once a second. Undefined while the file is unusable: all requests must be refused. */
     current(): WebConfig | undefined {
       check();
       return broken === undefined ? used : undefined;

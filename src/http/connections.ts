@@ -48,7 +48,7 @@ export function guardConnections(server: Server, bounds: Bounds, logBound: LogBo
       socket.destroy();
       return;
     }
-    // After a first response, the client could take it for a part of that response.
+    // After a first response, the client could mistake this one for a part of it.
     if (socket.writable && socket.bytesWritten === 0) {
       socket.write(`HTTP/1.1 ${UNREADABLE[code] ?? '400 Bad Request'}\r\nConnection: close\r\n\r\n`);
     }

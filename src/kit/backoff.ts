@@ -5,7 +5,7 @@ export interface Backoff {
   readonly longest: number;
 }
 
-/** Delay (ms) before retry number `attempt` (from 1): half to all of `first`, doubled each time and capped at `longest`. */
+/** Returns the delay (ms) before retry number `attempt` (from 1): `first`, doubled each time up to `longest`. Half of the delay is random. */
 export function backoffDelay({ first, longest }: Backoff, attempt: number, random: () => number): number {
   const ceiling = Math.min(longest, first * 2 ** (attempt - 1));
   return ceiling * (0.5 + random() / 2);
@@ -22,7 +22,7 @@ export function createRetry(backoff: Backoff, clock: Pick<Clock, 'monotonic'>, r
       return failures;
     },
     isDue: (): boolean => clock.monotonic() >= notBefore,
-    /** `atLeast`: minimum delay requested by the other side (ms). */
+    /** `atLeast`: minimum delay requested by the server (ms). */
     failed(atLeast = 0): void {
       failures += 1;
       notBefore = clock.monotonic() + Math.max(atLeast, backoffDelay(backoff, failures, random));

@@ -2,16 +2,16 @@
 export interface Clock {
   /** Returns wall time (ms since the Unix epoch), which may jump. For timestamps that leave the process. */
   now(): number;
-  /** Returns the time of a clock that never goes back (ms). For durations. */
+  /** Returns the time of a clock that never goes backwards (ms). For durations. */
   monotonic(): number;
-  /** Resolves after `ms`; rejects with the signal's reason as soon as that is aborted. */
+  /** Resolves after `ms`; rejects with the signal's reason as soon as the signal is aborted. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** How far this machine's clock and the service's may differ before auto-cancel stops (ms). */
+/** Maximum difference between this machine's clock and the service's (ms). Above it, auto-cancel stops. */
 export const MAX_CLOCK_SKEW = 5000;
 
-/** Longest delay of setTimeout (a signed 32-bit number of ms, 24.8 days). It fires longer ones immediately. */
+/** Longest delay of setTimeout (a signed 32-bit number of ms, 24.8 days). Node.js fires timers with a longer delay immediately. */
 const MAX_TIMER = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
@@ -52,8 +52,8 @@ export function acceleratedClock(clock: Clock, speed: number): Clock {
 }
 
 /**
- * Runs `work` with a signal that is aborted when `parent` is, or after `ms` with a `TimeoutError`. Listener and timer are
- * removed when it returns (AbortSignal.any would keep them as long as `parent` lives).
+ * Runs `work` with a signal that is aborted when `parent` is, or after `ms` with a `TimeoutError`. The listener and timer are
+ * removed when `work` ends (AbortSignal.any would keep them as long as `parent` lives).
  */
 export async function withDeadline<T>(
   ms: number,

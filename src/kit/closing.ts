@@ -20,7 +20,7 @@ export function createClosing() {
   };
 }
 
-/** Runs `work`, then closes the resources that it added, also if it fails. */
+/** Runs `work`, then closes the resources that it added, even if it fails. */
 export async function withClosing<T>(work: (closing: Closing) => Promise<T>): Promise<T> {
   const closing = createClosing();
   try {

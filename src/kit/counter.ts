@@ -4,8 +4,8 @@ export interface Counter<L extends string = never> {
 }
 
 /**
- * Time (ms since the Unix epoch) at which a series that first rises at `at` was 0, with a margin for running scrapes and
- * clock differences.
+ * Returns a time (ms since the Unix epoch) at which a series that is first incremented at `at` was certainly 0. The margin covers
+ * scrapes in flight and clock skew.
  */
 export const zeroBefore = (at: number): number => at - 5000;
 

@@ -16,9 +16,9 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** Files that survive a power cut completely or not at all. All functions block and throw system errors. */
+/** Functions for files that are either complete or absent after a power cut. All of them block and throw system errors. */
 
-/** Syncs a folder, so that its present entries survive a power cut. */
+/** Syncs a folder, so that its current entries survive a power cut. */
 export function syncFolder(path: string): void {
   const handle = openSync(path, 'r');
   try {
@@ -58,10 +58,10 @@ function keepOwner(handle: number, before: Stats): void {
   fchmodSync(handle, mode);
 }
 
-/** Resolves links; a path without a file is returned as it is. Throws for a link that another user may have planted. */
+/** Resolves links; returns a path without a file unchanged. Throws for a link that another user may have planted. */
 export function behindLinks(path: string): string {
   if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() && mayBePlanted(path)) {
-    throw new Error('it is a link of another user, in a folder that others may write to');
+    throw new Error('it is a link owned by another user, in a folder that others may write to');
   }
   return statSync(path, { throwIfNoEntry: false }) ? realpathSync(path) : path;
 }
@@ -120,7 +120,7 @@ export function reserveFile(path: string, size: number) {
     throw error;
   }
   return {
-    /** Appends. The bytes survive a killed process, but not yet a power cut. */
+    /** Appends bytes, which survive a killed process, but not yet a power cut. */
     append(bytes: Buffer): void {
       writeAll(handle, bytes, length);
       length += bytes.length;

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 const lanes = new Uint32Array(2);
 const whole = new BigUint64Array(lanes.buffer);
 
-/** Final mix of MurmurHash3: every bit of the input affects every bit of the output. */
+/** Applies the final mix of MurmurHash3: every bit of the input affects every bit of the output. */
 function scramble(lane: number): number {
   const a = Math.imul(lane ^ (lane >>> 16), 0x85ebca6b);
   const b = Math.imul(a ^ (a >>> 13), 0xc2b2ae35);
@@ -32,7 +32,7 @@ export function hash64(text: string): bigint {
   return join(a, b);
 }
 
-/** Hashes a hash and two whole numbers from 0 to 2^53 to 64 bits. */
+/** Combines a hash and two whole numbers (0 to 2^53) into another 64-bit hash. */
 export function extendHash64(hash: bigint, first: number, second: number): bigint {
   whole[0] = hash;
   let a = lanes[0] as number;

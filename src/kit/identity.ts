@@ -23,7 +23,7 @@ export function identityOf(settings: unknown): string {
     .digest('hex');
 }
 
-/** Returns a cached `identityOf`: a thousand accounts share most of their settings objects. */
+/** Returns an `identityOf` that caches its results: a thousand accounts share most of their settings objects. */
 export function createIdentities(): (settings: object) => string {
   const known = new WeakMap<object, string>();
   return settings => {

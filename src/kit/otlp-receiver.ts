@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type Env, Secret } from './secret.ts';
 
-/** Wrapped as a secret, because most headers are keys. Undici and Node.js reject other characters. */
+/** A literal is wrapped as a secret, because most headers contain keys. Undici and Node.js reject non-ASCII and control characters. */
 const headerValue = z.union(
   [
     z.strictObject({ env: z.string().min(1) }),
@@ -19,7 +19,7 @@ export const otlpHeaders = z
   .record(z.string().regex(/^[\w!#$%&'*+.^`|~-]+$/, { error: 'must be the name of a header' }), headerValue)
   .default({})
   .describe(
-    'Headers of the export requests, such as an API key: `{ env: NAME }` or the value itself. Sent only to `endpoint`, never to an address from the environment.',
+    'Headers of the requests, such as an API key: `{ env: NAME }` or the value itself. Sent only to the configured `endpoint`.',
   );
 
 export type OtlpSignal = 'traces' | 'metrics';
@@ -50,7 +50,7 @@ export function otlpReceiver(
 ): { readonly url: string; readonly headers: Readonly<Record<string, string>> } {
   const { url, variable } = otlpAddress(signal, endpoint, env);
   if (!/^https?:$/.test(URL.parse(url)?.protocol ?? '')) {
-    throw new Error(`${variable} is not an http or https address, to which ${signal} could be sent`);
+    throw new Error(`${variable} must be an http or https address, because ${signal} are sent to it`);
   }
   const sent = variable === undefined ? Object.entries(headers) : [];
   return {

@@ -2,12 +2,12 @@ import { stripVTControlCharacters } from 'node:util';
 import { printable } from './text.ts';
 
 const MARK = '<secret>';
-/** Examined length of a text (characters). The output is far shorter, even if most of the text is redacted. */
+/** Maximum number of characters examined. It is far above the limit of the output, because most of the text may be redacted. */
 const MAX_EXAMINED = 4096;
-/** Minimum length of a match with a part of a known secret (characters). Twice as long in paths of addresses, which contain words. */
+/** Minimum length of a match with a part of a known secret (characters). Twice as long for URL paths, which contain ordinary words. */
 const GRAM = 8;
 const PATH_GRAM = 16;
-/** Shorter secrets are not redacted: they would match ordinary words. */
+/** Minimum length of a redacted secret (characters). Shorter secrets would match ordinary words. */
 const MIN_SECRET = 4;
 
 const PASSWORD = '\\b[\\w-]{0,32}(?:password|passwd|pwd|secret)s?';
@@ -21,9 +21,9 @@ const SHAPES: readonly RegExp[] = [
   // JSON in base64: a JWT, or a token that is a JSON object.
   /eyJ[\w+/=.-]{5,}/g,
   keeping('\\b(?:bearer|basic)\\s{1,9}', `(?![a-z]{1,15}(?:[\\s.,;]|$))[^\\s"',;]+`),
-  // User and password of an address.
+  // User and password in a URL.
   keeping('://', `[^\\s/"'<>@]{1,512}@`),
-  // Values of a query.
+  // Values in a query string.
   keeping('[?&][\\w.%-]{1,64}=', `[^\\s&"'<>]+`),
   keeping(`${NAME}(?:${QUOTE})?\\s?=\\s?`, VALUE),
   keeping(`${NAME}${QUOTE}\\s?:\\s?${QUOTE}`, `[^"']+`),
@@ -49,7 +49,7 @@ const INVISIBLE = /[\p{C}\p{Z}\s]/u;
 const ESCAPED = /%[\da-f]{2}|\\u[\da-f]{4}|\\[\s\S]|[\s\S]/gi;
 const JSON_ESCAPES: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', b: '\b', f: '\f' };
 
-/** Treats both alphabets of base64 and both cases as equal. Rather redacts too much than too little. */
+/** Makes both alphabets of base64 and both cases equal, to redact too much rather than too little. */
 const folded = (text: string) => text.replaceAll('-', '+').replaceAll('_', '/').toLowerCase();
 
 function decoded(part: string): string {
@@ -80,7 +80,7 @@ function textsIn(token: string): readonly string[] {
   }
 }
 
-/** Returns the parts of a secret with their minimum match lengths. Excludes scheme and host of an address. */
+/** Returns the parts of a secret with their minimum match lengths. Excludes the scheme and host of a URL. */
 function partsOf(secret: string): readonly (readonly [part: string, gram: number])[] {
   const url = secret.includes('://') ? URL.parse(secret) : null;
   if (!url) return [secret, ...textsIn(secret)].map(part => [part, GRAM]);
@@ -102,12 +102,12 @@ const inBase64 = (text: string) =>
       .slice(Math.ceil((before * 8) / 6), Math.floor((bytes.length * 8) / 6));
   });
 
-/** Substrings of secrets, by their length. */
+/** Returns substrings of the secrets, by their length. */
 function gramsOf(secrets: readonly string[]): ReadonlyMap<number, ReadonlySet<string>> {
   const grams = new Map<number, Set<string>>();
   for (const [part, gram] of secrets.flatMap(partsOf)) {
     const forms = [part, ...inBase64(part)].map(form => compact(form, /[\s\S]/g));
-    // A password in an address is percent-encoded.
+    // A password in a URL is percent-encoded.
     if (part.includes('%')) forms.push(compact(part, ESCAPED));
     for (const { text } of forms) {
       const length = Math.min(gram, text.length);
@@ -158,6 +158,6 @@ export function redacted(text: string, secrets: readonly string[], limit: number
   }
   const line = printable(shown + examined.slice(end));
   const isCut = line.length > limit || text.length > MAX_EXAMINED;
-  // A surrogate that lost its other half is removed.
+  // Remove a high surrogate that was cut off from its low surrogate.
   return isCut ? `${line.slice(0, limit - 1).replace(/[\ud800-\udbff]$/, '')}…` : line;
 }

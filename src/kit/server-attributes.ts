@@ -1,4 +1,4 @@
-/** Server attributes of an HTTP client span by OpenTelemetry's conventions. Values in `template` and `query` are redacted. */
+/** Returns the server attributes of an HTTP client span according to OpenTelemetry's conventions. Redacts values in `template` and `query`. */
 export function serverAttributes(
   base: string,
   template: string,

@@ -5,7 +5,7 @@ export const printable = (text: string) => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Z
 
 /**
  * Returns `text` if it has at most `limit` characters, else a truncated text with 16 digits of its SHA-256 (`limit` characters in
- * total), so that different texts stay different. Lone surrogates are first replaced by U+FFFD, as in any UTF-8.
+ * total), so that different texts stay different. Lone surrogates are first replaced by U+FFFD, as UTF-8 encoders do.
  */
 export function boundText(text: string, limit: number): string {
   const wellFormed = text.toWellFormed();
@@ -25,7 +25,7 @@ export function bareAddress(text: string): string {
   if (NAME.test(text)) return text;
   const url = URL.parse(text);
   if (url?.protocol !== 'http:' && url?.protocol !== 'https:') return '…';
-  // A path that contains them, encoded or not, is not a plain path.
+  // A path with an encoded `?` or `#`, or with an `@`, may contain a user or a query.
   if (/@|%(40|3f|23)/i.test(url.pathname)) return `${url.origin}/…`;
   return `${url.origin}${url.pathname}${url.search === '' && url.hash === '' ? '' : '?…'}`;
 }
@@ -38,7 +38,7 @@ export const LABEL_NAME = /^(?!__)[a-zA-Z_][a-zA-Z0-9_]*$/;
 
 const MAX_NAMED = 10;
 
-/** Joins the first words and counts the others. */
+/** Joins the first words and appends the number of the rest. */
 export function someOf(words: readonly string[]): string {
   const rest = words.length > MAX_NAMED ? ` and ${words.length - MAX_NAMED} more` : '';
   return words.slice(0, MAX_NAMED).join(', ') + rest;

@@ -14,6 +14,6 @@ export interface Tracer {
     work: (span: Span) => Promise<T>,
     kind?: 'internal' | 'client',
   ): Promise<T>;
-  /** Trace context headers for a request to another service; empty unless `tracing.propagate` is set. */
+  /** Returns the trace context headers for a request to another service; empty unless `tracing.propagate` is set. */
   headers(): Readonly<Record<string, string>>;
 }

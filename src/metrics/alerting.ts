@@ -3,13 +3,13 @@ import { createCounter } from './own.ts';
 
 const alerts = gauge(
   'delivery_watch_alerts',
-  'The agent’s own alerts by state at the last evaluation, each counted once. silenced: firing, but matched by a configured silence; beyond_cap: series beyond a rule’s 100 alerts per account, represented by one alert with the label overflow. Built-in alerts only have series for states above 0. Only if `alerts.enabled` is true.',
+  'The agent’s own alerts by state. silenced: firing, but matched by a silence; beyond_cap: above the limit of 100 per rule and account.',
   ['alert', 'state'],
 );
 
 const notifications = counter(
   'delivery_watch_notifications_total',
-  'Notifications by outcome, per receiver address and repetition. Counts groups of alerts for webhooks, alerts for Alertmanager, and requests for the heartbeat (`notifier="heartbeat"`). failed: retried; dropped: not retried. Restarts at 0 with the process.',
+  'Notifications by outcome: groups for webhooks, alerts for Alertmanager, requests for the heartbeat. failed: retried; dropped: not retried.',
   ['notifier', 'outcome'],
 );
 

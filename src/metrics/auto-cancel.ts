@@ -5,28 +5,28 @@ import { counter, type Family, gauge, type Sample } from './family.ts';
 export const autoCancelFamilies = {
   candidates: gauge(
     'delivery_auto_cancel_candidates',
-    'Stuck failure callbacks matched by the rule in the last complete walk of the dead-letter queue, regardless of action taken.',
+    'Stuck failure callbacks matched by the rule in the last complete walk, regardless of action taken.',
     ['rule'],
   ),
   actions: counter(
     'delivery_auto_cancel_actions_total',
-    'Actions by outcome, across restarts. planned: would have been cancelled; confirmed: the service reports it as cancelled.',
+    'Actions by outcome. planned: would have cancelled; confirmed: the service reports the callback as cancelled.',
     ['rule', 'mode', 'outcome'],
   ),
   skipped: counter(
     'delivery_auto_cancel_skipped_total',
-    'Failure callbacks that a rule matches but that were not cancelled, by reason. Counted when the reason changes. Restarts at 0 with the process.',
+    'Matched failure callbacks that were not cancelled, by reason. Counted when the reason changes.',
     ['rule', 'reason'],
   ),
   breakerOpen: gauge(
     'delivery_auto_cancel_breaker_open',
-    'Whether the breaker is open (1): nothing is cancelled until an operator resets it.',
+    'Whether the breaker is open (1) or not (0). An open breaker stops all cancels of the account.',
     ['breaker'],
   ),
-  paused: gauge('delivery_auto_cancel_paused', 'Whether an operator has paused auto-cancel (1).'),
+  paused: gauge('delivery_auto_cancel_paused', 'Whether an operator has paused auto-cancel (1) or not (0).'),
   oldestUnresolved: gauge(
     'delivery_auto_cancel_oldest_unresolved_timestamp_seconds',
-    'Intent time of the oldest cancel without a known outcome. Absent if every outcome is known.',
+    'Start of the oldest cancel with an unknown outcome. Absent without one.',
     ['rule'],
   ),
   budgetRemaining: gauge(

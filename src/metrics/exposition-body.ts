@@ -12,14 +12,14 @@ export interface Fragment {
 }
 
 /**
- * Renders fragments in order, as of its first step, so that every header has its samples. Unchanged chunks are not rendered
- * again. Yields after each rendered part.
+ * Renders fragments in order, with their content at the first step, so that every header has its samples. Unchanged chunks are
+ * not rendered again. Yields after each rendered part.
  */
 export type Body = ReturnType<typeof createBody>;
 
 /**
  * Fragments of at least this length are deflated separately, shorter ones together with their neighbours (characters). A
- * call to zlib takes about 10 µs regardless of length, and a single line shrinks by a tenth, 64 of them 15-fold.
+ * call to zlib takes about 10 µs regardless of length. It shrinks a single line by a tenth, but 64 lines by a factor of 15.
  */
 const LONG = 4096;
 
@@ -30,10 +30,10 @@ export function createFragment(): Fragment {
   return { content: '', version: 0 };
 }
 
-/** Items converted to text and characters deflated between yields: a few milliseconds of work. */
+/** Limits between two yields: items converted to text, and characters deflated. Both take a few milliseconds. */
 const [ITEMS_TOGETHER, TOGETHER] = [500, 128 * 1024];
 
-/** Returns the content of the items' text. Yields between parts of many items. */
+/** Converts items to content. Yields after each deflated block. */
 export function* contentOf<T>(
   items: readonly T[],
   toText: (items: readonly T[]) => string,

@@ -3,7 +3,7 @@ import type { Charset, Fragment } from './exposition-body.ts';
 import type { Family, Sample } from './family.ts';
 
 export interface Part {
-  /** Usually the name of the family. */
+  /** Identifies the part. Usually the name of the family. */
   readonly key: string;
   readonly family: Family;
 }
@@ -13,7 +13,7 @@ export interface Encoding {
   readonly charset: Charset;
   parts(family: Family): readonly Part[];
   header(family: Family, format: Format): string;
-  /** Returns the header with its frame; nothing if there are no samples. */
+  /** Returns the header with its frame, or an empty string if there are no samples. */
   framed(header: string, samples: readonly Fragment[]): string;
   /** Returns a function that encodes the samples belonging to a part of a family. It skips repeated series. */
   samples(part: Part, account: string | undefined, format: Format): (samples: readonly Sample[]) => string;

@@ -134,7 +134,7 @@ const histogramBytes = ({ value: count, since }: Sample, sum: number, buckets: s
   METRIC.histogram +
   sized(HISTOGRAM.count + varint(count) + HISTOGRAM.sum + double(sum) + buckets + created(HISTOGRAM.created, since));
 
-/** Encodes a series for the message with native buckets. */
+/** Encodes a series with its native buckets; undefined without native buckets. */
 function nativeSeries(last: Sample, buckets: readonly Sample[], sum: number): string | undefined {
   const native = nativeOf(last);
   return native && histogramBytes(last, sum, buckets.map(bucketBytes).join('') + nativeBytes(native));
@@ -150,7 +150,7 @@ function valueBytes(type: FamilyType, { value, since }: Sample): string {
 
 const NATIVE = ' native';
 
-/** Histograms with and without native buckets need separate messages: Prometheus rejects a scrape that mixes them. */
+/** Returns separate parts for histograms with and without native buckets: Prometheus rejects a scrape with both in one message. */
 function parts(family: Family): readonly Part[] {
   const all = { key: family.name, family };
   return family.type === 'histogram' ? [{ key: family.name + NATIVE, family }, all] : [all];

@@ -5,7 +5,7 @@ import { type Exemplar, type Family, formatValue, type Sample } from './family.t
 const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '"': '\\"', '\n': '\\n' };
 const escapeOne = (character: string) => ESCAPES[character] as string;
 
-/** Other control characters, including NUL, are kept: both of Prometheus's parsers accept them (2.42; by its history since 2.0). */
+/** Keeps other control characters, including NUL: Prometheus's parsers of both formats accept them since 2.0. */
 function escapeLabelValue(value: string): string {
   return /[\\"\n\ud800-\udfff]/.test(value) ? value.toWellFormed().replace(/[\\"\n]/g, escapeOne) : value;
 }
@@ -35,7 +35,7 @@ export function renderHeader(family: Family, format: Format): string {
   return unit !== undefined && format === 'openmetrics' ? `${help}# UNIT ${name} ${unit}\n` : help;
 }
 
-/** The label set has 40 characters; OpenMetrics allows 128. */
+/** Renders an exemplar. Its label set has 40 characters; OpenMetrics allows 128. */
 const renderExemplar = ({ traceId, value, time }: Exemplar) =>
   ` # {trace_id="${traceId}"} ${formatValue(value)} ${time / 1000}`;
 

@@ -23,7 +23,7 @@ export interface Sample<L extends string = string> {
   readonly labels: Readonly<Record<L, string | undefined>>;
   readonly value: number;
   readonly suffix?: '_bucket' | '_sum' | '_count';
-  /** For buckets: one of their traces. Not supported by text 0.0.4. */
+  /** For a bucket: the trace of one of its values. Not supported by text 0.0.4. */
   readonly exemplar?: Exemplar;
   /** Start of a counter or of a histogram's `_count` (ms since the Unix epoch), if known. */
   readonly since?: number;
@@ -67,7 +67,7 @@ export const info = define('info');
 export interface Source {
   readonly account?: string;
   readonly families: readonly Family[];
-  /** Identity of the current samples, compared by `===`: `samples()` is called again only if it changes. */
+  /** Returns an identity of the current samples, compared by `===`: `samples()` is called again only if it changes. */
   revision(): unknown;
   /** Returns samples by family name. Families without samples are not exposed for this source. */
   samples(): ReadonlyMap<string, readonly Sample[]>;
@@ -100,7 +100,7 @@ export function createHistogram(bounds: readonly number[], isNative = true): His
   return isNative ? { ...classic, native: createNative() } : classic;
 }
 
-/** Returns a stored histogram with native buckets. A histogram without them restarts, because it was never exposed. */
+/** Returns a stored histogram. Replaces one without native buckets, which was never exposed, with an empty one. */
 export const withNative = (stored: HistogramState, bounds: readonly number[]): HistogramState =>
   stored.native ? stored : createHistogram(bounds);
 

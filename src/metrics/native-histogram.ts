@@ -10,14 +10,14 @@ export interface NativeHistogram {
   populated: number;
 }
 
-/** Same value as in client_golang: zero and durations too short to measure. */
+/** Values up to this one count as zero: durations too short to measure. Same as in client_golang. */
 export const ZERO_THRESHOLD = 2 ** -128;
 
-/** Quantiles are then off by at most 4.4 %. client_golang chooses the same schema for a factor of 1.1. */
+/** Schema of a new histogram: quantiles are off by at most 4.4 %. client_golang chooses the same schema for a factor of 1.1. */
 const FINEST = 3;
 /** Buckets per octave at the finest schema. */
 const PARTS = 2 ** FINEST;
-/** Upper bounds of these buckets for values from 1 to 2, with Prometheus's exact bits. The first contains only 1. */
+/** Upper bounds of these buckets for values from 1 to 2, bit-identical to Prometheus's. The first contains only 1. */
 const BOUNDS: readonly number[] = [
   0.5, 0.5452538663326288, 0.5946035575013605, 0.6484197773255048, 0.7071067811865475, 0.7711054127039704,
   0.8408964152537144, 0.9170040432046711, 1,
@@ -35,7 +35,7 @@ export const createNative = (): NativeHistogram => ({ schema: FINEST, zero: 0, f
 const inPairs = (index: number) => Math.ceil(index / 2) + 0;
 
 function indexOf(value: number, schema: number): number {
-  // Just below a power of two the rounded logarithm may be that power's; the share is then just below 1, in the same bucket.
+  // Just below a power of two, the logarithm may be rounded up to it; the share is then just below 1, in the same bucket.
   const octave = Math.floor(Math.log2(value));
   const share = value / 2 ** octave;
   let part = 0;
@@ -62,7 +62,7 @@ export function observeNative(native: NativeHistogram, value: number): void {
     native.zero += 1;
     return;
   }
-  // Infinite values have no bucket, so `isComplete` is false from then.
+  // Infinite values have no bucket, so `isComplete` is false from then on.
   if (!Number.isFinite(value)) return;
   const { counts } = native;
   const index = indexOf(value, native.schema);

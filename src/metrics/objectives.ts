@@ -14,22 +14,19 @@ export interface Objectives {
 
 export const OBJECTIVES = ['delivered', 'on_time'] as const;
 
-/** Families with the configured objectives. Rules and dashboards join with them, so that they are not generated per account. */
+/** Families with the configured objectives. Rules and dashboards join with these families instead of being generated per account. */
 export const objectiveFamilies = {
   ratio: gauge(
     'delivery_objective_ratio',
-    'Configured objective. delivered: share of finished messages that are delivered; on_time: share of messages that finish within delivery_on_time_target_seconds of their due time.',
+    'Configured objective. delivered: share of ended messages that are delivered; on_time: share that end within delivery_on_time_target_seconds after they are due.',
     ['objective'],
   ),
   onTimeTarget: gauge(
     'delivery_on_time_target_seconds',
-    'Configured maximum time from a message’s due time to its end. delivery_messages_overdue_total counts later ones.',
+    'Configured time in which a message must end after it is due.',
   ),
   window: gauge('delivery_objective_window_seconds', 'Configured period of the objectives.'),
-  dlqMaxAge: gauge(
-    'delivery_dlq_max_age_seconds',
-    'Configured age at which an entry of the dead-letter queue counts as too old.',
-  ),
+  dlqMaxAge: gauge('delivery_dlq_max_age_seconds', 'Configured age at which a dead letter counts as too old.'),
 } as const;
 
 const inSeconds = (ms: number): readonly Sample[] => [{ labels: {}, value: ms / 1000 }];

@@ -6,11 +6,11 @@ import { counter, type Family, gauge, info, type Sample } from './family.ts';
 export const ownFamilies = {
   up: gauge(
     'delivery_up',
-    'Whether the last attempt of every round of the account’s enabled collectors succeeded and no data is stale (1), else 0; 0 before the first. Rounds without anything to read yet do not count: sweep before any event is old enough, new before the first complete walk. Rounds run in the background, not at scrape time.',
+    'Whether the last attempt of every round succeeded and no data is stale (1), else 0. Rounds run in the background, not at scrape time.',
   ),
   success: gauge(
     'delivery_collector_success',
-    'Whether the round’s last attempt that sent a request succeeded (1), else 0. Absent before the first such attempt.',
+    'Whether the last attempt of the round succeeded (1) or not (0). Absent before the first one.',
     ['collector', 'round'],
   ),
   duration: gauge('delivery_collector_duration_seconds', 'Duration of the last attempt of the round.', [
@@ -19,17 +19,17 @@ export const ownFamilies = {
   ]),
   dataTimestamp: gauge(
     'delivery_collector_data_timestamp_seconds',
-    'Start of the last complete round; the exposed data was read then or later. Absent before the first.',
+    'Start of the last complete round: the exposed data was read then or later. Absent before the first one.',
     ['collector', 'round'],
   ),
   dataComplete: gauge(
     'delivery_collector_data_complete',
-    'Whether the round’s last attempt read every page, row and filter (1), else 0. A round that misses a page never replaces data; a round with unreadable rows or a failed filter does.',
+    'Whether the last attempt of the round read every page, row and filter (1) or not (0). A missing page keeps the previous data.',
     ['collector', 'round'],
   ),
   dataStale: gauge(
     'delivery_collector_data_stale',
-    'Whether the last complete round ended more than staleness.markAfter intervals ago (or as many durations of that round, if longer) (1), else 0. The age survives restarts; downtime of the agent counts once an attempt has failed. The age does not grow while there is nothing to read yet. Data is withdrawn after staleness.withdrawAfter intervals.',
+    'Whether no round has completed for staleness.markAfter intervals (1), else 0. Data is withdrawn after staleness.withdrawAfter intervals.',
     ['collector', 'round'],
   ),
   consecutiveFailures: gauge('delivery_collector_consecutive_failures', 'Consecutive failed attempts of the round.', [
@@ -38,19 +38,19 @@ export const ownFamilies = {
   ]),
   dlqRetention: gauge(
     'delivery_dlq_retention_seconds',
-    'Retention of the account’s dead-letter queue: as configured, else from the record of the last token reset. Absent without either.',
+    'Retention of the dead-letter queue: as configured, else as recorded by the last token reset. Absent without either.',
   ),
   tokenRejected: gauge(
     'delivery_token_rejected',
-    'Whether the service rejects the account’s token with 401 (1), else 0, by the last response, also across restarts. Absent before the first. A rejected token is retried every five minutes, a changed one immediately.',
+    'Whether the last response rejected the account’s token with 401 (1) or not (0). A rejected token is retried every five minutes.',
   ),
   counting: gauge(
     'delivery_event_log_counting',
-    'Whether the event log is read and stored as it happens (1), else 0: before the first complete read of this process, while the data is stale, and after a failed or unstored read. While it is 0, exposed counters may catch up with earlier events.',
+    'Whether the event log is read and stored as it happens (1), else 0: counters may then catch up with earlier events.',
   ),
   rowsRejected: counter(
     'delivery_rows_rejected_total',
-    'Skipped unreadable rows of list responses with other readable rows. The round counts as incomplete.',
+    'Unreadable rows that were skipped in lists with readable rows.',
     ['collector'],
   ),
   listsMissing: counter(
@@ -60,7 +60,7 @@ export const ownFamilies = {
   ),
   requests: counter(
     'delivery_watch_api_requests_total',
-    'Requests sent to the service by outcome, including retries.',
+    'Requests sent to the service by outcome. Each retry counts.',
     ['endpoint', 'outcome'],
   ),
   responseBytes: counter(
@@ -70,19 +70,19 @@ export const ownFamilies = {
   ),
   budgetWait: counter(
     'delivery_watch_api_budget_wait_seconds_total',
-    "Time that requests waited for the account's budget.",
+    'Time that requests waited for the account’s request budget.',
   ),
-  budgetLimit: gauge('delivery_watch_api_budget_limit', 'Requests per UTC day in the account’s configured budget.'),
+  budgetLimit: gauge('delivery_watch_api_budget_limit', 'Configured request budget of the account per UTC day.'),
   budgetRemaining: gauge(
     'delivery_watch_api_budget_remaining',
-    "Remaining requests in the account's configured budget for this UTC day. Survives restarts, except the last 15 seconds.",
+    'Remaining requests in the account’s budget for this UTC day. A crash may lose the last 15 seconds.',
   ),
 } as const;
 
 /** Returns the family with plan, state and labels of each account. Its label names are the union over all accounts. */
 export function accountInfoFamily(labels: readonly Readonly<Record<string, string>>[]): Family {
   const help =
-    'Plan and state of the account, from the record of the last token reset, and its configured labels. Always 1.';
+    'Plan and state of the account, as recorded by the last token reset, and its configured labels; always 1.';
   return info('delivery_account_info', help, [
     'plan',
     'state',
@@ -119,7 +119,7 @@ interface KeptSeries<L extends string> {
   readonly since: number;
 }
 
-/** A counter with its own series, written by our exposition. */
+/** A counter that keeps its series in this process, for rendering by `createExposition`. */
 export interface KeptCounter<L extends string> extends Counter<L> {
   samples(): readonly (Sample<L> & KeptSeries<L>)[];
   total(): number;
@@ -127,7 +127,7 @@ export interface KeptCounter<L extends string> extends Counter<L> {
   readonly series: Map<string, KeptSeries<L>>;
 }
 
-/** `before`: predefined series are shared with it, so that its increments are not lost until it is closed. */
+/** `before`: the counter that this one replaces. Both share the predefined series, so that late increments of the old one count. */
 export function createCounter<L extends string>(
   family: Family<L>,
   known: readonly KnownSeries<L>[],
@@ -202,7 +202,7 @@ export function createAccountMeter(
   const requests = create(ownFamilies.requests, known.requests, before?.requests);
   const bytes = create(ownFamilies.responseBytes, known.bytes, before?.bytes);
   const budgetWait = create(ownFamilies.budgetWait, knownSeries(ownFamilies.budgetWait, [{}]), before?.budgetWait);
-  // Both have the same labels.
+  // Both families have the same label.
   const lists = knownValues(ownFamilies.rowsRejected, known.collectors);
   const rowsRejected = create(ownFamilies.rowsRejected, lists, before?.rowsRejected);
   const listsMissing = create(ownFamilies.listsMissing, lists, before?.listsMissing);

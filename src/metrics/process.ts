@@ -8,7 +8,7 @@ import {
 import type { Counter, Histogram } from '../kit/counter.ts';
 import { type FamilyType, formatLe, type Sample, type Source } from './family.ts';
 
-/** Metrics of this process: process_*, nodejs_*, delivery_watch_* and families without the label account. */
+/** Metrics of this process from prom-client: process_*, nodejs_* and delivery_watch_* families without the label account. */
 export type ProcessMetrics = ReturnType<typeof createProcessMetrics>;
 
 export interface ProcessInfo {
@@ -16,7 +16,7 @@ export interface ProcessInfo {
   /** Digest of the active configuration, which reveals differences within a fleet. */
   readonly configHash: string;
   readonly configLoadedAt: number;
-  /** Values of the label `endpoint` with series from the start. */
+  /** Values of the label `endpoint` whose series exist from startup on. */
   readonly endpoints: readonly string[];
 }
 
@@ -81,7 +81,7 @@ export function createProcessMetrics(info: ProcessInfo) {
   };
   gauge(
     'delivery_watch_build_info',
-    'Version of delivery-watch and of Node.js; always 1.',
+    'Versions of delivery-watch and Node.js; always 1.',
     { version: info.version, node_version: process.version },
     1,
   );
@@ -93,7 +93,7 @@ export function createProcessMetrics(info: ProcessInfo) {
   );
   const lastReload = gauge(
     'delivery_watch_config_last_reload_successful',
-    'Whether the last configuration load succeeded (1) or failed (0). After a failed reload the previous configuration stays active.',
+    'Whether the last configuration load succeeded (1) or failed (0). After a failed reload, the previous configuration stays active.',
     {},
     1,
   );
@@ -105,7 +105,7 @@ export function createProcessMetrics(info: ProcessInfo) {
   );
   const requestSeconds = new PromHistogram({
     name: 'delivery_watch_api_request_duration_seconds',
-    help: 'Duration of requests to the service, including retries, for all accounts.',
+    help: 'Duration of requests to the service, for all accounts. Each retry counts.',
     labelNames: ['endpoint'],
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
     registers,
@@ -113,7 +113,7 @@ export function createProcessMetrics(info: ProcessInfo) {
   for (const endpoint of info.endpoints) requestSeconds.zero({ endpoint });
   const spans = new PromCounter({
     name: 'delivery_watch_spans_total',
-    help: 'Spans by subject (about: agent or messages) and outcome: exported; failed: not accepted by the receiver, retried if about messages; dropped: queue full.',
+    help: 'Spans by subject and outcome. failed: not accepted by the receiver, and retried if about messages; dropped: the queue was full.',
     labelNames: ['about', 'outcome'],
     registers,
   });
@@ -155,7 +155,7 @@ export function createProcessMetrics(info: ProcessInfo) {
       families: exposed.map(({ name, help, type, labelNames }) => ({
         name,
         help,
-        // prom-client has no such type.
+        // prom-client has no type `info`.
         type: name.endsWith('_info') ? 'info' : type,
         labels: labelNames,
       })),

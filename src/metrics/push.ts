@@ -4,12 +4,12 @@ import { createCounter, knownValues } from './own.ts';
 export const pushFamilies = {
   requests: counter(
     'delivery_watch_push_requests_total',
-    'Requests to the OTLP receiver by outcome. refused: not retried; failed: no response, or status 429, 502, 503 or 504, retried. Only if `push.metrics` is enabled. Restarts at 0 with the process.',
+    'Requests to the OTLP receiver by outcome. refused: not retried; failed: no response, or status 429, 502, 503 or 504, and retried.',
     ['outcome'],
   ),
   items: counter(
     'delivery_watch_push_items_total',
-    'Data points by outcome. rejected: by the receiver, possibly part of a request; dropped: queue full. Only if `push.metrics` is enabled. Restarts at 0 with the process.',
+    'Pushed data points by outcome. rejected: not accepted by the receiver; dropped: the queue was full.',
     ['outcome'],
   ),
 } as const;

@@ -13,29 +13,29 @@ import { createCounter, knownValues } from './own.ts';
 export const replicaFamilies = {
   leader: gauge(
     'delivery_watch_leader',
-    'Whether this replica holds and collects the account (1), else 0; also 0 from the time its lease may have expired, by the monotonic clock, until the next renewal. The sum is the number of accounts held. Only if replicas share a store (`store.kind: postgres`), like all metrics of replicas.',
+    'Whether this replica holds and collects the account (1) or not (0). Also 0 if its lease may have expired.',
     ['account'],
   ),
   replicas: gauge(
     'delivery_watch_replicas',
-    'Replicas that have renewed their leases within the lease time, including this one, at its last renewal. Absent before the first.',
+    'Replicas with current leases at the last renewal, including this one. Absent before the first renewal.',
   ),
   lastRenewal: gauge(
     'delivery_watch_lease_last_renewal_timestamp_seconds',
-    'Last successful renewal of leases, by the database’s clock. Absent before the first.',
+    'Last successful renewal of leases, by the database’s clock. Absent before the first one.',
   ),
   renewals: counter(
     'delivery_watch_lease_renewals_total',
-    'Renewals of this replica’s leases by outcome. failed: the database was unreachable or refused. Restarts at 0 with the process.',
+    'Renewals of this replica’s leases by outcome. failed: the database was unreachable or refused.',
     ['outcome'],
   ),
   renewalSeconds: histogram(
     'delivery_watch_lease_renewal_duration_seconds',
-    'Duration of lease renewals, including failed ones. Leases expire if it approaches the lease time. Restarts at 0 with the process.',
+    'Duration of lease renewals, including failed ones. Leases expire if it approaches the lease time.',
   ),
   handOvers: counter(
     'delivery_watch_lease_hand_overs_total',
-    'Accounts that this replica gained, released or lost. gained: free or taken over; released: for a fair share or at shutdown; lost: not renewed in time, so another replica may hold it. Restarts at 0 with the process.',
+    'Accounts that this replica gained, released, or lost because it did not renew the lease in time.',
     ['reason'],
   ),
 } as const;
@@ -74,7 +74,7 @@ export function createLeaseMeter(sharing: () => Shared | undefined, now: () => n
       const values = () => accounts.map(account => Number(isHeld(account)));
       return {
         families: Object.values(replicaFamilies),
-        // A renewal changes the shared state. Leases also expire without a renewal.
+        // Changes with each renewal, and when a lease expires without one.
         revision: () => `${revision} ${values().join('')}`,
         samples() {
           const shared = sharing();

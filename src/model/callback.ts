@@ -12,7 +12,7 @@ export interface CallbackSighting {
   readonly lastSeenAt: number;
   /** Number of complete walks that listed the callback in this episode. */
   readonly snapshots: number;
-  /** Id of one run of the callback. Another state or message, a missing entry or a long gap between walks ends it. */
+  /** Id of one run of the callback. A changed state or message, a missing entry or a long gap between walks ends the run. */
   readonly episode: string;
 }
 

@@ -4,7 +4,7 @@ export interface Point {
   readonly value: number;
 }
 
-/** Number of points before `at`. `points`: in ascending order of time. */
+/** Returns the number of points before `at`. `points` must be in ascending order of time. */
 export function pointsBefore(points: readonly Point[], at: number): number {
   let [low, high] = [0, points.length];
   while (low < high) {
@@ -19,7 +19,7 @@ export function pointsBefore(points: readonly Point[], at: number): number {
 export interface RecordedSeries {
   /** Times in ascending order (ms since the Unix epoch): at most one per minute, fewer in thinned parts. */
   readonly times: readonly number[];
-  /** Values by series (`family{label="value"}`, without the label `account`). All have the length of `times`. */
+  /** Values by series (`family{label="value"}`, without the label `account`). Each list is as long as `times`. */
   readonly series: ReadonlyMap<string, readonly (number | null)[]>;
 }
 

@@ -1,6 +1,6 @@
 import type { Predicate } from './finding.ts';
 
-/** Final outcome of an action. */
+/** Final outcomes of an action. */
 export const FINAL_OUTCOMES = [
   /** Planned only: no request is ever sent. */
   'planned',
@@ -12,7 +12,7 @@ export const FINAL_OUTCOMES = [
   'gone',
   /** The service refused the cancel. */
   'rejected',
-  /** Still in progress after the last attempt, or the service calls the entry invalid. */
+  /** Still in progress after the last attempt, or the service reports that the entry is invalid. */
   'gave_up',
   /** No request was sent in time. */
   'expired',
@@ -36,7 +36,7 @@ export type CancelResponse =
 /** Identity of an entry without its content: enough to notify its owner of the failure that the callback would have reported. */
 export interface JournalTarget {
   readonly account: string;
-  /** Id in the cancel request. */
+  /** Id sent in the cancel request. */
   readonly id: string;
   readonly dlqId: string | undefined;
   readonly messageId: string | undefined;
@@ -47,7 +47,7 @@ export interface JournalTarget {
   readonly episode: string;
 }
 
-/** Rule, mode and policy that request an action. Grace and approval of one do not apply to another. */
+/** Rule, mode and policy that request an action. The grace period or approval of one requester does not apply to another. */
 export interface Requester {
   readonly rule: string;
   readonly mode: 'plan' | 'approve' | 'enforce';
@@ -93,11 +93,11 @@ export type JournalStep =
       readonly target: JournalTarget;
       /** Set for plans, which have no intent. */
       readonly evidence?: readonly Predicate[] | undefined;
-      /** The response was lost: another client may have cancelled. */
+      /** Whether the response was lost, so that another client may have cancelled the callback. */
       readonly unproven?: boolean | undefined;
     };
 
-/** Pause, resume, breaker opened, breaker reset, refused order. `order`: UUID of the operator's order; absent in older lines. */
+/** Steps not about a single action: pauses, breakers and refused orders. `order`: UUID of the operator's order; absent in older lines. */
 export type StopStep =
   | {
       readonly step: 'paused' | 'resumed';
@@ -143,7 +143,7 @@ export interface AutoCancelNumbers {
     /** A time when the count was still 0, milliseconds since the Unix epoch. */
     readonly since?: number;
   }[];
-  /** Decisions not to act, since the process started. */
+  /** Number of decisions not to act since the process started. */
   readonly skips: readonly {
     readonly rule: string;
     readonly reason: string;
@@ -152,7 +152,7 @@ export interface AutoCancelNumbers {
   }[];
   readonly breakers: ReadonlyMap<string, boolean>;
   readonly isPaused: boolean;
-  /** By rule: start of its oldest unfinished cancel, milliseconds since the Unix epoch. */
+  /** Start of the oldest unfinished cancel (ms since the Unix epoch), by rule. */
   readonly unresolved: ReadonlyMap<string, number>;
   /** Cancels that the limits still allow: for all rules together, then for each. */
   readonly budget: readonly { readonly rule: string | undefined; readonly left: number }[];

@@ -48,6 +48,6 @@ export interface LifecycleTrace {
 export interface TraceQueue {
   /** Sets the number of rows in the store at startup. */
   restore(count: number): void;
-  /** Returns false if the queue is full, and counts the trace as dropped. */
+  /** Adds a trace. If the queue is full, counts the trace as dropped and returns false. */
   add(trace: LifecycleTrace): boolean;
 }

@@ -1,4 +1,4 @@
-/** `by`: the operator, for the journal. */
+/** `by`: name of the operator, recorded in the journal. */
 export type OperatorCommand =
   | { readonly kind: 'approve'; readonly action: string; readonly by: string }
   | { readonly kind: 'pause' | 'resume'; readonly reason: string; readonly by: string };

@@ -15,11 +15,11 @@ export interface Group {
   readonly labels: Labels;
   /** Identifies the notification; the same for each attempt. */
   readonly key: string;
-  /** Number of alerts that did not fit. */
+  /** Number of alerts over the limit of one notification. */
   readonly left: number;
 }
 
-/** Limits of one notification, which receivers usually accept; the number of bytes is approximate. */
+/** Limits of one notification, small enough for common receivers. The number of bytes is approximate. */
 const MAX_ALERTS = 250;
 const MAX_BYTES = 256 * 1024;
 
@@ -27,7 +27,7 @@ const MAX_BYTES = 256 * 1024;
 export const groupLabels = (labels: Labels, { by }: Grouping): Labels =>
   by.includes('...') ? labels : Object.fromEntries(Object.entries(labels).filter(([name]) => by.includes(name)));
 
-/** Formats a group key like Alertmanager. The key only changes with the configuration. */
+/** Formats a group key as Alertmanager does. It does not change until the configuration does. */
 export function groupKey(labels: Labels): string {
   return `{}:{${sorted(labels)
     .map(([name, value]) => `${name}=${JSON.stringify(value)}`)

@@ -21,7 +21,7 @@ export function failAddress(address: string): string {
   return url.href;
 }
 
-/** Returns the body of a loop that reports health to a dead man's switch; silent while the agent is unhealthy. Never rejects. */
+/** Returns the body of a loop that reports health to a dead man's switch, unless the agent itself is unhealthy. Never rejects. */
 export function createHeartbeat(deps: HeartbeatDeps): (signal: AbortSignal) => Promise<void> {
   const { url, health, get, notifications, log } = deps;
   let lastWarning: string | undefined;

@@ -8,16 +8,16 @@ export interface Notice {
   readonly annotations: Labels;
   readonly startsAt: number;
   readonly endsAt?: number | undefined;
-  /** Time (ms) after which a notice ends by itself; no resolved notice is sent. */
+  /** Time (ms) after which the notice expires. No resolved notice follows. */
   readonly lasts?: number | undefined;
 }
 
-/** Returns Alertmanager's fingerprint of labels, 16 hexadecimal digits: FNV-1a of names and values, each followed by a byte 255. */
+/** Returns Alertmanager's fingerprint of labels, 16 hexadecimal digits: FNV-1a of names and values, each followed by the byte 0xFF. */
 export function fingerprintOf(labels: Labels): string {
   let [high, low] = [0xcbf29ce4, 0x84222325];
   const add = (byte: number) => {
     low = (low ^ byte) >>> 0;
-    // Times 2^40 + 0x1b3, modulo 2^64.
+    // Multiplies by the FNV prime, 2^40 + 0x1b3, modulo 2^64.
     const product = low * 0x1b3;
     high = (high * 0x1b3 + Math.floor(product / 2 ** 32) + low * 256) >>> 0;
     low = product >>> 0;

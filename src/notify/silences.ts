@@ -20,7 +20,7 @@ const CACHED_FOR = 1000;
 export function createSilences(silences: readonly SilenceOptions[], now: () => number) {
   let cached = { at: Number.NaN, inForce: silences };
   return {
-    /** Returns the reason of the silence that matches an alert now; undefined if none does. */
+    /** Returns the reason for the silence that matches an alert now; undefined if none does. */
     reasonFor(labels: Labels): string | undefined {
       if (silences.length === 0) return undefined;
       const at = now();

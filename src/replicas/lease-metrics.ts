@@ -4,9 +4,9 @@ import { NO_ACCOUNT, type Replicas, type Store } from '../store/store.ts';
 
 const accountsIn = (names: readonly string[]) => names.filter(name => name !== NO_ACCOUNT).length;
 
-/** Counts renewals and moves of accounts. */
+/** Wraps `replicas` to count renewals and moves of accounts. */
 function counted(replicas: Replicas, meter: LeaseMeter, clock: Pick<Clock, 'monotonic'>): Replicas {
-  /** Lost accounts before their release, which is not counted. */
+  /** Lost accounts that are not released yet. Their release is not counted. */
   const lost = new Set<string>();
   return {
     ...replicas,

@@ -7,7 +7,7 @@ export interface Intent {
   readonly startedAt: string;
   readonly account: string;
   readonly token: string;
-  /** Whether the service had accepted that token before. */
+  /** Whether the service accepted that token before the reset. */
   readonly worked: boolean;
   readonly record: string;
 }
@@ -19,7 +19,7 @@ export function writeIntent(file: string, intent: Intent): void {
 /** Reads the intent of an unfinished reset; undefined if the file is missing. Throws RotationError if it cannot be read. */
 export function readIntent(file: string): Intent | undefined {
   try {
-    if (mayBePlanted(file)) throw new Error('another user made it');
+    if (mayBePlanted(file)) throw new Error('another user created it');
     return JSON.parse(readFileSync(file, 'utf8')) as Intent;
   } catch (error) {
     const code = codeOf(error);

@@ -10,7 +10,7 @@ export class RotationError extends Error {
   }
 }
 
-/** Error code of a file operation. */
+/** Returns the error code of a file operation, or the message of an error without a code. */
 export function codeOf(error: unknown): string {
   return error instanceof Error ? ((error as NodeJS.ErrnoException).code ?? error.message) : String(error);
 }

@@ -10,7 +10,7 @@ export interface SecretPlace {
   readonly present: Secret;
   /** Replaces only the secret in its file. */
   replace(next: Secret): void;
-  /** Replaces the file with an equal one, to test permissions, space and mount. Throws RotationError. */
+  /** Replaces the file with an identical copy, to test permissions, space and mount. Throws RotationError. */
   rehearse(): void;
 }
 
@@ -20,7 +20,7 @@ export function nameOf(setting: SecretSetting, key: string): string {
   return 'env' in setting ? `the environment variable ${setting.env}` : `${key} in the configuration`;
 }
 
-/** Throws RotationError if the secret is missing. `key` names the setting in messages. */
+/** Finds a secret and its file. Throws RotationError if the secret is missing. `key` names the setting in messages. */
 export function findSecret(setting: SecretSetting, env: Env, key: string): SecretPlace {
   const broken = (why: string) => new RotationError(`${key}: ${why}; nothing was sent`, { isUsage: true });
   if (!('file' in setting)) {
@@ -49,7 +49,7 @@ export function findSecret(setting: SecretSetting, env: Env, key: string): Secre
     present,
     replace(next) {
       const text = read();
-      // Keeps a line end; a function, because `$` has a meaning in replacement text.
+      // Keep a trailing newline. The replacement is a function, because `$` is special in replacement text.
       replaceFile(path, text.trim() === '' ? next.reveal() : text.replace(text.trim(), () => next.reveal()));
     },
     rehearse() {
@@ -62,7 +62,7 @@ export function findSecret(setting: SecretSetting, env: Env, key: string): Secre
   };
 }
 
-/** Message about a file that cannot be replaced, before any request. */
+/** Creates the error for a file that cannot be replaced, before any request. */
 export function notReplaceable(path: string, why: string): RotationError {
   return new RotationError(
     `${path} can't be replaced (${why}): its folder must be writable, and the file must not be a mount. Nothing was sent. With --out FILE the new credentials go to a file in another folder, and you put them in place`,

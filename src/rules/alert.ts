@@ -9,9 +9,9 @@ export interface Alert {
   readonly annotations: Readonly<Record<string, string>>;
   readonly value: number;
   readonly state: AlertState;
-  /** Silenced since it started firing: no notification was sent. */
+  /** Whether the alert has been silenced since it started firing, so that no notification was sent. */
   readonly isHeldBack?: true | undefined;
-  /** Reason of the silence that matches the firing alert. */
+  /** Reason for the silence that matches the firing alert. */
   readonly silencedBy?: string | undefined;
 }
 
@@ -19,7 +19,7 @@ export interface Evaluated {
   readonly alerts: ReadonlyMap<string, Alert>;
   /** Rules with series of unknown state. */
   readonly unknown: ReadonlySet<string>;
-  /** Number of series by rule that match the condition but are over the limit of individual alerts. */
+  /** Number of matching series without an individual alert because they exceed the limit, by rule. */
   readonly beyondCap: ReadonlyMap<string, number>;
 }
 
@@ -47,7 +47,10 @@ export function versionOf(alert: Alert): string {
   return JSON.stringify({ state, isHeldBack });
 }
 
-/** Marks silenced alerts in `next`. A firing alert is sent once it is not silenced. Its end is sent only if its start was. */
+/**
+ * Marks silenced alerts in `next`. A firing alert is sent once no silence matches it. Its resolution is sent only if its start
+ * was.
+ */
 export function withSilences(next: Evaluated, before: Evaluated, silences: Silences): Evaluated {
   const mark = (fingerprint: string, { isHeldBack: _, silencedBy: __, ...alert }: Alert): Alert => {
     if (alert.state.phase === 'pending') return alert;

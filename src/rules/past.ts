@@ -5,7 +5,7 @@ import { type AlertFacts, isSelected, type Past, windowsOf } from './evidence.ts
 import type { HistoryPoint } from './history.ts';
 import type { AlertCondition, Selector } from './options.ts';
 
-/** Maximum number of recorded series per selector. A selector of more series has no history after a restart. */
+/** Maximum number of recorded series per selector. A selector with more series has no history after a restart. */
 const MAX_SERIES = 1000;
 
 /** Names the series that is 1 at times when the selected series were recorded. Stale and partial data is not recorded. */

@@ -6,7 +6,7 @@
 export type AlertState =
   | {
       readonly phase: 'pending';
-      /** Minimum time for which the condition has held. */
+      /** Minimum time for which the condition has held so far. */
       readonly heldFor: number;
       /** Time of the last evaluation; undefined after an unknown result or a restart. */
       readonly seenAt?: number | undefined;

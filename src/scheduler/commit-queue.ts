@@ -20,7 +20,7 @@ const MAX_WAITING = 16 * 1024 * 1024;
 /** Cost of a row in addition to its text (characters). */
 const ROW_WEIGHT = 200;
 
-/** Queue of uncommitted rows of one collector, the latest of each key. Rejected rows are part of the next commit. */
+/** Creates a queue of uncommitted rows of one collector, the latest of each key. Rejected rows are part of the next commit. */
 export function createCommitQueue({ account, collector, store, log }: CommitQueueDeps) {
   const prefix = `${collector}/`;
   const rows = new Map<string, string | null>();
@@ -80,7 +80,7 @@ export function createCommitQueue({ account, collector, store, log }: CommitQueu
     add(changes: readonly Change[]): void {
       for (const { key, value } of changes) put(prefix + key, value);
     },
-    /** Commits all queued rows. Not concurrent. Rejects with CommitError. */
+    /** Commits all queued rows. Calls must not overlap. Rejects with CommitError. */
     commit,
     /** Commits the queue if it is full. Rejects with CommitError. */
     async commitIfFull(): Promise<void> {
@@ -95,7 +95,7 @@ export function createCommitQueue({ account, collector, store, log }: CommitQueu
       isSuspended = false;
     },
     clear,
-    /** Committed rows by the collector's own keys. Rejects with StoreError. */
+    /** Reads the committed rows, by the collector's own keys. Rejects with StoreError. */
     async committed(): Promise<ReadonlyMap<string, string>> {
       const known = await store.scan(account, prefix);
       return new Map([...known].map(([key, value]) => [key.slice(prefix.length), value]));

@@ -1,6 +1,6 @@
 /** Freshness of a round's data (ms by the monotonic clock). */
 export interface Freshness {
-  /** Time since the end of the last complete round, or since the first attempt without one. */
+  /** Time since the end of the last complete round, or since the first attempt if no round was complete. */
   readonly age: number;
   /** Duration of the attempts to complete another round; undefined while rounds succeed. */
   readonly tryingFor?: number | undefined;

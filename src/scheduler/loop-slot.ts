@@ -10,7 +10,7 @@ export function createLoopSlot(deps: Pick<LoopOptions, 'clock' | 'random'>) {
   let isClosed = false;
   return {
     /**
-     * Ends the loop, aborting its body, and starts the next one; undefined starts none. A loop with the same key and interval
+     * Ends the loop, aborting its body, and starts the next one, or none if `spec` is undefined. A loop with the same key and interval
      * continues undisturbed. Calls must not overlap.
      */
     async run(key: unknown, spec: Spec | undefined): Promise<void> {

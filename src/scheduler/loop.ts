@@ -6,7 +6,7 @@ export interface LoopOptions {
   readonly clock: Clock;
   readonly random: () => number;
   readonly signal: AbortSignal;
-  /** Must not throw. The next start waits for its end. */
+  /** Must not throw. The next run starts only after this one has ended. */
   readonly body: (signal: AbortSignal) => Promise<void>;
 }
 

@@ -8,16 +8,16 @@ export const stalenessOptions = z.strictObject({
     .max(1000)
     .default(3)
     .describe(
-      'Data is marked stale after this number of intervals without a complete round, or of durations of the last complete round if that is longer.',
+      'Data is stale after this number of intervals without a complete round (at most two for walks of the dead-letter queue). Long rounds extend the interval.',
     ),
   withdrawAfter: z
     .number()
     .min(1)
     .max(10_000)
     .default(20)
-    .describe('Data is withdrawn after this number of intervals without a complete round …'),
+    .describe('Data is withdrawn after this number of intervals without a complete round.'),
   withdrawAtMost: Duration.prefault('30m').describe(
-    '… or after this time, whichever is shorter, but never before it is marked stale.',
+    'Data is withdrawn after this time at the latest, but never before it is stale.',
   ),
 });
 

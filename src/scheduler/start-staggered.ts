@@ -14,7 +14,7 @@ export interface StartOptions<T> {
 }
 
 const SLEEP = 50;
-/** A delayed sleep counts with this share of its duration. */
+/** Share of a delayed sleep's duration that counts towards the timeout. */
 const DELAYED_SHARE = 1 / 3;
 
 /** Resolves after `ms` of sleeps, or when the signal is aborted. */

@@ -20,14 +20,14 @@ interface SourceDeps {
   readonly plan: () => PlanFacts | undefined;
 }
 
-/** The agent's own numbers of an account: freshness of its data, and the cost of reading it. */
+/** Creates the source of the agent's own metrics about an account: how fresh its data is, and what reading it costs. */
 export function createAccountSource({ settings, client, status, plan }: SourceDeps): Source {
   const { budget, meter, isTokenRejected } = client;
   const { name, objectives, budget: limits } = settings;
   return {
     account: name,
     families: [...Object.values(ownFamilies), ...Object.values(objectiveFamilies)],
-    // Freshness changes with time alone, so the revision includes the status.
+    // Freshness changes with time alone, so the revision must include the status.
     revision: () =>
       `${meter.revision()} ${isTokenRejected()} ${budget.remaining()} ${plan()?.record?.resetAt} ${JSON.stringify(status())}`,
     samples() {
@@ -46,7 +46,7 @@ export function createAccountSource({ settings, client, status, plan }: SourceDe
   };
 }
 
-/** The gauge of failure callbacks that seem stuck, whether or not auto-cancel is on. `facts`: the shown facts of the queue. */
+/** Creates the gauge of failure callbacks that seem stuck, even if auto-cancel is off. `facts`: current facts of the queue. */
 export const createSuspectedSource = (account: string, facts: () => DlqFacts | undefined): Source => ({
   account,
   families: [dlq.suspected],
@@ -54,7 +54,7 @@ export const createSuspectedSource = (account: string, facts: () => DlqFacts | u
   samples: () => new Map([[dlq.suspected.name, one(suspectedCallbacks(facts()?.tracked))]]),
 });
 
-/** `delivery_account_info` of one account. `family`: its labels depend on all configured accounts. */
+/** Creates the metric `delivery_account_info` of one account. `family`: its labels depend on all configured accounts. */
 export const createInfoSource = (
   { name, labels }: Pick<StatusSettings, 'name' | 'labels'>,
   family: Family,

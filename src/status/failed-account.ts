@@ -8,7 +8,7 @@ import { NOT_OPENED } from '../rules/checks/reading.ts';
 import type { ShownSource, StatusSettings } from './account.ts';
 import type { ProblemLog } from './problem-log.ts';
 
-/** What views, API and heartbeat show of an account. */
+/** Account state that views, API and heartbeat show. */
 export interface ShownAccount extends ShownSource {
   readonly status: () => AccountStatus;
   readonly roundsEnded: () => number;
@@ -18,14 +18,14 @@ export interface ShownAccount extends ShownSource {
   readonly problems: Pick<ProblemLog, 'firstSeen'>;
 }
 
-/** Returns the message of a failed opening. Store errors contain their remedy; other errors come from damaged rows. */
+/** Returns why an account could not be opened. Store errors contain their remedy; other errors are caused by damaged rows. */
 function messageOf(error: unknown): string {
   const damaged = error instanceof SyntaxError || error instanceof TypeError;
   const advice = damaged ? '; a row of the account in the store is damaged: restore a backup of the store' : '';
   return `${NOT_OPENED}: ${String(error)}${advice}`;
 }
 
-/** Every round of an account as failed and stale because the account could not be opened. */
+/** Returns the status of an account that could not be opened: every round failed and stale. */
 function failedStatus({ name, collect }: StatusSettings, error: unknown): AccountStatus {
   const failure = { reason: 'store', message: messageOf(error) };
   return {
@@ -50,7 +50,10 @@ function failedStatus({ name, collect }: StatusSettings, error: unknown): Accoun
   };
 }
 
-/** An account that could not be opened, with its metrics: `delivery_up` 0 and failing rounds. `last`: its last session, if any. */
+/**
+ * Returns an account that could not be opened, with its metrics: `delivery_up` 0 and failing rounds. `last`: its last session,
+ * if any.
+ */
 export function failedAccount(
   settings: StatusSettings,
   { error, since }: { readonly error: unknown; readonly since: number },

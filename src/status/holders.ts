@@ -1,12 +1,12 @@
 import type { Clock } from '../kit/clock.ts';
 import type { Replica, Replicas, Sharing } from '../store/store.ts';
 
-/** Which replica holds each account, as of the last renewal. */
+/** Holder of each account, as of the last renewal. */
 export type Holders = ReturnType<typeof createHolders>;
 
 export function createHolders({ self, leaseTime, sharing }: Replicas, clock: Pick<Clock, 'monotonic'>) {
   const lastHolders = new Map<string, Replica>();
-  /** When an account was first seen without a holder, on the monotonic clock. */
+  /** Monotonic time at which each account was first found without a holder. */
   const unheld = new Map<string, number>();
   let seen: { readonly sharing: Sharing; readonly at: number } | undefined;
 
@@ -42,9 +42,9 @@ export function createHolders({ self, leaseTime, sharing }: Replicas, clock: Pic
     },
     sharing: (): Sharing | undefined => current()?.sharing,
     holderOf,
-    /** The holder, or the last one that this process has seen. */
+    /** Returns the holder, or the last known one. */
     lastHolderOf: (account: string): Replica | undefined => holderOf(account) ?? lastHolders.get(account),
-    /** Returns for how long this process has found no holder (ms); 0 if there is a holder. */
+    /** Returns how long this process has found no holder (ms); 0 if there is one. */
     unheldFor: (account: string): number =>
       holderOf(account) ? 0 : clock.monotonic() - (unheld.get(account) ?? clock.monotonic()),
   };

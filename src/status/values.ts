@@ -1,17 +1,17 @@
-/** Times that the API can write: years of four digits. */
+/** Times that the API can represent: years with four digits. */
 const EARLIEST = Date.parse('0000-01-01T00:00:00Z');
 const LATEST = Date.parse('9999-12-31T23:59:59Z');
 
-/** A time in milliseconds since the Unix epoch as ISO 8601; null if it is undefined or out of range. */
+/** Formats a time (ms since the Unix epoch) as ISO 8601; null if it is undefined or out of range. */
 export function isoTime(ms: number | undefined): string | null {
   if (ms === undefined || !(ms >= EARLIEST && ms <= LATEST)) return null;
   return new Date(Math.round(ms)).toISOString();
 }
 
-/** `ms`: in the range of `isoTime`. */
+/** `ms` must be in the range of `isoTime`. */
 export const iso = (ms: number) => new Date(ms).toISOString();
 
-/** Valid Unicode for JSON; null if undefined. */
+/** Converts text to valid Unicode for JSON; null if undefined. */
 export const wellFormed = (text: string | undefined) => text?.toWellFormed() ?? null;
 
 export const orNull = <T>(value: T | undefined): T | null => value ?? null;

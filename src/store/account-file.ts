@@ -11,12 +11,12 @@ import { NO_ACCOUNT, type Store } from './store.ts';
 /** Time between two reads of an account's row (ms): each read is a statement in the database. */
 const ROW_EVERY = 300_000;
 
-/** Key of the account's row, which is agent-wide because `rotate-token` holds no lease. */
+/** Returns the key of an account's row, which is agent-wide because `rotate-token` holds no lease. */
 const rowKey = (account: string) => `account-record/${account}`;
 
 /**
- * File in which `rotate-token` records an account's plan limits. It lies next to the SQLite store, which is locked
- * while the agent runs; the agent copies it into the store. It contains no secret.
+ * Returns the path of the file in which `rotate-token` records an account's plan limits. The file is next to the SQLite
+ * store, which is locked while the agent runs; the agent copies it into the store. It contains no secret.
  */
 function accountFile({ path }: Pick<StoreOptions, 'path'>, account: string): string {
   return `${resolve(path)}.account-${account}.json`;

@@ -28,11 +28,11 @@ export interface Database {
   close(): void;
 }
 
-/** How long to block for another program's lock (ms). Readers hold no conflicting lock, and there should be no other writer. */
+/** Maximum time to block while another program holds a lock (ms). Readers hold no conflicting lock, and there should be no other writer. */
 const BUSY_TIMEOUT_MS = 500;
 
 /**
- * Largest file that is fully checked at the start (bytes); this takes 70 ms of CPU if it is cached. In larger files,
+ * Largest file that is fully checked at startup (bytes). The check takes 70 ms of CPU if the file is cached. In larger files,
  * damaged pages are found when the collectors read their rows.
  */
 const MAX_CHECKED_BYTES = 64 * 2 ** 20;
@@ -40,7 +40,7 @@ const MAX_CHECKED_BYTES = 64 * 2 ** 20;
 /** SQLite's minimum page size in bytes (sqlite.org/fileformat2.html). */
 const MIN_PAGE_BYTES = 512;
 
-/** Code of an error for a rollback journal left by a crash before WAL mode was set: only a writable connection can recover it. */
+/** Error code for a rollback journal left behind by a crash before WAL mode was set: only a writable connection can recover it. */
 const READONLY_ROLLBACK = 776;
 
 const SETTINGS = `
@@ -67,12 +67,12 @@ function identityOf(path: string): string {
   return `${stat?.dev}:${stat?.ino}`;
 }
 
-/** Refuses, before anything is written, files that SQLite would take for an empty database or report unclearly. */
+/** Checks, before anything is written, for files that SQLite would mistake for an empty database or report with an unclear error. */
 function assertUsable(file: string): void {
   const stat = statSync(file, { throwIfNoEntry: false });
   if (!stat?.size && sizeOf(`${file}-wal`)) {
     // SQLite would create a new database and delete the WAL as unrelated.
-    throw new StoreError('corrupt', file, `it is empty or missing, but ${basename(file)}-wal holds rows`);
+    throw new StoreError('corrupt', file, `it is empty or missing, but ${basename(file)}-wal contains rows`);
   }
   if (!stat) {
     const link = lstatSync(file, { throwIfNoEntry: false });
@@ -85,7 +85,7 @@ function assertUsable(file: string): void {
   if (stat.size > 0 && stat.size < MIN_PAGE_BYTES) throw new StoreError('corrupt', file, `only ${stat.size} bytes`);
 }
 
-/** Throws StoreError if the file is unusable. Reads through a read-only connection, which leaves a bad file unchanged. */
+/** Checks the file through a read-only connection, which leaves a bad file unchanged. Throws StoreError if it is unusable. */
 function inspect(file: string): void {
   const size = sizeOf(file);
   if (!size) return;
@@ -149,7 +149,7 @@ export function openDatabase(path: string): Database {
   }
 }
 
-/** How long to block for the agent's transaction (ms): longer than a transaction takes on a slow disk. */
+/** Maximum time to block while the agent's transaction runs (ms): longer than a transaction takes on a slow disk. */
 const ATTACHED_BUSY_TIMEOUT_MS = 5000;
 
 /**

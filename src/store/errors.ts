@@ -1,4 +1,4 @@
-/** Per reason: what is wrong and what the operator can do. The set is closed, because reasons are log fields and labels. */
+/** Problem and remedy by reason. The set is closed, because reasons are log fields and labels. */
 export const PROBLEMS = {
   path: ["can't be opened", 'store.path must name a file in a folder that can be created and written'],
   readonly: ["can't be written", 'give this user write permission for the file, its folder and its file system'],

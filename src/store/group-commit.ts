@@ -16,7 +16,7 @@ interface Waiting<T, R> {
   readonly done: PromiseWithResolvers<R>;
 }
 
-/** Items queued at the same time share one `write`, and so one fsync or round trip. If a group fails, its items are written individually. */
+/** Creates a queue that writes items in groups, to share an fsync or round trip. If a group fails, its items are written individually. */
 export function createGroupCommit<T, R>(
   write: (items: readonly T[]) => Promise<readonly R[]>,
   { limit, affectsAll, spacing = () => 0, clock = systemClock }: GroupCommitOptions,

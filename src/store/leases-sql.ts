@@ -31,13 +31,13 @@ const MILLISECONDS = (time: string) => `floor(extract(epoch FROM ${time}) * 1000
 const RETURNING = `RETURNING ${MILLISECONDS('now()')} AS at, ${MILLISECONDS('since')} AS since`;
 
 /**
- * SQL of the leases. Each statement is a separate transaction, so a replica that dies during a renewal holds no lock.
+ * Returns the SQL of the leases. Each statement is a separate transaction, so a replica that dies during a renewal holds no lock.
  * Deadlocks are impossible: rows are locked in name order, and `take`, which commits and releases wait for, waits for
  * no lock.
  */
 export const leaseStatements = (schema: string) => ({
   /**
-   * Renews the leases of replica $1 for $2 ms, with URL $3, digest $4 and accounts $5. No row is returned if they have
+   * Renews the leases of replica $1 for $2 ms, with URL $3, digest $4 and accounts $5. Returns no row if they have
    * ended. `expires` is not based on `now()`: a delayed statement must not shorten a newer one's lease.
    */
   renew: `UPDATE ${schema}.replicas

@@ -2,8 +2,7 @@ import { StoreError, type StoreReason } from './errors.ts';
 
 /**
  * Reasons of SQLSTATE codes that are more specific than their class
- * (postgresql.org/docs/current/errcodes-appendix.html). The texts are ours, because PostgreSQL's messages name the
- * user.
+ * (postgresql.org/docs/current/errcodes-appendix.html). The texts replace PostgreSQL's messages, which name the user.
  */
 const REASON_BY_SQLSTATE: Readonly<Record<string, readonly [StoreReason, string]>> = {
   '25006': ['standby', 'read-only transaction'],

@@ -19,7 +19,7 @@ function pragma(db: DatabaseSync, name: string): number {
   return Number(db.prepare(`PRAGMA ${name}`).get()?.[name]);
 }
 
-/** Throws if the file belongs to another program, has another version or lacks its table. Accepts an empty file. Changes nothing. */
+/** Checks, without changes, that the file belongs to this program and has this version and its table. Accepts an empty file. */
 export function checkSchema(db: DatabaseSync, path: string): void {
   const version = pragma(db, 'user_version');
   if (pragma(db, 'application_id') !== APPLICATION_ID) {
@@ -35,7 +35,7 @@ export function checkSchema(db: DatabaseSync, path: string): void {
   db.prepare('SELECT account, key, value FROM rows');
 }
 
-/** Throws as `checkSchema` does, and if the file is empty. Changes nothing. */
+/** Like `checkSchema`, but also throws if the file is empty. */
 export function requireSchema(db: DatabaseSync, path: string): void {
   checkSchema(db, path);
   if (pragma(db, 'user_version') === 0) throw new StoreError('missing', path, 'the file is empty');
@@ -49,7 +49,7 @@ export function createSchema(db: DatabaseSync): void {
   });
 }
 
-/** Rewrites the file's version durably, which proves at the start that writing works. */
+/** Rewrites the file's version durably, which proves at startup that writing works. */
 export function proveWritable(db: DatabaseSync): void {
   transaction(db, () => db.exec(`PRAGMA user_version = ${VERSION}`));
 }

@@ -1,16 +1,16 @@
 export interface Member {
   readonly id: string;
-  /** Configured accounts: it cannot hold others. */
+  /** Configured accounts of the replica. It cannot hold other accounts. */
   readonly accounts: ReadonlySet<string>;
 }
 
-/** Smaller differences in load are fair: a move would only swap them. */
+/** Minimum difference in load for a move. Moving an account at a difference of one would only reverse the difference. */
 const UNFAIR = 2;
 
 /**
  * Returns the member that should hold each account; every replica computes the same result. Loads differ by at most one
  * if all have the same configuration, and as few accounts as possible move. Accounts of holders that are not members
- * are omitted, because the holder may be alive. Accounts missing in `holders` are free.
+ * are omitted, because the holder may still be running. Accounts missing in `holders` are free.
  */
 export function assignAccounts(
   members: readonly Member[],

@@ -8,14 +8,14 @@ import { type Guard, NO_ACCOUNT, type Store } from './store.ts';
 
 /** Uses comparisons instead of LIKE: they compare code points, have no wildcards and use the primary key. */
 export const SCAN = 'SELECT key, value FROM rows WHERE account = ? AND key >= ? AND key < ?';
-/** SQLite stores the length before the text, so large values are not read. */
+/** SQLite stores the length before the text, so this query does not read large values. */
 const SIZES = SCAN.replace('value', 'octet_length(value) AS value');
-/** SQLite sorts blobs after all text. */
+/** Upper bound of all text: SQLite sorts blobs after text. */
 const ABOVE_TEXT = new Uint8Array();
 const PUT = 'INSERT INTO rows (account, key, value) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value';
 const CREATE = PUT.replace(/DO UPDATE.*/, 'DO NOTHING');
 const GET = 'SELECT value FROM rows WHERE account = ? AND key = ?';
-/** One step per account: a scan of all rows would read gigabytes. */
+/** Looks up the key in one account after another: a scan of all rows would read gigabytes. */
 const BY_KEY = `
   WITH RECURSIVE known (account) AS (
     SELECT min(account) FROM rows
@@ -28,7 +28,7 @@ const REMOVE = 'DELETE FROM rows WHERE account = ? AND key = ?';
 const GROUP_LIMIT = 2 ** 19;
 /** Time between transactions per committing account, and its maximum (ms). Hundreds of transactions a second would block on the disk. */
 const [SPACING_PER_ACCOUNT, MAX_SPACING] = [0.1, 50];
-/** With fewer accounts, no commit is delayed. */
+/** Minimum number of accounts at which commits are delayed. */
 const MANY_ACCOUNTS = 20;
 
 interface Commit {
@@ -82,7 +82,7 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
     }
   }
 
-  // Otherwise each of many accounts would wait for the lock sequentially, blocking the process.
+  // A locked database fails all queued commits. Otherwise each of them would block the process while it waits for the lock.
   const isLocked = (error: unknown) => {
     const converted = toStoreError(error, file);
     return converted instanceof StoreError && converted.reason === 'locked';
@@ -95,7 +95,7 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
     checkText(account, 'an account');
     checkText(prefix, 'a prefix');
     assertOpen();
-    // This connection would see uncommitted rows.
+    // Wait for the current transaction, because this connection would read its uncommitted rows.
     await groups.settled();
     try {
       return which.all(account, prefix, endOfPrefix(prefix) ?? ABOVE_TEXT);
@@ -115,7 +115,7 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
     if (!isWritten) throw new StoreError('guard_failed', 'the row of the guard');
   }
 
-  // Copied, because they are written later.
+  // Copied, because the caller may modify the changes before they are written.
   const commit = (account: string, changes: readonly Change[], guard?: Guard) =>
     add({ account, changes: changes.map(change => ({ ...change })), guard: guard && { ...guard } });
 
@@ -154,7 +154,7 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
 }
 
 /**
- * Opens a store in an SQLite file for one process; others may read it. A commit is synced when it returns. Concurrent
+ * Opens a store in an SQLite file for one process; others may read it. A commit is synced before it returns. Concurrent
  * commits share a transaction and its fsync, which blocks. A commit that failed with `io` may still appear if the
  * process dies right after. Rejects with StoreError.
  */
@@ -163,7 +163,7 @@ export async function openSqliteStore({ path }: { path: string }): Promise<Store
 }
 
 /**
- * Opens the same store for another process, also while the agent uses it. Meant for a few rows: it blocks for up to 5 s
+ * Opens the same store for another process, even while the agent is using it. Meant for a few rows: it blocks for up to 5 s
  * while the agent writes. Rejects with StoreError if there is no file of this version.
  */
 export async function attachSqliteStore({ path }: { path: string }): Promise<Store> {

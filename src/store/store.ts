@@ -40,7 +40,7 @@ export const NO_ACCOUNT = '';
 export interface Replica {
   /** Identifies this run of the process. */
   readonly id: string;
-  /** URL at which other replicas and Prometheus reach it. */
+  /** URL at which other replicas and Prometheus reach this replica. */
   readonly url: string;
   /** Start of the replica by the database's clock (ms since the Unix epoch); 0 for `self` before the first renewal. */
   readonly since: number;
@@ -51,7 +51,7 @@ export interface Sharing {
   readonly at: number;
   /** Replicas that renewed within the lease time, including this one, ordered by id. */
   readonly replicas: readonly Replica[];
-  /** Holder of each account, except expired replicas. */
+  /** Holder of each account. Accounts of expired replicas are absent. */
   readonly holders: ReadonlyMap<string, string>;
 }
 
@@ -76,14 +76,14 @@ export interface Replicas {
   /**
    * Renews leases, acquires free accounts up to a fair share of `accounts`, and returns excess ones. Calls are
    * serialized. An account is gained again only after it was released. Rejects with StoreError while the database is
-   * unavailable, unless it has newly lost accounts to return.
+   * unavailable, unless it has newly lost accounts to report.
    */
   renew(accounts: readonly string[]): Promise<RenewalResult>;
   /** Releases closed accounts; lost accounts are only dropped from memory. Rejects with StoreError; the accounts then count as lost. */
   release(accounts: readonly string[]): Promise<void>;
   /** Removes this replica from the list of running replicas, at shutdown after all accounts were released. Rejects with StoreError. */
   leave(): Promise<void>;
-  /** Remaining lease time by this process's clock (ms); 0 if it may have expired. */
+  /** Returns the remaining lease time by this process's clock (ms); 0 if the lease may have expired. */
   remaining(account: string): number;
   sharing(): Sharing | undefined;
 }

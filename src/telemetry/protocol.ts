@@ -3,7 +3,7 @@ type Env = Readonly<Record<string, string | undefined>>;
 const PROTOCOLS = ['http/protobuf', 'http/json'] as const;
 export type TracesProtocol = (typeof PROTOCOLS)[number];
 
-/** Whether the agent's own spans are exported by OTLP: the environment selects no other exporter. */
+/** Whether the agent's own spans are exported by OTLP: true unless the environment selects another exporter. */
 export const isOtlp = ({ OTEL_TRACES_EXPORTER }: Env) => ['', 'otlp'].includes(OTEL_TRACES_EXPORTER ?? '');
 
 /** Returns the protocol from the environment. Throws an Error if it is not supported. */

@@ -94,7 +94,7 @@ export async function prepareSdk(deps: TracingDeps) {
     instrumentations: [],
   });
   return {
-    /** Replaces the SDK started before. Tracers created afterwards use this one. */
+    /** Replaces the previously started SDK. Tracers created afterwards use this one. */
     start(): void {
       // The API ignores a second registration.
       disableTracing();

@@ -12,7 +12,7 @@ export function disableTracing(): void {
 }
 
 /**
- * Creates a tracer for the SDK that is registered now; without one, spans cost almost nothing. `propagate`: whether requests have a
+ * Creates a tracer for the SDK that is registered now; without one, spans cost almost nothing. `propagate`: whether requests carry a
  * `traceparent` header.
  */
 export function createTracer(version: string, propagate: boolean): Tracer & { use(propagate: boolean): void } {

@@ -3,12 +3,12 @@ import { type Secret, toToken } from '../kit/secret.ts';
 import { boundText } from '../kit/text.ts';
 import type { AccountLimit, AccountRecord } from '../model/account.ts';
 
-/** Parses the account record in the response of a token reset. Contains its field names, as `wire.ts` contains those of the lists. */
+/** Parses the account record in the response of a token reset. Its field names occur only in this file. */
 
 /** The service's value for "no limit". */
 const UNLIMITED = 2 ** 31 - 1;
 
-/** Maximum length of texts, because they appear in every scrape. */
+/** Maximum length of texts (characters), which appear in every scrape. */
 const MAX_TEXT_LENGTH = 64;
 
 const FIELDS: Readonly<Record<AccountLimit, string>> = {

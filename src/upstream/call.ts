@@ -32,7 +32,7 @@ export interface Request {
   /** Maximum size of the response body, compressed and decompressed (bytes). */
   readonly largest: number;
   readonly signal: AbortSignal;
-  /** By default each attempt has the full timeout. */
+  /** Time limit shared by all attempts. If undefined, each attempt has the full timeout. */
   readonly time?: RequestTime;
 }
 
@@ -40,14 +40,14 @@ export interface Request {
 export interface RequestTime {
   /** Returns the remaining time (ms); the first call starts it. */
   start(): number;
-  /** Remaining time (ms); undefined before the start. */
+  /** Returns the remaining time (ms); undefined before the start. */
   left(): number | undefined;
 }
 
 export interface CallResult {
   readonly status: number;
   readonly body: unknown;
-  /** How long the service asks to pause all requests (ms). */
+  /** How long the service asks the agent to pause all requests (ms). */
   readonly wait: number | undefined;
 }
 
@@ -56,7 +56,7 @@ export type Call = (request: Request, headers?: Readonly<Record<string, string>>
 
 const TRIES = 4;
 const BACKOFF: Backoff = { first: 250, longest: 5000 };
-/** Minimum share of the time for a retry. With less, the retry would only replace the error by a timeout. */
+/** Minimum share of the timeout that must remain for a retry. With less, the retry would only replace the error with a timeout. */
 const MIN_SHARE = 0.1;
 
 function createRequestTime(clock: Pick<Clock, 'monotonic'>, timeout: number): RequestTime {
@@ -85,7 +85,7 @@ export const withRetry =
         return await call({ ...request, time }, headers);
       } catch (error) {
         if (!(error instanceof UpstreamError)) {
-          // The time ended while a retry waited for the budget.
+          // The time limit ended while a retry waited for the budget: throw the error of the last attempt.
           const isOver = error instanceof DOMException && error.name === 'TimeoutError';
           throw isOver && last && !request.signal.aborted ? last : error;
         }

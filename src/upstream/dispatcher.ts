@@ -11,11 +11,11 @@ export interface DispatcherOptions {
   readonly proxy?: Secret | undefined;
   /** Hosts connected to directly: `host`, `.domain`, `host:port` or `*`. */
   readonly noProxy?: readonly string[];
-  /** CA certificates (PEM) to trust in addition to those of Node.js. */
+  /** CA certificates (PEM) to trust in addition to the defaults of Node.js. */
   readonly ca?: string | undefined;
 }
 
-/** Idle connections outlive the usual 15 s between rounds (ms). The service's own hint may shorten this. */
+/** Timeout of idle connections (ms): longer than the usual 15 s between rounds. A Keep-Alive header of the service may shorten it. */
 const KEEP_ALIVE = 30_000;
 
 export function createDispatcher({ connectTimeout, proxy, noProxy = [], ca }: DispatcherOptions): Dispatcher {
@@ -39,7 +39,7 @@ export type Dispatchers = ReturnType<typeof createDispatchers>;
 export function createDispatchers(env: Env) {
   const made = new Map<string, Dispatcher>();
   return {
-    /** Returns the same object for the same settings and certificates. Throws if the certificate file cannot be read. */
+    /** Returns the same dispatcher for the same settings and certificates. Throws if the certificate file cannot be read. */
     for({ proxy, noProxy, caFile, connectTimeout }: UpstreamOptions): Dispatcher {
       const secret = proxy && ('literal' in proxy ? proxy.literal : new Secret(env[proxy.env] ?? ''));
       const ca = caFile === null ? undefined : readFileSync(caFile, 'utf8');
@@ -48,7 +48,7 @@ export function createDispatchers(env: Env) {
       made.set(key, dispatcher);
       return dispatcher;
     },
-    /** Closes all other dispatchers. */
+    /** Closes all dispatchers except `used`. */
     async keep(used: readonly Dispatcher[]): Promise<void> {
       const unused = [...made].filter(([, dispatcher]) => !used.includes(dispatcher));
       for (const [key] of unused) made.delete(key);

@@ -2,7 +2,7 @@ import { hash64 } from '../kit/hash.ts';
 
 /** Maximum length of the text that is classified (characters). */
 const MAX_READ = 2048;
-/** Later words, such as those of a stack trace or page, say little about the error. */
+/** Maximum number of words. Later words, such as a stack trace, rarely describe the error. */
 const MAX_WORDS = 40;
 const MAX_WORD = 40;
 

@@ -16,7 +16,7 @@ export interface CursorPage<Row> extends Page<Row> {
   readonly cursor: string | undefined;
 }
 
-/** Two million DLQ entries or twenty million events. A longer walk means that the service never ends its list. */
+/** Maximum number of pages: two million DLQ entries or twenty million events. A longer list is assumed to be endless. */
 export const MAX_PAGES = 20_000;
 /** Maximum cursor length: cursors are part of a URL, and `CACHED_CURSORS` of them are cached. */
 const MAX_CURSOR_LENGTH = 4096;
@@ -47,7 +47,7 @@ export async function* paginate<Row>(
 export interface ListPath {
   /** The path, or the first candidate. */
   readonly latest: string;
-  /** Reads at the first path that the service supports, which becomes the first candidate. */
+  /** Calls `read` with each candidate until the service supports one. Later calls try that candidate first. */
   first<T>(read: (path: string) => Promise<T>): Promise<T>;
 }
 
@@ -59,7 +59,7 @@ const EVENT_PATHS = ['/v2/events', '/v2/logs'];
 const isNoSuchPath = (error: unknown) =>
   error instanceof UpstreamError && (error.status === 404 || error.status === 405);
 
-/** `setting` is `auto` or the path. The result is not stored, so a restarted agent detects the path again. */
+/** Creates the path of the event log. `setting`: the path, or `auto` to detect it. Detection is repeated after a restart. */
 export function eventsPath(setting: string): ListPath {
   if (setting !== 'auto') return listPath(setting);
   let paths: readonly string[] = EVENT_PATHS;

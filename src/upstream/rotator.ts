@@ -55,7 +55,7 @@ const UNSENT: ReadonlySet<unknown> = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
-/** Responses of a service that did not reset the token. */
+/** Reasons of failed responses that show that the token was not reset. */
 const REFUSALS: ReadonlySet<Reason> = new Set(['unauthorized', 'forbidden', 'not_found', 'rate_limited', 'refused']);
 
 function endOf(error: UpstreamError): ResetOutcome {
@@ -106,7 +106,7 @@ export function createRotator({ baseUrl, path, username, password, dispatcher, t
 /** Result of a token check; an error if the check was inconclusive. */
 export type TokenCheckResult = 'accepted' | 'refused' | UpstreamError;
 
-/** Checks whether the service accepts a token, by the smallest possible read. Transient errors are retried. */
+/** Checks whether the service accepts a token, with the smallest possible read. Transient errors are retried. */
 export type TokenCheck = (token: Secret) => Promise<TokenCheckResult>;
 
 export interface TokenCheckDeps extends Connection {
@@ -138,7 +138,7 @@ export function createTokenCheck({ clock, random, ...deps }: TokenCheckDeps): To
     } catch (error) {
       if (!(error instanceof UpstreamError)) throw error;
       if (error.reason === 'unauthorized') return 'refused';
-      // The service recognizes a token that lacks the permission.
+      // A 403 means that the token is valid but lacks the permission.
       return error.reason === 'forbidden' ? 'accepted' : error;
     }
   };

@@ -1,13 +1,13 @@
 import type { Clock } from '../kit/clock.ts';
 
-/** Duration of a period (ms). A measurement counts for its own and the next period, so for 5 to 10 minutes. */
+/** Duration of a period (ms). A measurement is used during its own and the next period, so for 5 to 10 minutes. */
 const PERIOD = 5 * 60_000;
 
-/** Difference between this machine's clock and the service's, measured by the `Date` of responses. */
+/** Clock skew between this machine and the service, measured from the `Date` of responses. */
 export type ServiceClock = ReturnType<typeof createServiceClock>;
 
 /**
- * Returns the minimum clock difference that a response proves (ms), or undefined. Its `Date` has whole seconds and was
+ * Returns the minimum clock skew that a response proves (ms), or undefined. The response's `Date` has whole seconds and was
  * taken between `before` and `after`.
  */
 export function provenSkew(date: unknown, before: number, after: number): number | undefined {
@@ -36,7 +36,7 @@ export function createServiceClock({ monotonic }: Pick<Clock, 'monotonic'>) {
       startPeriod();
       current = Math.max(current ?? 0, skew);
     },
-    /** Returns the largest difference of the last minutes (ms); undefined if no response had a readable `Date`. */
+    /** Returns the largest clock skew of the last minutes (ms); undefined if no response had a readable `Date`. */
     skew(): number | undefined {
       startPeriod();
       return current === undefined ? previous : Math.max(current, previous ?? 0);

@@ -29,9 +29,8 @@ function traceparentIn(header: unknown): string | undefined {
 }
 
 /**
- * The only file that contains the field names of lists; account-record.ts contains those of a token reset. It tolerates
- * different spellings and types, because real responses differ from the documentation. Unusable rows become undefined and
- * are counted by the caller.
+ * Only this file contains the field names of lists. It tolerates different spellings and types, because real responses
+ * differ from the documentation. Unusable rows become undefined and are counted by the caller.
  */
 
 const Text = z.union([z.string(), z.number()]);
@@ -53,7 +52,7 @@ const FlowControlRow = z.object({
   isPaused: Loose(z.boolean()),
 });
 
-/** Longer keys are truncated, so that a hostile row cannot inflate every scrape. */
+/** Maximum length of a key (characters). Longer keys are truncated, so that a hostile row cannot inflate every scrape. */
 const MAX_KEY_LENGTH = 512;
 
 /** The service's value for "no limit". */
@@ -72,13 +71,13 @@ function toMillis(value: unknown): number | undefined {
   return ms >= 0 && ms <= LATEST ? Math.floor(ms) : undefined;
 }
 
-/** Maximum length of decoded Base64 (characters). */
+/** Maximum number of Base64 characters that are decoded. */
 const MAX_ENCODED_LENGTH = 4096;
 
 /** Fields of a row that passed its schema; optional fields are unchecked. */
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Non-empty text; the service writes "" for unset fields. */
+/** Returns a text; undefined for other types and for "", which the service writes for unset fields. */
 const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined);
 
 function number(value: unknown): number | undefined {
@@ -108,7 +107,7 @@ const CALLBACK_STATES: ReadonlyMap<string, CallbackState> = new Map([
   ['callback_cancelled', 'canceled'],
 ]);
 
-/** Returns a unique id: neither "" nor a number that has lost precision. */
+/** Returns the text of an id; undefined for "" and for numbers that have lost precision, which may not be unique. */
 function idOf(value: unknown): string | undefined {
   if (typeof value === 'number') return Number.isSafeInteger(value) ? String(value) : undefined;
   return text(value);
@@ -169,7 +168,7 @@ export function toDlqEntry(row: unknown): DlqEntry | undefined {
   };
 }
 
-/** Documented spelling and lower case. */
+/** States by their documented spelling (upper case) and in lower case. */
 const STATE_WORDS: ReadonlyMap<string, EventState> = new Map([
   ...EVENT_STATES.flatMap((state): [string, EventState][] => [
     [state.toUpperCase(), state],
@@ -182,7 +181,7 @@ const STATE_WORDS: ReadonlyMap<string, EventState> = new Map([
 const toEventState = (state: string): EventState =>
   STATE_WORDS.get(state) ?? STATE_WORDS.get(state.toLowerCase()) ?? 'unknown';
 
-/** Parsed without zod, because a page has a thousand rows. */
+/** Parses an event without zod, because a page has a thousand rows. */
 export function toDeliveryEvent(row: unknown): DeliveryEvent | undefined {
   if (!isObject(row)) return undefined;
   const fields: Fields = row;
@@ -265,7 +264,7 @@ function eventsOfGroup(group: unknown): readonly unknown[] {
   return group.events.map(event => (isObject(event) ? { messageId, ...event } : event));
 }
 
-/** Whether a response without a list is an empty list: it contains nothing but the cursor and null lists. */
+/** Whether a response without a list counts as an empty list: it contains only a cursor and null lists. */
 function isEmpty(body: Body, names: readonly string[]): boolean {
   for (const name in body) if (name !== 'cursor' && !(names.includes(name) && body[name] === null)) return false;
   return true;

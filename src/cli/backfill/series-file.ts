@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { createLines, renderHeader } from '../../metrics/exposition-text.ts';
 import { type Family, formatValue, type Sample } from '../../metrics/family.ts';
 
-/** Points in time kept in memory: 512 bytes a series. */
+/** Number of points in time kept in memory: 512 bytes per series. */
 const IN_MEMORY = 64;
 
 interface Series {
   /** Output line without value and time. */
   readonly line: string;
-  /** Values at the times that are not in the file yet; NaN without a value. */
+  /** Values of the points that are not in the file yet; NaN without a value. */
   readonly values: Float64Array;
 }
 
@@ -23,8 +23,8 @@ interface Block {
 }
 
 /**
- * Counters and histograms over time, written by time and read by series as OpenMetrics requires. Values are in a temporary file, so
- * memory depends on the number of series only.
+ * Counters and histograms over time, written by time and read by series as OpenMetrics requires. Values are in a temporary
+ * file, so memory depends only on the number of series.
  */
 export type SeriesFile = ReturnType<typeof createSeriesFile>;
 
@@ -33,13 +33,13 @@ export function createSeriesFile(labels: (account: string) => Readonly<Record<st
   const file = openSync(join(folder, 'values'), 'wx+', 0o600);
   const all: Series[] = [];
   const numbers = new Map<string, number>();
-  /** By family and labels without `le`, to keep the lines of a histogram together. */
+  /** Numbers of the series by family and labels without `le`, which keeps the lines of a histogram together. */
   const families = new Map<Family, Map<string, number[]>>();
   const blocks: Block[] = [];
   let [size, times]: [number, number[]] = [0, []];
   let [last, first]: [string | undefined, number] = [undefined, 0];
 
-  /** `isLastKept`: keeps the last time in memory, because a series may still start at 0 there. */
+  /** `isLastKept`: keeps the last point in memory, because a series may still start with 0 there. */
   function flush(isLastKept: boolean): void {
     const written = isLastKept ? times.slice(0, -1) : times;
     const done = written.length;
@@ -76,12 +76,12 @@ export function createSeriesFile(labels: (account: string) => Readonly<Record<st
   }
 
   return {
-    /** Starts a point in time (ms since the Unix epoch), later than all before. */
+    /** Starts a new point in time (ms since the Unix epoch), which must be later than all previous ones. */
     begin(time: number): void {
       if (times.length === IN_MEMORY) flush(true);
       times.push(time);
     },
-    /** Returns the number of the series with these labels. Accounts must be written one after another. */
+    /** Returns the number of the series with these labels. Accounts must be written sequentially. */
     of(account: string, family: Family, { suffix, labels: own }: Pick<Sample, 'suffix' | 'labels'>): number {
       const { le, ...rest }: Readonly<Record<string, string | undefined>> = { ...own };
       const key = JSON.stringify([account, family.name, rest]);
@@ -109,7 +109,7 @@ export function createSeriesFile(labels: (account: string) => Readonly<Record<st
       if (times.length > 1) (all[series] as Series).values[times.length - 2] = 0;
     },
     endAccount: () => flush(false),
-    /** Yields the OpenMetrics text. To be called once, after the last account. */
+    /** Yields the OpenMetrics text. Call it once, after the last account. */
     *text(): Generator<string> {
       for (const [family, metrics] of families) {
         yield renderHeader(family, 'openmetrics');

@@ -6,7 +6,7 @@ import type { EventQuery, ListPage, Reader } from '../../upstream/api.ts';
 
 const PAGE = 1000;
 const MINUTE = 60_000;
-/** The log is read for its rows alone. */
+/** Only the rows of the log are used, so destinations and schedules are not needed. */
 const ROWS_ONLY = { destinationOf: () => '', schedules: { of: () => undefined } };
 
 /** Index of the first event at `time` or later. */
@@ -21,8 +21,8 @@ function indexFrom(rows: readonly DeliveryEvent[], time: number): number {
 }
 
 /**
- * The event log at a simulated time, without delayed events. Reads the service's log once, in order of time, and keeps
- * only recent events.
+ * Serves the event log as it was at a simulated time, without delayed events. Reads the service's log once, in order of time,
+ * and keeps only recent events.
  */
 export class PastLog {
   readonly found: ReplayFound;
@@ -35,21 +35,21 @@ export class PastLog {
   #droppedTo = Number.NEGATIVE_INFINITY;
 
   constructor(account: Account, { window, overlap }: EventsOptions, { from, to }: ReplayRange, signal: AbortSignal) {
-    // A new agent reads a window of the past.
+    // A new agent first reads a window of the past.
     const start = Math.max(0, from - window);
     this.found = { readTo: start - 1, events: 0, oldest: undefined, rejected: 0 };
     this.#ranges = readInOrder(account.at('background'), ROWS_ONLY, { from: start, to }, signal, true);
-    // Reads go back to the newest event less the overlap, and a round or a minute further.
+    // A read starts at the newest event minus the overlap, and up to a round or a minute earlier.
     this.#keep = 2 * Math.max(window, overlap) + 2 * MINUTE;
   }
 
-  /** Reads on to the first event. Returns its time, or undefined if the log is empty. Rejects with UpstreamError. */
+  /** Reads up to the first event and returns its time, or undefined if the log is empty. Rejects with UpstreamError. */
   async oldest(): Promise<number | undefined> {
     while (this.found.oldest === undefined && (await this.#readOn()));
     return this.found.oldest;
   }
 
-  /** Returns a reader that lists the events until `now()` and nothing else. Its pages reject with UpstreamError. */
+  /** Returns a reader that only returns events up to `now()`. Its pages reject with UpstreamError. */
   reader(now: () => number): Reader {
     return {
       eventPages: query => this.#pages(query, now()),

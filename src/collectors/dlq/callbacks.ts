@@ -13,23 +13,23 @@ export interface TrackerOptions {
   readonly clockOffset?: () => number;
 }
 
-/** Tracks failure callbacks over complete walks and across restarts. A failed walk is abandoned: without `end` it has no effect. */
+/** Tracks failure callbacks over complete walks and across restarts. A walk takes effect at `end`, so a failed walk has none. */
 export type CallbackTracker = ReturnType<typeof createTracker>;
 
-/** A running walk. Its sightings count from `end` on. */
+/** A running walk. Its sightings take effect at `end`. */
 export type CallbackWalk = ReturnType<CallbackTracker['begin']>;
 
-/** A larger change of the clock offset between two walks (ms) means that the clock was set. */
+/** Maximum change of the clock offset between two walks (ms). A larger change means that the clock was set. */
 const CLOCK_STEP = 30_000;
-/** Sightings per account. A service that lists more is hostile or has worse problems than stuck callbacks. */
+/** Maximum number of sightings per account. A service that lists more is hostile or has worse problems than stuck callbacks. */
 export const MAX_SIGHTINGS = 10_000;
-/** Total length of the sightings of one account (characters). An entry usually has a few hundred. */
+/** Maximum total length of the sightings of one account (characters). An entry usually has a few hundred. */
 const MAX_TOTAL_TEXT = 16 * 1024 * 1024;
-/** Longer texts, and labels with a longer total, count as not reported. */
+/** Maximum length of a text, and total length of an entry's labels (characters). Longer texts count as not reported. */
 const MAX_TEXT = 2048;
 const MAX_ID = 512;
 
-/** Key of the row of the last complete walk, and prefix of the sightings' keys. Without sightings there is no such row. */
+/** Key of the row of the last complete walk, and prefix of the sightings' keys. The row is absent if there are no sightings. */
 const WALK = 'callbacks';
 const KEYS = `${WALK}/`;
 
@@ -86,7 +86,7 @@ export function createTracker(
     const found = new Map<bigint, DlqEntry>();
     /** Entries listed with a callback state, regardless of its value. */
     const stated = createRoster();
-    /** Free places for new sightings. Known ones keep theirs. */
+    /** Remaining capacity for new sightings. Known sightings are already included. */
     let capacity = MAX_SIGHTINGS - episodes.size;
     let text = 0;
     let isPartial = false;
@@ -124,7 +124,7 @@ export function createTracker(
       offset = clockOffset();
       const wasSet = Math.abs(offset - lastOffset) > CLOCK_STEP;
       const wasSetDuringWalk = Math.abs(offset - beganOffset) > CLOCK_STEP;
-      // If the previous walk allowed longer gaps than this one does, its sightings may be interrupted.
+      // If the previous walk allowed longer gaps, its sightings may span a gap that is too long for this one.
       const isUnbroken = !wasSet && at >= lastAt && at - lastAt <= maxGap && lastGap <= maxGap;
       const number = lastNumber + 1;
       const current = new Map<bigint, Episode>();
@@ -147,7 +147,7 @@ export function createTracker(
         });
       }
       for (const key of episodes.keys()) if (!current.has(key)) changes.set(KEYS + key.toString(16), null);
-      // The walk's start was measured by another clock: no later sighting may build on it.
+      // If the clock was set during the walk, its start is unreliable: the next walk must not continue its sightings.
       last = [at, number, wasSetDuringWalk ? Number.MAX_VALUE : maxGap];
       if (current.size > 0) changes.set(WALK, JSON.stringify(last satisfies StoredWalk));
       else if (episodes.size > 0) changes.set(WALK, null);
@@ -163,7 +163,7 @@ export function createTracker(
         for (const row of rows) addOne(row);
       },
       hasState: (id: string): boolean => stated.has(hash64(id)),
-      /** Ends a complete walk, which discards sightings of missing entries. `at`: start of the walk (ms since the Unix epoch). */
+      /** Ends a complete walk and discards the sightings of missing entries. `at`: start of the walk (ms since the Unix epoch). */
       end,
     };
   }
@@ -180,7 +180,7 @@ export function createTracker(
     markPartial(): void {
       if (facts) facts = { ...facts, isPartial: true };
     },
-    /** Facts from the last complete walk, or undefined before the first one of this process. Immutable. */
+    /** Returns the facts of the last complete walk, or undefined before the first walk of this process. Immutable. */
     facts: (): CallbackFacts | undefined => facts,
     drainChanges(): Change[] {
       const rows = [...changes].map(([key, value]) => ({ key, value }));

@@ -2,7 +2,7 @@ import type { LogBatch, LogLine } from '../../kit/log.ts';
 import { boundText } from '../../kit/text.ts';
 import type { DlqEntry } from '../../model/message.ts';
 
-/** Entries of a running walk kept for logging. Further ones are counted as omitted. */
+/** Maximum number of entries of a running walk that are kept for logging. Further entries are counted as omitted. */
 const MAX_FOUND = 10_000;
 const MAX_TEXT = 200;
 
@@ -11,7 +11,7 @@ export type EnteredLog = ReturnType<typeof createEnteredLog>;
 
 const textOf = (text: string | undefined) => (text === undefined ? undefined : boundText(text, MAX_TEXT));
 
-/** Ids and routing of an entry. Path, query and body are omitted: they may hold secrets. */
+/** Returns the log line of an entry: ids and routing, but no path, query or body, which may contain secrets. */
 function lineOf(entry: DlqEntry): LogLine {
   const { dlqId, messageId, enteredAt, url, method, responseStatus, queue, topic, schedule, workflowRunId } = entry;
   return {

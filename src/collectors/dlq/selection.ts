@@ -16,7 +16,7 @@ export type WalkId = object;
 export interface Selection {
   readonly name: string;
   readonly match: DlqQuery;
-  /** Prefix of its store keys. Depends on name and `match`. */
+  /** Prefix of the selection's store keys, derived from its name and `match`. */
   readonly key: string;
   readonly breakdown: Breakdown;
   readonly roster: Roster;
@@ -24,11 +24,11 @@ export interface Selection {
   readonly left: Record<LeftReason, number>;
   /** Whether a complete read without unreadable rows has succeeded. Entries found afterwards count as entered. */
   isCounted: boolean;
-  /** Start of that read (ms since the Unix epoch). */
+  /** Start of the complete read that set `isCounted` (ms since the Unix epoch). */
   countedSince: number | undefined;
   /** Entries of the last complete read and entries added since; undefined before the first one of this process. */
   shown: Aggregate | undefined;
-  /** The read that owns the roster's marks and newcomers, with its results. */
+  /** The complete read in progress, and its results. It owns the roster's marks and newcomers. */
   walk:
     | { readonly id: WalkId; readonly found: Aggregate; readonly times: number[]; missed: number; rejected: number }
     | undefined;
@@ -39,7 +39,7 @@ export interface Selection {
   /** Only for the whole queue, if new entries are logged. */
   readonly log: EnteredLog | undefined;
   failure: FailedFilter | undefined;
-  /** Rows contradicted the filter, and no complete read has succeeded since. The filter is not shown. */
+  /** Whether rows contradicted the filter and no complete read has succeeded since. Such a filter is not shown. */
   isContradicted: boolean;
   isProven: boolean;
   isTouched: boolean;
@@ -78,7 +78,7 @@ export interface Ambiguity {
   readonly entries: number;
 }
 
-/** Missing entries kept in addition to one per unreadable row. Any further ones have certainly left. */
+/** Maximum number of missing entries that are kept in addition to one per unreadable row. Further missing entries are removed. */
 const MAX_AMBIGUOUS = 10_000;
 
 /** Returns the number of entries. Unreadable rows count; the missing entries they may stand for do not. */
@@ -89,7 +89,7 @@ export const sizeOf = ({ roster, ambiguity }: Selection) =>
 const firstSeen = (roster: Roster, id: bigint, { enteredAt }: DlqEntry, now: number) =>
   enteredAt ?? roster.since(id) ?? now;
 
-/** Starts a complete read and discards the newcomers of an unfinished one: it failed, or loses its marks here. */
+/** Starts a complete read. Discards the newcomers of an unfinished one, which has failed or is replaced. */
 export function beginWalk(selection: Selection, id: WalkId): void {
   selection.roster.dropNewcomers();
   selection.roster.clearMarks();
@@ -97,7 +97,7 @@ export function beginWalk(selection: Selection, id: WalkId): void {
   selection.walk = { id, found: createAggregate(selection.breakdown), times: [], missed: 0, rejected: 0 };
 }
 
-/** Drops a failed complete read with its newcomers, because their existence is unconfirmed. */
+/** Drops a failed complete read along with its newcomers, which are unconfirmed. */
 export function dropWalk(selection: Selection, id: WalkId): void {
   if (selection.walk?.id !== id) return;
   selection.roster.dropNewcomers();
@@ -154,7 +154,7 @@ export function addNew(selection: Selection, entries: readonly DlqEntry[], now: 
   return first;
 }
 
-/** Releases the added rows. */
+/** Converts the newest and longest-queued entries to dead letters and releases the added rows. */
 export function releaseRows({ shown, walk }: Selection): void {
   shown?.ends?.release();
   walk?.found.ends?.release();
@@ -174,8 +174,8 @@ export function keepNewcomers(selection: Selection, id: WalkId, maxChunks: numbe
 }
 
 /**
- * Ends a complete read: removes entries that it did not list, and returns their number. If it had unreadable rows, as many
- * missing entries (and `MAX_AMBIGUOUS` more) stay. Does nothing if a newer complete read has started.
+ * Ends a complete read: removes unlisted entries and returns their number. If some rows were unreadable, keeps one missing
+ * entry per unreadable row, plus up to `MAX_AMBIGUOUS` more. Does nothing if a newer complete read has started.
  * `retention`: of the queue (ms), if configured.
  */
 export function endWalk(selection: Selection, id: WalkId, now: number, retention: number | undefined): number {

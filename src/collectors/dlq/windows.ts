@@ -17,14 +17,14 @@ export function timeOf({ enteredAt, createdAt }: DlqEntry, meaning: DateField): 
   return meaning === 'entry' ? (enteredAt ?? createdAt) : (createdAt ?? enteredAt);
 }
 
-/** Minimum pages per window. Each window costs half a page on average, for its last one. */
+/** Minimum pages per window. Each window wastes half a page on average, because its last page is not full. */
 const MIN_PAGES = 16;
-/** Three windows per concurrent reader. More would only cost more. */
+/** Maximum number of windows: three per concurrent reader. More windows would cost requests without saving time. */
 const MAX_WINDOWS = 48;
 
 /**
- * Splits a selection into windows with equally many entries in the last complete read. The newest comes first, because new
- * entries make it the longest.
+ * Splits a selection into windows that had equal numbers of entries in the last complete read. The newest window comes
+ * first, because new entries make it the longest.
  */
 export function planWalk(selection: Selection): Task[] {
   const { times } = selection;
@@ -45,15 +45,15 @@ const DAY = 86_400_000;
 /** Ages at which an unknown queue is split. Most entries are recent, and queues keep them for weeks or months. */
 const AGES = [90 * DAY, 30 * DAY, 7 * DAY, 3 * DAY, DAY, DAY / 4];
 
-/** An unknown selection is split after this number of pages. */
+/** Number of pages after which an unknown selection is split. */
 const SEQUENTIAL_PAGES = 8;
-/** A window with a higher estimate of pages is split into parts of about half as many. */
+/** A window with more pages (estimated) is split into parts of about half this size. */
 const LARGE = 40;
 const MAX_PARTS = 16;
 const MAX_DEPTH = 5;
 
 /**
- * Splits a window with too many rows, or returns undefined if it should be read to its end. `pages`: pages read so far;
+ * Splits a window with too many rows, or returns undefined if it should be read to the end. `pages`: pages read so far;
  * `rows`: the last page. Rows are mostly ordered by time, so the time span of a page shows the density.
  */
 export function splitTask(

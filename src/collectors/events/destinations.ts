@@ -37,24 +37,24 @@ export function destinationReader(option: DestinationOption, routes: Routes): (e
   return event => intern(boundText(event[option] ?? NONE, MAX_LENGTH));
 }
 
-/** Idle time after which another destination may take a destination's place (ms). */
+/** Idle time after which a destination may lose its place to another one (ms). */
 const IDLE_AFTER = 86_400_000;
 const CHECK_EVERY = 60_000;
-/** How long the tally of a destination without a place is kept, so that it can resume (ms). */
+/** Time for which the tally of a destination without a place is kept, so that it can resume (ms). */
 const KEPT_FOR = 30 * IDLE_AFTER;
 
 export interface Counted {
   readonly row: string;
   readonly tally: DestinationTally;
-  /** Time of its latest event (ms since the Unix epoch). */
+  /** Time of the destination's latest event (ms since the Unix epoch). */
   heard: number;
   /** Start of the tally (ms since the Unix epoch); undefined if it starts with the log. */
   readonly since: number | undefined;
-  /** Copy made when last shown; undefined if the tally has changed since. */
+  /** Copy made when the tally was last shown; undefined if the tally has changed since. */
   copy: ShownTally | undefined;
 }
 
-/** Tallies by destination. At most `max` have their own; all others count in the remainder. */
+/** Tallies by destination. At most `max` destinations have their own; all others count towards the remainder. */
 export type Destinations = ReturnType<typeof createDestinations>;
 
 export interface ShownTally extends DestinationTally {
@@ -67,7 +67,7 @@ export interface StoredTally extends ShownTally {
 
 const MAX_BEYOND = 10_000;
 
-/** `stored`: rows from before this process. `isNative`: histograms of new destinations have native buckets. */
+/** `stored`: rows of an earlier process. `isNative`: histograms of new destinations have native buckets. */
 export function createDestinations(
   option: DestinationOption,
   max: number,
@@ -118,7 +118,7 @@ export function createDestinations(
   function find(destination: string, time: number): Counted {
     const known = placed.get(destination);
     if (known) return known;
-    // A destination named like the remainder (__other__) is part of it.
+    // A destination named `__other__` is merged into the remainder.
     if (destination === OTHER) return place(OTHER);
     if (makePlace(time)) {
       beyond.delete(destination);
@@ -147,7 +147,7 @@ export function createDestinations(
     },
     of(destination: string, time: number): Counted {
       const counted = find(destination, time);
-      // The caller changes the tally.
+      // The copy becomes outdated: the caller changes the tally.
       counted.copy = undefined;
       if (time > counted.heard) counted.heard = time;
       return counted;

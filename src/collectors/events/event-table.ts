@@ -1,6 +1,6 @@
 import type { KeptEvent } from './kept-event.ts';
 
-/** Immutable table of events in flat arrays, with 36 bytes per event. An object with its numbers takes 170. */
+/** Immutable table of events in flat arrays, at 36 bytes per event. Objects would take 170 bytes each. */
 export interface EventTable {
   readonly size: number;
   /** Earliest event time (ms since the Unix epoch). */
@@ -55,7 +55,7 @@ export function createEventTable(events: readonly KeptEvent[]): EventTable {
   };
 }
 
-/** Returns the event at an index. Its status class is lost. */
+/** Returns the event at an index, without its status class, which tables do not store. */
 export function eventAt({ hashes, times, marks, destinations, schedules }: EventTable, index: number): KeptEvent {
   const mark = marks[index] as number;
   return {

@@ -1,4 +1,4 @@
-/** Maximum over the last one to two windows. Stored. */
+/** Maximum of a value over the last one to two windows. Stored in the checkpoint. */
 export interface Peak {
   since: number;
   /** Maximum in the current window. */

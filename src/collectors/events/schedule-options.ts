@@ -11,10 +11,10 @@ const text = z.string().min(1).max(500).optional();
 const match = z
   .strictObject({
     scheduleId: text.describe('Id of the schedule in the service.'),
-    label: text.describe('First label of the messages.'),
-    queue: text.describe('Queue of the messages.'),
-    topic: text.describe('Topic (URL group) of the messages.'),
-    route: text.describe('Route of the messages’ destination: one of `collect.routes`.'),
+    label: text.describe('First label.'),
+    queue: text.describe('Queue.'),
+    topic: text.describe('Topic (URL group).'),
+    route: text.describe('Route of the destination: one of `collect.routes`.'),
   })
   .refine(match => Object.values(match).some(value => value !== undefined), {
     error: `must have at least one of ${MATCH_KEYS.join(', ')}`,
@@ -30,17 +30,17 @@ const schedule = z.strictObject({
     .min(1, { error: 'must not be empty' })
     .nullable()
     .default(null)
-    .describe('Accounts that have this schedule. Default: all.'),
-  match: match.describe('The schedule’s messages: every key must match.'),
+    .describe('Accounts with this schedule. Default: all.'),
+  match: match.describe('Messages of the schedule: every key must match.'),
   cron: CronText.describe(
-    "When a message is expected to be created, as five cron fields: minute, hour, day of month, month, day of week: `'0 2 * * *'`. A local time skipped by a clock change is not expected; a repeated one is expected once, at either of the two.",
+    "When a message is expected, as five cron fields: `'0 2 * * *'`. Skipped local times are ignored, repeated ones count once.",
   ),
   tz: TimeZone.describe('IANA time zone of `cron`.'),
   grace: Duration.prefault('15m').describe(
-    'Maximum delay between the expected time and the creation of a message. After that the start counts as missed.',
+    'Maximum delay until the first message is created. After that, the start counts as missed.',
   ),
   endsWithin: Duration.prefault('1h').describe(
-    'Maximum time from the creation to the delivery of a message, retries included. After that the delivery counts as late.',
+    'Maximum time from creation to delivery, retries included. After that, the start counts as late.',
   ),
 });
 

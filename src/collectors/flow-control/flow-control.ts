@@ -13,9 +13,9 @@ import { type Audit, type AuditedKey, createAudit } from './audit.ts';
 const globs = z.array(z.string().min(1)).max(1000).default([]);
 
 const options = z.strictObject({
-  enabled: z.boolean().default(true).describe('Read the flow-control keys.'),
-  every: Duration.prefault('15s').describe('Interval between reads of the key list: one request each.'),
-  include: globs.describe('Keys to show, `*` for any characters: `[tenant-*]`. Default: all.'),
+  enabled: z.boolean().default(true).describe('Whether flow-control keys are read.'),
+  every: Duration.prefault('15s').describe('Interval between reads of the key list, at one request each.'),
+  include: globs.describe('Keys to show, with `*` for any characters: `[tenant-*]`. Default: all.'),
   exclude: globs.describe('Keys not to show, even if `include` matches them.'),
   maxSeries: z
     .int()
@@ -23,22 +23,22 @@ const options = z.strictObject({
     .max(100_000)
     .default(1000)
     .describe(
-      'Maximum number of keys with their own series: those with the largest waitlists. The rest is summed as `__other__`.',
+      'Maximum number of keys with their own series, largest waitlists first. `__other__` is the sum of the others.',
     ),
   watch: z
     .array(z.string().min(1).max(512))
     .max(100)
     .default([])
-    .describe(
-      'Keys to read individually, more often than the list; shown regardless of `include`, `exclude` and `maxSeries`. The newest observation of a key wins.',
-    ),
+    .describe('Keys that are also read individually, and always shown.'),
   audit: z
     .union([z.boolean(), z.literal('auto')], { error: 'must be true, false or auto' })
     .default('auto')
     .describe(
-      'Whether to determine the state of each key: ok, throttled, paused, draining, starved, ghost slots or unknown. `auto`: if the service reports the parallelism of any key. Ghost slots need the event log, too. Two or three series per key.',
+      'Whether the state of each key is determined: `true`, `false`, or `auto` (if the service reports parallelism). See docs/flow-control.md.',
     ),
-  watchEvery: Duration.prefault('5s').describe('Interval between reads of the keys in `watch`: one request per key.'),
+  watchEvery: Duration.prefault('5s').describe(
+    'Interval between reads of the keys in `watch`, at one request per key.',
+  ),
 });
 
 export type FlowControlOptions = z.output<typeof options>;
@@ -58,7 +58,7 @@ export interface FlowControlFacts extends KeyFacts {
 interface Memory {
   readonly members: Members;
   readonly list: FlowControlFacts | undefined;
-  /** Unlisted keys that keep their values, with the number of consecutive lists. */
+  /** Unlisted keys that keep their values, each with the number of consecutive lists without it. */
   readonly kept: ReadonlyMap<string, number>;
   /** Watched keys read individually since the last list, so these values are newer. */
   readonly individual: ReadonlyMap<string, FlowControlEntry>;
@@ -71,11 +71,7 @@ interface Memory {
 }
 
 const perKey = (name: string, help: string) =>
-  gauge(
-    `delivery_flow_control_${name}`,
-    `${help}, from the last complete read of the key list in the background. Only if the service reports it.`,
-    ['flow_control_key'],
-  );
+  gauge(`delivery_flow_control_${name}`, `${help}, read in the background.`, ['flow_control_key']);
 
 /** Collects waitlists by flow-control key. The service lists all keys in one response. */
 export const flowControl = defineKind({
@@ -85,45 +81,42 @@ export const flowControl = defineKind({
   families: {
     waitlistSize: gauge(
       'delivery_flow_control_waitlist_size',
-      'Messages or steps waiting on the flow-control key, from the last complete read of the key list in the background. A key that the service no longer lists has no series. __other__: sum of all keys beyond flowControl.maxSeries.',
+      'Messages or steps waiting on the flow-control key, read in the background.',
       ['flow_control_key'],
     ),
     keys: gauge(
       'delivery_flow_control_keys',
-      'Distinct flow-control keys in the last complete read of the key list in the background, before include, exclude and caps. Unreadable rows are included.',
+      'All flow-control keys of the service, read in the background. An unreadable row counts as a key.',
     ),
     parallelismLimit: perKey('parallelism_limit', 'Maximum concurrent deliveries of the flow-control key'),
     parallelismInUse: perKey('parallelism_in_use', 'Deliveries of the flow-control key in progress'),
-    rateLimit: perKey(
-      'rate_limit',
-      'Maximum deliveries of the flow-control key that may start in one rate-limit period',
-    ),
+    rateLimit: perKey('rate_limit', 'Maximum deliveries of the flow-control key per rate-limit period'),
     rateUsed: perKey('rate_used', 'Deliveries of the flow-control key started in the current rate-limit period'),
     ratePeriod: perKey('rate_period_seconds', 'Rate-limit period of the flow-control key'),
-    paused: perKey('paused', '1 while deliveries of the flow-control key are paused, else 0'),
+    paused: perKey('paused', 'Whether deliveries of the flow-control key are paused (1) or not (0)'),
     state: gauge(
       'delivery_flow_control_state',
-      'State of the flow-control key and its reason: 1 for the current state; other states have no series. From reads of the key list and the event log in the background. ok: no messages wait, or deliveries start; throttled: its rate or parallelism limit delays messages; draining: the waitlist falls; starved: messages wait although no limit of the key is reached; ghost_slots: slots are in use without a running attempt; unknown: cannot be determined.',
+      'Current state of the flow-control key and its reason, determined in the background; always 1. Other states have no series.',
       ['flow_control_key', 'state', 'reason'],
     ),
     stateSince: gauge(
       'delivery_flow_control_state_since_timestamp_seconds',
-      'Start of the current state of the flow-control key, as observed by reads in the background. Absent for keys that are ok.',
+      'Start of the current state of the flow-control key, determined in the background. Absent if the state is ok.',
       ['flow_control_key'],
     ),
     auditedKeys: gauge(
       'delivery_flow_control_audited_keys',
-      'Flow-control keys with their own series, by state, from reads of the key list and the event log in the background.',
+      'Flow-control keys with their own series, by state; determined in the background.',
       ['state'],
     ),
     ghostSlots: gauge(
       'delivery_flow_control_ghost_slots',
-      'Slots of the flow-control key that have been in use for more than four minutes while messages waited, although the event log shows no attempt in them and no waiting retry can hold them; computed in the background. Absent if it cannot be determined.',
+      'Slots of the flow-control key in use without a running attempt, determined in the background. Absent if unknown.',
       ['flow_control_key'],
     ),
     timeToDrain: gauge(
       'delivery_flow_control_time_to_drain_seconds',
-      'Time until the waitlist of the flow-control key is empty, at its pace in the last minutes; computed in the background. Absent unless the waitlist falls evenly.',
+      'Time until the waitlist of the flow-control key is empty, estimated in the background. Absent unless the waitlist falls evenly.',
       ['flow_control_key'],
     ),
     seriesDropped,
@@ -164,7 +157,7 @@ export const flowControl = defineKind({
 /** Returns the start of a key's state (ms since the Unix epoch), or undefined if the key is ok. */
 export const stateSince = ({ state, since }: AuditedKey) => (state === 'ok' ? undefined : since);
 
-/** Returns the time until a key's waitlist is empty (s), or undefined unless the waitlist falls evenly. */
+/** Returns the time until a key's waitlist is empty (s), or undefined unless the waitlist shrinks steadily. */
 export const secondsToDrain = ({ drainsIn }: AuditedKey) =>
   drainsIn === undefined ? undefined : Math.round(drainsIn / 1000);
 

@@ -8,13 +8,13 @@ interface Wait {
 
 /** Maximum number of waiting messages and of cached final events. */
 const MAX_WAITING = 20_000;
-/** How long final events are cached (ms). */
+/** Time for which final events are cached (ms). */
 const KEPT_FOR = 1_200_000;
 const DAY = 86_400_000;
 /** Maximum wait (ms): the service's longest retry delay (7 days), plus a day in which a due attempt must start. */
 export const MAX_WAIT = 7 * DAY + DAY;
 
-/** If no attempt starts within a day after the due time, the log has lost the end of the message. */
+/** Returns when a wait expires: if no attempt starts within a day after the due time, the log has lost the end of the message. */
 const expiryOf = (from: number, due: number) => (due > 0 ? due + DAY : from + MAX_WAIT);
 
 /** Tracks messages that wait for a retry, from events in any order. */
@@ -24,9 +24,9 @@ export function createWaits() {
   const finals = new Map<bigint, number>();
 
   const waits = {
-    /** Until this time, untracked messages may wait because the limit was exceeded. */
+    /** Untracked messages may be waiting up to this time, because the limit was exceeded. */
     droppedUntil: 0,
-    /** Adds a message after a failed attempt. Returns whether it was not waiting before. */
+    /** Adds a message after a failed attempt. Returns whether it was added, which it is not if it was already waiting. */
     begin(message: bigint, key: string, time: number, due: number): boolean {
       if ((finals.get(message) ?? 0) >= time) return false;
       const known = waiting.get(message);
@@ -52,7 +52,7 @@ export function createWaits() {
       if (wait && time >= wait.from) waiting.delete(message);
     },
     keyOf: (message: bigint): string | undefined => waiting.get(message)?.key,
-    /** Drops expired waits, if all events until `time` are listed. Returns their keys. */
+    /** Drops expired waits. All events up to `time` must be listed. Returns the keys of the dropped waits. */
     settle(time: number): readonly string[] {
       const expired: string[] = [];
       for (const [message, { key, from, due }] of waiting) {

@@ -8,12 +8,12 @@ export interface AlertmanagerDeps extends NotifierDeps {
   readonly holdsFor: number;
 }
 
-/** Alertmanager's API v2. Firing alerts are repeated with an `endsAt` in the future, so they end if the agent dies. */
+/** Creates a receiver for each Alertmanager (API v2). Alerts are repeated with a future `endsAt`, so they end if the agent dies. */
 export function createAlertmanager(deps: AlertmanagerDeps): readonly Receiver[] {
   const { notifier, urls, now, holdsFor, externalUrl } = deps;
 
   function toAlert({ labels, annotations, startsAt, endsAt, lasts }: Notice) {
-    // After our clock was set back, a time may be in the future. Alertmanager rejects an end before the start, and ends an alert
+    // If our clock was set back, a time may be in the future. Alertmanager rejects an end before the start, and ends an alert
     // only when its `endsAt` has passed.
     const past = (at: number) => timeText(Math.min(at, now()));
     return {

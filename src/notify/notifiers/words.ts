@@ -17,7 +17,7 @@ export function labelText({ alertname: _, ...labels }: Labels): string {
     .join(' ');
 }
 
-/** Links of an alert's annotations and to the status page. Annotations with another scheme than http or https are omitted. */
+/** Returns the links in an alert's annotations (only http and https), and the link to the status page. */
 export function linksOf({ runbook_url, dashboard_url }: Labels, externalUrl: string): readonly Link[] {
   const all = { runbook: runbook_url, dashboard: dashboard_url, 'status page': externalUrl };
   return Object.entries(all).flatMap(([text, address]) => {

@@ -11,16 +11,16 @@ export interface AgentInput {
   readonly notifications: readonly NotificationCount[];
   /** Start of an outage of the shared database, milliseconds since the Unix epoch. */
   readonly databaseAway?: number | undefined;
-  /** Reason and start (ms since the Unix epoch) of rejected metrics; undefined if the OTLP receiver accepts them. */
+  /** Why and since when (ms since the Unix epoch) the OTLP receiver has rejected metrics; undefined if it accepts them. */
   readonly pushTrouble?: { readonly since: number; readonly reason: string } | undefined;
-  /** `at`: milliseconds since the Unix epoch; `faults`: empty if it was accepted. */
+  /** Time (ms since the Unix epoch) and errors of the last reload. `faults` is empty if it succeeded. */
   readonly lastReload: { readonly at: number; readonly faults: readonly { readonly message: string }[] } | undefined;
 }
 
-/** Time for which a push may fail before it is a problem (ms): most receivers restart faster. */
+/** How long pushes may fail before that is a problem (ms): most receivers restart faster. */
 const PUSH_FAILING = 60_000;
 
-/** Returns failures of rounds with a complete read, which the store rejected. */
+/** Returns the failures of rounds that read all their data but could not store it. */
 const unstored = ({ collectors }: AccountStatus) =>
   collectors.flatMap(({ rounds }) =>
     rounds.flatMap(({ complete, success, failure }) => (complete === true && success === false ? (failure ?? []) : [])),
@@ -39,32 +39,32 @@ export const AGENT_CHECKS: readonly Check<AgentInput>[] = [
     check({ statuses }) {
       const blind = statuses.filter(isBlind).length;
       if (blind < 3 || blind <= statuses.length / 2) return [];
-      return `${count(blind)} of the ${count(statuses.length)} accounts can’t be read: the service is down, or the network path to it.`;
+      return `${count(blind)} of the ${count(statuses.length)} accounts can’t be read: the service or the network path to it is down.`;
     },
   }),
   defineCheck('database_away', 'DeliveryDatabaseAway', {
-    when: 'replicas share the store, and its database does not answer this one',
+    when: 'the database that replicas share does not respond to this replica',
     check: ({ databaseAway }) =>
       databaseAway === undefined
         ? []
         : {
             since: databaseAway,
-            text: 'The database is away: counters stand still, and auto-cancel cancels nothing. Accounts of other replicas are shown as they were before.',
+            text: 'The database is unavailable: counters are frozen, and auto-cancel is suspended. Accounts of other replicas show their last known state.',
           },
   }),
   defineCheck('store_failing', 'DeliveryStoreFailing', {
-    when: 'rounds read everything and can’t store it',
+    when: 'rounds read all their data but can’t store it',
     check({ statuses, databaseAway }) {
-      // The database outage is reported instead.
+      // The check above reports database outages.
       if (databaseAway !== undefined) return [];
       const failures = statuses.flatMap(unstored);
       const [first] = failures;
       if (!first) return [];
-      return `${plural(failures.length, 'round')} can’t store what was read, so counters stand still: ${first.message}.`;
+      return `${plural(failures.length, 'round')} can’t store new data, so counters are frozen: ${first.message}.`;
     },
   }),
   defineCheck('notifications_failing', 'DeliveryNotificationsFailing', {
-    when: 'notifications to a receiver failed in the last 15 minutes, and none was delivered',
+    when: 'all notifications to a receiver failed in the last 15 minutes',
     check: ({ notifications }) =>
       [...Map.groupBy(notifications, ({ notifier }) => notifier)].flatMap(([subject, counts]) => {
         const total = (...which: readonly string[]) =>
@@ -82,12 +82,12 @@ export const AGENT_CHECKS: readonly Check<AgentInput>[] = [
         : [],
   }),
   defineCheck('reload_refused', 'DeliveryConfigReloadFailed', {
-    when: 'the last reload of the configuration was refused: the one before is in use',
+    when: 'the last reload of the configuration was rejected: the previous one stays active',
     check({ lastReload }) {
       const [first, ...others] = lastReload?.faults ?? [];
       if (!first) return [];
       const more = others.length === 0 ? '' : ` (and ${plural(others.length, 'other fault')})`;
-      const text = `The changed configuration was refused, and the one before is in use: ${first.message}${more}.`;
+      const text = `The new configuration was rejected, and the previous one stays active: ${first.message}${more}.`;
       return { since: lastReload?.at, text };
     },
   }),

@@ -14,9 +14,9 @@ interface Definition {
   readonly hasNoRunbook?: true;
   /** Whether the alert is about the agent instead of one of its accounts. */
   readonly isOfAgent?: true;
-  /** Whether it is sent only with `alerts.builtin.extended`, like the shipped alerts of the extended set. */
+  /** Whether the alert is sent only with `alerts.builtin.extended`, like the shipped alerts of the extended set. */
   readonly isExtended?: true;
-  /** Whether it is never sent. */
+  /** Whether the alert is shown but never sent. */
   readonly isOnlyShown?: true;
 }
 

@@ -11,7 +11,7 @@ interface Asset {
 
 const FOLDER = new URL('./assets/', import.meta.url);
 
-/** Files of libraries, which the package has next to its own. */
+/** Library files, which the package includes next to its own. */
 const LIBRARY = { 'uplot.css': 'uplot/dist/uPlot.min.css', 'uplot.js': 'uplot/dist/uPlot.iife.min.js' };
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -29,7 +29,7 @@ export function assetFiles(): Map<string, string> {
   ]);
 }
 
-/** Style sheets and scripts of the pages, read at the first use. */
+/** Reads style sheets and scripts of the pages on first use. */
 export function createAssets() {
   let loaded: { readonly folder: string; readonly files: ReadonlyMap<string, Asset> } | undefined;
 
@@ -50,7 +50,7 @@ export function createAssets() {
   }
 
   return {
-    /** From the root of the port to the files: `assets/HASH/`. The hash changes with the content of any file. */
+    /** Returns the path of the files below the server's root: `assets/HASH/`. The hash changes with the content of any file. */
     folder: () => all().folder,
     find: (name: string): Asset | undefined => all().files.get(name),
   };

@@ -20,10 +20,10 @@ export interface ChartLine {
   readonly top?: number;
 }
 
-/** Classes of assets/pages.css. */
+/** CSS classes in assets/pages.css. */
 type Look = 'calm' | 'bad' | 'odd' | 'muted' | 'whole';
 
-/** A line with the sum of the series with these labels. */
+/** Returns a line with the sum of all series with these labels. */
 export const line = (family: string, name: string, look: Look, where?: ChartLine['where']): ChartLine => ({
   family,
   ...(where && { where }),
@@ -35,7 +35,7 @@ export const CHART_ASSETS = ['uplot.css', 'pages.css', 'uplot.js', 'charts.js'] 
 
 const HOURS = [6, 24, 48];
 
-/** Selects the range of all charts of a page. Without JavaScript it is a note. */
+/** Renders the buttons that select the range of all charts. Without JavaScript, renders a note. */
 export function chartRange(): Html {
   const buttons = HOURS.map(
     hours =>

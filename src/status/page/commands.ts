@@ -9,7 +9,7 @@ const WORDS = {
   resume: ['Resume…', 'Resume auto-cancel in all accounts?'],
 } as const;
 
-/** Returns the reason why this page has no buttons; undefined if it has buttons. */
+/** Returns why this page has no buttons; undefined if it has buttons. */
 function whyNot({ lifecycle, caller }: PageContext): Html | undefined {
   if (!lifecycle) return html`<code>server.lifecycle</code> is false`;
   if (caller === undefined) {
@@ -40,7 +40,7 @@ export function buttonFor(command: Command, context: PageContext): Html {
   return html`${button}<code class="line">${line(command)}</code>`;
 }
 
-/** The dialog that confirms a command: assets/commands.js fills it. Empty without buttons. */
+/** Renders the dialog that confirms a command, which assets/commands.js fills. Empty without buttons. */
 export function commandDialog(context: PageContext): Html {
   if (whyNot(context) !== undefined) return html``;
   return html`<dialog id="command" aria-labelledby="command-question" data-commands="${context.root}api/v1/auto-cancel/">

@@ -8,19 +8,19 @@ import { name } from './tile.ts';
 
 export type Round = AccountView['rounds'][number];
 
-/** How to fix a failing round, by the reason of the failure. */
+/** How to fix a failing round, by failure reason. */
 const NEXT_STEPS: Readonly<Record<string, readonly [step: string, runbook?: string]>> = {
   unauthorized: ['Renew the token: the service rejects it.', 'DeliveryTokenRejected'],
   forbidden: ['Allow the token to read this.', 'DeliveryTokenRejected'],
   not_found: ['Check baseUrl and paths: the service has no such endpoint.', 'DeliveryListsMissing'],
   rate_limited: ['Lower the budget or raise the interval: the service limits the rate.', 'DeliveryRateLimited'],
-  server: ['The service fails: wait, or contact its operator.', 'DeliveryServiceUnavailable'],
+  server: ['The service is failing: wait, or contact its operator.', 'DeliveryServiceUnavailable'],
   network: ['Check DNS, proxy and firewall: delivery-watch doctor tests each.', 'DeliveryServiceUnavailable'],
   timeout: ['The service is slow: check it, or raise upstream.timeout.', 'DeliveryServiceUnavailable'],
   invalid_response: ['The response is invalid: delivery-watch doctor shows its structure.', 'DeliveryBlind'],
   refused: ['The service rejects the request: check the configuration of the account.', 'DeliveryBlind'],
   store: ['The store can’t be written: check its disk.', 'DeliveryStoreFailing'],
-  bug: ['A defect of the agent: report it, with its log.'],
+  bug: ['This is a bug in the agent: report it and attach the log.'],
 };
 
 export function nextStep(round: Round, root: string): Html {
@@ -31,7 +31,7 @@ export function nextStep(round: Round, root: string): Html {
 
 const OLD: readonly Round['state'][] = ['withdrawn', 'stale', 'failing', 'partial', 'not_read'];
 
-/** Returns the round that explains the state of a collector's data: the worst. */
+/** Returns the round that explains the state of a collector's data: the one in the worst state. */
 function worstOf(rounds: readonly Round[], collector: string): Round | undefined {
   const own = rounds.filter(round => round.collector === collector);
   const place = ({ state }: Round) => (OLD.includes(state) ? OLD.indexOf(state) : OLD.length);
@@ -52,8 +52,8 @@ export function dataNote(data: DataState, collector: string, view: AnyAccountVie
   const round = worstOf(view.rounds, collector);
   const now = Date.parse(view.now);
   const since = round?.dataAt && html` Last read at ${at(round.dataAt, now)}, ${ago(round.dataAt, now)}.`;
-  const refused = view.calls?.tokenRejected === true && ' Why: the service refuses the token.';
-  const why = round?.failure ? html` Why: ${name(round.failure.message)}. ${nextStep(round, root)}` : refused;
+  const refused = view.calls?.tokenRejected === true && ' Cause: the service rejects the token.';
+  const why = round?.failure ? html` Cause: ${name(round.failure.message)}. ${nextStep(round, root)}` : refused;
   const tone = data === 'withdrawn' ? 'critical' : 'warning';
   return html`<p class="note ${tone}">${dataTag(data)} ${WORDS[data]}${since}${why}</p>`;
 }

@@ -4,14 +4,14 @@ import { type Html, html } from './html.ts';
 
 export { grouped, plural } from '../../kit/text.ts';
 
-/** Values on pages: the exact value of the API as an attribute, and text for people. null: unknown. */
+/** Formats values for pages: text for people, with the exact value of the API as an attribute. null: unknown. */
 
 const UNKNOWN = html`<data value=""><span class="none" aria-hidden="true">—</span><span class="hidden">not known</span></data>`;
 
 const value = (of: number | null, write: (value: number) => string): Html =>
   of === null ? UNKNOWN : html`<data value="${of}">${write(of)}</data>`;
 
-/** A share in percent, rounded so that only 0 is `0 %` and only 1 is `100 %`. */
+/** Formats a ratio in percent, rounded so that only 0 is `0 %` and only 1 is `100 %`. */
 export function percent(ratio: number): string {
   if (ratio > 0 && ratio < 0.0001) return '< 0.01 %';
   // Corrects floating-point errors: 0.29 × 10,000 is less than 2,900.
@@ -28,19 +28,19 @@ export function bytesText(bytes: number): string {
   return `${grouped(power > 0 && scaled < 10 ? Math.round(scaled * 10) / 10 : Math.round(scaled))} ${SIZES[power]}`;
 }
 
-/** A number of things: `12,345`. */
+/** Formats a number: `12,345`. */
 export const count = (of: number | null) => value(of, grouped);
-/** A share from 0 to 1: `99.2 %`. */
+/** Formats a ratio from 0 to 1: `99.2 %`. */
 export const ratio = (of: number | null) => value(of, percent);
 export const bytes = (of: number | null) => value(of, bytesText);
-/** Seconds: `3 h 12 min`. */
+/** Formats a duration (s): `3 h 12 min`. */
 export const lasting = (of: number | null) => value(of, duration);
 
-/** The window of a number (s): `13 min`. Samples are a minute apart, so an hour may be a little shorter or longer. */
+/** Formats the window of a number (s): `13 min`. Samples are a minute apart, so an hour may be a little shorter or longer. */
 export const span = (of: number | null) =>
   value(of, seconds => duration(Math.abs(seconds - HOUR) < 120 ? HOUR : toMinute(seconds)));
 
-/** A change and its window: `+12 in 1 h`. */
+/** Formats a change and its window: `+12 in 1 h`. */
 export function change(of: { readonly by: number; readonly overSeconds: number } | null): Html {
   if (of === null) return UNKNOWN;
   const look = of.by > 0 ? 'up' : of.by < 0 ? 'down' : 'same';
@@ -48,16 +48,16 @@ export function change(of: { readonly by: number; readonly overSeconds: number }
   return html`<span class="change ${look}">${by} <small>in ${span(of.overSeconds)}</small></span>`;
 }
 
-/** `2026-11-22 10:03:12 UTC` */
+/** Formats a time as `2026-11-22 10:03:12 UTC`. */
 export const utc = (iso: string) => `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
 
-/** An age: `3 h 12 min ago`. The client script updates it. `now`: milliseconds since the Unix epoch. */
+/** Formats an age: `3 h 12 min ago`. The client script updates it. `now`: milliseconds since the Unix epoch. */
 export const ago = (iso: string | null, now: number): Html =>
   iso === null
     ? UNKNOWN
     : html`<time datetime="${iso}" title="${utc(iso)}" data-ago>${age(Date.parse(iso), now)}</time>`;
 
-/** A time of the day, with its date unless that is the day of `now`: `10:03 UTC`. */
+/** Formats a time of day, with its date unless it is the day of `now`: `10:03 UTC`. */
 export function at(iso: string | null, now: number): Html {
   if (iso === null) return UNKNOWN;
   const isToday = iso.slice(0, 10) === new Date(now).toISOString().slice(0, 10);

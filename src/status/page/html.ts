@@ -13,7 +13,7 @@ export class Html {
   }
 }
 
-/** Values for a template: text is escaped, markup is not, missing values are empty. */
+/** A value in a template: text is escaped, markup is not, and missing values are empty. */
 type Part = Html | string | number | undefined | null | false | readonly Part[];
 
 function written(part: Part): string {
@@ -23,7 +23,7 @@ function written(part: Part): string {
   return String(part).replace(/[&<>"']/g, character => ENTITIES[character] as string);
 }
 
-/** Template tag that returns markup. Values of attributes need quotation marks. */
+/** Template tag that returns markup. Attribute values must be quoted. */
 export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
   return new Html(strings.map((text, index) => (index === 0 ? text : written(parts[index - 1]) + text)).join(''));
 }

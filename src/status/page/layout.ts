@@ -1,15 +1,18 @@
 import { Html, html } from './html.ts';
 
 export interface PageContext {
-  /** From the page to the root of the port: '' or '../'. All links are relative, because a proxy may serve the agent below a path. */
+  /**
+   * Path from the page to the server's root: '' or '../'. Links are relative, because a proxy may serve the agent below a
+   * path.
+   */
   readonly root: string;
-  /** From the root to style sheets and scripts: `assets/0f3a/`. Changes with their content. */
+  /** Path from the root to style sheets and scripts: `assets/0f3a/`. Changes with their content. */
   readonly assets: string;
   readonly version: string;
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
   readonly lifecycle: boolean;
-  /** Authenticated user, or name in the client certificate. */
+  /** Authenticated user, or the name in the client certificate. */
   readonly caller: string | undefined;
   /** URL of this replica, if replicas share the store. */
   readonly replica?: string | undefined;
@@ -30,11 +33,11 @@ export interface Layout {
   readonly nav: keyof typeof PLACES;
   /** The client script updates each `<section id="…" data-live>`, except elements with `data-keep`. */
   readonly body: Html;
-  /** Additional files of assets/, in order: scripts (modules, except a library) and styles. */
+  /** Additional files of assets/, in order: scripts (modules, except for a library) and styles. */
   readonly uses?: readonly string[];
 }
 
-/** From the root of the port to the page of an account. */
+/** Returns the path of an account's page, relative to the server's root. */
 export const accountPath = (account: string) => `accounts/${encodeURIComponent(account.toWellFormed())}`;
 
 export const runbookPath = (name: string) => `runbooks/${encodeURIComponent(name.toWellFormed())}`;
@@ -54,7 +57,7 @@ function needed(uses: readonly string[], folder: string): Html[] {
   );
 }
 
-/** A complete page. The Content-Security-Policy forbids inline scripts and styles. */
+/** Renders a complete page. The Content-Security-Policy forbids inline scripts and styles. */
 export function layout({ title, context, nav, body, uses = [] }: Layout): Html {
   const { root, version, caller } = context;
   const folder = root + context.assets;
@@ -75,7 +78,7 @@ ${needed(uses, folder)}<script type="module" src="${folder}client.js"></script>
 <header class="top">
 <a class="brand" href="${root || './'}">delivery-watch</a>
 <nav aria-label="Pages">${navigation({ root, nav })}</nav>
-<p class="live" id="live" data-live-state="still"><span class="live-word">numbers of</span> <time datetime="${now}">${now.slice(11, 19)} UTC</time></p>
+<p class="live" id="live" data-live-state="still"><span class="live-word">data as of</span> <time datetime="${now}">${now.slice(11, 19)} UTC</time></p>
 </header>
 <main id="main" tabindex="-1">
 ${body}

@@ -8,23 +8,23 @@ import { type Column, name, section, table, tile, tilePanel } from './tile.ts';
 
 type Replicas = NonNullable<AgentView['replicas']>;
 
-/** The host of a replica, as a link to its own page if browsers can reach it. `path`: path of the page. */
+/** Renders the host of a replica, as a link to its own page if browsers can reach it. `path`: path of the page. */
 export function replicaLink(url: string, publicUrl: string | null, path = ''): Html {
   const host = named(URL.parse(url)?.host || url);
   return publicUrl === null ? host : html`<a href="${publicUrl}/${path}" rel="noreferrer">${host}</a>`;
 }
 
-/** Reports an unavailable database on a page without problems of the agent. */
+/** Warns of an unavailable database, on pages that do not show the agent's problems. */
 export const databaseNote = ({ databaseAway }: PageContext): Html | false =>
   databaseAway !== undefined &&
-  html`<p class="note critical"><span class="tag down">database away</span> since ${utc(new Date(databaseAway).toISOString())}: counters are frozen, and auto-cancel is suspended. Accounts of other replicas are shown as they were before.</p>`;
+  html`<p class="note critical"><span class="tag down">database unavailable</span> since ${utc(new Date(databaseAway).toISOString())}: counters are frozen, and auto-cancel is suspended. Accounts of other replicas show their last known state.</p>`;
 
-/** Reports the replica that collects an account and the age of its status. */
+/** Renders which replica collects an account, and the age of its status. */
 export function heldNote(view: AnyAccountView, { now, replica: own }: PageContext): Html | false {
   if (own === undefined) return false;
   if (view.complete) return html`<p class="soft about">Collected by this replica.</p>`;
   const { account, replica, publicUrl, asOf, omitted } = view;
-  const age = asOf === null ? html`nothing is known of it yet` : html`what is shown is as of ${ago(asOf, now)}`;
+  const age = asOf === null ? html`its state is unknown` : html`the shown data is from ${ago(asOf, now)}`;
   if (replica === null) return html`<p class="note">No replica collects this account now: ${age}.</p>`;
   const more = Object.entries(omitted).flatMap(([what, number]) =>
     number > 0 ? [html`, ${count(number)} more ${what}`] : [],
@@ -38,10 +38,10 @@ const listed = (names: readonly string[]) =>
 function moved({ lastHandOver: last }: Replicas): Html | false {
   if (!last) return false;
   const { gained, lost } = last;
-  return html`${gained.length > 0 && html`got ${listed(gained)}`}${gained.length > 0 && lost.length > 0 && '; '}${lost.length > 0 && html`gave ${listed(lost)} away`}`;
+  return html`${gained.length > 0 && html`gained ${listed(gained)}`}${gained.length > 0 && lost.length > 0 && '; '}${lost.length > 0 && html`lost ${listed(lost)}`}`;
 }
 
-/** Replicas that share the accounts. Empty if the store is not shared. */
+/** Renders the replicas that share the accounts. False if the store is not shared. */
 export function replicas({ replicas: of, now }: AgentView): Html | false {
   if (of === null) return false;
   const clock = Date.parse(now);
@@ -52,7 +52,7 @@ export function replicas({ replicas: of, now }: AgentView): Html | false {
         html`${replicaLink(url, publicUrl, 'agent')}${id === of.self && html` <span class="tag plain">this one</span>`}`,
     },
     { head: 'id', cell: ({ id }) => html`<span class="mono">${name(id)}</span>` },
-    { head: 'runs since', cell: ({ since }) => ago(since, clock) },
+    { head: 'running since', cell: ({ since }) => ago(since, clock) },
     { head: 'accounts', isNumber: true, cell: ({ accounts }) => count(accounts) },
   ];
   const held = of.list.find(({ id }) => id === of.self)?.accounts;
@@ -63,11 +63,11 @@ export function replicas({ replicas: of, now }: AgentView): Html | false {
     tile('Without a replica', html`${grouped(of.unheld.length)}`, of.unheld.length > 0 && listed(of.unheld)),
     tile(
       'Database',
-      html`${of.databaseAway === null ? 'answers' : 'away'}`,
+      html`${of.databaseAway === null ? 'available' : 'unavailable'}`,
       of.databaseAway !== null && html`since ${at(of.databaseAway, clock)}`,
     ),
     tile(
-      'Last hand-over',
+      'Last handover',
       of.lastHandOver ? ago(of.lastHandOver.at, clock) : html`<span class="soft">none yet</span>`,
       moved(of),
     ),

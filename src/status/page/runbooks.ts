@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { type Html, html } from './html.ts';
 
-/** `docs/` of the package (chunks are one folder below its root) or of the sources. */
+/** Returns the URL of `docs/`, in the package (chunks are one folder below its root) or in the source tree. */
 function documents(): URL {
   const packaged = new URL('../docs/', import.meta.url);
   return existsSync(packaged) ? packaged : new URL('../../../docs/', import.meta.url);
@@ -12,7 +12,7 @@ export const readDocument = (path: string): string => readFileSync(new URL(path,
 /** Returns the text of a runbook as Markdown; undefined for an unknown name. */
 export function readRunbook(name: string): string | undefined {
   const file = name.endsWith('.md') ? name : `${name}.md`;
-  // Only listed names: they cannot lead out of the folder.
+  // Read only listed names, so that no name can point outside the folder.
   return readdirSync(new URL('runbooks/', documents())).includes(file) ? readDocument(`runbooks/${file}`) : undefined;
 }
 

@@ -10,11 +10,11 @@ import type { Served } from '../served.ts';
 
 function wordsOf(issue: z.core.$ZodIssue, given: Request['query'], allowed: readonly string[]): string {
   if (issue.code === 'unrecognized_keys') {
-    const known = allowed.length > 0 ? `allowed are ${allowed.join(', ')}` : 'none is allowed';
+    const known = allowed.length > 0 ? `allowed parameters are ${allowed.join(', ')}` : 'no parameters are allowed';
     return `${issue.keys.length > 1 ? 'unknown parameters' : 'unknown parameter'} ${issue.keys.join(', ')}: ${known}`;
   }
   const [name] = issue.path;
-  // The message of a repeatable parameter contains `given`.
+  // Only the message for a repeatable parameter contains `given`.
   const isTwice = Array.isArray(given[String(name)]) && !issue.message.includes('given');
   return `${String(name)} ${isTwice ? 'must be given once' : issue.message}`;
 }
@@ -36,22 +36,22 @@ function refusePath(error: unknown, _request: Request, response: Response, next:
 }
 
 export function apiRoutes(served: Served): Router {
-  // A response may have thousands of rows: concurrent ones would exhaust the memory.
+  // A response may have thousands of rows: concurrent responses would exhaust memory.
   const serially = createSerially();
   const router = Router();
   const isConfigured = (account: string) => served.accounts.includes(account);
 
-  /** Adds a route that responds with the result of `find`; undefined: there is no such account. */
+  /** Adds a route that responds with the result of `find`, or with 404 if it returns undefined. */
   function add<T extends z.ZodObject>(path: string, schema: T, find: (query: z.output<T>, name: string) => unknown) {
     async function respond(request: Request<{ name: string }>, response: Response): Promise<void> {
       response.set('Cache-Control', 'no-store');
-      // Unknown parameters are errors: a misspelt one would otherwise get its default.
+      // Unknown parameters are errors, because the default of a misspelt parameter would be used silently.
       const { data, error } = schema.strict().safeParse(request.query);
       if (error) return refuse(response, 400, errorsOf(error, request.query, schema));
       await serially(async () => {
         if (response.destroyed) return;
         const found = await find(data as z.output<T>, request.params.name);
-        if (found === undefined) refuse(response, 404, 'no account of that name is configured');
+        if (found === undefined) refuse(response, 404, 'no account with that name is configured');
         else response.json(found);
       });
     }

@@ -1,4 +1,4 @@
-/** Text of times. The server writes it; the client script updates it every second. */
+/** Formats durations and ages. The server renders them, and the client script updates them every second. */
 
 const UNITS = /** @type {const} */ ([
   ['d', 86_400],
@@ -7,7 +7,7 @@ const UNITS = /** @type {const} */ ([
   ['s', 1],
 ]);
 
-/** The two largest units of a time: `3 h 12 min`. @type {(seconds: number) => string} */
+/** Formats a duration (s) in its two largest units: `3 h 12 min`. @type {(seconds: number) => string} */
 export function duration(seconds) {
   if (seconds < 0) return `−${duration(-seconds)}`;
   if (seconds > 0 && seconds < 1) return `${Math.max(1, Math.round(seconds * 1000))} ms`;
@@ -23,10 +23,10 @@ export function duration(seconds) {
   return parts.filter(part => part !== '').join(' ');
 }
 
-/** Without seconds from a minute to an hour: they would change all the time. @type {(seconds: number) => number} */
+/** Drops the seconds of a duration between a minute and an hour: they would change all the time. @type {(seconds: number) => number} */
 export const toMinute = seconds => (seconds >= 60 && seconds < 3600 ? seconds - (seconds % 60) : seconds);
 
-/** Distance of a time (ms) from now: `3 h 12 min ago`, `in 5 min`. @type {(time: number, now: number) => string} */
+/** Formats the distance of a time (ms) from now: `3 h 12 min ago`, `in 5 min`. @type {(time: number, now: number) => string} */
 export function age(time, now) {
   const seconds = Math.floor(Math.abs(now - time) / 1000);
   if (seconds < 1) return 'now';

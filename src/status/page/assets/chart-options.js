@@ -1,6 +1,6 @@
 import { duration } from './age.js';
 
-/** Options of uPlot, and text of values and times. */
+/** Formats values and times of charts, and defines uPlot's options. */
 
 export const HEIGHT = 190;
 export const HOUR = 3600;
@@ -23,7 +23,7 @@ export const words = (value, unit) =>
       ? `≤ ${duration(value)}`
       : countWords.format(value);
 
-/** Time or interval of a value in UTC, and in local time if that differs. */
+/** Formats the time or interval of a value in UTC, and in local time if that differs. */
 export function whenWords(at, width) {
   const [from, to] = [at, at + width];
   const date = day.format(at * 1000);
@@ -32,13 +32,13 @@ export function whenWords(at, width) {
   return isUtc ? utc : `${utc} (${localTime.formatRange(from * 1000, to * 1000)})`;
 }
 
-/** Labels of the time axis: the date at midnight, else the time. */
+/** Labels the time axis: the date at midnight, otherwise the time. */
 const axisTimes = (_plot, splits) => splits.map(at => (at % (24 * HOUR) === 0 ? day.format(at * 1000) : utcTime(at)));
 
-/** Labels of an axis of durations (s). */
+/** Tick values of an axis of durations (s). */
 const TIMES = [0.001, 0.01, 0.1, 1, 10, 60, 600, 3600, 21_600, 86_400, 604_800];
 
-/** Options of uPlot for the lines of `chart`. The style sheet defines the colours of the legend and the lines. */
+/** Returns uPlot's options for the lines of `chart`. The style sheet defines the colours of the legend and the lines. */
 export function options(chart, { times, lines }) {
   const { spec, plot, marks, ends } = chart;
   const axis = {
@@ -66,7 +66,7 @@ export function options(chart, { times, lines }) {
     height: HEIGHT,
     legend: { show: false },
     tzDate: at => uPlot.tzDate(new Date(at * 1000), 'Etc/UTC'),
-    // Half a label of the time axis on the right.
+    // Leave space for half of the last label of the time axis.
     padding: [8, 20, 0, 0],
     scales: {
       x: { range: () => ends },

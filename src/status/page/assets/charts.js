@@ -5,7 +5,7 @@ import { HEIGHT, HOUR, options, whenWords, words } from './chart-options.js';
 /** Draws each `<figure data-chart="{…}">` (see chart-data.js) inside an element with `data-history`, the address of the history. */
 
 const REFRESH_MS = 60_000;
-/** Samples that a request may return: of 48 h, one in five minutes. */
+/** Maximum number of samples per request: one in five minutes for 48 h. */
 const POINTS = 576;
 
 /** Creates an element. Ignores undefined attributes. */
@@ -16,7 +16,7 @@ function element(name, attributes = {}, children = []) {
   return made;
 }
 
-/** Creates the legend, the text of the cursor, the plot and the table of a chart. */
+/** Creates the elements of a chart: legend, values at the cursor, plot and table. */
 function frame(figure) {
   const spec = JSON.parse(figure.dataset.chart);
   const title = figure.querySelector('figcaption')?.textContent.trim() ?? '';
@@ -60,7 +60,7 @@ function tableOf(title, { times, lines, width }, unit) {
   ];
 }
 
-/** Data of uPlot: the times, then the lines in the order of drawing. Tall bars first: shorter ones are drawn over them. */
+/** Returns data for uPlot: times, then lines in drawing order. Tall bars are drawn first, so that shorter ones cover them. */
 function dataOf({ kind }, { times, lines, width }) {
   const order = [...lines.keys()];
   if (kind === 'stack') order.reverse();
@@ -95,7 +95,7 @@ function moveCursor(chart) {
 /** Creates the chart of a figure. Call `draw` with each response. */
 function createChart(figure) {
   const { spec, title, plot, legend, when, rows, table } = frame(figure);
-  /** `at`: the index of the cursor; undefined: the last. */
+  /** `at`: index of the cursor; undefined selects the last one. */
   const chart = { spec, plot, marks: [], ends: [0, 1], families: spec.lines.map(({ family }) => family), show, draw };
   Object.assign(chart, { shown: { times: [], lines: [], width: 0 }, drawing: undefined, at: undefined });
 
@@ -109,7 +109,7 @@ function createChart(figure) {
       if (value) value.textContent = words(values[place], spec.unit);
     }
     when.textContent = figure.classList.contains('empty')
-      ? 'Nothing of it was recorded in this time.'
+      ? 'No data was recorded in this period.'
       : whenWords(times[place], width);
     plot.setAttribute('aria-valuemax', String(Math.max(0, times.length - 1)));
     plot.setAttribute('aria-valuenow', String(Math.max(0, place)));
@@ -173,11 +173,11 @@ function watch(root) {
     const { signal } = reading;
     try {
       const response = await fetch(`${root.dataset.history}?${families}&over=${hours}h&points=${POINTS}`, { signal });
-      if (!response.ok) throw new Error(`the agent answered ${response.status}`);
+      if (!response.ok) throw new Error(`the agent returned status ${response.status}`);
       draw(await response.json());
     } catch (error) {
       if (!signal.aborted)
-        note.textContent = `The history can’t be read (${error.message}): the next try is in a minute.`;
+        note.textContent = `The history can’t be loaded (${error.message}). The page tries again in a minute.`;
     }
   }
 
