@@ -4,7 +4,7 @@ import { ownFamilies } from '../src/metrics/own.ts';
 import { pushFamilies } from '../src/metrics/push.ts';
 import { UNRESOLVED } from '../src/metrics/thresholds.ts';
 import { highest, latest, lowest, onAccount, series } from '../src/rules/promql.ts';
-import type { Alert } from './alert.ts';
+import type { AlertSpec } from './alert.ts';
 import { placeholder } from './placeholder.ts';
 import { agentFamily } from './queries.ts';
 
@@ -24,7 +24,7 @@ const byInstance = (op: 'max' | 'min', expr: string) => `${op} by (cluster, name
 const ofJob = { job: placeholder('jobInQuotes') } as const;
 
 /** Alerts about the agent. */
-export const agentAlerts: readonly Alert[] = [
+export const agentAlerts: readonly AlertSpec[] = [
   {
     name: 'DeliveryAgentDown',
     set: 'core',
@@ -32,10 +32,10 @@ export const agentAlerts: readonly Alert[] = [
     expr: `absent(${series(up, ofJob)} == 1)`,
     for: '10m',
     keepFiringFor: '0s',
-    // absent() returns no labels of the missing series.
+    // absent() does not return the labels of the missing series.
     given: { job: placeholder('job') },
     summary: 'No delivery-watch agent can be scraped.',
-    description: `No target of the job ${placeholder('job')} has answered a scrape for 10 minutes. No account is monitored, and no other alert on them can start.`,
+    description: `No target of the job ${placeholder('job')} has answered a scrape for 10 minutes. No account is monitored, and no other alert can start.`,
     dashboard: 'agent',
     isOfAgent: true,
   },
@@ -44,14 +44,14 @@ export const agentAlerts: readonly Alert[] = [
     set: 'core',
     severity: '{{ if eq $value 2.0 }}critical{{ else }}warning{{ end }}',
     labels: ['instance'],
-    // 2 if accounts that the instance had in the last hour have no other agent, or while the alert fires for that
-    // reason, else 1. If no instance is up, only DeliveryAgentDown fires.
+    // 2 if accounts that the instance had in the last hour have no other agent, or while the alert fires for that reason;
+    // otherwise 1. If no instance is up, only DeliveryAgentDown fires.
     expr: `${byInstance('max', `1 + ${series(up)}\nor 2 + 0 * (last_over_time(${series(ownFamilies.up)}[1h]) unless ${onAccount()} last_over_time(${series(ownFamilies.up)}[2m]))\nor 2 * ALERTS{alertname="DeliveryInstanceDown", alertstate="firing", severity="critical"}`)}\nand on (cluster, namespace, job, instance) ${series(up, ofJob)} == 0\nand on (job) ${series(up, ofJob)} == 1`,
     for: '10m',
     keepFiringFor: '0s',
     summary: 'The agent {{ $labels.instance }} cannot be scraped; others can.',
     description:
-      'The target {{ $labels.instance }} has not answered a scrape for 10 minutes. {{ if eq $value 2.0 }}No agent watches its accounts: nothing about them is known, and no alert on them can start.{{ else }}Other agents watch its accounts.{{ end }}',
+      'The target {{ $labels.instance }} has not answered a scrape for 10 minutes. {{ if eq $value 2.0 }}No other agent monitors its accounts, so no alert on them can start.{{ else }}Other agents monitor its accounts.{{ end }}',
     dashboard: 'agent',
     isOfAgent: true,
   },
@@ -63,7 +63,7 @@ export const agentAlerts: readonly Alert[] = [
     expr: `${byInstance('max', `changes(${series(agentFamily('process_start_time_seconds'), ofJob)}[30m])`)} >= 3`,
     summary: 'The agent {{ $labels.instance }} keeps restarting.',
     description:
-      'The agent {{ $labels.instance }} restarted {{ $value | printf "%.0f" }} times in the last 30 minutes. Rounds that take longer than it lives never complete.',
+      'The agent {{ $labels.instance }} restarted {{ $value | printf "%.0f" }} times in the last 30 minutes. Rounds that take longer than the time between restarts never complete.',
     dashboard: 'agent',
     isOfAgent: true,
   },
@@ -74,9 +74,9 @@ export const agentAlerts: readonly Alert[] = [
     labels: ['instance'],
     expr: `${byInstance('min', latest(series(agentFamily('delivery_watch_config_last_reload_successful'))))} == 0`,
     for: '5m',
-    summary: 'The agent {{ $labels.instance }} rejected its changed configuration.',
+    summary: 'The agent {{ $labels.instance }} rejected its new configuration.',
     description:
-      '{{ $labels.instance }} could not load its configuration. It goes on with the one before; after a restart it might not start. The log says why.',
+      '{{ $labels.instance }} could not load its configuration. The previous one stays active, but the agent may not start after a restart. The log contains the errors.',
     dashboard: 'agent',
     isOfAgent: true,
   },
@@ -90,12 +90,12 @@ export const agentAlerts: readonly Alert[] = [
       'max',
       `${latest(series(ownFamilies.dataComplete))} == 1 unless ${latest(series(ownFamilies.success))} == 1`,
     ),
-    // Fires before data has been stale long enough for accounts to count as blind.
+    // Fires before the data has been stale long enough for accounts to count as blind.
     for: '2m',
     keepFiringFor: '5m',
     summary: 'The agent {{ $labels.instance }} cannot store what it reads.',
     description:
-      'The service answers, but rounds of {{ $labels.instance }} fail because the agent cannot write its store. Counters stand still, and auto-cancel cancels nothing.',
+      'The service answers, but rounds of {{ $labels.instance }} fail because the agent cannot write its store. Counters are frozen, and auto-cancel is suspended.',
     dashboard: 'agent',
     isOfAgent: true,
   },
@@ -108,7 +108,7 @@ export const agentAlerts: readonly Alert[] = [
     for: '10m',
     summary: 'Alerts of the agent do not reach {{ $labels.notifier }}.',
     description:
-      'Notifications to {{ $labels.notifier }} that failed in the last 15 minutes: {{ $value | printf "%.0f" }}. None was delivered: its recipients get no alerts.',
+      'Notifications to {{ $labels.notifier }} that failed in the last 15 minutes: {{ $value | printf "%.0f" }}. None was delivered: its recipients receive no alerts.',
     dashboard: 'agent',
     isOfAgent: true,
   },

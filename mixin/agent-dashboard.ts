@@ -47,7 +47,7 @@ const stats: readonly PanelSpec[] = [
   {
     kind: 'stat',
     title: 'Fewest requests left',
-    description: 'Which account has the smallest share of its request budget left? Of this UTC day.',
+    description: 'Which account has the smallest share of its request budget for this UTC day left?',
     unit: 'share',
     queries: each(ACCOUNT_LEGEND, least(requestsLeft)),
     thresholds: FEW_LEFT,
@@ -170,7 +170,7 @@ const quality: readonly PanelSpec[] = [
     kind: 'bars',
     title: 'Data anomalies',
     description:
-      'What was unreadable, late or missing? Counted in each interval. Should be none, except late events of a service that lists them late.',
+      'What was unreadable, late or missing? Counted in each interval. All should be zero, except delayed events if the service lists events late.',
     queries: [
       { legend: 'unreadable rows', expr: rise(own.rowsRejected, '$__rate_interval') },
       { legend: 'responses without a list', expr: rise(own.listsMissing, '$__rate_interval') },
@@ -184,7 +184,7 @@ const quality: readonly PanelSpec[] = [
   {
     kind: 'table',
     title: 'Label values over the limit',
-    description: 'How many label values are summed as __other__? Not their number is lost, but their names.',
+    description: 'How many label values are summed as __other__? Their sum is kept, but not their names.',
     labels: { account: 'Account', family: 'Family' },
     columns: [
       { title: 'Values', expr: `topk(50, ${level(seriesDropped, { keep: ['account', 'family'] })} > 0)`, bar: {} },
@@ -254,14 +254,15 @@ const notifications: readonly PanelSpec[] = [
   {
     kind: 'bars',
     title: 'Pushes',
-    description: 'How many requests does the OTLP receiver accept in each interval? failed: sent again; refused: not.',
+    description:
+      'How many requests does the OTLP receiver accept in each interval? failed: retried; refused: not retried.',
     width: 8,
     queries: each('{{outcome}}', `sum by (outcome) (${inInterval(ofAgents(pushFamilies.requests))})`),
     noValue: 'push.metrics is off',
   },
 ];
 
-/** A value of each process with its versions. */
+/** Returns a query for a value of each process, labelled with the versions of the agent and of Node.js. */
 const ofProcess = (value: string) =>
   `max by (instance, version, node_version) (${ofAgent('delivery_watch_build_info')} * on (job, instance) group_left () (${value}))`;
 const CONFIG_LOADED = 'delivery_watch_config_last_reload_success_timestamp_seconds';

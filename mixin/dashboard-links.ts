@@ -1,7 +1,7 @@
 import { DashboardLinkBuilder } from '@grafana/grafana-foundation-sdk/dashboard';
 import { DASHBOARDS } from './alert.ts';
 import { withFields } from './grafana.ts';
-import type { Link } from './panel.ts';
+import type { PanelLink } from './panel.ts';
 import { placeholder } from './placeholder.ts';
 
 type Name = keyof typeof DASHBOARDS;
@@ -19,23 +19,23 @@ const TITLES: Readonly<Record<Name, string>> = {
 
 const addressOf = (name: Name) => `${placeholder('grafana')}/d/${DASHBOARDS[name]}`;
 
-/** A link to a dashboard for the account of a row or series; `account`: Grafana's variable for it. */
-function toDashboard(name: Name, account: string): Link {
+/** Returns a link to a dashboard for the account of a row or series. `account`: Grafana's variable for it. */
+function toDashboard(name: Name, account: string): PanelLink {
   return {
     title: `${TITLES[name]} of \${${account}}`,
     url: `${addressOf(name)}?${CHOSEN}&var-account=\${${account}:percentencode}&${RANGE}`,
   };
 }
 
-/** Links of a table's column `Account`. */
-export const ofRow = (...names: readonly Name[]): readonly Link[] =>
+/** Returns the links of a table's column `Account`. */
+export const ofRow = (...names: readonly Name[]): readonly PanelLink[] =>
   names.map(name => toDashboard(name, '__data.fields.Account'));
 
-/** Links of a series with the label `account`. */
-export const ofSeries = (...names: readonly Name[]): readonly Link[] =>
+/** Returns the links of a series with the label `account`. */
+export const ofSeries = (...names: readonly Name[]): readonly PanelLink[] =>
   names.map(name => toDashboard(name, '__field.labels.account'));
 
-/** Links to all dashboards, with the selected variables and time range. */
+/** Links to all dashboards, which keep the selected variables and time range. */
 export const toAll = (Object.keys(DASHBOARDS) as Name[]).map(name =>
   withFields(
     new DashboardLinkBuilder(TITLES[name]).url(addressOf(name)).icon('dashboard').includeVars(true).keepTime(true),
@@ -43,8 +43,8 @@ export const toAll = (Object.keys(DASHBOARDS) as Name[]).map(name =>
   ),
 );
 
-/** The runbook of the alert in a table's column `Alert`. */
-export const RUNBOOK: Link = {
+/** Link to the runbook of the alert in a table's column `Alert`. */
+export const RUNBOOK: PanelLink = {
   title: 'Runbook',
   // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's own variables.
   url: '${runbooks:raw}/${__data.fields.Alert:percentencode}.md',
@@ -52,4 +52,4 @@ export const RUNBOOK: Link = {
 
 /** Searches traces related to a panel. */
 // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's own variable.
-export const TRACES: Link = { title: 'Search traces', url: '${traces:raw}' };
+export const TRACES: PanelLink = { title: 'Search traces', url: '${traces:raw}' };

@@ -18,11 +18,11 @@ import { DASHBOARDS } from './alert.ts';
 import { toAll } from './dashboard-links.ts';
 import { dlqDashboard } from './dlq-dashboard.ts';
 import { DATASOURCE, withFields } from './grafana.ts';
-import { overview } from './overview.ts';
+import { overviewDashboard } from './overview.ts';
 import type { PanelSpec, RowSpec } from './panel.ts';
 import { panelBuilder } from './panel-builders.ts';
 import { placeholder } from './placeholder.ts';
-import { chosen, ofAgent, recorded } from './queries.ts';
+import { chosen, ofAgent, recordedSeries } from './queries.ts';
 
 interface DashboardSpec {
   readonly title: string;
@@ -33,8 +33,8 @@ interface DashboardSpec {
 export const dashboardSpecs: Readonly<Record<keyof typeof DASHBOARDS, DashboardSpec>> = {
   overview: {
     title: 'Delivery / Overview',
-    description: 'Is it all right, and if not, where? Then rate, errors, time, saturation of deliveries.',
-    rows: overview,
+    description: 'Current problems, then rate, errors, duration and saturation of deliveries.',
+    rows: overviewDashboard,
   },
   dlq: {
     title: 'Delivery / Dead letters and failure callbacks',
@@ -43,7 +43,7 @@ export const dashboardSpecs: Readonly<Record<keyof typeof DASHBOARDS, DashboardS
   },
   agent: {
     title: 'Delivery / Agent and API',
-    description: 'Freshness of the data, cost in API requests, health of the agent.',
+    description: 'Freshness of data, API requests, and health of the agent.',
     rows: agentDashboard,
   },
 };
@@ -62,10 +62,7 @@ const labelVariable = (name: string, label: string, query: string, text = 'All',
     .current({ selected: true, text: [text], value: [value] })
     .hide(VariableHide.DontHide);
 
-/**
- * The start of link addresses, as a hidden constant that users change in the dashboard's settings, never by a page's
- * URL.
- */
+/** Returns a hidden constant with the base address of links. Users change it in the dashboard's settings; the URL of a page cannot. */
 function addressVariable(name: 'runbooks' | 'traces', label: string) {
   const address = placeholder(name);
   return withFields(new ConstantVariableBuilder(name).label(label).value(address), {
@@ -102,15 +99,15 @@ const annotation = (
       .titleFormat(titleFormat)
       .step('60s')
       .useValueForTime(useValueForTime),
-    // Above the panels instead of in a menu, the SDK's default.
+    // Show the links above the panels instead of in a menu, the SDK's default.
     { placement: undefined },
   );
 
 const ALERTS = 'alertname=~"Delivery.*", severity="critical", job=~"$job|", account=~"$account|"';
-/** The value is a time, so that an event is one mark instead of one at every step. */
+/** The value is a time, so an event is marked once instead of at every step. */
 const AT_VALUE = { useValueForTime: true };
 const annotations = [
-  // Marks only the start of a critical alert. Many marks would hide the lines, so some are off by default.
+  // Mark only the start of a critical alert. Many marks would hide the lines, so some are off by default.
   annotation(
     'Critical alerts',
     'red',
@@ -121,7 +118,7 @@ const annotations = [
   annotation(
     'Blind',
     'dark-red',
-    `count by (collector) (${recorded(BLIND.name)} > 0)`,
+    `count by (collector) (${recordedSeries(BLIND.name)} > 0)`,
     'Blind: no current data of {{collector}} in some account',
   ),
   annotation(

@@ -12,32 +12,29 @@ import {
   type Growth,
 } from '../src/metrics/thresholds.ts';
 import { highest, highestOf, latest, series } from '../src/rules/promql.ts';
-import { type Alert, ifAbove0 } from './alert.ts';
+import { type AlertSpec, ifAbove0 } from './alert.ts';
 import { difference, type RecordingRule, unlessBlind } from './promql.ts';
 
 const { messages, oldestEntered, callbacks, suspected, left, groupsNew } = dlq.families;
 
-/** Entries of the complete queue. Absent while it cannot be read. */
+/** Number of entries in the complete queue. Absent while it cannot be read. */
 const size = 'account:delivery_dlq:size';
-/**
- * The minimum of the last 15 minutes. Removals only appear with the next complete walk, so the size follows a
- * saw-tooth.
- */
+/** Minimum size of the last 15 minutes. Removals only appear with the next complete walk, so the size is a sawtooth curve. */
 const settledSize = 'account:delivery_dlq:settled';
 /**
- * The largest settled size between two hours and one hour ago, or the last known one. A queue that is emptied and
- * refilled does not grow.
+ * Maximum settled size between two hours and one hour ago, or the last known one. Emptying and refilling a queue does not
+ * count as growth.
  */
 const hourBefore = 'account:delivery_dlq:before';
-/** Age of the oldest entry in seconds. Absent while the queue cannot be read. */
+/** Age of the oldest entry (s). Absent while the queue cannot be read. */
 const age = 'account:delivery_dlq:oldest_age';
-/** Entries removed within a week by reason, or since a reset of the counter. */
+/** Number of entries removed by reason within a week, or since a reset of the counter. */
 const leftInWeek = 'account:delivery_dlq:left7d';
 
-/** The value at an earlier time, or the last one up to a day before it. */
+/** Returns the value at an earlier time, or the last one up to a day before it. */
 const lastKnown = (record: string, ago: string) => `last_over_time(${record}[1d] offset ${ago})`;
 
-/** Growth from `before` to `now` if it exceeds the limits. */
+/** Returns the growth from `before` to `now` if it exceeds the limits. */
 const grown = (now: string, before: string, { share, fewest, many }: Growth) =>
   `${now} - ${before} > clamp(${share === 1 ? '' : `${share} * `}${before}, ${fewest}, ${many})`;
 
@@ -73,11 +70,11 @@ export const dlqRecords: readonly RecordingRule[] = [
 
 const inWeek = (reason: LeftReason) => series({ name: leftInWeek, labels: ['reason'] }, { reason });
 
-/** Failure callbacks in a state, by replica. */
+/** Selects failure callbacks in a state, by replica. */
 const callbacksIn = (state: string) => latest(series(callbacks, { state }));
 
 /** Alerts about the complete dead-letter queue. */
-export const dlqAlerts: readonly Alert[] = [
+export const dlqAlerts: readonly AlertSpec[] = [
   {
     name: 'DeliveryDlqFirstEntry',
     set: 'extended',
@@ -85,7 +82,7 @@ export const dlqAlerts: readonly Alert[] = [
     collector: 'dlq',
     countsUnreadable: true,
     isAbsentWhenBlind: true,
-    // Entries added during blindness fire once data is available.
+    // Entries added while the queue was unreadable make the alert fire once it is readable.
     expr: `${size} > 0 and (min_over_time(${size}[1h]) == 0 or ${lastKnown(size, '1h')} == 0)`,
     summary: 'First messages in the dead-letter queue of {{ $labels.account }}.',
     description:
@@ -148,7 +145,7 @@ export const dlqAlerts: readonly Alert[] = [
     for: '15m',
     summary: 'The dead-letter queue of {{ $labels.account }} is nearly full.',
     description:
-      'The dead-letter queue of {{ $labels.account }} uses {{ $value | humanizePercentage }} of what the plan allows.',
+      'The dead-letter queue of {{ $labels.account }} uses {{ $value | humanizePercentage }} of the messages that the plan allows.',
     dashboard: 'dlq',
   },
   {
@@ -182,9 +179,9 @@ export const dlqAlerts: readonly Alert[] = [
     collector: 'dlq',
     expr: highestOf(`${callbacksIn('fail')} > ignoring (state) ${CALLBACKS_FAILED} * ${callbacksIn('success')}`),
     for: '30m',
-    summary: 'Failure callbacks of {{ $labels.account }} fail.',
+    summary: 'Failure callbacks of {{ $labels.account }} are failing.',
     description:
-      'Failed workflows of {{ $labels.account }} that went unreported because their failure callbacks failed, too: {{ $value | printf "%.0f" }}, more than a fifth of those whose callback ended.',
+      'Failed workflows of {{ $labels.account }} that were not reported because their failure callbacks failed, too: {{ $value | printf "%.0f" }}, more than a fifth of all ended callbacks.',
     dashboard: 'dlq',
   },
 ];

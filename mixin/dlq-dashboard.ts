@@ -10,14 +10,14 @@ import { each, one, type PanelSpec, type RowSpec } from './panel.ts';
 import {
   ACCOUNT_LEGEND,
   age,
-  change,
+  changeOver,
   chosen,
   highestTen,
   inRange,
   level,
   onlyTen,
   PER_TEN,
-  recorded,
+  recordedSeries,
   retentionUsed,
   rise,
   worst,
@@ -74,7 +74,7 @@ const stats: readonly PanelSpec[] = [
 
 /** Omits accounts that were blind for some minutes of the hour: their counters freeze and then catch up. */
 const unlessBlind = (expr: string) =>
-  `sum(${expr} unless ${onAccount()} avg_over_time(${recorded(BLIND.name, { collector: 'dlq' })}[1h]) > 0.02)`;
+  `sum(${expr} unless ${onAccount()} avg_over_time(${recordedSeries(BLIND.name, { collector: 'dlq' })}[1h]) > 0.02)`;
 const leftFor = (reason: (typeof LEFT_REASONS)[number]) =>
   unlessBlind(rise(left, '1h', { keep: ['account'], where: { reason } }));
 const expiresAt = lowestOf(`${chosen(oldestEntered)} + ${chosen(ownFamilies.dlqRetention)}`);
@@ -88,8 +88,8 @@ const queue: readonly PanelSpec[] = [
     labels: { account: 'Account' },
     columns: [
       { title: 'Messages', expr: level(messages, account), bar: {} },
-      { title: '± 1 h', expr: change(messages, '1h'), thresholds: { warning: 1, critical: 50, calm: 'text' } },
-      { title: '± 24 h', expr: change(messages, '24h'), thresholds: { warning: 1, critical: 500, calm: 'text' } },
+      { title: '± 1 h', expr: changeOver(messages, '1h'), thresholds: { warning: 1, critical: 50, calm: 'text' } },
+      { title: '± 24 h', expr: changeOver(messages, '24h'), thresholds: { warning: 1, critical: 500, calm: 'text' } },
       { title: 'Entered (24 h)', expr: rise(entered, '24h', account) },
       { title: 'Oldest', unit: 'seconds', expr: age(oldestEntered) },
       {
@@ -119,7 +119,7 @@ const queue: readonly PanelSpec[] = [
   {
     title: 'Entered and left (1 h)',
     description:
-      'Do more messages enter the queues than leave them, and why do they leave? Within the hour before, without accounts that were blind in it.',
+      'Do more messages enter the queues than leave them, and why do they leave? In the previous hour, without accounts that were blind in it.',
     queries: [
       { legend: 'entered', expr: unlessBlind(rise(entered, '1h', account)) },
       { legend: 'retried or removed', expr: leftFor('removed') },
@@ -130,7 +130,7 @@ const queue: readonly PanelSpec[] = [
   },
 ];
 
-/** The largest 50 of a breakdown. */
+/** Builds a table of the largest 50 values of a breakdown. */
 const breakdown = <L extends string>(
   { title, description, name, noValue }: { title: string; description: string; name: string; noValue: string },
   family: Family<L>,
@@ -153,7 +153,7 @@ const contents: readonly PanelSpec[] = [
     kind: 'table',
     title: 'Kinds of dead letters',
     description:
-      'Which failures are the same? A kind is a host and route, a status, and a class of error; delivery-watch snapshot tells what each is. The largest 50. __other__: the sum of all smaller kinds.',
+      'Which failures are the same? A kind is a host and route, a status, and a class of error; delivery-watch snapshot describes each of them. The largest 50. __other__: the sum of all smaller kinds.',
     labels: { account: 'Account', group: 'Kind', url_host: 'Host', response_status: 'Status' },
     columns: [
       {
@@ -209,7 +209,7 @@ const selections: readonly PanelSpec[] = [
     ],
     sortBy: ['Messages'],
     links: { Account: ofRow('dlq', 'overview') },
-    noValue: 'dlq.filters names none',
+    noValue: 'dlq.filters is empty',
   },
   breakdown(
     {

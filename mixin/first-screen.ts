@@ -9,11 +9,11 @@ import { placeholder } from './placeholder.ts';
 import {
   ACCOUNT_LEGEND,
   blind,
-  change,
+  changeOver,
   least,
   level,
   quantile,
-  recorded,
+  recordedSeries,
   retentionUsed,
   rise,
   worst,
@@ -26,21 +26,21 @@ const firing = (severity?: string) =>
   `ALERTS{${SELECTED}, alertstate="firing"${severity === undefined ? '' : `, severity="${severity}"`}}`;
 
 const STATE: Words = { 0: ['OK', 'green'], 1: ['WARNING', 'orange'], 2: ['CRITICAL', 'red'] };
-/** The first matching state; absent without rules, because then no alert can fire. */
+/** State of the most severe firing alerts; absent without rules, because then no alert can fire. */
 const state = `0 * count(${firing('critical')}) + 2
 or 0 * count(${firing('warning')}) + 1
-or 0 * count(${recorded(BLIND.name)})`;
+or 0 * count(${recordedSeries(BLIND.name)})`;
 
 const delivered = { objective: 'delivered' } as const;
-const failing = `max without (objective) (${recorded(badRatio('1h'), delivered)})`;
+const failing = `max without (objective) (${recordedSeries(badRatio('1h'), delivered)})`;
 
 const inWindow = (of: 'sum' | 'avg', selector: string) => `${of}_over_time(${selector}[${placeholder('window')}])`;
-/** Messages that end in a complete window with the mean of the minutes so far. */
-const expected = `(${inWindow('avg', recorded(finishedInMinute))} > 0) * ${placeholder('windowMinutes')}`;
-/** Remaining share of each account's error budget. Records of minutes also count messages of times without data. */
-const budgetLeft = `1 - max without (objective) (${inWindow('sum', recorded(badInMinute, delivered))}
-  / ignoring (objective) group_left () (${expected}) / ${recorded(budgets, delivered)})`;
-const budgetDays = `count_over_time(${recorded(finishedInMinute)}[${placeholder('window')}:1h]) / 24`;
+/** Number of messages that end in a complete window, extrapolated from the minutes so far. */
+const expected = `(${inWindow('avg', recordedSeries(finishedInMinute))} > 0) * ${placeholder('windowMinutes')}`;
+/** Remaining share of each account's error budget. Per-minute records also count messages from times without data. */
+const budgetLeft = `1 - max without (objective) (${inWindow('sum', recordedSeries(badInMinute, delivered))}
+  / ignoring (objective) group_left () (${expected}) / ${recordedSeries(budgets, delivered)})`;
+const budgetDays = `count_over_time(${recordedSeries(finishedInMinute)}[${placeholder('window')}:1h]) / 24`;
 
 const p95 = quantile(0.95, rise(timeToDeliver, '1h', { keep: ['account', 'le'], suffix: '_bucket' }));
 
@@ -62,7 +62,7 @@ const stats: readonly PanelSpec[] = [
   {
     kind: 'stat',
     title: 'Blind accounts',
-    description: 'Of how many accounts is there no current data? Their numbers are old or missing.',
+    description: 'How many accounts have no current data? Their numbers are old or missing.',
     queries: one(`sum(${blind})`),
     thresholds: { warning: 1, critical: 1 },
     noValue: 'no rules',
@@ -81,7 +81,7 @@ const stats: readonly PanelSpec[] = [
   {
     kind: 'stat',
     title: 'Least budget left',
-    description: `Which account has the least of its error budget left? Of ${placeholder('window')} with the traffic so far; the table says how many days there are of it. Below 0 the objective is missed.`,
+    description: `Which account has the least of its error budget left? Extrapolates the traffic so far to ${placeholder('window')}; the table shows how many days of data there are. Below 0 the objective is missed.`,
     unit: 'share',
     width: 5,
     queries: each(ACCOUNT_LEGEND, least(budgetLeft)),
@@ -150,7 +150,7 @@ const accounts: PanelSpec = {
     {
       title: '± 24 h',
       width: 80,
-      expr: change(messages, '24h'),
+      expr: changeOver(messages, '24h'),
       thresholds: { warning: 1, critical: 500, calm: 'text' },
     },
     {

@@ -1,18 +1,18 @@
 import { limitFamily } from '../src/collectors/account-plan.ts';
 import { flowControl } from '../src/collectors/flow-control/flow-control.ts';
 import { highest, highestOf, latest, perReplica, series } from '../src/rules/promql.ts';
-import { type Alert, ofItsAccount } from './alert.ts';
+import { type AlertSpec, ofItsAccount } from './alert.ts';
 import { type RecordingRule, unlessBlind } from './promql.ts';
 import { BACKLOG, BACKLOG_GROWTH } from './thresholds.ts';
 
 const { waitlistSize, paused, parallelismInUse, rateLimit, rateUsed, ghostSlots, state } = flowControl.families;
 const labels = waitlistSize.labels;
 
-/** Waitlists. Absent while they cannot be read. */
+/** Number of waiting messages by key. Absent while waitlists cannot be read. */
 const waitlist = 'account_key:delivery_waitlist:max';
-/** Minimum waitlists of an hour, of keys that are not paused. */
+/** Minimum of each waitlist in an hour, except those of paused keys. */
 const longWaitlist = 'account_key:delivery_waitlist:min1h';
-/** Keys that are paused or whose limits hold messages back, perhaps for a day. */
+/** Keys that are paused or at a limit, which may delay messages for a day. */
 const limited = 'account_key:delivery_limited:max';
 
 export const flowControlRecords: readonly RecordingRule[] = [
@@ -23,7 +23,7 @@ export const flowControlRecords: readonly RecordingRule[] = [
   },
   {
     record: limited,
-    // Workers that publish as many messages as they finish keep the waitlist constant, but are throttled.
+    // Workers that publish as many messages as they finish keep the waitlist constant, although they are throttled.
     expr: highestOf(
       `${latest(series(paused))} == 1\nor ${latest(series(rateUsed))} >= ${latest(series(rateLimit))}\nor ignoring (state, reason) ${latest(series(state, { state: 'throttled' }))}`,
       labels,
@@ -32,12 +32,12 @@ export const flowControlRecords: readonly RecordingRule[] = [
 ];
 const before = `${longWaitlist} offset 1h`;
 
-/** In a template: the number of messages waiting on the key, if any. */
+/** Template code for the number of messages waiting on the key, if any. */
 const waiting = `{{ with query (printf \`max(${ofItsAccount(waitlistSize.name, ', flow_control_key=%q')}) > 0\` $labels.cluster $labels.namespace $labels.job $labels.account $labels.flow_control_key) }} Messages that wait on the key: {{ . | first | value | printf "%.0f" }}.{{ end }}`;
 const { share, fewest, many } = BACKLOG_GROWTH;
 
 /** Alerts about flow-control keys. */
-export const flowControlAlerts: readonly Alert[] = [
+export const flowControlAlerts: readonly AlertSpec[] = [
   {
     name: 'DeliveryFlowControlBacklogGrowing',
     set: 'flow-control',
@@ -60,9 +60,9 @@ export const flowControlAlerts: readonly Alert[] = [
     labels,
     expr: `${highest(ghostSlots)} > 0`,
     for: '2m',
-    // Whether slots are in use without an attempt is unknown at times.
+    // Bridges gaps in which it is unknown whether slots are in use without an attempt.
     keepFiringFor: '1h',
-    summary: 'Slots of a flow-control key of {{ $labels.account }} are in use, and nothing runs in them.',
+    summary: 'Slots of a flow-control key of {{ $labels.account }} are in use, but nothing runs in them.',
     description: `Slots of {{ $labels.flow_control_key }} in {{ $labels.account }} that are in use although the event log shows no attempt in them: {{ $value | printf "%.0f" }}.${waiting}`,
     dashboard: 'overview',
   },

@@ -1,7 +1,7 @@
 import type { Builder } from '@grafana/grafana-foundation-sdk/cog';
 import { type DashboardLink, DashboardLinkBuilder } from '@grafana/grafana-foundation-sdk/dashboard';
 import { DataqueryBuilder, PromQueryFormat } from '@grafana/grafana-foundation-sdk/prometheus';
-import { type Link, type Query, UNITS, type Unit } from './panel.ts';
+import { type PanelLink, type Query, UNITS, type Unit } from './panel.ts';
 
 /** Common parts of all panels. */
 
@@ -27,7 +27,7 @@ export const instant = (queries: readonly Query[], format = PromQueryFormat.Time
 export const overTime = (queries: readonly Query[], format = PromQueryFormat.TimeSeries) =>
   queries.map((query, index) => queryOf(query, index, format).range());
 
-/** Grafana's name for the values of a table's query. */
+/** Returns Grafana's name for the values of a table's query. */
 export const valueName = (index: number, of: number) => (of === 1 ? 'Value' : `Value #${refId(index)}`);
 
 export const formatOf = (unit: Unit, noValue?: string) => ({
@@ -36,6 +36,6 @@ export const formatOf = (unit: Unit, noValue?: string) => ({
   ...(noValue === undefined ? {} : { noValue }),
 });
 
-/** Links as the SDK builds them, without its default placement in a menu. */
-export const linksOf = (links: readonly Link[]): readonly Builder<DashboardLink>[] =>
+/** Builds links without the SDK's default placement in a menu. */
+export const dashboardLinks = (links: readonly PanelLink[]): readonly Builder<DashboardLink>[] =>
   links.map(({ title, url }) => withFields(new DashboardLinkBuilder(title).url(url), { placement: undefined }));

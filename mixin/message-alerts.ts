@@ -5,14 +5,14 @@ import type { OBJECTIVES } from '../src/metrics/objectives.ts';
 import { ownFamilies } from '../src/metrics/own.ts';
 import { LOG_BEHIND, RETRIES } from '../src/metrics/thresholds.ts';
 import { BLIND, highest, highestOf, increase, onAccount, perReplica, series } from '../src/rules/promql.ts';
-import { type Alert, ifAbove0 } from './alert.ts';
+import { type AlertSpec, ifAbove0 } from './alert.ts';
 import { burning, burningIn, stalled, stalledKnown } from './message-records.ts';
 import { difference } from './promql.ts';
 import { BURNS, FAILING, type Pace, type Window } from './thresholds.ts';
 
 const { total: logged, newest, gaps } = events.families;
 
-/** Windows in texts. */
+/** Names of windows in texts. */
 const WORDS: Readonly<Partial<Record<Window, string>>> = {
   '1h': 'hour',
   '6h': 'six hours',
@@ -20,7 +20,7 @@ const WORDS: Readonly<Partial<Record<Window, string>>> = {
   '3d': 'three days',
 };
 
-/** An alert on an error budget. `bad`: words for its messages. */
+/** Returns an alert on an error budget. `bad`: description of the bad messages. */
 function burnAlert(objective: (typeof OBJECTIVES)[number], pace: Pace, bad: string) {
   const record = burning(objective, pace);
   const texts = BURNS[pace].map(burn =>
@@ -41,17 +41,17 @@ function burnAlert(objective: (typeof OBJECTIVES)[number], pace: Pace, bad: stri
   } as const;
 }
 
-/** The increase in 15 minutes of events in a state, by replica. */
+/** Returns the increase of events in a state within 15 minutes, by replica. */
 const inState = (state: string) => perReplica(logged, increase('15m'), { where: { state } });
-/** The same by destination. */
+/** Returns the increase of events in a state within 15 minutes, by destination. */
 const toDestination = (state: string, where = '') => increase('15m')(`${logged.name}{state="${state}"${where}}`);
-/** Replicas that counted events as they happened throughout these 15 minutes: after an outage they count all at once. */
+/** Replicas that counted events as they happened throughout the last 15 minutes: after an outage they count all events at once. */
 const steady = `min_over_time(${series(ownFamilies.counting)}[15m]) > 0`;
 
 const FAILED = 'of the messages of {{ $labels.account }} failed';
 const LATE = 'of the messages of {{ $labels.account }} missed their on-time target';
 
-const budgetAlerts: readonly Alert[] = [
+const budgetAlerts: readonly AlertSpec[] = [
   {
     name: 'DeliveryErrorBudgetFastBurn',
     set: 'core',
@@ -82,7 +82,7 @@ const budgetAlerts: readonly Alert[] = [
 ];
 
 /** Alerts on the event log. */
-export const messageAlerts: readonly Alert[] = [
+export const messageAlerts: readonly AlertSpec[] = [
   ...budgetAlerts,
   {
     name: 'DeliveryRetryRatioHigh',
@@ -108,7 +108,7 @@ export const messageAlerts: readonly Alert[] = [
     expr: `${stalled} > 0`,
     known: stalledKnown,
     for: '10m',
-    summary: '{{ $labels.account }}: messages are due, none completing.',
+    summary: 'No message of {{ $labels.account }} completes, although messages are due.',
     description:
       '{{ $value | printf "%.0f" }} messages of {{ $labels.account }} missed their on-time target in the last 30 minutes; none was delivered or failed.',
     dashboard: 'overview',
@@ -139,18 +139,18 @@ export const messageAlerts: readonly Alert[] = [
     expr: `${highest(gaps, difference('1h'))} > 0`,
     summary: 'Gap in the event log of {{ $labels.account }}.',
     description:
-      'Gaps in the event log of {{ $labels.account }} in the last hour: {{ $value | printf "%.0f" }}. Counters of events are too low.',
+      'Gaps in the event log of {{ $labels.account }} in the last hour: {{ $value | printf "%.0f" }}. Event counters are too low.',
     dashboard: 'agent',
   },
   {
     name: 'DeliveryEventLogStale',
     set: 'extended',
     severity: 'warning',
-    // Entries and waitlists only change with messages, which have events; an idle account has neither. After an outage,
-    // the changes of all of it appear at once.
+    // New entries and changing waitlists show that there are messages, which must have events; an idle account has neither.
+    // After an outage, all changes since its start appear at once.
     expr: `time() - ${highest(newest)} > ${LOG_BEHIND}\nand ${highestOf(`${increase('15m')(series(dlq.families.entered))} > 0 or changes(${series(flowControl.families.waitlistSize)}[15m]) > 0`)}\nunless ${onAccount()} max_over_time(${series(BLIND)}[20m]) > 0`,
     for: '5m',
-    summary: 'The event log of {{ $labels.account }} has no new events although messages move.',
+    summary: 'The event log of {{ $labels.account }} has no new events although messages are moving.',
     description:
       'The newest event of {{ $labels.account }} is {{ $value | humanizeDuration }} old, although dead letters arrive or waitlists change. Metrics from the event log lag.',
     dashboard: 'agent',

@@ -1,12 +1,12 @@
 import { events } from '../src/collectors/events/events.ts';
 import { type OBJECTIVES, objectiveFamilies } from '../src/metrics/objectives.ts';
 import { ownFamilies } from '../src/metrics/own.ts';
-import { BURN_RATES, type BurnRate, FEWEST_BAD, MONTH, MOST_BAD } from '../src/metrics/thresholds.ts';
+import { BURN_RATES, type BurnRate, FEWEST_BAD as MIN_BAD, MOST_BAD as MAX_BAD_RATIO, MONTH } from '../src/metrics/thresholds.ts';
 import { highest, highestOf, onAccount, PARTIAL, perReplica, series } from '../src/rules/promql.ts';
 import { type RecordingRule, unlessBlind } from './promql.ts';
 import { BURNS, type Burn, COUNTED_WINDOWS, type Pace, WINDOW_SECONDS, type Window } from './thresholds.ts';
 
-/** Records by account. Those on bad messages and error budgets have the label `objective`. */
+/** Records by account. Records of bad messages and error budgets have the label `objective`. */
 
 const { finished, overdue, overdueNow } = events.families;
 
@@ -16,19 +16,19 @@ const ofObjective = (record: string, objective: Objective) =>
 
 /** 1 if a replica counted events as they happened at any time in the previous five minutes, else 0. Absent if blind. */
 const counting = 'account:delivery_counting:max';
-/** Replicas that catch up with the event log while another replica counts. */
+/** Replicas that are catching up with the event log while another replica counts. */
 const behind = 'replica:delivery_behind:min5m';
 const steady = `min_over_time(${series(ownFamilies.counting)}[5m])`;
 
-/** Increase of a counter since the sample of a minute ago, or the last one before it. */
+/** Returns the increase of a counter since its sample a minute ago, or since the last one before that. */
 const lastMinute = (selector: string) => `clamp_min(${selector} - last_over_time(${selector}[15m] offset 1m), 0)`;
 const minutes = (perReplica: string) => highestOf(`${perReplica} unless ${behind}`);
 
-/** Messages counted in each minute. Bad ones by objective: failed, or overdue, which includes messages that never end. */
+/** Number of messages counted in each minute. Bad ones by objective: failed, or overdue, which includes messages that never end. */
 export const finishedInMinute = 'account:delivery_ended:increase1m';
 export const badInMinute = 'account:delivery_bad:increase1m';
 
-/** Counters by the minute, which all windows sum. They lose no increase and read no destinations. */
+/** Increases per minute, which all windows sum. No increase is lost, and series by destination are not read. */
 const minuteRecords: readonly RecordingRule[] = [
   {
     record: counting,
@@ -48,19 +48,19 @@ const minuteRecords: readonly RecordingRule[] = [
 ];
 
 /**
- * A sum over a window. The range omits the window's start, where Prometheus before version 3 includes a sample: the sum
- * would cover one minute too many.
+ * Sums a record over a window. The range omits the start of the window, where Prometheus before version 3 includes a sample:
+ * the sum would cover one minute too many.
  */
 const sum = (record: string, window: Window) => `sum_over_time(${record}[${WINDOW_SECONDS[window] - 1}s])`;
 
 /**
- * Whether all events of a window were counted. After an outage the agent counts all missed events at once. A window that
- * starts in the outage contains events from before its start; a window that contains the outage is correct. So events
- * must be counted now and at the window's start.
+ * Returns whether all events of a window were counted. After an outage the agent counts all missed events at once. A window
+ * that starts in the outage contains events from before its start; a window that contains the outage is correct. So events must
+ * be counted now and at the window's start.
  */
 const isComplete = (window: Window) => `${counting} == 1 and ${counting} offset ${window} == 1`;
 
-/** Record of the share of bad messages in a window. Absent if unknown, 0 without messages. */
+/** Name of the record with the share of bad messages in a window. Absent if unknown, 0 without messages. */
 export const badRatio = (window: Window) => `account:delivery_bad:ratio${window}`;
 
 /** Overdue messages may outnumber finished ones: then the ratio is 1. */
@@ -69,43 +69,46 @@ const ratioRecord = (window: Window): RecordingRule => ({
   expr: `clamp_max(${sum(badInMinute, window)} / ignoring (objective) group_left clamp_min(${sum(finishedInMinute, window)}, 1), 1)\nand ignoring (objective) (${isComplete(window)})`,
 });
 
-/** Record of the error budget as a share of messages. */
+/** Name of the record with the error budget as a share of messages. */
 export const budgets = 'account:delivery_budget:ratio';
 
-/** Record of the share of bad messages above which a budget burns too fast. */
+/** Name of the record with the share of bad messages above which a budget burns too fast. */
 export const burnLimit = (times: BurnRate) => `account:delivery_burn:limit${String(times).replace('.', '_')}x`;
 
 const budgetRecords: readonly RecordingRule[] = [
   { record: budgets, expr: `1 - ${highest(objectiveFamilies.ratio)}` },
   // A shorter objective window spends the same share of its budget at a lower rate, but the limit is never below the
-  // sustainable rate. For a lax objective the limit is `MOST_BAD`.
+  // sustainable rate. For a lax objective the limit is `MAX_BAD_RATIO`.
   ...BURN_RATES.map(times => ({
     record: burnLimit(times),
-    expr: `clamp_max(clamp_min(${times === 1 ? '' : `${times} * `}${highest(objectiveFamilies.window)} / ${MONTH}, 1)\n* ignoring (objective) group_right ${budgets}, ${MOST_BAD})`,
+    expr: `clamp_max(clamp_min(${times === 1 ? '' : `${times} * `}${highest(objectiveFamilies.window)} / ${MONTH}, 1)\n* ignoring (objective) group_right ${budgets}, ${MAX_BAD_RATIO})`,
   })),
 ];
 
-/** Record of both windows of a burn: the long window's share of bad messages if both exceed the limit. */
+/** Name of the record for both windows of a burn: the long window's share of bad messages if both exceed the limit. */
 export const burningIn = ({ long }: Burn) => `account:delivery_burn:ratio${long}`;
 
-/** 0 if the budget does not burn too fast, absent if unknown. A short window below the limit suffices for 0. */
+/** Returns 0 if the budget is not burning too fast; absent if unknown. A short window below the limit suffices for 0. */
 function burningRecord(burn: Burn): RecordingRule {
   const [long, short, most] = [badRatio(burn.long), badRatio(burn.short), burnLimit(burn.times)];
   return {
     record: burningIn(burn),
-    expr: `${long} > ${most} and ${short} > ${most} and ${sum(badInMinute, burn.long)} >= ${FEWEST_BAD}\nor 0 * (${long} and ${short} or ${short} <= ${most})`,
+    expr: `${long} > ${most} and ${short} > ${most} and ${sum(badInMinute, burn.long)} >= ${MIN_BAD}\nor 0 * (${long} and ${short} or ${short} <= ${most})`,
   };
 }
 
-/** Unreadable rows of the event log may contain the data that would resolve an alert. `labels`: labels to ignore. */
+/**
+ * Excludes accounts with unreadable rows of the event log, which may contain the data that would resolve an alert. `labels`:
+ * labels to ignore.
+ */
 const unlessPartial = (...labels: readonly string[]) =>
   `unless ignoring (${['collector', ...labels].join(', ')}) ${series(PARTIAL, { collector: 'events' })} == 1`;
 
-/** Record of the burns of an alert: above 0 if the budget burns too fast, 0 if not, absent if unknown. */
+/** Name of the record for the burns of an alert: above 0 if the budget is burning too fast, 0 if not, absent if unknown. */
 const burningAt = (pace: Pace) => `account:delivery_burn:${pace}`;
 export const burning = (objective: Objective, pace: Pace) => ofObjective(burningAt(pace), objective);
 
-/** A slow burn does not follow a fast one: it would only report its rest. */
+/** A slow burn after a fast one is omitted: it would only report the rest of the fast one. */
 function paceRecord(pace: Pace): RecordingRule {
   const [first, second] = BURNS[pace].map(burningIn);
   const burns = `${first} > 0 or ${second} > 0`;
@@ -115,9 +118,9 @@ function paceRecord(pace: Pace): RecordingRule {
   };
 }
 
-/** Record of the number of messages that ended in half an hour. */
+/** Name of the record with the number of messages that ended in half an hour. */
 const ended = 'account:delivery_ended:increase30m';
-/** Record of messages that became overdue in half an hour while none ended; 0 if some ended or none is overdue. */
+/** Name of the record with the messages that became overdue in half an hour in which none ended; 0 if some ended or none is overdue. */
 export const stalled = 'account:delivery_stalled:increase30m';
 export const stalledKnown = `(${stalled} ${unlessPartial()})`;
 
@@ -126,11 +129,11 @@ const stalledRecords: readonly RecordingRule[] = [
   {
     record: stalled,
     // Messages that wait for their scheduled time are not overdue.
-    expr: `max without (objective) (${sum(ofObjective(badInMinute, 'on_time'), '30m')} >= ${FEWEST_BAD}) and ${ended} == 0\nor 0 * (${ended} > 0 or ${ended} and ${highest(overdueNow)} == 0)`,
+    expr: `max without (objective) (${sum(ofObjective(badInMinute, 'on_time'), '30m')} >= ${MIN_BAD}) and ${ended} == 0\nor 0 * (${ended} > 0 or ${ended} and ${highest(overdueNow)} == 0)`,
   },
 ];
 
-/** Records of minutes and short windows, evaluated every minute. */
+/** Per-minute records and records of short windows, evaluated every minute. */
 export const messageRecords: readonly RecordingRule[] = [
   ...budgetRecords,
   ...minuteRecords,

@@ -18,7 +18,7 @@ import {
   level,
   PER_TEN,
   quantile,
-  recorded,
+  recordedSeries,
   rise,
 } from './queries.ts';
 
@@ -30,9 +30,12 @@ const perAccount = { keep: ['account'] } as const;
 const perKey = { keep: ['account', 'flow_control_key'] } as const;
 const NO_RULES = 'no message ended, or the rules are not loaded';
 
-/** Limits of an objective's bad messages: of the strictest selected account, and of the laxest one if they differ. */
+/** Returns the limits of an objective's bad messages: of the strictest selected account, and of the laxest one if they differ. */
 const limitsOf = (objective: 'delivered' | 'on_time'): readonly Limit[] => {
-  const [sustainable, fast] = [recorded(burnLimit(1), { objective }), recorded(burnLimit(14.4), { objective })];
+  const [sustainable, fast] = [
+    recordedSeries(burnLimit(1), { objective }),
+    recordedSeries(burnLimit(14.4), { objective }),
+  ];
   return [
     { legend: 'uses up the budget', expr: `min(${sustainable})`, colour: 'orange' },
     { legend: 'pages', expr: `min(${fast})`, colour: 'red' },
@@ -53,7 +56,7 @@ const messages: readonly PanelSpec[] = [
   {
     kind: 'stack',
     title: 'Attempts by status class',
-    description: 'How do destinations answer delivery attempts? none: no response, or the log does not tell.',
+    description: 'How do destinations respond to delivery attempts? none: no response, or none in the log.',
     unit: 'attempts/s',
     width: 8,
     queries: each('{{status_class}}', eventFlow(answers, { keep: ['status_class'] })),
@@ -70,9 +73,9 @@ const messages: readonly PanelSpec[] = [
   },
   {
     title: 'Failing share (1 h)',
-    description: `Which share of messages fails permanently? Of those that ended in the hour before, without cancelled ones. ${PER_TEN}`,
+    description: `Which share of messages fails permanently? Of those that ended in the previous hour, without cancelled ones. ${PER_TEN}`,
     unit: 'share',
-    queries: each(ACCOUNT_LEGEND, highestTenRecorded(recorded(badRatio('1h'), { objective: 'delivered' }))),
+    queries: each(ACCOUNT_LEGEND, highestTenRecorded(recordedSeries(badRatio('1h'), { objective: 'delivered' }))),
     limits: limitsOf('delivered'),
     links: ofSeries('overview', 'dlq'),
     noValue: NO_RULES,
@@ -81,7 +84,7 @@ const messages: readonly PanelSpec[] = [
     title: 'Not on time (1 h)',
     description: `Which share of messages is late? They did not end within their target, by default ${placeholder('onTimeWithin')} after they were due, or hang. ${PER_TEN}`,
     unit: 'share',
-    queries: each(ACCOUNT_LEGEND, highestTenRecorded(recorded(badRatio('1h'), { objective: 'on_time' }))),
+    queries: each(ACCOUNT_LEGEND, highestTenRecorded(recordedSeries(badRatio('1h'), { objective: 'on_time' }))),
     limits: limitsOf('on_time'),
     links: [...ofSeries('overview'), TRACES],
     noValue: NO_RULES,
@@ -181,14 +184,14 @@ const limit = (name: string) => {
   return highestOf(chosen(family));
 };
 const NEARLY = { thresholds: { warning: 0.8, critical: 0.95 }, bar: { full: 1 } };
-/** The limits of keys are meant to be used. */
+/** Using all of a key's limits is normal, so its bar has no thresholds. */
 const IN_USE = { bar: { full: 1 } };
 
 const keys: readonly PanelSpec[] = [
   {
     kind: 'table',
     title: 'Flow-control keys',
-    description: 'Which keys hold messages back, and how much of their limits is used? Most waiting first.',
+    description: 'Which keys delay messages, and how much of their limits is used? Most waiting first.',
     labels: { account: 'Account', flow_control_key: 'Key' },
     columns: [
       { title: 'Waiting', width: 130, expr: level(waitlistSize, perKey), bar: {} },
@@ -230,7 +233,7 @@ const keys: readonly PanelSpec[] = [
     title: 'Keys by state',
     width: 24,
     height: 6,
-    description: 'What holds back the messages that wait on flow-control keys?',
+    description: 'Why do messages wait on flow-control keys?',
     queries: each('{{state}}', level(auditedKeys, { keep: ['state'] })),
     noValue: 'the service does not report parallelism',
   },
@@ -296,14 +299,14 @@ const schedules: readonly PanelSpec[] = [
     ],
     sortBy: ['Missed (24 h)', 'Late (24 h)'],
     links: { Account: ofRow('overview', 'dlq') },
-    noValue: 'the configuration names no schedules',
+    noValue: 'no schedules are configured',
     width: 24,
     height: 6,
   },
 ];
 
-/** Deliveries: current state; then messages, time and waiting messages; then what depends on configuration. */
-export const overview: readonly RowSpec[] = [
+/** Panels about deliveries: current state, then messages, durations and waiting messages, then panels that depend on configuration. */
+export const overviewDashboard: readonly RowSpec[] = [
   firstScreen,
   { title: 'Messages', panels: messages },
   { title: 'Time', panels: time },

@@ -8,7 +8,7 @@ import {
 } from '@grafana/grafana-foundation-sdk/dashboard';
 import type { Placeholder } from './placeholder.ts';
 
-/** The same meaning has the same colour on every dashboard. Names of Grafana's palette have a shade in each theme. */
+/** Colours, the same for the same meaning on every dashboard. Names of Grafana's palette have a shade in each theme. */
 
 /** Colours of label values. Other values get one from the palette. */
 const OF_LABEL: Readonly<Record<string, Readonly<Record<string, string>>>> = {
@@ -162,10 +162,7 @@ export const mappingsOf = (words: Words): ValueMapping[] => [
   },
 ];
 
-/**
- * Limits at which a number turns orange and red; in reverse order if low numbers are bad. `calm`: its colour below
- * them.
- */
+/** Limits at which a number turns orange and red; in reverse order if low numbers are bad. `calm`: colour below both limits. */
 export interface Thresholds {
   readonly warning: number | Placeholder;
   readonly critical: number | Placeholder;
@@ -173,7 +170,7 @@ export interface Thresholds {
 }
 
 export function stepsOf({ warning, critical, calm = 'green' }: Thresholds) {
-  // Objectives, which placeholders stand for, are upper limits.
+  // Objectives are placeholders, and are upper limits.
   const isUpsideDown = typeof warning === 'number' && typeof critical === 'number' && warning > critical;
   const colours = isUpsideDown ? ['red', 'orange', calm] : [calm, 'orange', 'red'];
   const bounds = isUpsideDown ? [critical, warning] : [warning, critical];

@@ -6,7 +6,7 @@ import * as stat from '@grafana/grafana-foundation-sdk/stat';
 import * as statetimeline from '@grafana/grafana-foundation-sdk/statetimeline';
 import type * as table from '@grafana/grafana-foundation-sdk/table';
 import * as timeseries from '@grafana/grafana-foundation-sdk/timeseries';
-import { DATASOURCE, formatOf, instant, linksOf, overTime } from './grafana.ts';
+import { DATASOURCE, dashboardLinks, formatOf, instant, overTime } from './grafana.ts';
 import { colourOverrides, limitOverrides, mappingsOf, stepsOf } from './palette.ts';
 import { type GraphSpec, type HeatmapSpec, type PanelSpec, type StatesSpec, type StatSpec, UNITS } from './panel.ts';
 import { tablePanel } from './table-builder.ts';
@@ -54,7 +54,7 @@ function graphPanel({ kind, queries, unit = 'count', limits = [] }: GraphSpec) {
     new timeseries.PanelBuilder()
       .colorScheme(new FieldColorBuilder().mode(FieldColorModeId.PaletteClassic))
       .drawStyle(kind === 'bars' ? common.GraphDrawStyle.Bars : common.GraphDrawStyle.Line)
-      // An area without a border is invisible at zero.
+      // Without a border, an area is invisible at zero.
       .lineWidth(isStack ? 0 : 2)
       .fillOpacity(isStack ? 70 : 0)
       .lineInterpolation(common.LineInterpolation.Linear)
@@ -144,8 +144,8 @@ export function panelBuilder(spec: PanelSpec): Panel {
   const { title, description, noValue, kind } = spec;
   const panel = builderOf(spec).title(title).description(description).datasource(DATASOURCE);
   if (noValue !== undefined) panel.noValue(noValue);
-  if ('queries' in spec && 'links' in spec) panel.dataLinks([...linksOf(spec.links ?? [])]);
-  // A heatmap has units on its axis and in its cells.
+  if ('queries' in spec && 'links' in spec) panel.dataLinks([...dashboardLinks(spec.links ?? [])]);
+  // A heatmap defines its units on its axis and in its cells.
   if (kind === 'heatmap') return panel;
   const { unit, decimals } = formatOf(spec.unit ?? (kind === 'states' ? 'state' : 'count'));
   panel.unit(unit);

@@ -16,7 +16,7 @@ export type Unit =
 interface Format {
   /** Grafana's identifier. */
   readonly unit: string;
-  /** Default: as many as the number needs. */
+  /** Default: as many decimals as the number needs. */
   readonly decimals?: number;
   readonly scale: number;
 }
@@ -47,7 +47,7 @@ export interface Query {
 }
 
 /** A link from a series, a row or a panel. Its address may contain Grafana's variables. */
-export interface Link {
+export interface PanelLink {
   readonly title: string;
   readonly url: string;
 }
@@ -65,26 +65,26 @@ interface Base {
   readonly height?: number;
 }
 
-/** One number, or with a legend the name and number of one series. */
+/** One number. With a legend, also the name of its series. */
 export interface StatSpec extends Base {
   readonly kind: 'stat';
   readonly queries: readonly [Query];
   readonly thresholds?: Thresholds;
   readonly words?: Words;
-  readonly links?: readonly Link[];
+  readonly links?: readonly PanelLink[];
 }
 
 export interface Limit extends Query {
   readonly colour: string;
 }
 
-/** Lines over time; `stack`: stacked areas; `bars`: stacked bars, for events that are rare. */
+/** Lines over time; `stack`: stacked areas; `bars`: stacked bars, for rare events. */
 export interface GraphSpec extends Base {
   readonly kind?: 'stack' | 'bars';
   readonly queries: readonly Query[];
   /** Dashed lines with a fixed colour. */
   readonly limits?: readonly Limit[];
-  readonly links?: readonly Link[];
+  readonly links?: readonly PanelLink[];
 }
 
 /** Named states over time. */
@@ -98,11 +98,11 @@ export interface StatesSpec extends Base {
 export interface HeatmapSpec extends Base {
   readonly kind: 'heatmap';
   readonly queries: readonly [Query];
-  readonly links?: readonly Link[];
+  readonly links?: readonly PanelLink[];
 }
 
 /** A column of numbers. */
-export interface Column {
+export interface ColumnSpec {
   readonly title: string;
   readonly expr: string;
   readonly unit?: Unit;
@@ -112,19 +112,19 @@ export interface Column {
   readonly bar?: { readonly full?: number };
   /** Pixels. By default columns share the remaining width. */
   readonly width?: number;
-  readonly links?: readonly Link[];
+  readonly links?: readonly PanelLink[];
 }
 
-/** The latest values: a row for each set of labels, a column for each query. */
+/** The latest values, with a row for each set of labels and a column for each query. */
 export interface TableSpec extends Base {
   readonly kind: 'table';
   /** Label columns in order, with their titles. Other labels are omitted. */
   readonly labels: Readonly<Record<string, string>>;
-  readonly columns: readonly Column[];
+  readonly columns: readonly ColumnSpec[];
   /** Titles of the columns by which it is sorted, largest first. */
   readonly sortBy: readonly string[];
   /** Links of label columns by column title. */
-  readonly links?: Readonly<Record<string, readonly Link[]>>;
+  readonly links?: Readonly<Record<string, readonly PanelLink[]>>;
 }
 
 export type PanelSpec = StatSpec | GraphSpec | StatesSpec | HeatmapSpec | TableSpec;

@@ -1,13 +1,13 @@
 import { ownFamilies } from '../src/metrics/own.ts';
 import {
   BLIND,
-  type Family,
   highestOf,
   latest,
   lowestOf,
   onAccount,
   PARTIAL,
   perReplica,
+  type Family as QueriedFamily,
   type SumOptions,
   series,
   type VectorOf,
@@ -21,28 +21,28 @@ export interface RecordingRule {
 }
 
 /** Sums selected series of a family in each replica, and takes the highest of these sums. */
-export const total = <L extends string>(family: Family<L>, of: VectorOf, options: SumOptions<L> = {}): string =>
+export const total = <L extends string>(family: QueriedFamily<L>, of: VectorOf, options: SumOptions<L> = {}): string =>
   highestOf(perReplica(family, of, options), options.keep);
 
 /**
- * Difference of a counter between the ends of a window. A restored backup can lower a counter by one; `increase` treats
- * that as a reset and returns the complete value.
+ * Returns the difference of a counter between the ends of a window. A restored backup can lower a counter by one; `increase`
+ * treats that as a reset and returns the complete value.
  */
 export const difference = (window: string) => (selector: string) => `delta(${selector}[${window}])`;
 
-const ofRounds = (family: Family) => series(family, { round: decidingRounds });
+const ofRounds = (family: QueriedFamily) => series(family, { round: decidingRounds });
 const worstRound = (expr: string) => `max without (round) (${expr})`;
 const stale = ofRounds(ownFamilies.dataStale);
 const BLIND_REPLICA = { name: 'replica:delivery_blind:max', labels: ['collector'] } as const;
 
-/** Labels of alerts in addition to the account labels. A label that an alert does not have is empty. */
+/** Labels of alerts in addition to the account labels. A label that an alert lacks is empty. */
 const ALERT_LABELS = ['alertname', 'collector', 'destination', 'flow_control_key', 'schedule'];
 const FIRING = {
   name: 'account:delivery_hold:why',
   labels: ALERT_LABELS,
-} as const satisfies Family;
+} as const satisfies QueriedFamily;
 
-/** An alert while it fires. Values: -1 if its data is readable, -2 if it is partial, less if all replicas are blind. */
+/** Selects firing alerts with this name. Values: -1 if its data is readable, -2 if it is partial, less if all replicas are blind. */
 export const firing = (alertname: string) => series(FIRING, { alertname });
 
 const collector = ['collector'];
@@ -60,7 +60,7 @@ export const healthRecords: readonly RecordingRule[] = [
       `${stale} == 1 unless ${series(ownFamilies.dataComplete)} > ${series(ownFamilies.success)}\nor (${stale} == 0 unless ${series(ownFamilies.dataTimestamp)}) + 0.5\nor 2 * ${stale}`,
     ),
   },
-  // A replica that ended counts for five more minutes, until its successor has read data.
+  // A replica that has ended counts for five more minutes, until its successor has read data.
   { record: BLIND.name, expr: lowestOf(latest(series(BLIND_REPLICA)), BLIND.labels) },
   {
     record: PARTIAL.name,

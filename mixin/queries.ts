@@ -20,25 +20,25 @@ export function agentFamily(name: string): Family {
 
 type Suffix = '' | '_bucket' | '_sum' | '_count';
 
-/** Series of the selected accounts, jobs and instances. */
+/** Selects series of the selected accounts, jobs and instances. */
 export const chosen = <L extends string>(family: Family<L>, where: Matchers<L> = {}, suffix: Suffix = '') =>
   series(family, { job: /$job/, instance: /$instance/, account: /$account/, ...where } as Matchers<L>, suffix);
 
-/** Agent-wide series of the selected jobs and instances. */
+/** Selects agent-wide series of the selected jobs and instances. */
 export const ofAgents = (family: Family, suffix: Suffix = '') =>
   series(family, { job: /$job/, instance: /$instance/ }, suffix);
 
-/** Series of the agent process. */
+/** Selects series of the agent process. */
 export const ofAgent = (name: string, suffix: Suffix = '') => ofAgents(agentFamily(name), suffix);
 
-/** Recorded series of the selected accounts. They have no instance, because rules aggregate over instances. */
-export const recorded = (record: string, where: Matchers<'objective' | 'collector'> = {}) =>
+/** Selects recorded series of the selected accounts. They have no instance, because rules aggregate over instances. */
+export const recordedSeries = (record: string, where: Matchers<'objective' | 'collector'> = {}) =>
   series({ name: record, labels: [] }, { job: /$job/, account: /$account/, ...where } as Matchers);
 
 /** 1 for each account with a collector that no replica can read, else 0. */
-export const blind = `${highestOf(recorded(BLIND.name))} > bool 0`;
+export const blind = `${highestOf(recordedSeries(BLIND.name))} > bool 0`;
 
-/** Labels to keep in a sum, and selected series; `account`: one sum per account. */
+/** Labels to keep in a sum, and series to select. `account`: one sum per account. */
 interface Sum<L extends string> {
   readonly keep?: readonly (L | 'account' | 'le')[];
   readonly where?: Matchers<L>;
@@ -46,13 +46,13 @@ interface Sum<L extends string> {
 }
 
 /**
- * Replicas that counted events as they happened for the complete interval. After an outage a replica counts all missed
+ * Selects replicas that counted events as they happened in the complete interval. After an outage a replica counts all missed
  * events at once, which would look like a burst.
  */
 const asItHappened = (labels: readonly string[]) =>
   ` and${labels.length === 0 ? '' : ` ignoring (${labels.join(', ')})`} min_over_time(${chosen(ownFamilies.counting)}[$__rate_interval]) == 1`;
 
-/** Sums each replica by the kept labels, takes the highest replica, and sums over accounts unless `account` is kept. */
+/** Sums each replica by the kept labels, takes the highest sum, and adds up the accounts unless `account` is kept. */
 function add<L extends string>(
   of: (selector: string) => string,
   family: Family<L>,
@@ -69,22 +69,22 @@ function add<L extends string>(
   return kept.length === 0 ? `sum(${each})` : `sum by (${kept.join(', ')}) (${each})`;
 }
 
-/** Sum of a gauge. */
+/** Sums a gauge. */
 export const level = <L extends string>(family: Family<L>, sum?: Sum<L>) => add(selector => selector, family, sum);
 
-/** Per-second rate of a counter. */
+/** Returns the per-second rate of a counter. */
 export const flow = <L extends string>(family: Family<L>, sum?: Sum<L>) =>
   add(selector => `rate(${selector}[$__rate_interval])`, family, sum);
 
-/** Increase of a counter. */
+/** Returns the increase of a counter. */
 export const rise = <L extends string>(family: Family<L>, window: string, sum?: Sum<L>) =>
   add(selector => `increase(${selector}[${window}])`, family, sum);
 
-/** Per-second rate of a counter of the event log, without intervals in which the agent caught up. */
+/** Returns the per-second rate of a counter of the event log, without intervals in which the agent caught up. */
 export const eventFlow = <L extends string>(family: Family<L>, sum?: Sum<L>) =>
   add(selector => `rate(${selector}[$__rate_interval])`, family, sum, asItHappened);
 
-/** Increase of a histogram of the event log by bucket in each interval, without those in which the agent caught up. */
+/** Returns the increase of a histogram of the event log by bucket, without intervals in which the agent caught up. */
 export const eventBuckets = <L extends string>(family: Family<L>, keep: readonly L[] = []) =>
   add(
     selector => `increase(${selector}[$__rate_interval])`,
@@ -93,14 +93,14 @@ export const eventBuckets = <L extends string>(family: Family<L>, keep: readonly
     asItHappened,
   );
 
-/** A quantile of buckets; absent without observations. */
+/** Computes a quantile of buckets; absent without observations. */
 export const quantile = (q: number, buckets: string) => `histogram_quantile(${q}, ${buckets}) >= 0`;
 
-/** Change of a gauge for each account. */
-export const change = (family: Family, window: string) =>
+/** Returns the change of a gauge for each account. */
+export const changeOver = (family: Family, window: string) =>
   `${highestOf(chosen(family))} - ${highestOf(`${chosen(family)} offset ${window}`)}`;
 
-/** Seconds since a time: the longest for each account. */
+/** Returns the seconds since a time: the maximum for each account. */
 export const age = <L extends string>(family: Family<L>, keep: readonly L[] = [], where: Matchers<L> = {}) =>
   `time() - ${lowestOf(chosen(family, where), keep)}`;
 
@@ -115,24 +115,24 @@ export const retentionUsed = `(${age(oldestEntered)}) / ${highestOf(chosen(ownFa
 export const onlyTen = (expr: string, ranking: string, pick: 'topk' | 'bottomk' = 'topk') =>
   `${expr}\nand ${pick}(10, ${ranking})`;
 
-/** The peak, minimum or mean of a selector in the visible time range. */
+/** Returns the peak, minimum or mean of a selector in the visible time range. */
 export const inRange = (of: 'max' | 'min' | 'avg', selector: string) =>
   `${of}_over_time(${selector}[$__range] @ end())`;
 
-/** A gauge by account and `keep`: the ten series with the highest peak. */
+/** Returns a gauge by account and `keep`, limited to the ten series with the highest peak. */
 export const highestTen = <L extends string>(family: Family<L>, keep: readonly L[] = []) =>
   onlyTen(
     level(family, { keep: ['account', ...keep] }),
     add(selector => inRange('max', selector), family, { keep: ['account', ...keep] }),
   );
 
-/** The ten series of a recorded selector with the highest peak. */
+/** Returns the ten series of a recorded selector with the highest peak. */
 export const highestTenRecorded = (selector: string) => onlyTen(selector, inRange('max', selector));
 
 /** Text for descriptions of these panels. */
 export const PER_TEN = 'The ten with the highest peak.';
 
-/** The worst account, if high values are bad. */
+/** Selects the worst account, if high values are bad. */
 export const worst = (expr: string) => `topk(1, ${expr})`;
-/** The worst account, if low values are bad. */
+/** Selects the worst account, if low values are bad. */
 export const least = (expr: string) => `bottomk(1, ${expr})`;

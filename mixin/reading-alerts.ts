@@ -12,7 +12,7 @@ import {
   perReplica,
   series,
 } from '../src/rules/promql.ts';
-import { type Alert, auxiliaryRounds, ofItsAccount, queried } from './alert.ts';
+import { type AlertSpec, auxiliaryRounds, ofItsAccount, queried } from './alert.ts';
 import { type RecordingRule, total } from './promql.ts';
 
 const requests = (outcome?: string) =>
@@ -24,19 +24,19 @@ const unread = (family: typeof ownFamilies.rowsRejected) => total(family, increa
 const countByAccount = (expr: string) => `count by (cluster, namespace, job, account) (${expr})`;
 
 const blind = series(BLIND);
-/** Covers the time until DeliveryAgentDown or DeliveryInstanceDown fires for an agent that dies while blind. */
+/** Covers the time until DeliveryAgentDown or DeliveryInstanceDown fires for an agent that exits while blind. */
 const isStale = `last_over_time(${blind}[8m]) ==`;
-/** No process has read anything, and none ran long enough to become stale: a crash loop. */
+/** No process has read anything, and none has run long enough for its data to become stale: a crash loop. */
 const neverReads = `min_over_time(${blind}[30m]) == 0.5 and ${blind} offset 30m > 0`;
 
-/** Whether accounts are blind. Without accounts with a rejected token: the token is the cause, not the service. */
+/** Whether each account is blind. Omits accounts with a rejected token: the cause is the token, not the service. */
 const unavailable = 'account:delivery_unavailable:max';
 export const unavailableRecord: RecordingRule = {
   record: unavailable,
   expr: `${highestOf(`${isStale} bool 1`)}\nunless ${highest(ownFamilies.tokenRejected)} == 1`,
 };
 
-/** In a template: the label's values in the result of `expr` for the alert's account. */
+/** Returns template code that lists a label's values in the result of `expr` for the alert's account. */
 const listed = (label: string, expr: string) =>
   `{{ range $i, $each := ${queried(expr)} | sortByLabel "${label}" }}{{ if $i }}, {{ end }}{{ $each.Labels.${label} }}{{ end }}`;
 
@@ -50,15 +50,15 @@ const budgetLeft = `(${lowestOf(`${latest(series(ownFamilies.budgetRemaining))} 
 const dayLeft = '(1 - time() % 86400 / 86400)';
 
 /** Alerts about access to the service. */
-export const readingAlerts: readonly Alert[] = [
+export const readingAlerts: readonly AlertSpec[] = [
   {
     name: 'DeliveryBlind',
     set: 'core',
     severity: 'critical',
     labels: ['collector'],
     expr: `${isStale} 1\nor ${neverReads}`,
-    // Data is stale after three intervals: with the scrape and the evaluation, two minutes after the start of an
-    // outage.
+    // Data becomes stale after three intervals. With the scrape, the evaluation and `for`, the alert fires about two minutes
+    // into an outage.
     for: '30s',
     keepFiringFor: '1m',
     summary: '{{ $labels.collector }} of {{ $labels.account }} cannot be read.',
@@ -76,7 +76,7 @@ export const readingAlerts: readonly Alert[] = [
     keepFiringFor: '3m',
     summary: 'Most accounts cannot be read.',
     description:
-      '{{ $value | humanizePercentage }} of the accounts with an accepted token have no current data: the service is down, or the network path to it.',
+      '{{ $value | humanizePercentage }} of the accounts with an accepted token have no current data: the service or the network path to it is down.',
     dashboard: 'agent',
     isOfAgent: true,
   },
@@ -98,7 +98,7 @@ export const readingAlerts: readonly Alert[] = [
     for: '1m',
     summary: 'The service rejects the token of {{ $labels.account }}.',
     description:
-      'The service has answered 401 to the token of {{ $labels.account }} for more than a minute. Collection for this account is stopped until a token is accepted.',
+      'The service has rejected the token of {{ $labels.account }} with status 401 for more than a minute. Collection for this account is stopped until a token is accepted.',
     dashboard: 'agent',
   },
   {
@@ -111,7 +111,7 @@ export const readingAlerts: readonly Alert[] = [
     for: '10m',
     summary: 'The service rate-limits requests of {{ $labels.account }}.',
     description:
-      '{{ $value | printf "%.0f" }} requests of {{ $labels.account }} in the last 15 minutes were answered with 429, more than a tenth of all. Data is older than the configured intervals, and other clients of the account may be limited, too.',
+      '{{ $value | printf "%.0f" }} requests of {{ $labels.account }} in the last 15 minutes got status 429, more than a tenth of all. Data is older than the configured intervals, and other clients of the account may be limited, too.',
     dashboard: 'agent',
   },
   {
@@ -124,7 +124,7 @@ export const readingAlerts: readonly Alert[] = [
     for: '15m',
     summary: 'The requests of {{ $labels.account }} for today are nearly used up.',
     description:
-      '{{ $labels.account }} has {{ $value | humanizePercentage }} of its requests for this UTC day left for reading. Rounds wait for requests, and data gets older.',
+      '{{ $labels.account }} has {{ $value | humanizePercentage }} of its requests for this UTC day left for reading. Rounds are delayed, so data gets older.',
     dashboard: 'agent',
   },
   {
@@ -135,9 +135,9 @@ export const readingAlerts: readonly Alert[] = [
     expr: `${unread(ownFamilies.listsMissing)} >= ${LISTS_MISSING}`,
     for: '5m',
     keepFiringFor: '5m',
-    summary: 'Answers to {{ $labels.collector }} of {{ $labels.account }} contain no valid list.',
+    summary: 'Responses for {{ $labels.collector }} of {{ $labels.account }} contain no valid list.',
     description:
-      '{{ $value | printf "%.0f" }} answers to {{ $labels.collector }} of {{ $labels.account }} in the last 15 minutes were not a complete, readable list. They were discarded; metrics show the data from before.',
+      '{{ $value | printf "%.0f" }} responses for {{ $labels.collector }} of {{ $labels.account }} in the last 15 minutes contained no complete, readable list. They were discarded; metrics show older data.',
     dashboard: 'agent',
   },
   {
@@ -148,7 +148,7 @@ export const readingAlerts: readonly Alert[] = [
     expr: `${unread(ownFamilies.rowsRejected)} > 0`,
     for: '5m',
     keepFiringFor: '5m',
-    summary: '{{ $labels.collector }} of {{ $labels.account }} rejects rows that it cannot parse.',
+    summary: 'Rows of {{ $labels.collector }} in {{ $labels.account }} cannot be parsed.',
     description:
       'Rows of {{ $labels.collector }} in {{ $labels.account }} that could not be parsed in the last 15 minutes: {{ $value | printf "%.0f" }}. Its metrics are incomplete: missing entries do not count as removed, firing alerts keep firing, and auto-cancel cancels nothing.',
     dashboard: 'agent',

@@ -2,7 +2,7 @@ import { formatDuration } from '../src/kit/duration.ts';
 import { replicaFamilies } from '../src/metrics/replicas.ts';
 import { UNCOLLECTED } from '../src/metrics/thresholds.ts';
 import { highestOf, latest, series } from '../src/rules/promql.ts';
-import type { Alert } from './alert.ts';
+import type { AlertSpec } from './alert.ts';
 import { DATABASE_AWAY, HELD_TWICE } from './thresholds.ts';
 
 const { leader, renewals } = replicaFamilies;
@@ -12,7 +12,7 @@ const renewed = (outcome: string) =>
   `sum by (cluster, namespace, job) (increase(${series(renewals, { outcome })}[${written(DATABASE_AWAY)}]))`;
 
 /** Alerts about replicas that share a database. Without replicas these series do not exist. */
-export const replicaAlerts: readonly Alert[] = [
+export const replicaAlerts: readonly AlertSpec[] = [
   {
     name: 'DeliveryDatabaseAway',
     set: 'postgresql',
@@ -23,7 +23,7 @@ export const replicaAlerts: readonly Alert[] = [
     keepFiringFor: '5m',
     summary: 'No replica of the agent can use the database.',
     description:
-      'In the last three minutes {{ $value | printf "%.0f" }} renewals of leases failed and none succeeded. Replicas go on reading what they hold, but counters stand still, auto-cancel cancels nothing, and no replica can take over from another.',
+      'In the last three minutes {{ $value | printf "%.0f" }} renewals of leases failed and none succeeded. Replicas keep reading their accounts, but counters are frozen, auto-cancel is suspended, and no replica can take over from another.',
     dashboard: 'agent',
     isOfAgent: true,
   },
@@ -37,14 +37,14 @@ export const replicaAlerts: readonly Alert[] = [
     keepFiringFor: '5m',
     summary: 'No replica collects {{ $labels.account }}.',
     description:
-      'For more than two minutes no replica that can be scraped has held {{ $labels.account }}, though it is configured. Nothing new about it is known, and no alert on it can start.',
+      'No replica that can be scraped has held {{ $labels.account }} for more than two minutes. Its data is not updated, and no alert on it can start.',
     dashboard: 'agent',
   },
   {
     name: 'DeliveryAccountHeldTwice',
     set: 'postgresql',
     severity: 'warning',
-    // A removed replica counts for at most two minutes, even if Prometheus has not detected its end.
+    // A removed replica counts for at most two minutes, even if Prometheus has not detected that it ended.
     expr: `sum by (cluster, namespace, job, account) (last_over_time(${series(leader)}[2m])) > 1`,
     for: written(HELD_TWICE),
     keepFiringFor: '5m',

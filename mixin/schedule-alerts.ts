@@ -1,12 +1,12 @@
 import { scheduleFamilies } from '../src/collectors/index.ts';
 import type { Family } from '../src/metrics/family.ts';
 import { highestOf, latest, series } from '../src/rules/promql.ts';
-import type { Alert } from './alert.ts';
+import type { AlertSpec } from './alert.ts';
 import { difference } from './promql.ts';
 
 const { scheduleMissed, scheduleLate, scheduleStarted, scheduleDelivered } = scheduleFamilies;
 
-/** Misses within the last hour, or within the last day without a success since. */
+/** Returns the misses of the last hour, or those of the last day if that day had no success. */
 const lately = (misses: Family<'schedule'>, success: Family<'schedule'>) =>
   highestOf(
     `${difference('1d')(series(misses))} > 0 and time() - ${latest(series(success))} > 86400 or ${difference('1h')(series(misses))} > 0`,
@@ -14,7 +14,7 @@ const lately = (misses: Family<'schedule'>, success: Family<'schedule'>) =>
   );
 
 /** Alerts on schedules. */
-export const scheduleAlerts: readonly Alert[] = [
+export const scheduleAlerts: readonly AlertSpec[] = [
   {
     name: 'DeliveryScheduleMissed',
     set: 'schedules',

@@ -6,19 +6,19 @@ import {
 } from '@grafana/grafana-foundation-sdk/dashboard';
 import { PromQueryFormat } from '@grafana/grafana-foundation-sdk/prometheus';
 import { PanelBuilder } from '@grafana/grafana-foundation-sdk/table';
-import { formatOf, instant, linksOf, valueName } from './grafana.ts';
+import { dashboardLinks, formatOf, instant, valueName } from './grafana.ts';
 import { mappingsOf, stepsOf } from './palette.ts';
-import type { Column, Link, TableSpec } from './panel.ts';
+import type { ColumnSpec, PanelLink, TableSpec } from './panel.ts';
 
 type Properties = Readonly<Record<string, unknown>>;
 
 const propertiesOf = (properties: Properties): DynamicConfigValue[] =>
   Object.entries(properties).map(([id, value]) => ({ id, value }));
 
-const linkProperties = (links: readonly Link[] = []): Properties =>
-  links.length === 0 ? {} : { links: linksOf(links).map(link => link.build()) };
+const linkProperties = (links: readonly PanelLink[] = []): Properties =>
+  links.length === 0 ? {} : { links: dashboardLinks(links).map(link => link.build()) };
 
-function cellOf({ words, bar, thresholds }: Column): Properties {
+function cellOf({ words, bar, thresholds }: ColumnSpec): Properties {
   const steps = thresholds
     ? { thresholds: stepsOf(thresholds).build(), color: { mode: FieldColorModeId.Thresholds } }
     : {};
@@ -39,7 +39,7 @@ function cellOf({ words, bar, thresholds }: Column): Properties {
       'custom.cellOptions': cell,
       color: { mode: FieldColorModeId.Fixed, fixedColor: 'blue' },
       min: 0,
-      // The scale of this column instead of the complete table.
+      // Scale the bars by this column instead of the complete table.
       ...(bar.full === undefined ? { fieldMinMax: true } : { max: bar.full }),
       ...steps,
     };
@@ -47,7 +47,7 @@ function cellOf({ words, bar, thresholds }: Column): Properties {
   return thresholds ? { 'custom.cellOptions': { type: common.TableCellDisplayMode.ColorText }, ...steps } : {};
 }
 
-const columnProperties = (column: Column): Properties => ({
+const columnProperties = (column: ColumnSpec): Properties => ({
   ...formatOf(column.unit ?? 'count', '–'),
   ...(column.width === undefined ? {} : { 'custom.width': column.width }),
   ...cellOf(column),
@@ -84,7 +84,7 @@ export function tablePanel({ labels, columns, sortBy, links = {} }: TableSpec): 
     })
     .withTransformation({ id: 'sortBy', options: { sort: [{ field: first, desc: true }] } });
   for (const title of Object.values(titles)) {
-    // Else Grafana formats an id of digits as a number.
+    // Otherwise Grafana formats an id that consists of digits as a number.
     panel.overrideByName(title, propertiesOf({ unit: 'string', ...linkProperties(links[title]) }));
   }
   for (const column of columns) panel.overrideByName(column.title, propertiesOf(columnProperties(column)));

@@ -15,7 +15,7 @@ export type Window = keyof typeof WINDOW_SECONDS;
 export const COUNTED_WINDOWS = { short: ['5m', '30m', '1h'], long: ['6h', '1d', '3d'], longEvery: 3 } as const;
 
 /**
- * Two windows in which an error budget burns too fast: the long one shows that it is significant, the short one that it
+ * Two windows in which an error budget burns too fast. The long one shows that the burn is significant, the short one that it
  * continues. `times`: burn rate relative to one that spends the budget of 30 days in 30 days.
  */
 export interface Burn {
@@ -40,9 +40,9 @@ export type Pace = keyof typeof BURNS;
 /** Messages waiting on a flow-control key. Smaller queues build up and drain within minutes. */
 export const BACKLOG = 100;
 export const BACKLOG_GROWTH: Growth = { share: 0.5, fewest: 100, many: 500 };
-/** Time (seconds) in which renewals of leases fail and none succeeds, after which the database is unavailable. */
+/** Time (s) during which lease renewals fail and none succeeds, after which the database counts as unavailable. */
 export const DATABASE_AWAY = 180;
-/** Time (seconds) for which two replicas may hold one account: during a takeover Prometheus has samples of both. */
+/** Time (s) for which two replicas may hold one account: during a takeover Prometheus has samples of both. */
 export const HELD_TWICE = 300;
-/** Failed attempts of a destination within a quarter of an hour, above which it may be failing. */
+/** Number of failed attempts of a destination in 15 minutes above which it may be failing. */
 export const FAILING = 10;
