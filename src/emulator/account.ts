@@ -1,7 +1,7 @@
 import type { RequestListener } from 'node:http';
 import express, { type ErrorRequestHandler, type Request } from 'express';
 import type { Clock } from '../kit/clock.ts';
-import type { Credentials } from './credentials.ts';
+import type { EmulatedCredentials } from './credentials.ts';
 import { type Dialect, dialectWith } from './dialect.ts';
 import { createFaults, type FaultSeed, type Faults } from './faults.ts';
 import { access } from './routes/access.ts';
@@ -18,14 +18,14 @@ import type { WorldOptions } from './world.ts';
 export interface EmulatedAccount {
   readonly token: string;
   readonly readOnlyToken: string;
-  readonly credentials: Credentials;
+  readonly credentials: EmulatedCredentials;
   readonly state: EmulatorState;
   readonly dialect: Dialect;
   readonly faults: Faults;
 }
 
 export interface AccountParts extends Omit<WorldOptions, 'dialect'> {
-  readonly credentials: Credentials;
+  readonly credentials: EmulatedCredentials;
   readonly realClock: Clock;
   readonly closing: AbortSignal;
   readonly accounts: number;
@@ -104,7 +104,7 @@ function build(parts: AccountParts, start: number) {
     else {
       const parameter = decode(match.encoded);
       if (parameter === undefined) response.status(400).json({ error: `invalid encoding: ${request.path}` });
-      else match.endpoint.answer(state, request, response, parameter);
+      else match.endpoint.handle(state, request, response, parameter);
     }
   });
   app.use(answerError);

@@ -1,7 +1,7 @@
-import { type CallbackState, FailureCallback } from './failure-callback.ts';
-import { type DlqEntry, deadLetter, type Fields, type LoggedEvent, type Message } from './message.ts';
+import { FailureCallback, type WireCallbackState } from './failure-callback.ts';
+import { deadLetter, type EmulatedMessage, type FailedMessage, type Fields, type LoggedEvent } from './message.ts';
 
-type MessageSeed = Partial<Omit<Message, 'fields'>> & Partial<Fields>;
+type MessageSeed = Partial<Omit<EmulatedMessage, 'fields'>> & Partial<Fields>;
 
 /** A dead letter to add: fields of its row, all optional. Times are in ms since the Unix epoch. */
 export interface DlqSeed extends MessageSeed {
@@ -16,7 +16,7 @@ export interface FailedRunSeed extends DlqSeed {
   readonly workflowUrl?: string;
   readonly workflowCreatedAt?: number;
   /** Default: CALLBACK_INPROGRESS; null if the workflow has no failure function. */
-  readonly callbackState?: CallbackState | null;
+  readonly callbackState?: WireCallbackState | null;
   readonly callbackRetries?: number;
   /** Status of the callback's last attempt. */
   readonly callbackStatus?: number;
@@ -38,7 +38,7 @@ const PLAIN: Fields = {
 /** Caches fields of similar messages, so that a million messages share them. */
 export type SharedFields = Map<string, Fields>;
 
-export function messageFrom(row: MessageSeed, id: string, time: number, shared?: SharedFields): Message {
+export function messageFrom(row: MessageSeed, id: string, time: number, shared?: SharedFields): EmulatedMessage {
   const { messageId = id, createdAt = time, notBefore = createdAt, callerIP = '192.0.2.1', body, ...given } = row;
   const key = shared && JSON.stringify(given);
   const fields = (key !== undefined && shared?.get(key)) || fieldsFrom(given);
@@ -66,7 +66,7 @@ export function failedRunFrom(
   seed: FailedRunSeed,
   ids: { readonly messageId: string; readonly callbackId: string },
   time: number,
-): DlqEntry {
+): FailedMessage {
   const { workflowRunId, workflowUrl, workflowCreatedAt, callbackState = 'CALLBACK_INPROGRESS', ...others } = seed;
   const {
     callbackRetries = 3,

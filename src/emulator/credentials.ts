@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 
 const secret = () => randomBytes(18).toString('base64url');
 
-export class Credentials {
+export class EmulatedCredentials {
   readonly accountId = randomUUID();
   /** Basic authentication of the account-management API; unchanged by resets. */
   readonly login: { readonly username: string; readonly password: string };

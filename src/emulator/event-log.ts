@@ -1,10 +1,10 @@
 import { recordOf } from '../kit/record.ts';
 import type { Dialect } from './dialect.ts';
-import { type EventState, type LoggedEvent, type Message, STATES } from './message.ts';
+import { type EmulatedMessage, LOG_STATES, type LoggedEvent, type LogState } from './message.ts';
 import { fractionOf } from './random.ts';
-import { type Position, Timeline } from './timeline.ts';
+import { type Position, RowTimeline } from './timeline.ts';
 
-export type StateCounts = Record<EventState, number>;
+export type StateCounts = Record<LogState, number>;
 
 /** Events to count. Times in ms, both ends included. */
 export interface CountRange {
@@ -13,10 +13,10 @@ export interface CountRange {
   readonly within?: ((time: number) => boolean) | undefined;
 }
 
-const zeroCounts = (): StateCounts => recordOf(STATES, () => 0);
+const zeroCounts = (): StateCounts => recordOf(LOG_STATES, () => 0);
 
 /** Contains every event once, whether listed or not, and counts all events since the start. */
-export class EventLog extends Timeline<LoggedEvent> {
+export class EventLog extends RowTimeline<LoggedEvent> {
   readonly #total = zeroCounts();
 
   /** Number of events ever added, by state, including expired ones. */
@@ -54,7 +54,7 @@ interface LateRule {
 /** Returns the delay of an event: 0, or 1 to `maxMs` milliseconds. Deterministic for a seed, message, state and time. */
 export function lateBy(
   seed: number,
-  { message, state }: { readonly message: Pick<Message, 'messageId'>; readonly state: EventState },
+  { message, state }: { readonly message: Pick<EmulatedMessage, 'messageId'>; readonly state: LogState },
   time: number,
   { share, maxMs }: LateRule,
 ): number {
@@ -90,7 +90,7 @@ export class LogView {
     return this.#horizon;
   }
 
-  /** Returns a test for events up to that time that are not listed; undefined if all are. */
+  /** Returns a test for events up to `until(now)` that are not listed; undefined if all of them are. */
   unlisted(now: number): EventTest | undefined {
     const { lost } = this;
     const delayed = this.#delayed(this.until(now));
@@ -138,7 +138,7 @@ export class LogView {
     const longest = Math.max(0, ...this.#lateRules.map(({ share, maxMs }) => (share > 0 ? maxMs : 0)));
     if (longest === 0) return undefined;
     return (event, time) => {
-      // Most events are too old to be delayed still.
+      // Most events are too old to still be delayed.
       if (time + longest <= until) return false;
       const rule = this.#lateRules.findLast(({ after }) => time > after);
       return rule !== undefined && time + lateBy(this.#seed, event, time, rule) > until;

@@ -1,14 +1,14 @@
-export const CALLBACK_STATES = [
+export const WIRE_CALLBACK_STATES = [
   'CALLBACK_INPROGRESS',
   'CALLBACK_SUCCESS',
   'CALLBACK_FAIL',
   'CALLBACK_CANCELED',
 ] as const;
 
-export type CallbackState = (typeof CALLBACK_STATES)[number];
+export type WireCallbackState = (typeof WIRE_CALLBACK_STATES)[number];
 
 /** Success and cancellation are final: the service refuses to run such a callback again. */
-const NEXT: Readonly<Record<CallbackState, readonly CallbackState[]>> = {
+const NEXT: Readonly<Record<WireCallbackState, readonly WireCallbackState[]>> = {
   CALLBACK_INPROGRESS: ['CALLBACK_SUCCESS', 'CALLBACK_FAIL', 'CALLBACK_CANCELED'],
   CALLBACK_FAIL: ['CALLBACK_INPROGRESS'],
   CALLBACK_SUCCESS: [],
@@ -25,16 +25,16 @@ export class FailureCallback {
   /** Status of the last attempt; undefined before the first response, 0 without a response. */
   responseStatus: number | undefined;
   nextDeliveryTime: number | undefined;
-  #state: CallbackState;
+  #state: WireCallbackState;
 
-  constructor(given: { url: string; maxRetries: number; messageId: string; state?: CallbackState }) {
+  constructor(given: { url: string; maxRetries: number; messageId: string; state?: WireCallbackState }) {
     this.url = given.url;
     this.maxRetries = given.maxRetries;
     this.messageId = given.messageId;
     this.#state = given.state ?? 'CALLBACK_INPROGRESS';
   }
 
-  get state(): CallbackState {
+  get state(): WireCallbackState {
     return this.#state;
   }
 
@@ -43,7 +43,7 @@ export class FailureCallback {
   }
 
   /** Changes the state. Throws a RangeError if the transition is not allowed. */
-  become(state: CallbackState): void {
+  become(state: WireCallbackState): void {
     if (!NEXT[this.#state].includes(state)) throw new RangeError(`${this.#state} cannot become ${state}`);
     this.#state = state;
     this.nextDeliveryTime = undefined;

@@ -13,7 +13,7 @@ interface Key {
   /** Whether no delivery starts although no field of the key explains why. */
   starved: boolean;
   /** Limits set by an operator, which override the messages' limits. */
-  pinned: Limits;
+  pinned: FlowLimits;
   nextStart: number;
   planned: boolean;
   usedAt: number;
@@ -22,7 +22,7 @@ interface Key {
   periodStart: number;
 }
 
-export type Limits = Pick<Fields, 'parallelism' | 'rate' | 'period'>;
+export type FlowLimits = Pick<Fields, 'parallelism' | 'rate' | 'period'>;
 
 export interface KeyDetail {
   readonly waiting: number;
@@ -37,10 +37,10 @@ export interface KeyDetail {
   readonly periodStart: number;
 }
 
-/** Unused keys are no longer listed after this time (ms), as clients of the service have observed. */
+/** Time after which unused keys are no longer listed (ms), as clients of the service have observed. */
 const IDLE_MS = 10 * 60_000;
 
-/** Called at every start and end of a delivery, so it must not copy all fields. */
+/** Returns the limits of a key. Called at every start and end of a delivery, so it must not copy all fields. */
 const limitsOf = ({ fields, pinned }: Key) => ({
   parallelism: pinned.parallelism ?? fields.parallelism,
   rate: pinned.rate ?? fields.rate,
@@ -64,6 +64,7 @@ export class FlowControl {
     this.#enter(fields, start, 'waiting');
   }
 
+  /** Like `enter`, for a retry of a message that has kept its slot. */
   enterAgain(fields: Fields, start: () => void): void {
     this.#enter(fields, start, 'again');
   }
@@ -102,7 +103,7 @@ export class FlowControl {
   }
 
   /** Occupies this many slots of a key without a delivery; returns false if the key does not exist. */
-  takeSlots(name: string, ghosts: number): boolean {
+  occupySlots(name: string, ghosts: number): boolean {
     return this.#change(name, { ghosts });
   }
 
@@ -112,7 +113,7 @@ export class FlowControl {
   }
 
   /** Overrides the limits of a key; returns false if it does not exist. */
-  pin(name: string, pinned: Limits): boolean {
+  pin(name: string, pinned: FlowLimits): boolean {
     return this.#change(name, { pinned });
   }
 
@@ -177,8 +178,8 @@ export class FlowControl {
     const { parallelism = Number.POSITIVE_INFINITY, rate, period = 1 } = limitsOf(key);
     const now = this.#agenda.now;
     key.usedAt = now;
-    const hasRoom = () => key.running + key.ghosts < parallelism && key.waiting.length > 0;
-    while (!key.paused && !key.starved && (key.again.length > 0 || hasRoom())) {
+    const canStart = () => key.running + key.ghosts < parallelism && key.waiting.length > 0;
+    while (!key.paused && !key.starved && (key.again.length > 0 || canStart())) {
       if (now < key.nextStart) {
         this.#admitLater(key);
         return;

@@ -2,7 +2,7 @@ import type { FailedRun } from './failure-callback.ts';
 import { messageId } from './random.ts';
 import type { Position } from './timeline.ts';
 
-export const STATES = [
+export const LOG_STATES = [
   'created',
   'active',
   'retry',
@@ -13,7 +13,7 @@ export const STATES = [
   'cancelled',
 ] as const;
 
-export type EventState = (typeof STATES)[number];
+export type LogState = (typeof LOG_STATES)[number];
 
 /** Fields that all messages to one destination share, named as in the rows. Immutable. */
 export interface Fields {
@@ -41,7 +41,7 @@ export interface Fields {
 }
 
 /** One message. Times in ms since the Unix epoch. */
-export interface Message {
+export interface EmulatedMessage {
   readonly fields: Fields;
   readonly messageId: string;
   readonly createdAt: number;
@@ -53,15 +53,15 @@ export interface Message {
 
 /** One entry of the event log; its time is its position in the timeline. Times in ms since the Unix epoch. */
 export interface LoggedEvent {
-  readonly message: Message;
-  readonly state: EventState;
+  readonly message: EmulatedMessage;
+  readonly state: LogState;
   readonly responseStatus?: number | undefined;
   readonly error?: string | undefined;
   readonly nextDeliveryTime?: number | undefined;
 }
 
 /** A failed message; the time of the failure is its position in the timeline. */
-export interface DlqEntry {
+export interface FailedMessage {
   readonly fields: Fields;
   readonly callerIP: string;
   /** Status of the last attempt; 0 if the destination did not respond. */
@@ -70,14 +70,14 @@ export interface DlqEntry {
   readonly responseBody?: string | undefined;
   readonly run?: FailedRun | undefined;
   /** Returns the message of the entry at this position of the timeline. */
-  messageAt(place: Position): Message;
+  messageAt(place: Position): EmulatedMessage;
 }
 
 export function deadLetter(
-  message: Message,
+  message: EmulatedMessage,
   responseStatus: number,
-  { run, responseBody }: Pick<DlqEntry, 'run' | 'responseBody'> = {},
-): DlqEntry {
+  { run, responseBody }: Pick<FailedMessage, 'run' | 'responseBody'> = {},
+): FailedMessage {
   const { fields, callerIP } = message;
   return { fields, callerIP, responseStatus, responseBody, run, messageAt: () => message };
 }
@@ -87,10 +87,10 @@ export function deadLetter(
  * creation to failure.
  */
 export function sharedDeadLetter(
-  { fields, callerIP, responseStatus }: Pick<DlqEntry, 'fields' | 'callerIP' | 'responseStatus'>,
+  { fields, callerIP, responseStatus }: Pick<FailedMessage, 'fields' | 'callerIP' | 'responseStatus'>,
   seed: number,
   lifetimeMs: number,
-): DlqEntry {
+): FailedMessage {
   return {
     fields,
     callerIP,

@@ -1,5 +1,5 @@
 import type { Dialect } from './dialect.ts';
-import type { Order, Position, Range, Timeline } from './timeline.ts';
+import type { Order, Position, RowTimeline, TimelineRange } from './timeline.ts';
 
 /** An invalid request: status 400 with this message. */
 export class BadRequest extends Error {
@@ -18,7 +18,7 @@ export interface ListPlace extends Position {
 
 export interface PageRequest {
   readonly count: number;
-  readonly range: Range & { readonly after?: ListPlace | undefined };
+  readonly range: TimelineRange & { readonly after?: ListPlace | undefined };
 }
 
 /** Filters of a list by parameter name. Each returns the row's values to compare, or undefined. */
@@ -107,7 +107,7 @@ export function matcher<T>(
     });
 }
 
-/** `way`: filter behaviour of the dialect; undefined for a parameter without such an option. */
+/** `way`: filter behaviour of the dialect; undefined for a parameter without a dialect option. */
 function wantedBy(way: Dialect[keyof Dialect] | undefined, wanted: readonly string[]): (value: string) => boolean {
   if (way === 'prefix') return value => wanted.some(start => value.startsWith(start));
   if (way === 'any-case') {
@@ -118,7 +118,7 @@ function wantedBy(way: Dialect[keyof Dialect] | undefined, wanted: readonly stri
   return value => exact.has(value);
 }
 
-export interface Page<T> {
+export interface RowPage<T> {
   readonly rows: (ListPlace & { readonly value: T })[];
   readonly cursor?: string;
 }
@@ -132,16 +132,16 @@ interface Repetition<T> {
 
 /** Returns the next rows of several timelines. Reads one match ahead, so that the last page has no cursor. */
 export function page<T extends object>(
-  timelines: readonly Timeline<T>[],
+  timelines: readonly RowTimeline<T>[],
   { count, range }: PageRequest,
   matches: ((value: T, time: number, seq: number) => boolean) | undefined,
   { copies, repeats = false }: Repetition<T> = {},
-): Page<T> {
+): RowPage<T> {
   const { after } = range;
-  // A page of only the repeated row would never end.
+  // A page with only the repeated row would make no progress.
   const most = repeats && after ? Math.max(count, 2) : count;
   const found = timelines.map(timeline => {
-    const rows: Page<T>['rows'] = [];
+    const rows: RowPage<T>['rows'] = [];
     timeline.walk(withFirst(range), (value, time, seq) => {
       if (matches && !matches(value, time, seq)) return true;
       const isFirst = after !== undefined && time === after.time && seq === after.seq;
@@ -163,7 +163,7 @@ export function page<T extends object>(
 }
 
 /** Extends the range to the row that the cursor names, which may be repeated or have unlisted copies. */
-function withFirst({ after, ...range }: PageRequest['range']): Range {
+function withFirst({ after, ...range }: PageRequest['range']): TimelineRange {
   if (!after) return range;
   const before = range.order === 'earliestFirst' ? -1 : 1;
   return { ...range, after: { time: after.time, seq: after.seq + before } };

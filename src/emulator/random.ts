@@ -18,7 +18,7 @@ export function createRandom(seed: number) {
   return {
     fraction,
     between: (low: number, high: number): number => low + Math.floor(fraction() * (high - low + 1)),
-    /** Exponentially distributed, rounded up to an integer of at least 1. */
+    /** Draws an exponentially distributed number, rounded up to an integer of at least 1. */
     exponential: (mean: number): number => Math.ceil(-Math.log(1 - fraction()) * mean) || 1,
     chance: (share: number): boolean => fraction() < share,
     pick<T>(list: readonly T[]): T {
@@ -37,7 +37,7 @@ export function fractionOf(seed: number, text: string): number {
 }
 
 /** Origin of a message: `p` past, `w` workload, `f` failed workflow run, `c` its failure callback, `t` added by a test. */
-export type Series = 'p' | 'w' | 'f' | 'c' | 't';
+export type IdSeries = 'p' | 'w' | 'f' | 'c' | 't';
 
 /** All pairs of base-36 digits. */
 const PAIRS = Array.from({ length: 36 ** 2 }, (_, value) => value.toString(36).padStart(2, '0'));
@@ -50,7 +50,7 @@ function base36(word: number): string {
 }
 
 /** Returns the id of message `number` in a series: unique per series and number, and deterministic for a seed. */
-export function messageId(seed: number, series: Series, number: number): string {
+export function messageId(seed: number, series: IdSeries, number: number): string {
   const first = scramble(number ^ scramble(seed));
   return `msg_${series}${base36(first)}${base36(scramble(first + 1))}${base36(scramble(first + seed))}`;
 }

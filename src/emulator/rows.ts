@@ -1,7 +1,14 @@
 import { STATUS_CODES } from 'node:http';
 import type { Dialect } from './dialect.ts';
-import type { CallbackState, FailedRun } from './failure-callback.ts';
-import { type DlqEntry, dlqIdOf, type EventState, type Fields, type LoggedEvent, type Message } from './message.ts';
+import type { FailedRun, WireCallbackState } from './failure-callback.ts';
+import {
+  dlqIdOf,
+  type EmulatedMessage,
+  type FailedMessage,
+  type Fields,
+  type LoggedEvent,
+  type LogState,
+} from './message.ts';
 import type { Position } from './timeline.ts';
 
 /** An element of `messages` in the DLQ list. Times in ms since the Unix epoch. */
@@ -21,12 +28,12 @@ export interface DlqRow extends Fields {
   readonly workflowUrl?: string;
   readonly workflowCreatedAt?: number;
   readonly failureCallbackInfo?: {
-    readonly state: CallbackState;
+    readonly state: WireCallbackState;
     readonly responseStatus?: number;
     readonly responseBody?: string;
     readonly responseHeaders?: Readonly<Record<string, readonly string[]>>;
   };
-  readonly failureFunctionState?: CallbackState;
+  readonly failureFunctionState?: WireCallbackState;
 }
 
 /** An element of `events` in the event list. */
@@ -34,8 +41,8 @@ export interface EventRow extends Fields {
   /** Milliseconds since the Unix epoch, as decimal digits. */
   readonly time: string;
   readonly messageId: string;
-  /** Lower case by default; upper case in another dialect. */
-  readonly state: EventState;
+  /** Lower case, or upper case if the dialect's `eventState` is `upper`. */
+  readonly state: LogState;
   /** Base64. */
   readonly body: string;
   readonly responseStatus?: number;
@@ -46,7 +53,7 @@ export interface EventRow extends Fields {
 
 const RESPONSE_HEADER = { 'Content-Type': ['text/plain; charset=utf-8'] } as const;
 
-const bodyOf = ({ body, messageId }: Message) => body ?? `{"ref":"${messageId.slice(4, 16)}"}`;
+const bodyOf = ({ body, messageId }: EmulatedMessage) => body ?? `{"ref":"${messageId.slice(4, 16)}"}`;
 
 const responseOf = (status: number) => STATUS_CODES[status] ?? 'failed';
 
@@ -68,7 +75,7 @@ function runFields(run: FailedRun, callbackState: Dialect['callbackState']) {
 }
 
 export function dlqRow(
-  entry: DlqEntry,
+  entry: FailedMessage,
   place: Position,
   callbackState: Dialect['callbackState'] = 'failureCallbackInfo',
 ): DlqRow {

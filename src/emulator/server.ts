@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { type Clock, systemClock } from '../kit/clock.ts';
 import { createAccount, type EmulatedAccount } from './account.ts';
 import { createEmulatedClock, type EmulatedClock } from './clock.ts';
-import { Credentials } from './credentials.ts';
+import { EmulatedCredentials } from './credentials.ts';
 import type { Destination } from './destinations.ts';
 import type { Dialect } from './dialect.ts';
 import type { FaultSeed } from './faults.ts';
@@ -61,7 +61,7 @@ export interface Emulator extends EmulatedAccount {
   readonly accounts: readonly [EmulatedAccount, ...EmulatedAccount[]];
   /** Request handler of the port, for use in another server. */
   readonly listener: RequestListener;
-  /** Ends running requests, then closes port and connections. */
+  /** Stops accepting connections, waits up to a second for running requests, then closes all connections. */
   close(): Promise<void>;
 }
 
@@ -102,12 +102,12 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
       seed: number === 1 ? seed : Math.floor(fractionOf(seed, `account ${number}`) * 2 ** 31),
       credentials:
         number === 1
-          ? new Credentials('owner@example.com', options.token, options.readOnlyToken)
-          : new Credentials(`owner-${number}@example.com`),
+          ? new EmulatedCredentials('owner@example.com', options.token, options.readOnlyToken)
+          : new EmulatedCredentials(`owner-${number}@example.com`),
     });
   const first = account(1);
   const accounts = [first, ...Array.from({ length: count - 1 }, (_, index) => account(index + 2))] as const;
-  // Built now, so that invalid options are rejected here.
+  // Build the state now, so that invalid options are rejected here.
   first.state.advanceTo(emulated.now());
   const listener = dispatch(accounts, emulated);
   const server = createServer({ keepAliveTimeout: KEEP_ALIVE }, listener);
@@ -137,7 +137,7 @@ const CONTROL = /^\/_emulator\/accounts\/([^/?]+)(?=\/)/;
 /** Dispatches a request by its secret or by the number in its path. The first account rejects unknown secrets. */
 function dispatch(accounts: readonly [Account, ...Account[]], { now }: EmulatedClock): RequestListener {
   return (request, response) => {
-    // Emulated time, as in every row.
+    // The Date header contains emulated time, like all rows.
     response.setHeader('date', new Date(now()).toUTCString());
     const { url = '', headers } = request;
     const [prefix = '', number] = CONTROL.exec(url) ?? [];

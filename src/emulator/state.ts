@@ -2,13 +2,13 @@ import { recordOf } from '../kit/record.ts';
 import { type DlqSeed, type EventSeed, eventFrom, type FailedRunSeed, failedRunFrom, messageFrom } from './added.ts';
 import type { Dialect } from './dialect.ts';
 import type { CountRange, EventLog, LogView, StateCounts } from './event-log.ts';
-import { CALLBACK_STATES, type CallbackState, type FailureCallback } from './failure-callback.ts';
+import { type FailureCallback, WIRE_CALLBACK_STATES, type WireCallbackState } from './failure-callback.ts';
 import type { FlowControl, KeyDetail } from './flow-control.ts';
-import { type DlqEntry, deadLetter, dlqIdOf, positionOf } from './message.ts';
+import { deadLetter, dlqIdOf, type FailedMessage, positionOf } from './message.ts';
 import { messageId } from './random.ts';
 import { type DlqRow, dlqRow, type EventRow, eventRow } from './rows.ts';
-import { Tally, type Verdict } from './tally.ts';
-import type { Position, Timeline } from './timeline.ts';
+import { type CancelResult, Tally } from './tally.ts';
+import type { Position, RowTimeline } from './timeline.ts';
 import { createWorld, type World, type WorldOptions } from './world.ts';
 
 const SET_KEY = {
@@ -22,12 +22,12 @@ const SET_KEY = {
   periodStart: 0,
 } as const;
 
-type Place = readonly [entry: DlqEntry, position: Position];
+type Place = readonly [entry: FailedMessage, position: Position];
 
 /** State of one account. It advances on demand, up to its clock. Counts for tests do not use the routes' code. */
 export class EmulatorState {
   readonly dialect: Dialect;
-  /** The listed part of the event log; rows and counts for tests cover the complete log. */
+  /** The events that the API lists. `eventRows` and `countEvents`, for tests, cover the complete log. */
   readonly logView: LogView;
   readonly tally = new Tally();
   readonly #world: World;
@@ -47,7 +47,7 @@ export class EmulatorState {
   }
 
   /** Advances to the current time and returns the rows. `workflows` contains the dead letters of failed workflow runs. */
-  current(): { now: number; dlq: Timeline<DlqEntry>; workflows: Timeline<DlqEntry>; log: EventLog } {
+  current(): { now: number; dlq: RowTimeline<FailedMessage>; workflows: RowTimeline<FailedMessage>; log: EventLog } {
     const now = this.#world.clock.now();
     this.advanceTo(now);
     const { dlq, log, workflows } = this.#world;
@@ -67,12 +67,12 @@ export class EmulatorState {
     return new Map([...this.keys()].map(([key, { waiting }]) => [key, waiting]));
   }
 
-  /** Number of requests by endpoint, such as `GET /v2/dlq`; unknown paths count as `other`. */
+  /** Returns the number of requests by endpoint, such as `GET /v2/dlq`; unknown paths count as `other`. */
   calls(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.tally.calls);
   }
 
-  /** Number of cancel requests by dlqId, regardless of the response. */
+  /** Returns the number of authenticated cancel requests by dlqId, regardless of the response. */
   cancels(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.tally.cancels);
   }
@@ -85,8 +85,8 @@ export class EmulatorState {
     return matching;
   }
 
-  countCallbacks(): Record<CallbackState, number> {
-    const counts = recordOf(CALLBACK_STATES, () => 0);
+  countCallbacks(): Record<WireCallbackState, number> {
+    const counts = recordOf(WIRE_CALLBACK_STATES, () => 0);
     this.current().workflows.forEach(entry => {
       const state = entry.run?.callback?.state;
       if (state) counts[state]++;
@@ -117,7 +117,7 @@ export class EmulatorState {
     return rows;
   }
 
-  /** Adds a dead letter, entered now by default, and returns its dlqId. Only its expiry removes it. */
+  /** Adds a dead letter, entered now by default, and returns its dlqId. The workload's operators never remove it. */
   addDlqEntry({
     enteredAt = this.#world.clock.now(),
     responseStatus = 500,
@@ -138,7 +138,7 @@ export class EmulatorState {
   }
 
   /** Changes the failure callback of a dead letter. Throws a RangeError if it does not exist or the transition is not allowed. */
-  setCallback(dlqId: string, state: CallbackState): void {
+  setCallback(dlqId: string, state: WireCallbackState): void {
     const callback = this.#callbackOf(dlqId);
     if (!callback) throw new RangeError(`there is no failure callback of ${dlqId}`);
     callback.become(state);
@@ -156,7 +156,7 @@ export class EmulatorState {
     log.addAll(Array.from(rows, row => eventFrom(row, this.#nextId(), now, shared)));
   }
 
-  /** Overrides the waitlist size of a flow-control key, or lists a new key; undefined ends that. */
+  /** Overrides the waitlist size of a flow-control key, or lists a new key; undefined removes the override. */
   setWaitlist(key: string, size: number | undefined): void {
     if (size === undefined) this.#setWaitlists.delete(key);
     else this.#setWaitlists.set(key, size);
@@ -188,13 +188,13 @@ export class EmulatorState {
   }
 
   /** Cancels the failure callback of a dead letter. Returns `refused` if it is not in progress, `unknown` without a dead letter. */
-  cancelCallback(dlqId: string): Verdict {
+  cancelCallback(dlqId: string): CancelResult {
     if (!this.findDlqEntry(dlqId)) return 'unknown';
     return this.#world.workflows.cancel(this.#callbackOf(dlqId), this.dialect.cancelTakesMs) ? 'done' : 'refused';
   }
 
   /** Retries the failed failure callback of a dead letter. Returns `refused` if it has not failed. */
-  retryCallback(dlqId: string): Verdict {
+  retryCallback(dlqId: string): CancelResult {
     if (!this.findDlqEntry(dlqId)) return 'unknown';
     return this.#world.workflows.retry(this.#callbackOf(dlqId)) ? 'done' : 'refused';
   }

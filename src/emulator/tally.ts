@@ -1,11 +1,11 @@
-export type Verdict = 'done' | 'refused' | 'unknown';
+export type CancelResult = 'done' | 'refused' | 'unknown';
 
 export interface CancelCall {
   /** Time of the request (emulated ms since the Unix epoch). */
   readonly at: number;
   readonly dlqId: string;
   /** Result; undefined if the request was rejected or failed before it took effect. */
-  verdict?: Verdict;
+  verdict?: CancelResult;
 }
 
 const MAX_CALLS = 1000;

@@ -6,7 +6,7 @@ export interface Position {
   readonly seq: number;
 }
 
-export interface Range {
+export interface TimelineRange {
   readonly from: number;
   readonly to: number;
   readonly order: Order;
@@ -19,7 +19,7 @@ export type Visit<T> = (value: T, time: number, seq: number) => boolean | undefi
 const TOLERATED_DEAD = 1024;
 
 /** Rows ordered by (time, seq) in parallel arrays. Removed rows leave tombstones until these are the majority, so a removal takes O(1). */
-export class Timeline<T extends object> {
+export class RowTimeline<T extends object> {
   #times: number[] = [];
   #seqs: number[] = [];
   #values: (T | undefined)[] = [];
@@ -27,7 +27,7 @@ export class Timeline<T extends object> {
   #live = 0;
   #nextSeq: number;
 
-  /** Timelines that are read together need disjoint numbers, starting at `firstSeq`. */
+  /** `firstSeq`: first number of a row. Timelines that are read together need disjoint numbers. */
   constructor(firstSeq = 0) {
     this.#nextSeq = firstSeq;
   }
@@ -112,7 +112,7 @@ export class Timeline<T extends object> {
     return value && { value, time: this.#times[index] as number, seq: this.#seqs[index] as number };
   }
 
-  walk({ from, to, order, after }: Range, visit: Visit<T>): void {
+  walk({ from, to, order, after }: TimelineRange, visit: Visit<T>): void {
     let low = this.#indexOf(from, 0);
     let high = this.#indexOf(to, Number.POSITIVE_INFINITY);
     if (order === 'earliestFirst') {

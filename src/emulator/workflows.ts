@@ -1,9 +1,9 @@
 import { Agenda } from './agenda.ts';
 import { CALLERS, type Workflow, workflows } from './destinations.ts';
 import { FailureCallback } from './failure-callback.ts';
-import { type DlqEntry, deadLetter } from './message.ts';
+import { deadLetter, type FailedMessage } from './message.ts';
 import { createRandom, messageId, type Random } from './random.ts';
-import { type Position, Timeline } from './timeline.ts';
+import { type Position, RowTimeline } from './timeline.ts';
 import { retryDelay } from './workload.ts';
 
 export interface WorkflowParts {
@@ -26,19 +26,19 @@ const TIDY_AFTER_MS = 2 * 3_600_000;
 interface Course {
   readonly random: Random;
   readonly workflow: Workflow;
-  /** Number of the attempt that gets stuck (0 is the first), after failing until then; undefined if none does. */
+  /** Number of the attempt that gets stuck (0 is the first); all earlier attempts fail. Undefined if no attempt gets stuck. */
   readonly stuckAt: number | undefined;
 }
 
 /** Failed workflow runs and their failure callbacks, with a separate agenda and separate random draws. */
 export class Workflows {
-  readonly entries = new Timeline<DlqEntry>(FIRST_SEQ);
+  readonly entries = new RowTimeline<FailedMessage>(FIRST_SEQ);
   readonly #agenda: Agenda;
   readonly #parts: WorkflowParts;
   readonly #random: Random;
   readonly #courses = new WeakMap<FailureCallback, Course>();
   #failed = 0;
-  #asked = 0;
+  #issuedIds = 0;
 
   constructor(parts: WorkflowParts) {
     this.#parts = parts;
@@ -78,7 +78,7 @@ export class Workflows {
   }
 
   nextMessageId(): string {
-    return messageId(this.#parts.seed, 'c', FIRST_SEQ + this.#asked++);
+    return messageId(this.#parts.seed, 'c', FIRST_SEQ + this.#issuedIds++);
   }
 
   #planFailure(): void {

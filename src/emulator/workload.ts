@@ -2,18 +2,25 @@ import { Agenda } from './agenda.ts';
 import { CALLERS, type Destination, destinations as usual } from './destinations.ts';
 import type { Dialect } from './dialect.ts';
 import { FlowControl } from './flow-control.ts';
-import { type DlqEntry, deadLetter, type EventState, type Fields, type LoggedEvent, type Message } from './message.ts';
+import {
+  deadLetter,
+  type EmulatedMessage,
+  type FailedMessage,
+  type Fields,
+  type LoggedEvent,
+  type LogState,
+} from './message.ts';
 import { createRandom, messageId, type Random } from './random.ts';
 import type { Scenario } from './scenarios.ts';
-import type { Timeline } from './timeline.ts';
+import type { RowTimeline } from './timeline.ts';
 
 export interface WorkloadParts {
   readonly start: number;
   readonly seed: number;
   readonly scenario: Scenario;
   readonly dialect: Pick<Dialect, 'retrySlot'>;
-  readonly log: Timeline<LoggedEvent>;
-  readonly dlq: Timeline<DlqEntry>;
+  readonly log: RowTimeline<LoggedEvent>;
+  readonly dlq: RowTimeline<FailedMessage>;
   readonly expire: (now: number) => void;
   readonly isIdle: boolean;
   readonly destinations?: readonly Destination[] | undefined;
@@ -22,7 +29,7 @@ export interface WorkloadParts {
 /** Maximum gap that is simulated (ms), because days would block the process. The event log must not reach further back. */
 export const MAX_CATCH_UP_MS = 6 * 3_600_000;
 
-/** Mean time between two operator visits to the dead letters (ms), and how many of them a visit handles. */
+/** Mean time between two operator visits to the dead letters (ms); share and maximum number of dead letters handled in a visit. */
 const VISIT_EVERY_MS = 12 * 60_000;
 const VISITED_SHARE = 0.1;
 const MAX_VISITED = 25;
@@ -30,7 +37,7 @@ const MAX_VISITED = 25;
 /** Messages to destinations outside the workload always succeed. */
 const UNKNOWN_DESTINATION = { everyMs: 0, takesMs: 200, flaky: 0, doomed: 0, statuses: [500] } as const;
 
-/** Publishers, destinations and operators, driven by one seed. Events up to a time do not depend on how often the state is read. */
+/** Simulates publishers, destinations and operators from one seed. Events up to a time do not depend on how often the state is read. */
 export function createWorkload(parts: WorkloadParts) {
   const { start, seed, scenario, dlq, expire, isIdle, destinations = usual } = parts;
   const random = createRandom(seed);
@@ -64,7 +71,7 @@ export function createWorkload(parts: WorkloadParts) {
     agenda.at(agenda.now + wait, () => arrive(destination));
   }
 
-  /** Half of the entries that an operator handles are republished as new messages. */
+  /** Simulates an operator who removes some dead letters and republishes half of them as new messages. */
   function visit(): void {
     // The drawn row must not depend on earlier reads of the state, so expired rows and tombstones are removed first.
     expire(agenda.now);
@@ -80,7 +87,7 @@ export function createWorkload(parts: WorkloadParts) {
   }
 
   function planVisit(): void {
-    // A random interval would leave an hour without a visit every other day, doubling the dead letters.
+    // Tidy operators visit regularly: random intervals would leave an hour without a visit every other day, doubling the dead letters.
     agenda.at(agenda.now + (scenario.isTidy ? VISIT_EVERY_MS : random.exponential(VISIT_EVERY_MS)), visit);
   }
 
@@ -102,7 +109,7 @@ export function createWorkload(parts: WorkloadParts) {
       expire(agenda.now);
     },
     flow,
-    /** Publishes a message with these fields and returns its id. This changes all later draws of the seed. */
+    /** Publishes a message with these fields and returns its id. This changes all later random draws. */
     publish: (fields: Fields): string =>
       publish(destinationOf.get(fields) ?? { fields, ...UNKNOWN_DESTINATION }, false),
   };
@@ -135,11 +142,11 @@ function createDelivery(
 ) {
   let published = 0;
 
-  function record(message: Message, state: EventState, details?: Omit<LoggedEvent, 'message' | 'state'>): void {
+  function record(message: EmulatedMessage, state: LogState, details?: Omit<LoggedEvent, 'message' | 'state'>): void {
     log.add(agenda.now, { message, state, ...details });
   }
 
-  function cancelWhileWaiting(message: Message, until: number, then?: () => void): void {
+  function cancelWhileWaiting(message: EmulatedMessage, until: number, then?: () => void): void {
     agenda.at(agenda.now + Math.ceil((until - agenda.now) * random.fraction()), () => {
       record(message, 'cancel_requested');
       agenda.at(until, () => {
@@ -150,7 +157,7 @@ function createDelivery(
   }
 
   function attempt(
-    message: Message,
+    message: EmulatedMessage,
     destination: Destination,
     doomed: boolean,
     retried: number,
@@ -162,7 +169,7 @@ function createDelivery(
       agenda.at(agenda.now + random.exponential(takesMs(destination.takesMs)), () => {
         const keepsSlot = fails && afterError(message, destination, doomed, retried);
         if (!fails) record(message, 'delivered', { responseStatus: 200 });
-        // After logging the end, so that the log of a key never shows more deliveries in flight than its parallelism.
+        // Leave after logging the end, so that the log of a key never shows more deliveries in flight than its parallelism.
         if (!keepsSlot) flow.leave(message.fields);
       });
     };
@@ -170,7 +177,7 @@ function createDelivery(
     else flow.enter(message.fields, enter);
   }
 
-  function afterError(message: Message, destination: Destination, doomed: boolean, retried: number): boolean {
+  function afterError(message: EmulatedMessage, destination: Destination, doomed: boolean, retried: number): boolean {
     const responseStatus = random.pick(destination.statuses);
     const error = errorOf(responseStatus);
     if (retried >= message.fields.maxRetries || responseStatus === 489) {
@@ -195,7 +202,7 @@ function createDelivery(
     const createdAt = agenda.now;
     const isCancelled = random.chance(CANCELLED_MESSAGES);
     const notBefore = isCancelled ? createdAt + random.between(20_000, 300_000) : createdAt;
-    const message: Message = {
+    const message: EmulatedMessage = {
       fields: destination.fields,
       messageId: messageId(seed, 'w', published++),
       createdAt,

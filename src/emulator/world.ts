@@ -2,10 +2,10 @@ import type { EmulatedClock } from './clock.ts';
 import { CALLERS, type Destination, destinations } from './destinations.ts';
 import { type Dialect, dialectWith } from './dialect.ts';
 import { EventLog, LogView } from './event-log.ts';
-import { type DlqEntry, sharedDeadLetter } from './message.ts';
+import { type FailedMessage, sharedDeadLetter } from './message.ts';
 import { createRandom } from './random.ts';
 import { scenarioNamed } from './scenarios.ts';
-import { Timeline } from './timeline.ts';
+import { RowTimeline } from './timeline.ts';
 import { Workflows } from './workflows.ts';
 import { createWorkload, MAX_CATCH_UP_MS } from './workload.ts';
 
@@ -31,7 +31,7 @@ export const LOG_RETENTION_MS = MAX_CATCH_UP_MS;
 /** Retention of dead letters (ms): three days, as in the service's free plan. */
 export const DLQ_RETENTION_MS = 72 * 3_600_000;
 
-/** Bounds memory if dead letters are never cleared or a test keeps adding events. */
+/** Maximum numbers of rows, which bound memory if dead letters are never cleared or a test keeps adding events. */
 const MAX_DEAD_LETTERS = 200_000;
 const MAX_EVENTS = 1_000_000;
 
@@ -39,7 +39,7 @@ const RUN_FAILS_EVERY_MS = 12 * 60_000;
 
 export type World = ReturnType<typeof createWorld>;
 
-/** The lists, the workload that changes them, and their retention. Advances only on demand. */
+/** Creates the lists, the workload that changes them, and their retention. Time advances only on demand. */
 export function createWorld(options: WorldOptions) {
   const { clock, seed, scenario: name, history, dlqEntries, maxEvents = MAX_EVENTS } = options;
   const { logRetention = LOG_RETENTION_MS, dlqRetention = DLQ_RETENTION_MS } = options;
@@ -47,7 +47,7 @@ export function createWorld(options: WorldOptions) {
   const start = now - Math.min(Math.max(0, history), LOG_RETENTION_MS);
   const scenario = scenarioNamed(name);
   const { dialect = dialectWith({}) } = options;
-  const dlq = new Timeline<DlqEntry>();
+  const dlq = new RowTimeline<FailedMessage>();
   const log = new EventLog();
   const latest = (time: number) => {
     const listed = scenario.listedUntil?.(time - now) ?? time - now;
@@ -73,7 +73,7 @@ export function createWorld(options: WorldOptions) {
     destinations: options.destinations,
   });
   const workflows = new Workflows({
-    // They rarely fail and their callbacks take hours, so their history covers the retention of dead letters.
+    // Workflow runs rarely fail and their callbacks take hours, so their history covers the retention of dead letters.
     start: history > 0 ? now - DLQ_RETENTION_MS : now,
     seed,
     everyMs: isIdle ? Number.MAX_SAFE_INTEGER : (scenario.runFailsEveryMs ?? RUN_FAILS_EVERY_MS),
@@ -93,11 +93,11 @@ export function createWorld(options: WorldOptions) {
 /** Maximum age of dead letters with tidy operators (ms). */
 const TIDY_WITHIN_MS = 6 * 3_600_000;
 
-/** Older dead letters belong only to destinations that operators neglect (ms). */
+/** Age above which dead letters belong only to destinations that operators neglect (ms). */
 const NEGLECTED_AFTER_MS = 12 * 3_600_000;
 
-/** Adds dead letters from before the workload, from `from` to below `to` (ms since the Unix epoch), mostly recent ones. */
-function fillPast(dlq: Timeline<DlqEntry>, seed: number, entries: number, from: number, to: number): void {
+/** Adds dead letters from before the workload, from `from` until before `to` (ms since the Unix epoch), most of them recent. */
+function fillPast(dlq: RowTimeline<FailedMessage>, seed: number, entries: number, from: number, to: number): void {
   const random = createRandom(seed + 1);
   const templates = (neglected: boolean) =>
     destinations

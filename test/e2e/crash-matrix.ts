@@ -2,7 +2,7 @@ import { afterAll, describe, expect, it, type TestContext } from 'vitest';
 import type { Action } from '../../src/auto-cancel/journal-state.ts';
 import { attemptsThatCount } from '../../src/auto-cancel/journal-state.ts';
 import type { Dialect } from '../../src/emulator/dialect.ts';
-import type { CallbackState } from '../../src/emulator/failure-callback.ts';
+import type { WireCallbackState } from '../../src/emulator/failure-callback.ts';
 import type { FaultSeed } from '../../src/emulator/faults.ts';
 import type { FinalOutcome } from '../../src/model/journal.ts';
 import { eventually } from '../support/eventually.ts';
@@ -11,20 +11,20 @@ import { isLook, type Scene, type Stage, setStage } from './stuck-callback.ts';
 
 const CANCEL = 'DELETE /v2/workflows/dlq/callback/{dlqId}';
 
-/** Response of the service to a cancel, and the required final outcome wherever the agent is killed. */
+/** Response of the service to a cancel, and the required final outcome regardless of when the agent is killed. */
 interface Variant {
   readonly dialect?: Partial<Dialect>;
   readonly fault?: Omit<FaultSeed, 'endpoint'>;
-  /** Change to the entry between the agent's last check and its DELETE. */
+  /** Change to the entry between the agent's final check and its DELETE. */
   readonly changeEntry?: (stage: Stage) => void;
   readonly isForeign?: boolean;
   readonly actionToken?: Scene['actionToken'];
   readonly timeout?: string;
   readonly outcome: FinalOutcome;
   /** Final state of the callback; undefined if the entry is removed. */
-  readonly callback: CallbackState | undefined;
-  /** Expected result if the first of two attempts was lost with the agent. */
-  readonly second?: { readonly outcome: FinalOutcome; readonly callback: CallbackState };
+  readonly callback: WireCallbackState | undefined;
+  /** Expected result if the agent died before it recorded the first of two attempts. */
+  readonly second?: { readonly outcome: FinalOutcome; readonly callback: WireCallbackState };
   /** Whether the response alone ends the action or permits a new attempt. */
   readonly isSettledByAnswer?: boolean;
 }
@@ -92,20 +92,20 @@ const POINTS = {
 type Point = keyof typeof POINTS;
 
 const all = Object.keys(POINTS) as Point[];
-/** Points at which responses with the same meaning may differ: the request before them is identical. */
+/** Points at which responses with the same meaning may differ: the requests up to them are identical. */
 const aroundAnswer: Point[] = ['nowhere', 'before the answer is committed', 'after the answer is committed'];
-/** Points that coincide with others, or do not exist, if the response ends the action. */
+/** Points that coincide with others, or do not exist, if the response settles the action. */
 const afterSettled: Point[] = ['while it reads back', 'before the end is committed', 'after the end is committed'];
 
-/** Points from the intent onwards: earlier ones do not depend on the response and leave nothing behind. */
+/** Points from the intent onwards. Earlier points do not depend on the response and leave no trace. */
 const fromIntent = ['nowhere' as const, ...all.slice(all.indexOf('after its intent is committed'))];
-/** Points at which an attempt is used up although nothing reaches the service. */
+/** Points at which an attempt is consumed although nothing reaches the service. */
 const lost: Point[] = ['after its intent is committed', 'before the DELETE takes effect'];
 
 /**
- * Combines every point with a response of each meaning. Omitted combinations are equivalent to included ones for the
- * agent: responses with the same meaning before they arrive, points before the intent, and a missing response as it
- * takes effect.
+ * Combines every point with a response of each meaning. Omitted combinations look the same to the agent as included
+ * ones: points before the intent, responses with the same meaning until they arrive, and lost responses to an executed
+ * DELETE.
  */
 const POINTS_OF: Record<keyof typeof VARIANTS, Point[]> = {
   '302': all,
@@ -138,7 +138,7 @@ export const cases = Object.entries<Variant>(VARIANTS).flatMap(([name, variant])
 
 export type Case = (typeof cases)[number];
 
-/** Responses that are equivalent to another one, or to a combination of two others. */
+/** Responses equivalent to another one, or to a combination of two others. */
 const ALIKE: readonly string[] = [
   '302 with a relative Location',
   '302 with its own address as Location',
@@ -151,7 +151,7 @@ const ALIKE: readonly string[] = [
   'a reset, applied',
 ] satisfies (keyof typeof VARIANTS)[];
 
-/** Every point with the usual response, and every distinct response with a different point. */
+/** Every point with the normal response, and every distinct response with a different point. */
 export const some: readonly Case[] = [
   ...cases.filter(({ name }) => name === '302'),
   ...Object.keys(VARIANTS)
@@ -265,13 +265,16 @@ async function check({ variant, point }: Case, { onTestFinished, expect }: TestC
 }
 
 export function describeCases(chosen: readonly Case[]): void {
-  describe('an auto-cancel action', () => {
+  describe('crash matrix', () => {
     afterAll(() => {
       const { outcomes, ...counts } = figures;
       const words = [...Object.entries(counts), ...[...outcomes].sort()].map(([word, count]) => `${count} ${word}`);
       process.stdout.write(`crash matrix: ${words.join(', ')}\n`);
     });
 
-    it.concurrent.for(chosen)('reaches the required outcome with response $name, killed $point', check);
+    it.concurrent.for(chosen)(
+      'an auto-cancel action reaches the required outcome with response $name if killed $point',
+      check,
+    );
   });
 }

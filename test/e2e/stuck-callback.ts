@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { readJournal } from '../../src/auto-cancel/journal.ts';
 import { emptyJournal, foldEntry } from '../../src/auto-cancel/journal-state.ts';
 import { createTracker } from '../../src/collectors/dlq/callbacks.ts';
-import type { CallbackState } from '../../src/emulator/failure-callback.ts';
+import type { WireCallbackState } from '../../src/emulator/failure-callback.ts';
 import { type EmulatorOptions, startEmulator } from '../../src/emulator/server.ts';
 import type { JournalEntry } from '../../src/model/journal.ts';
 import { attachSqliteStore, openSqliteStore } from '../../src/store/sqlite.ts';
@@ -41,19 +41,18 @@ export interface Scene {
   readonly listsCallbackIds?: boolean;
 }
 
-/** Description of a DELETE that arrived although the journal did not allow it. */
+/** Description of a DELETE that the journal did not permit. */
 export type Violation = string;
 
 export const isDelete = ({ method }: FrontRequest) => method === 'DELETE';
 const isList = ({ method, path }: FrontRequest) => method === 'GET' && /^\/v2\/dlq(\?|$)/.test(path);
-/** Whether a request is for a page of a complete walk, not for one entry or only workflow runs. */
+/** Whether a request is for a page of a complete walk, rather than for one entry or only workflow runs. */
 const isWalk = (request: FrontRequest) => isList(request) && !/messageId=|source=/.test(request.path);
 export const isLook = ({ method, path }: FrontRequest) => method === 'GET' && path.includes('messageId=');
 
 /**
- * Sets up an emulated service with stuck callbacks, a healthy one and a dead letter without a callback, behind a
- * front that checks every DELETE. The store contains tracker data of the last 60 hours. The agent is the real one on
- * a fast clock.
+ * Sets up an emulated service with stuck callbacks, a healthy one and a dead letter without a callback, behind a front
+ * that checks every DELETE. The store contains tracker data of the last 60 hours. The real agent runs on a fast clock.
  */
 export async function setStage(onEnd: (close: () => Promise<unknown>) => void, scene: Scene = {}) {
   const { stuck: count = 1, hooks = {}, speed = 10, listsCallbackIds = false } = scene;
@@ -90,7 +89,7 @@ export async function setStage(onEnd: (close: () => Promise<unknown>) => void, s
     }
   }
 
-  /** Checks on every DELETE that its intent is durable and concerns exactly this entry. */
+  /** Checks for every DELETE that its intent is durable and refers to exactly this entry. */
   async function watchDelete({ path: requested }: FrontRequest): Promise<void> {
     const id = requested.replace('/v2/workflows/dlq/callback/', '');
     deletes.push(id);
@@ -126,7 +125,7 @@ export async function setStage(onEnd: (close: () => Promise<unknown>) => void, s
       await hooks.before?.(request);
     },
     async after(request, answer) {
-      // The date on the agent's clock.
+      // Dates follow the agent's clock.
       answer.headers.date = new Date(since + (Date.now() - since) * speed).toUTCString();
       if (listsCallbackIds && isList(request)) answer.body = withMessages(answer.body);
       await hooks.after?.(request, answer);
@@ -228,7 +227,7 @@ export async function setStage(onEnd: (close: () => Promise<unknown>) => void, s
     stuck,
     healthy,
     trap,
-    /** Ids of all DELETEs that arrived, regardless of their outcome. */
+    /** Ids of all received DELETEs, regardless of their outcome. */
     deletes,
     violations,
     path,
@@ -267,7 +266,7 @@ export async function setStage(onEnd: (close: () => Promise<unknown>) => void, s
             .split('\n')
             .map(line => JSON.parse(line.slice(line.indexOf(' ') + 1)) as JournalEntry)
         : [],
-    callbackOf: (dlqId: string): CallbackState | undefined =>
+    callbackOf: (dlqId: string): WireCallbackState | undefined =>
       state.dlqRows().find(row => row.dlqId === dlqId)?.failureCallbackInfo?.state,
     secrets: [emulator.token, emulator.readOnlyToken, tokens.void],
   };

@@ -19,8 +19,8 @@ async function headersOf({ url, token }: Emulator, path = '/v2/flowControl') {
   };
 }
 
-describe('the burst limit', () => {
-  test('counts every request in a second of real time, rejects those above the limit, and starts again', async () => {
+describe('burst limits', () => {
+  test('the burst limit counts every request within a second of real time, rejects requests over the limit, and then resets', async () => {
     const clock = handClock(NOON + 300);
     const emulated = await emptyEmulator({ clock, dialect: { requestsPerSecond: 2 } });
     const end = NOON / 1000 + 2;
@@ -35,14 +35,14 @@ describe('the burst limit', () => {
     expect(await headersOf(emulated)).toMatchObject({ status: 200, remaining: 1 });
   });
 
-  test('reports the reset in milliseconds, and Retry-After, in a dialect', async () => {
+  test('the burst limit reports its reset time in milliseconds and sends Retry-After if the dialect enables them', async () => {
     const dialect = { requestsPerSecond: 1, burstReset: 'milliseconds', retryAfter: 'present' } as const;
     const emulated = await emptyEmulator({ dialect });
     expect(await headersOf(emulated)).toMatchObject({ status: 200, reset: NOON + 1000, retryAfter: null });
     expect(await headersOf(emulated)).toMatchObject({ status: 429, reset: NOON + 1000, retryAfter: '1' });
   });
 
-  test('does not count unauthenticated requests', async () => {
+  test('the burst limit does not count unauthenticated requests', async () => {
     const emulated = await emptyEmulator({ dialect: { requestsPerSecond: 1 } });
     for (let request = 0; request < 5; request++)
       expect((await ask(emulated, '/v2/dlq', { headers: {} })).status).toBe(401);
@@ -50,42 +50,45 @@ describe('the burst limit', () => {
   });
 });
 
-describe('the read-only token', () => {
-  test.each(['403', '401'] as const)('can read, and is rejected with %s for every change', async refused => {
-    const emulated = await emptyEmulator({ readOnlyToken: 'reader', dialect: { readOnlyWrite: refused } });
-    const dlqId = emulated.state.addFailedRun();
-    const send = (method: string, path: string) =>
-      ask(emulated, path, { method, headers: { authorization: 'Bearer reader' } });
-    for (const path of [
-      '/v2/dlq',
-      '/v2/events',
-      '/v2/logs',
-      '/v2/flowControl',
-      `/v2/dlq/${dlqId}`,
-      '/v2/workflows/dlq',
-    ])
-      expect((await send('GET', path)).status).toBe(200);
-    for (const [method, path] of [
-      ['DELETE', `/v2/workflows/dlq/callback/${dlqId}`],
-      ['POST', `/v2/workflows/dlq/callback/${dlqId}`],
-      ['DELETE', `/v2/dlq/${dlqId}`],
-      ['DELETE', '/v2/dlq'],
-      ['POST', '/v2/keys/rotate'],
-    ] as const) {
-      const answer = await send(method, path);
-      expect(answer).toMatchObject({ status: Number(refused), body: { error: expect.any(String) } });
-    }
-    expect(emulated.state.countCallbacks().CALLBACK_INPROGRESS).toBe(1);
-    expect([emulated.credentials.keyRotations, emulated.state.cancels()]).toEqual([0, {}]);
-  });
+describe('read-only token', () => {
+  test.each(['403', '401'] as const)(
+    'the read-only token can read; writes with it are rejected with %s',
+    async refused => {
+      const emulated = await emptyEmulator({ readOnlyToken: 'reader', dialect: { readOnlyWrite: refused } });
+      const dlqId = emulated.state.addFailedRun();
+      const send = (method: string, path: string) =>
+        ask(emulated, path, { method, headers: { authorization: 'Bearer reader' } });
+      for (const path of [
+        '/v2/dlq',
+        '/v2/events',
+        '/v2/logs',
+        '/v2/flowControl',
+        `/v2/dlq/${dlqId}`,
+        '/v2/workflows/dlq',
+      ])
+        expect((await send('GET', path)).status).toBe(200);
+      for (const [method, path] of [
+        ['DELETE', `/v2/workflows/dlq/callback/${dlqId}`],
+        ['POST', `/v2/workflows/dlq/callback/${dlqId}`],
+        ['DELETE', `/v2/dlq/${dlqId}`],
+        ['DELETE', '/v2/dlq'],
+        ['POST', '/v2/keys/rotate'],
+      ] as const) {
+        const answer = await send(method, path);
+        expect(answer).toMatchObject({ status: Number(refused), body: { error: expect.any(String) } });
+      }
+      expect(emulated.state.countCallbacks().CALLBACK_INPROGRESS).toBe(1);
+      expect([emulated.credentials.keyRotations, emulated.state.cancels()]).toEqual([0, {}]);
+    },
+  );
 });
 
-describe('resetting the token', () => {
+describe('token reset', () => {
   const reset = (of: Emulator, authorization: string, path = '/svc/user/rotatetoken') =>
     ask(of, path, { method: 'POST', headers: { authorization } });
 
   test.each(['/svc/user/rotatetoken', '/qstash/user/rotatetoken', '/v2/qstash/rotate-token/{id}'])(
-    '%s revokes the old tokens immediately',
+    'a token reset at %s revokes the old tokens immediately',
     async path => {
       const emulated = await emptyEmulator({ token: 'old', readOnlyToken: 'old-reader' });
       const { status, body } = await reset(
@@ -105,7 +108,7 @@ describe('resetting the token', () => {
     },
   );
 
-  test('requires the name and password of the account', async () => {
+  test('a token reset requires the name and password of the account', async () => {
     const emulated = await emptyEmulator();
     const path = `/v2/qstash/rotate-token/${emulated.credentials.accountId}`;
     for (const authorization of [
@@ -127,7 +130,7 @@ describe('resetting the token', () => {
   });
 });
 
-test('rotating the signing keys is counted; reading at that path never rotates them', async () => {
+test('rotations of the signing keys are counted; a GET to the rotation path does not rotate them', async () => {
   const emulated = await emptyEmulator();
   const { signingKeys } = emulated.credentials;
   emulated.state.setWaitlist('a/b', 4);

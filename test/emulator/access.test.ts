@@ -26,7 +26,7 @@ test.each(LISTS)('%s requires the bearer token', async path => {
   expect((await ask(emulated, path)).status).toBe(200);
 });
 
-test('generates a different token each time if none is given', async () => {
+test('each emulator generates a new token if none is configured', async () => {
   const [one, two] = [await emptyEmulator(), await emptyEmulator()];
   expect(one.token.length).toBeGreaterThan(20);
   expect(one.token).not.toBe(two.token);
@@ -51,7 +51,7 @@ test('responds to other methods with 405 in plain text and to other paths with 4
   }
 });
 
-test('lists flow-control keys unchanged', async () => {
+test('returns flow-control keys unchanged, whatever characters their names contain', async () => {
   const emulated = await emptyEmulator();
   expect((await ask(emulated, '/v2/flowControl')).body).toEqual({ flowControls: [] });
   const keys = ['plain', 'a/b', 'a b', '"q"', "it's", 'ключ 🚚', '\\', '{a="b"}', 'a,b', '__proto__', '%2F?#&'];
@@ -63,7 +63,7 @@ test('lists flow-control keys unchanged', async () => {
   expect((await ask(emulated, '/v2/flowControl')).body).toEqual({ flowControls: expected.slice(1) });
 });
 
-test('a waitlist set by a test replaces that of the workload until it is unset', async () => {
+test('a waitlist size set by a test overrides the size from the workload until it is unset', async () => {
   const emulated = await emulator();
   const before = emulated.state.waitlists();
   const [key] = before.keys();
@@ -73,7 +73,7 @@ test('a waitlist set by a test replaces that of the workload until it is unset',
   expect(emulated.state.waitlists()).toEqual(before);
 });
 
-test('counts calls by endpoint, regardless of their response', async () => {
+test('counts requests by endpoint, regardless of the response', async () => {
   const emulated = await emptyEmulator();
   for (const path of ['/v2/dlq', '/v2/dlq?count=0', '/v2/events', '/v2/logs', '/v2/flowControl', '/v2/x'])
     await ask(emulated, path);
@@ -133,7 +133,7 @@ test('rejects invalid options', async () => {
   await expect(startEmulator({ port })).rejects.toThrow('EADDRINUSE');
 });
 
-test('closes with open connections: idle, unused, and in the middle of a request', async () => {
+test('closes promptly despite idle connections, unused connections and a request in progress', async () => {
   const clock = { ...handClock(), sleep: () => Promise.resolve() };
   const emulated = await startEmulator({ clock, speed: 0 });
   const { port } = new URL(emulated.url);
@@ -149,7 +149,7 @@ test('closes with open connections: idle, unused, and in the middle of a request
   await expect(ask(emulated, '/v2/dlq')).rejects.toThrow('fetch failed');
 });
 
-test('sends the emulated time as Date', async () => {
+test('sends the emulated time in the Date header', async () => {
   const emulated = await emptyEmulator();
   const dates: (string | null)[] = [];
   for (const advance of [0, 3_600_000]) {

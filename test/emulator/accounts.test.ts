@@ -26,7 +26,7 @@ test('each account has its own tokens and rows; an unknown token is rejected', a
   expect(accounts.map(({ state }) => state.calls()['GET /v2/dlq'])).toEqual([3, 2, 2]);
 });
 
-test('the same seed creates the same workload for each account again, and different ones for different accounts', async () => {
+test('the same seed creates the same workload for each account, and different workloads for different accounts', async () => {
   const options = { accounts: 3, seed: 5, history: 60_000 };
   const [one, two] = [await emulator(options), await emulator(options)];
   const rows = ({ accounts }: Emulator) => accounts.map(({ state }) => state.eventRows());
@@ -59,7 +59,7 @@ test('faults, dialect and token resets of one account do not affect others', asy
   expect((await askAs(emulated, two, '/v2/dlq')).status).toBe(200);
 });
 
-test('internal state is read and changed by account number; the default is the first account', async () => {
+test('the /_emulator endpoints address an account by number, and the first account by default', async () => {
   const emulated = await emptyEmulator({ accounts: 2 });
   const [one, two] = emulated.accounts as readonly [EmulatedAccount, EmulatedAccount];
   two.state.addDlqEntry();
@@ -84,6 +84,6 @@ test('internal state is read and changed by account number; the default is the f
   expect((await ask(emulated, '/')).text).toContain('Accounts: 2,');
 });
 
-test.each([0, -1, 1.5, Number.NaN])('rejects %s accounts', async accounts => {
+test.each([0, -1, 1.5, Number.NaN])('rejects %s as an account count', async accounts => {
   await expect(startEmulator({ accounts })).rejects.toThrow(`accounts must be a whole number above 0, got ${accounts}`);
 });

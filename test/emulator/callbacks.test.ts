@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { CallbackState } from '../../src/emulator/failure-callback.ts';
+import type { WireCallbackState } from '../../src/emulator/failure-callback.ts';
 import type { Emulator, EmulatorOptions } from '../../src/emulator/server.ts';
 import { DLQ_RETENTION_MS } from '../../src/emulator/world.ts';
 import { ask, emptyEmulator, emulator, frozen, HOUR, NOON, walk } from './emulated.ts';
@@ -17,19 +17,19 @@ async function send(to: Emulator, method: string, path: string) {
 const cancel = (to: Emulator, dlqId: string) => send(to, 'DELETE', callbackPath(dlqId));
 const retry = (to: Emulator, dlqId: string) => send(to, 'POST', callbackPath(dlqId));
 
-async function stateOf(from: Emulator, dlqId: string): Promise<CallbackState | undefined> {
+async function stateOf(from: Emulator, dlqId: string): Promise<WireCallbackState | undefined> {
   const { body } = await ask(from, `/v2/dlq?dlqIds=${dlqId}`);
   return body.messages[0]?.failureCallbackInfo?.state;
 }
 
-describe('cancelling a failure callback', () => {
+describe('cancels of a failure callback', () => {
   test.each([
     ['302', 302],
     ['302-location', 302],
     ['200', 200],
     ['202', 202],
     ['204', 204],
-  ] as const)('responds with %s', async (cancelAnswer, status) => {
+  ] as const)('a cancel responds with %s', async (cancelAnswer, status) => {
     const emulated = await emptyEmulator({ dialect: { cancelAnswer } });
     const trap = emulated.state.addDlqEntry();
     const dlqId = emulated.state.addFailedRun();
@@ -40,7 +40,7 @@ describe('cancelling a failure callback', () => {
     expect(emulated.state.cancels()).toEqual({ [dlqId]: 2 });
   });
 
-  test('with a Location deletes a dead letter if the client follows the redirect', async () => {
+  test('a client that follows the Location of a cancel response deletes a dead letter', async () => {
     const emulated = await emptyEmulator({ dialect: { cancelAnswer: '302-location' } });
     const trap = emulated.state.addDlqEntry();
     const dlqId = emulated.state.addFailedRun();
@@ -53,7 +53,7 @@ describe('cancelling a failure callback', () => {
     expect(emulated.state.calls()).toMatchObject({ 'DELETE /v2/dlq/{dlqId}': 1 });
   });
 
-  test('is rejected for callbacks not in progress, for entries without a callback, and for unknown entries', async () => {
+  test('a cancel is rejected for callbacks not in progress, for entries without a callback, and for unknown entries', async () => {
     const emulated = await emptyEmulator();
     const { state } = emulated;
     const refused = [
@@ -73,7 +73,7 @@ describe('cancelling a failure callback', () => {
     expect(await send(emulated, 'DELETE', callbackPath('%'))).toMatchObject({ status: 400 });
   });
 
-  test('takes time in a dialect, and does not change a callback that ended in the interim', async () => {
+  test('a cancel takes effect after the delay set in the dialect, unless the callback has ended by then', async () => {
     const emulated = await emptyEmulator({ dialect: { cancelTakesMs: 5000 } });
     const [late, ended] = [emulated.state.addFailedRun(), emulated.state.addFailedRun()];
     for (const dlqId of [late, ended]) expect((await cancel(emulated, dlqId)).status).toBe(302);
@@ -85,7 +85,7 @@ describe('cancelling a failure callback', () => {
     expect(await stateOf(emulated, ended)).toBe('CALLBACK_SUCCESS');
   });
 
-  test('does not cancel a callback that was retried after the request', async () => {
+  test('a delayed cancel does not affect a callback that was retried after the request', async () => {
     const emulated = await emptyEmulator({ dialect: { cancelTakesMs: 5000 } });
     const dlqId = emulated.state.addFailedRun();
     expect((await cancel(emulated, dlqId)).status).toBe(302);
@@ -96,8 +96,8 @@ describe('cancelling a failure callback', () => {
   });
 });
 
-describe('retrying a failure callback', () => {
-  test('requires a failed callback and returns its run', async () => {
+describe('retries of a failure callback', () => {
+  test('a retry requires a failed callback and returns its run', async () => {
     const emulated = await emptyEmulator();
     const { state } = emulated;
     const dlqId = state.addFailedRun({ callbackState: 'CALLBACK_FAIL', workflowRunId: 'wfr_1', workflowCreatedAt: 7 });
@@ -160,7 +160,7 @@ test('a callback makes only legal transitions and is cancelled at most once, reg
 });
 
 describe('failed workflow runs', () => {
-  test('have the fields of the service, with callbacks in every natural state', async () => {
+  test('failed workflow runs have the same fields as in the service, and callbacks in every state that occurs naturally', async () => {
     const emulated = await emulator();
     const rows = (await walk(emulated, 'dlq', [['source', 'workflow']])) as {
       [field: string]: unknown;
@@ -197,7 +197,7 @@ describe('failed workflow runs', () => {
     }
   });
 
-  test('have the callback state in the fields selected by the dialect', async () => {
+  test('failed workflow runs have the callback state in the fields that the dialect selects', async () => {
     const emulated = await emptyEmulator();
     const dlqId = emulated.state.addFailedRun({ callbackState: 'CALLBACK_FAIL', callbackStatus: 502 });
     const row = async (path: string) => (await ask(emulated, path)).body;
@@ -220,7 +220,7 @@ describe('failed workflow runs', () => {
     }
   });
 
-  test('are excluded from the list of dead letters in a dialect', async () => {
+  test('failed workflow runs are excluded from the DLQ list if the dialect says so', async () => {
     const emulated = await emulator();
     const all = await walk(emulated, 'dlq');
     expect(all).toEqual(emulated.state.dlqRows());
@@ -231,7 +231,7 @@ describe('failed workflow runs', () => {
     expect((await ask(emulated, '/v2/workflows/dlq')).body.messages).toEqual(runs.slice(0, 100));
   });
 
-  test('are merged with other dead letters in order of time, each once, in both directions', async () => {
+  test('failed workflow runs are merged with other dead letters in time order, each listed once, in both sort orders', async () => {
     const emulated = await emulator();
     const all = emulated.state.dlqRows();
     for (const [order, expected] of [
@@ -247,7 +247,7 @@ describe('failed workflow runs', () => {
     }
   });
 
-  test('do not affect the seeded messages', () => {
+  test('failed workflow runs do not affect the seeded messages', () => {
     // Messages have the same fate in both scenarios.
     const [one, other] = [frozen({ seed: 9, scenario: 'outage' }), frozen({ seed: 9, scenario: 'stuck-callback' })];
     const messages = ({ state }: typeof one) => [
@@ -260,7 +260,7 @@ describe('failed workflow runs', () => {
     expect(messages(other)).toEqual(messages(one));
   });
 
-  test('do not depend on the frequency of requests or on changes to other runs', () => {
+  test('failed workflow runs evolve identically regardless of request frequency and of changes to other runs', () => {
     const runs = () => frozen({ seed: 4, scenario: 'stuck-callback' });
     const [rarely, often] = [runs(), runs()];
     const [victim] = often.state.dlqRows().filter(row => row.failureCallbackInfo?.state === 'CALLBACK_INPROGRESS');
@@ -277,7 +277,7 @@ describe('failed workflow runs', () => {
 });
 
 describe('callbacks of the workload', () => {
-  test('are processed again when they failed and are retried', () => {
+  test('failed callbacks of the workload are processed again when they are retried', () => {
     const { clock, state } = frozen();
     const states = () => new Map(state.dlqRows().map(row => [row.dlqId, row.failureCallbackInfo?.state]));
     const failed = [...states()].filter(([, is]) => is === 'CALLBACK_FAIL').map(([dlqId]) => dlqId);
@@ -291,7 +291,7 @@ describe('callbacks of the workload', () => {
   const inProgress = (emulated: ReturnType<typeof frozen>) =>
     emulated.state.dlqRows().filter(row => row.failureCallbackInfo?.state === 'CALLBACK_INPROGRESS');
 
-  test('healthy ones may take hours but all end; stuck ones never do', () => {
+  test('healthy callbacks of the workload may run for hours but eventually end; stuck ones never do', () => {
     const [healthy, stuck] = [frozen(), frozen({ scenario: 'stuck-callback' })];
     const [before, stuckBefore] = [inProgress(healthy), inProgress(stuck)];
     expect(before.length).toBeGreaterThan(3);
@@ -308,7 +308,7 @@ describe('callbacks of the workload', () => {
     expect(inProgress(stuck).length).toBeGreaterThan(inProgress(healthy).length + 20);
   });
 
-  test('are removed with their entries when the retention ends', () => {
+  test('callbacks of the workload are removed together with their entries when retention expires', () => {
     const { clock, state } = frozen({ scenario: 'stuck-callback' });
     const before = new Set(state.dlqRows().map(row => row.dlqId));
     clock.advance(DLQ_RETENTION_MS + HOUR);
@@ -316,7 +316,7 @@ describe('callbacks of the workload', () => {
     expect(state.countCallbacks().CALLBACK_INPROGRESS).toBeGreaterThan(5);
   });
 
-  test('wait before each retry as documented; only the workflow log contains the end of the wait', async () => {
+  test('callbacks of the workload wait before each retry as documented; only the workflow log contains the end of the wait', async () => {
     const emulated = await emulator();
     const waits = new Set<number>();
     const seen = new Map<string, number>();
@@ -336,7 +336,7 @@ describe('callbacks of the workload', () => {
   });
 });
 
-test('reports callbacks and cancels', async () => {
+test('reports callbacks by state, and each cancel request with its result', async () => {
   const emulated: Emulator = await emptyEmulator({} satisfies EmulatorOptions);
   const dlqId = emulated.state.addFailedRun();
   emulated.state.addFailedRun({ callbackState: 'CALLBACK_FAIL' });

@@ -17,8 +17,8 @@ function cancel(to: Emulator, dlqId: string, init: RequestInit = {}): Promise<Re
 const stateOf = ({ state }: Emulator, dlqId: string) =>
   state.dlqRows().find(row => row.dlqId === dlqId)?.failureCallbackInfo?.state;
 
-describe('the Location of a cancel', () => {
-  test('may be the request itself: following it cancels twice', async () => {
+describe('Location of a cancel', () => {
+  test('the Location of a cancel may be the request URL itself, so following it cancels twice', async () => {
     const emulated = await emptyEmulator({ dialect: { cancelAnswer: '302-self' } });
     const dlqId = emulated.state.addFailedRun();
     const answer = await cancel(emulated, dlqId);
@@ -28,7 +28,7 @@ describe('the Location of a cancel', () => {
     expect(emulated.state.cancels()).toEqual({ [dlqId]: 1, [other]: 2 });
   });
 
-  test('may be a dead letter on another host: following it is visible there', async () => {
+  test('the Location of a cancel may be a dead letter on another host, which records whether the client follows it', async () => {
     const emulated = await emptyEmulator({ dialect: { cancelAnswer: '302-foreign' } });
     const [trap, dlqId] = [emulated.state.addDlqEntry(), emulated.state.addFailedRun()];
     const { headers } = await cancel(emulated, dlqId);
@@ -54,7 +54,7 @@ test('a cancel of a callback in progress may be rejected as invalid, and the cal
   expect((await cancel(emulated, 'none')).status).toBe(404);
 });
 
-test('without callback states in rows, a callback can be cancelled, and is rejected when not in progress', async () => {
+test('if rows have no callback states, a cancel still succeeds for a callback in progress and is rejected for any other', async () => {
   const emulated = await emptyEmulator({ dialect: { callbackState: 'absent' } });
   const [stuck, failed] = [
     emulated.state.addFailedRun(),
@@ -71,7 +71,7 @@ test('without callback states in rows, a callback can be cancelled, and is rejec
   expect([stateOf(emulated, stuck), stateOf(emulated, failed)]).toEqual(['CALLBACK_CANCELED', 'CALLBACK_FAIL']);
 });
 
-test('429 with and without Retry-After', async () => {
+test('a cancel may be rejected with 429, with and without Retry-After', async () => {
   const fault: FaultSeed = { endpoint: ENDPOINT, kind: 'status', status: 429 };
   const emulated = await emptyEmulator({ faults: [{ ...fault, times: 1, retryAfter: 7 }, fault] });
   const answers = [await cancel(emulated, '1-0'), await cancel(emulated, '1-0')];
@@ -81,8 +81,8 @@ test('429 with and without Retry-After', async () => {
   ]);
 });
 
-describe('the list of cancel requests', () => {
-  test('contains their results in the order of arrival', async () => {
+describe('list of cancel requests', () => {
+  test('the list of cancel requests contains each result, in order of arrival', async () => {
     const emulated = await emptyEmulator();
     const [stuck, failed] = [
       emulated.state.addFailedRun(),
@@ -114,19 +114,22 @@ describe('the list of cancel requests', () => {
     ['hang', 'done'],
     ['reset', undefined],
     ['reset', 'done'],
-  ] as const)('contains requests disrupted by %s, with result %s', async (kind, verdict) => {
-    const emulated = await emptyEmulator({ faults: [{ endpoint: ENDPOINT, kind, acts: verdict === 'done' }] });
-    const dlqId = emulated.state.addFailedRun();
-    const controller = new AbortController();
-    const asked = cancel(emulated, dlqId, { signal: controller.signal }).catch(() => undefined);
-    const calls = [{ at: NOON, dlqId, ...(verdict && { verdict }) }];
-    await eventually(() => expect(emulated.state.tally.cancelCalls).toEqual(calls));
-    controller.abort();
-    await asked;
-    expect(stateOf(emulated, dlqId)).toBe(verdict ? 'CALLBACK_CANCELED' : 'CALLBACK_INPROGRESS');
-  });
+  ] as const)(
+    'the list of cancel requests contains requests disrupted by %s, with result %s',
+    async (kind, verdict) => {
+      const emulated = await emptyEmulator({ faults: [{ endpoint: ENDPOINT, kind, acts: verdict === 'done' }] });
+      const dlqId = emulated.state.addFailedRun();
+      const controller = new AbortController();
+      const asked = cancel(emulated, dlqId, { signal: controller.signal }).catch(() => undefined);
+      const calls = [{ at: NOON, dlqId, ...(verdict && { verdict }) }];
+      await eventually(() => expect(emulated.state.tally.cancelCalls).toEqual(calls));
+      controller.abort();
+      await asked;
+      expect(stateOf(emulated, dlqId)).toBe(verdict ? 'CALLBACK_CANCELED' : 'CALLBACK_INPROGRESS');
+    },
+  );
 
-  test('keeps the latest thousand', async () => {
+  test('the list of cancel requests keeps the latest 1,000', async () => {
     const emulated = await emptyEmulator();
     for (let call = 0; call <= 1000; call++) emulated.state.tally.recordCancel(call, String(call));
     expect(emulated.state.tally.cancelCalls).toHaveLength(1000);

@@ -4,7 +4,7 @@ import { type Emulator, scenarios } from '../../src/emulator/server.ts';
 import { runCli, startCli } from '../support/cli.ts';
 import { ask } from './emulated.ts';
 
-test('emulate --help names scenarios with their alerts, options and faults', async () => {
+test('emulate --help lists the scenarios with their alerts, the options and the faults', async () => {
   const { code, stdout } = await runCli(['emulate', '--help']);
   expect(code).toBe(0);
   const extended = alerts.filter(({ set }) => set === 'extended').map(({ name }): string => name);
@@ -24,7 +24,7 @@ test.each([
   [['--option', 'colour=red'], 'there is no option "colour"'],
   [['--option', 'eventTime=date'], 'eventTime must be one of text, number'],
   [['--fault', 'kind=explode'], 'invalid fault: kind: '],
-])('emulate %j exits with 2', async (args, reason) => {
+])('emulate %j exits with 2 and an error', async (args, reason) => {
   const { code, stderr } = await runCli(['emulate', '--port', '0', ...args]);
   expect(code).toBe(2);
   expect(stderr).toContain(reason);
@@ -52,7 +52,7 @@ test('emulate accepts options and faults', async () => {
 test.each([
   ['60', /Time runs 60 times as fast for this service alone\. Agents and Prometheus keep real time/],
   ['0', /The clock of this service is stopped\./],
-])('emulate --speed %s prints how its clock differs', async (speed, note) => {
+])('emulate --speed %s prints how the emulated clock differs from real time', async (speed, note) => {
   const cli = startCli(['emulate', '--port', '0', '--speed', speed]);
   try {
     await cli.says(note);

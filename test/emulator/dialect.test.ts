@@ -53,7 +53,7 @@ test('the defaults match the interface document', () => {
   });
 });
 
-test('rejects unknown names and values, in an object and on a command line', async () => {
+test('rejects unknown options and values, in an object and on a command line', async () => {
   for (const wrong of [{ colour: 'red' }, { toString: 'x' }, { eventTime: 'date' }, { cancelTakesMs: -1 }])
     expect(() => dialectWith(wrong)).toThrow(RangeError);
   for (const wrong of ['eventTime', 'eventTime=', 'eventTime=date', '=', 'logLagMs=1s', 'logLagMs=999999999', 'x=1'])
@@ -69,7 +69,7 @@ test('rejects unknown names and values, in an object and on a command line', asy
 });
 
 describe('flow control', () => {
-  test.each(['object', 'array'] as const)('lists keys as %s', async flowControlList => {
+  test.each(['object', 'array'] as const)('the flow-control list is returned as %s', async flowControlList => {
     const emulated = await withOption({ flowControlList });
     emulated.state.setWaitlist('k', 3);
     const rows = [{ flowControlKey: 'k', waitListSize: 3 }];
@@ -77,7 +77,7 @@ describe('flow control', () => {
     expect((await ask(emulated, '/v2/flowControl')).body).toEqual(expected);
   });
 
-  test('supports both spellings of the size in both places', async () => {
+  test('both spellings of the flow-control size are available in the list and for a single key', async () => {
     const emulated = await withOption({ flowControlListSize: 'waitlistSize', flowControlKeySize: 'waitListSize' });
     emulated.state.setWaitlist('k', 3);
     expect((await ask(emulated, '/v2/flowControl')).body.flowControls).toEqual([
@@ -86,7 +86,7 @@ describe('flow control', () => {
     expect((await ask(emulated, '/v2/flowControl/k')).body).toEqual({ flowControlKey: 'k', waitListSize: 3 });
   });
 
-  test('can omit zeros, also in the newer fields', async () => {
+  test('zero values of a flow-control key can be omitted, including in the newer fields', async () => {
     const emulated = await withOption({ flowControlZeros: 'omitted', flowControlFields: 'all' });
     emulated.state.setWaitlist('k', 0);
     expect((await ask(emulated, '/v2/flowControl/k')).body).toEqual({ flowControlKey: 'k' });
@@ -106,7 +106,7 @@ describe('flow control', () => {
     });
   });
 
-  test('the newer fields match the actual state of the keys', async () => {
+  test('the newer flow-control fields match the actual state of the keys', async () => {
     const emulated = await emulator({ dialect: { flowControlFields: 'all' } });
     let busy = 0;
     for (let step = 0; step < 60; step++) {
@@ -135,7 +135,7 @@ describe('flow control', () => {
     expect(busy).toBeGreaterThan(50);
   });
 
-  test('an idle key is found or missing; an unknown one is always missing', async () => {
+  test('an idle key is found or missing, depending on the dialect; an unknown key is always missing', async () => {
     const emulated = await withOption({ idleKey: 'missing' });
     emulated.state.setWaitlist('idle', 0);
     emulated.state.setWaitlist('busy', 1);
@@ -148,7 +148,7 @@ describe('flow control', () => {
     expect(await statuses()).toEqual([200, 200, 404]);
   });
 
-  test('a key is the rest of the path, encoded or not', async () => {
+  test('the key name is the rest of the path, percent-encoded or not', async () => {
     const emulated = await emptyEmulator();
     for (const key of ['a/b', 'a/b/c', 'x y', '100% / tenant?', 'ключ', '"', 'pause', 'a%2Fb', 'a//b']) {
       emulated.state.setWaitlist(key, 5);
@@ -161,12 +161,12 @@ describe('flow control', () => {
     expect((await ask(emulated, '/v2/flowControl/')).status).toBe(404);
   });
 
-  test('a paused key and one full of ghost slots start no messages', async () => {
+  test('neither a paused key nor a key whose slots are all leaked starts messages', async () => {
     const emulated = await emulator({ dialect: { flowControlFields: 'all' } });
     const headers = { authorization: `Bearer ${emulated.token}` };
     const post = async (path: string) => (await ask(emulated, path, { method: 'POST', headers })).status;
     expect(await post('/v2/flowControl/mail%2Fsend/pause')).toBe(200);
-    expect(emulated.state.flow.takeSlots('llm', 2)).toBe(true);
+    expect(emulated.state.flow.occupySlots('llm', 2)).toBe(true);
     emulated.clock.advance(3_600_000);
     const read = async (key: string) => (await ask(emulated, `/v2/flowControl/${encodeURIComponent(key)}`)).body;
     expect(await read('mail/send')).toMatchObject({ isPaused: true, parallelismCount: 0 });
@@ -174,7 +174,7 @@ describe('flow control', () => {
     const waiting = emulated.state.waitlists();
     for (const key of ['mail/send', 'llm']) expect(waiting.get(key)).toBeGreaterThan(100);
     expect(await post('/v2/flowControl/mail%2Fsend/resume')).toBe(200);
-    expect(emulated.state.flow.takeSlots('llm', 0)).toBe(true);
+    expect(emulated.state.flow.occupySlots('llm', 0)).toBe(true);
     emulated.clock.advance(2 * 3_600_000);
     for (const key of ['mail/send', 'llm'])
       expect(emulated.state.waitlists().get(key)).toBeLessThan(waiting.get(key) as number);
@@ -184,13 +184,13 @@ describe('flow control', () => {
 });
 
 describe('events', () => {
-  test('have a configurable name of the list', async () => {
+  test('the name of the event list in the response is configurable', async () => {
     const emulated = await withOption({ eventsList: 'logs', logsList: 'events' });
     expect(Object.keys((await ask(emulated, '/v2/events')).body)).toEqual(['logs']);
     expect(Object.keys((await ask(emulated, '/v2/logs')).body)).toEqual(['events']);
   });
 
-  test('are available at the configured paths', async () => {
+  test('events are available at the configured paths', async () => {
     const emulated = await withOption({ eventPaths: 'logs' });
     const statuses = async () => [(await ask(emulated, '/v2/events')).status, (await ask(emulated, '/v2/logs')).status];
     expect(await statuses()).toEqual([404, 200]);
@@ -198,7 +198,7 @@ describe('events', () => {
     expect(await statuses()).toEqual([200, 404]);
   });
 
-  test('have configurable forms of time, state and the spelling of cancelled', async () => {
+  test('the format of times and states in events, and the spelling of "cancelled", are configurable', async () => {
     const emulated = await withOption({ eventTime: 'number', eventState: 'upper', eventCancelled: 'canceled' });
     emulated.state.addEvent({ state: 'cancelled', messageId: 'm' });
     const one = async () => {
@@ -212,7 +212,7 @@ describe('events', () => {
     expect(await one()).toEqual([String(NOON), 'cancelled']);
   });
 
-  test('can be grouped by message', async () => {
+  test('events can be grouped by message', async () => {
     const emulated = await emptyEmulator();
     for (const state of ['created', 'active'] as const) emulated.state.addEvent({ messageId: 'a', state });
     emulated.state.addEvent({ messageId: 'b' });
@@ -227,7 +227,7 @@ describe('events', () => {
     ]);
   });
 
-  test('are listed after a lag, and stay listed when the lag grows', async () => {
+  test('events are listed after a lag, and remain listed if the lag increases', async () => {
     const emulated = await withOption({ logLagMs: 10_000 });
     emulated.state.addEvent({ messageId: 'now' });
     const listed = async () => (await ask(emulated, `/v2/events?${ADDED}`)).body.events.length;
@@ -240,7 +240,7 @@ describe('events', () => {
     expect(await listed()).toBe(1);
   });
 
-  test('during an outage of the log are never listed', async () => {
+  test('events during an outage of the log are never listed', async () => {
     const emulated = await emptyEmulator();
     const { state, clock } = emulated;
     const add = (messageId: string) => {
@@ -266,7 +266,7 @@ describe('events', () => {
 });
 
 describe('pages', () => {
-  test('the last cursor may be empty, and an empty cursor starts at the beginning', async () => {
+  test('the last cursor of a list may be empty, and an empty cursor starts at the beginning', async () => {
     const emulated = await withOption({ lastCursor: 'empty' });
     for (const path of ['/v2/dlq', '/v2/events', '/v2/logs', '/v2/workflows/dlq'])
       expect((await ask(emulated, `${path}?cursor=`)).body.cursor).toBe('');
@@ -280,7 +280,7 @@ describe('pages', () => {
     expect(statuses).toEqual([200, 400, 200, 400]);
   });
 
-  test('the order may be ignored', async () => {
+  test('the requested order may be ignored', async () => {
     const emulated = await withOption({ order: 'ignored' });
     for (const messageId of ['a', 'b']) {
       emulated.state.addEvent({ messageId });
@@ -311,7 +311,7 @@ describe('filters', () => {
   const WAYS = Object.keys(FOUND) as (keyof typeof FOUND)[];
 
   test.each(Object.entries(FIELDS).flatMap(([name, field]) => WAYS.map(way => [name, way, field] as const)))(
-    '%s is applied as %s in both lists',
+    'the filter %s can be given as %s in both lists',
     async (name, way, field) => {
       const emulated = await withOption({ [`${name}Filter`]: way });
       for (const value of FOUND.ignored) {
@@ -328,7 +328,7 @@ describe('filters', () => {
     },
   );
 
-  test.each(['fromDate', 'toDate'] as const)('%s can be ignored in both lists', async name => {
+  test.each(['fromDate', 'toDate'] as const)('the filter %s can be ignored in both lists', async name => {
     const emulated = await withOption({ [`${name}Filter`]: 'ignored' });
     emulated.state.addDlqEntry({});
     emulated.state.addEvent({});
@@ -340,13 +340,13 @@ describe('filters', () => {
     expect((await ask(emulated, `/v2/events?${name}=${bound}`)).body.events).toEqual([]);
   });
 
-  test('state can be ignored in the event list', async () => {
+  test('the filter state can be ignored in the event list', async () => {
     const emulated = await withOption({ stateFilter: 'ignored' });
     emulated.state.addEvent({ state: 'failed' });
     expect((await ask(emulated, '/v2/events?state=DELIVERED')).body.events).toHaveLength(1);
   });
 });
 
-test('every option is tested', () => {
+test('each option of the dialect has a test', () => {
   expect(Object.keys(dialectOptions).filter(name => !tested.has(name))).toEqual([]);
 });

@@ -6,7 +6,7 @@ const send = (to: Emulator, method: string, path: string) =>
   ask(to, path, { method, headers: { authorization: `Bearer ${to.token}` } });
 const ids = (of: Emulator) => of.state.dlqRows().map(row => row.dlqId);
 
-test('a single dead letter of either kind can be read and deleted by its id', async () => {
+test('a single dead letter of either kind can be read and deleted by id', async () => {
   const emulated = await emptyEmulator();
   const [letter, run] = [emulated.state.addDlqEntry({ label: 'x' }), emulated.state.addFailedRun()];
   for (const dlqId of [letter, run]) {
@@ -44,7 +44,7 @@ test('a retried dead letter is published again and processed', async () => {
   expect((await send(emulated, 'POST', `/v2/dlq/retry/${before?.dlqId}`)).status).toBe(404);
 });
 
-test('a dead letter added by a test is published with its own fields', async () => {
+test('a dead letter added by a test is republished with the fields set by the test', async () => {
   const emulated = await emptyEmulator();
   const dlqId = emulated.state.addDlqEntry({ url: 'https://own.example/' });
   const { body } = await send(emulated, 'POST', `/v2/dlq/retry?dlqIds=${dlqId}`);
@@ -54,7 +54,7 @@ test('a dead letter added by a test is published with its own fields', async () 
   expect(rows.map(row => row.state)).toEqual(['created', 'active', 'delivered']);
 });
 
-test('DELETE removes matching dead letters page by page, or the first ones without a filter', async () => {
+test('DELETE removes matching dead letters, or all if no filter is given, one page per request', async () => {
   const emulated = await emptyEmulator();
   const { state } = emulated;
   for (let index = 0; index < 130; index++) state.addDlqEntry({ label: index % 13 === 0 ? 'odd' : 'even' });

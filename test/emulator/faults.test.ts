@@ -29,31 +29,31 @@ async function read(url: string, token: string, init: RequestInit = {}) {
   }
 }
 
-describe('a fault on the wire', () => {
-  test.each([500, 502, 503, 599])('responds with error status %s', async status => {
+describe('faults on the wire', () => {
+  test.each([500, 502, 503, 599])('a fault responds with error status %s', async status => {
     const emulated = await emptyEmulator({ faults: [{ kind: 'status', status }] });
     expect(await ask(emulated, '/v2/dlq')).toMatchObject({ status, body: { error: 'service unavailable' } });
     expect(emulated.state.calls()).toEqual({ 'GET /v2/dlq': 1 });
   });
 
-  test('responds with 503 without a configured status', async () => {
+  test('a fault responds with 503 without a configured status', async () => {
     const emulated = await emptyEmulator({ faults: [{ kind: 'status' }] });
     expect((await ask(emulated, '/v2/dlq')).status).toBe(503);
   });
 
-  test('responds with a page instead of JSON', async () => {
+  test('a fault responds with an HTML page instead of JSON', async () => {
     const emulated = await emptyEmulator({ faults: [{ kind: 'html' }] });
     const { status, text, body } = await ask(emulated, '/v2/dlq');
     expect([status, body]).toEqual([200, undefined]);
     expect(text).toContain('<!DOCTYPE html>');
   });
 
-  test('resets the connection', async () => {
+  test('a fault resets the connection', async () => {
     const emulated = await emptyEmulator({ faults: [{ kind: 'reset' }] });
     expect(await read(`${emulated.url}/v2/dlq`, emulated.token)).toEqual({ text: '', refused: 'ECONNRESET' });
   });
 
-  test('sends half of a body with its full length announced', async () => {
+  test('a fault sends half of a body after sending its full Content-Length', async () => {
     const emulated = await emptyEmulator();
     for (let entry = 0; entry < 20; entry++) emulated.state.addDlqEntry();
     const { text: whole } = await ask(emulated, '/v2/dlq');
@@ -64,7 +64,7 @@ describe('a fault on the wire', () => {
     expect(got.text.length).toBe(whole.length >> 1);
   });
 
-  test('never responds until the emulator is closed', async () => {
+  test('a fault leaves requests without a response until the emulator is closed', async () => {
     const emulated = await startEmulator({ clock: createManualClock(), faults: [{ kind: 'hang' }] });
     let answered = false;
     const response = read(`${emulated.url}/v2/dlq`, emulated.token).finally(() => {
@@ -80,7 +80,7 @@ describe('a fault on the wire', () => {
     expect(await response).toMatchObject({ text: '' });
   });
 
-  test('never responds until the client gives up', async () => {
+  test('a fault leaves requests without a response until the client gives up', async () => {
     const emulated = await emptyEmulator({ faults: [{ kind: 'hang' }] });
     const controller = new AbortController();
     const response = read(`${emulated.url}/v2/dlq`, emulated.token, { signal: controller.signal });
@@ -89,7 +89,7 @@ describe('a fault on the wire', () => {
     expect(await response).toMatchObject({ text: '' });
   });
 
-  test('adds latency and jitter', async () => {
+  test('a fault adds latency and jitter', async () => {
     const clock = createManualClock();
     const emulated = await startEmulator({ clock, faults: [{ latencyMs: 5000, jitterMs: 1000 }] });
     const response = ask(emulated, '/v2/flowControl');
@@ -101,7 +101,7 @@ describe('a fault on the wire', () => {
     await emulated.close();
   });
 
-  test('sends a body byte by byte', async () => {
+  test('a fault sends a body byte by byte', async () => {
     const clock = createManualClock();
     const emulated = await startEmulator({ clock, history: 0, dlqEntries: 0, faults: [{ kind: 'drip', dripMs: 50 }] });
     const response = await fetch(`${emulated.url}/v2/dlq`, { headers: { authorization: `Bearer ${emulated.token}` } });
@@ -118,7 +118,7 @@ describe('a fault on the wire', () => {
     await emulated.close();
   });
 
-  test('ends a slow body when the client disconnects or the emulator is closed', async () => {
+  test('a slow body ends when the client disconnects or the emulator is closed', async () => {
     const clock = createManualClock();
     const emulated = await startEmulator({ clock, faults: [{ kind: 'drip' }] });
     const headers = { authorization: `Bearer ${emulated.token}` };
@@ -134,33 +134,36 @@ describe('a fault on the wire', () => {
   });
 });
 
-describe('the effect of a disrupted request', () => {
-  test.each(['status', 'hang', 'reset', 'html'] as const)('of kind %s is applied only if configured', async kind => {
-    const emulated = await emptyEmulator();
-    const cancel = async (fault: FaultSeed) => {
-      const dlqId = emulated.state.addFailedRun();
-      emulated.faults.replace([fault]);
-      const signal = new AbortController();
-      const before = emulated.faults.list()[0]?.struck;
-      const response = read(`${emulated.url}/v2/workflows/dlq/callback/${dlqId}`, emulated.token, {
-        method: 'DELETE',
-        redirect: 'manual',
-        signal: signal.signal,
-      });
-      await eventually(() => expect(emulated.faults.list()[0]?.struck).toBe((before ?? 0) + 1));
-      signal.abort();
-      const { text } = await response;
-      expect(text).not.toContain('CALLBACK');
-      return emulated.state.dlqRows().find(row => row.dlqId === dlqId)?.failureCallbackInfo?.state;
-    };
-    expect(await cancel({ kind })).toBe('CALLBACK_INPROGRESS');
-    expect(emulated.state.cancels()).toEqual({});
-    expect(await cancel({ kind, acts: true })).toBe('CALLBACK_CANCELED');
-  });
+describe('effects of disrupted requests', () => {
+  test.each(['status', 'hang', 'reset', 'html'] as const)(
+    'a request disrupted by a fault of kind %s takes effect only if configured',
+    async kind => {
+      const emulated = await emptyEmulator();
+      const cancel = async (fault: FaultSeed) => {
+        const dlqId = emulated.state.addFailedRun();
+        emulated.faults.replace([fault]);
+        const signal = new AbortController();
+        const before = emulated.faults.list()[0]?.struck;
+        const response = read(`${emulated.url}/v2/workflows/dlq/callback/${dlqId}`, emulated.token, {
+          method: 'DELETE',
+          redirect: 'manual',
+          signal: signal.signal,
+        });
+        await eventually(() => expect(emulated.faults.list()[0]?.struck).toBe((before ?? 0) + 1));
+        signal.abort();
+        const { text } = await response;
+        expect(text).not.toContain('CALLBACK');
+        return emulated.state.dlqRows().find(row => row.dlqId === dlqId)?.failureCallbackInfo?.state;
+      };
+      expect(await cancel({ kind })).toBe('CALLBACK_INPROGRESS');
+      expect(emulated.state.cancels()).toEqual({});
+      expect(await cancel({ kind, acts: true })).toBe('CALLBACK_CANCELED');
+    },
+  );
 });
 
-describe('a fault', () => {
-  test('affects requests to one endpoint, a limited number of times', async () => {
+describe('scope of a fault', () => {
+  test('a fault affects requests to one endpoint, a limited number of times', async () => {
     const emulated = await emptyEmulator({ faults: [{ endpoint: 'GET /v2/dlq', kind: 'status', times: 2 }] });
     const statuses = [];
     for (const path of ['/v2/events', '/v2/dlq', '/v2/dlq', '/v2/dlq', '/v2/flowControl'])
@@ -169,7 +172,7 @@ describe('a fault', () => {
     expect(emulated.faults.list()).toMatchObject([{ struck: 2 }]);
   });
 
-  test('affects a share of requests, determined by the seed', async () => {
+  test('a fault affects a fraction of requests, determined by the seed', async () => {
     const statuses = async (seed: number) => {
       const emulated = await emptyEmulator({ seed, faults: [{ kind: 'status', share: 0.4 }] });
       const found = [];
@@ -184,7 +187,7 @@ describe('a fault', () => {
     expect(failed).toBeLessThan(60);
   });
 
-  test('prevents later faults from applying to the same request, and can be removed', async () => {
+  test('only the first matching fault applies to a request, and a fault can be removed', async () => {
     const emulated = await emptyEmulator();
     const remove = emulated.faults.add({ kind: 'status', status: 500 });
     emulated.faults.add({ kind: 'status', status: 501 });
@@ -196,7 +199,7 @@ describe('a fault', () => {
     expect(await status()).toBe(200);
   });
 
-  test("never affects the emulator's internal endpoints", async () => {
+  test("a fault never affects the emulator's internal endpoints", async () => {
     const emulated = await emptyEmulator({ faults: [{ kind: 'reset' }] });
     for (const path of ['/', '/_emulator/state', '/_emulator/faults', '/_emulator/log', '/_emulator/dialect'])
       expect((await ask(emulated, path)).status).toBe(200);
@@ -204,7 +207,7 @@ describe('a fault', () => {
 });
 
 describe('POST /_emulator/faults', () => {
-  test('replaces the faults; GET returns them and DELETE removes them', async () => {
+  test('POST /_emulator/faults replaces the faults, GET returns them and DELETE removes them', async () => {
     const emulated = await emptyEmulator({ faults: [{ kind: 'hang' }] });
     const fault = { kind: 'status', status: 502, endpoint: 'GET /v2/dlq' };
     const listed = { faults: [{ fault, struck: 0 }] };
@@ -221,7 +224,7 @@ describe('POST /_emulator/faults', () => {
     [{ share: 2 }, 'invalid fault: share: '],
     [[{ kind: 'hang' }, { endpiont: 'x' }], 'endpiont'],
     ['text', 'invalid fault: '],
-  ])('rejects %j and changes nothing', async (body, reason) => {
+  ])('POST /_emulator/faults rejects %j and changes nothing', async (body, reason) => {
     const emulated = await emptyEmulator();
     const answer = await post(emulated.url, body);
     expect(answer.status).toBe(400);

@@ -69,8 +69,8 @@ function expectSame(found: readonly unknown[], expected: readonly unknown[]): vo
   if (!isDeepStrictEqual(found, expected)) expect(found).toEqual(expected);
 }
 
-describe('the DLQ list', () => {
-  test.each(Object.keys(dlqFilters))('filters by %s', async name => {
+describe('filters of the DLQ list', () => {
+  test.each(Object.keys(dlqFilters))('the DLQ list can be filtered by %s', async name => {
     const read = dlqFilters[name] as (row: DlqRow) => readonly string[];
     const values = valuesOf(dlq, read);
     expect(values.length).toBeGreaterThan(0);
@@ -84,26 +84,29 @@ describe('the DLQ list', () => {
     expect(await walk(emulated, 'dlq', [[name, name === 'responseStatus' ? '299' : 'none such']])).toEqual([]);
   });
 
-  test.each(Object.keys(dlqFilters))('accepts several values of %s, repeated or separated by commas', async name => {
-    const read = dlqFilters[name] as (row: DlqRow) => readonly string[];
-    const values = valuesOf(dlq, read)
-      .filter(value => !value.includes(','))
-      .slice(0, 3);
-    const expected = dlq.filter(row => values.some(value => read(row).includes(value)));
-    const repeated = await walk(
-      emulated,
-      'dlq',
-      values.map(value => [name, value]),
-    );
-    expectSame(repeated, expected);
-    expectSame(await walk(emulated, 'dlq', [[name, values.join(',')]]), expected);
-  });
+  test.each(Object.keys(dlqFilters))(
+    'the DLQ list accepts several values of %s, repeated or separated by commas',
+    async name => {
+      const read = dlqFilters[name] as (row: DlqRow) => readonly string[];
+      const values = valuesOf(dlq, read)
+        .filter(value => !value.includes(','))
+        .slice(0, 3);
+      const expected = dlq.filter(row => values.some(value => read(row).includes(value)));
+      const repeated = await walk(
+        emulated,
+        'dlq',
+        values.map(value => [name, value]),
+      );
+      expectSame(repeated, expected);
+      expectSame(await walk(emulated, 'dlq', [[name, values.join(',')]]), expected);
+    },
+  );
 });
 
-describe('the event list', () => {
+describe('filters of the event list', () => {
   const latestFirst = (keep: (row: EventRow) => boolean) => events.filter(keep).reverse();
 
-  test.each(Object.keys(eventFilters))('filters by %s', async name => {
+  test.each(Object.keys(eventFilters))('the event list can be filtered by %s', async name => {
     const read = eventFilters[name] as (row: EventRow) => readonly string[];
     const values = valuesOf(events, read);
     expect(values.length).toBeGreaterThan(0);
@@ -117,22 +120,25 @@ describe('the event list', () => {
     if (name !== 'state') expect(await walk(emulated, 'events', [[name, 'none such']])).toEqual([]);
   });
 
-  test.each(Object.keys(eventFilters))('accepts several values of %s, repeated or separated by commas', async name => {
-    const read = eventFilters[name] as (row: EventRow) => readonly string[];
-    const values = valuesOf(events, read)
-      .filter(value => !value.includes(','))
-      .slice(1, 4);
-    const expected = latestFirst(row => values.some(value => read(row).includes(value)));
-    const repeated = await walk(
-      emulated,
-      'events',
-      values.map(value => [name, value]),
-    );
-    expectSame(repeated, expected);
-    expectSame(await walk(emulated, 'events', [[name, values.join(',')]]), expected);
-  });
+  test.each(Object.keys(eventFilters))(
+    'the event list accepts several values of %s, repeated or separated by commas',
+    async name => {
+      const read = eventFilters[name] as (row: EventRow) => readonly string[];
+      const values = valuesOf(events, read)
+        .filter(value => !value.includes(','))
+        .slice(1, 4);
+      const expected = latestFirst(row => values.some(value => read(row).includes(value)));
+      const repeated = await walk(
+        emulated,
+        'events',
+        values.map(value => [name, value]),
+      );
+      expectSame(repeated, expected);
+      expectSame(await walk(emulated, 'events', [[name, values.join(',')]]), expected);
+    },
+  );
 
-  test('filters by every documented state, with IN_PROGRESS for three of them', async () => {
+  test('the event list can be filtered by every documented state, and IN_PROGRESS covers three states', async () => {
     const states = ['CREATED', 'ACTIVE', 'RETRY', 'ERROR', 'DELIVERED', 'FAILED', 'CANCEL_REQUESTED', 'CANCELLED'];
     const counts = emulated.state.countEvents();
     for (const state of states) {
@@ -185,7 +191,7 @@ function anyParameters<R>(
     });
 }
 
-test('DLQ: all given filters must match, within the dates, in the requested order', async () => {
+test('a filtered DLQ list contains exactly the rows that match all filters and dates, in the requested order', async () => {
   const property = fc.asyncProperty(
     anyParameters(() => dlq, dlqFilters, enteredAt),
     async ({ parameters, order, expected }) => {
@@ -196,7 +202,7 @@ test('DLQ: all given filters must match, within the dates, in the requested orde
   await fc.assert(property, { numRuns: runs(60) });
 });
 
-test('events: all given filters must match, within the dates, in the requested order', async () => {
+test('a filtered event list contains exactly the events that match all filters and dates, in the requested order', async () => {
   const few = () => events.slice(-1500);
   const since: Parameters[number] = ['fromDate', (events.at(-1500) as EventRow).time];
   const timeOf = (row: EventRow) => Number(row.time);

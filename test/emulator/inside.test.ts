@@ -8,8 +8,8 @@ const post = (emulated: Emulator, path: string, body: string, type = 'applicatio
 const postJson = (emulated: Emulator, path: string, body: unknown) => post(emulated, path, JSON.stringify(body));
 const sum = (counts: Readonly<Record<string, number>>) => Object.values(counts).reduce((all, count) => all + count, 0);
 
-describe('GET /_emulator/state counts the event log', () => {
-  test('all kept events by state, listed or not, each once', async () => {
+describe('counts of events in GET /_emulator/state', () => {
+  test('counts each retained event once, by state, whether or not it is listed', async () => {
     const dialect = { logLateShare: 1, logLateMs: 1000, logDuplicates: 1, logLagMs: 5000 } as const;
     const emulated = await emulator({ dialect });
     const { events } = (await ask(emulated, '/_emulator/state')).body;
@@ -21,7 +21,7 @@ describe('GET /_emulator/state counts the event log', () => {
     expect(sum(events.lost.byState)).toBe(0);
   });
 
-  test('events of at least six hours, and in the total also older ones', async () => {
+  test('counts the events of at least the last six hours; the total also includes older events', async () => {
     const emulated = await emulator();
     const first = (await ask(emulated, '/_emulator/state')).body.events;
     emulated.clock.advance(5 * HOUR - 1);
@@ -39,7 +39,7 @@ describe('GET /_emulator/state counts the event log', () => {
     expect(sum(third.logged.byState)).toBeLessThan(sum(third.total.byState));
   });
 
-  test('at most the configured number of kept events', async () => {
+  test('counts at most maxEvents retained events, while the total also includes dropped ones', async () => {
     const emulated = await emptyEmulator({ maxEvents: 10 });
     for (let index = 0; index < 25; index++) emulated.state.addEvent({ time: NOON - 100 + index });
     const { events } = (await ask(emulated, '/_emulator/state')).body;
@@ -53,7 +53,7 @@ describe('GET /_emulator/state counts the event log', () => {
 describe('POST /_emulator/log', () => {
   const OURS = ['url', 'https://ours.example/'] as const;
 
-  test('stops and resumes the log; events in between are never listed, listed events stay listed', async () => {
+  test('POST /_emulator/log stops and resumes the log: events in between are never listed, and earlier ones remain listed', async () => {
     const emulated = await emptyEmulator();
     const { state, clock } = emulated;
     const add = (messageId: string) => state.addEvent({ messageId, url: OURS[1], state: 'delivered' });
@@ -80,17 +80,20 @@ describe('POST /_emulator/log', () => {
     expect(state.eventRows().some(row => row.messageId === 'within')).toBe(true);
   });
 
-  test.each(['{}', '{"on":"no"}', '{"on":true,"off":1}', '[]', 'text'])('rejects %s', async body => {
-    const emulated = await emptyEmulator();
-    const type = body === 'text' ? 'text/plain' : 'application/json';
-    const { status, body: answer } = await post(emulated, '/_emulator/log', body, type);
-    expect([status, answer]).toEqual([400, { error: 'invalid log: it must be {"on": true} or {"on": false}' }]);
-    expect(emulated.state.logView.on).toBe(true);
-  });
+  test.each(['{}', '{"on":"no"}', '{"on":true,"off":1}', '[]', 'text'])(
+    'POST /_emulator/log rejects %s',
+    async body => {
+      const emulated = await emptyEmulator();
+      const type = body === 'text' ? 'text/plain' : 'application/json';
+      const { status, body: answer } = await post(emulated, '/_emulator/log', body, type);
+      expect([status, answer]).toEqual([400, { error: 'invalid log: it must be {"on": true} or {"on": false}' }]);
+      expect(emulated.state.logView.on).toBe(true);
+    },
+  );
 });
 
 describe('POST /_emulator/dialect', () => {
-  test('changes the named options immediately; GET returns all options', async () => {
+  test('POST /_emulator/dialect changes the given options immediately, and GET returns all options', async () => {
     const emulated = await emptyEmulator({ dialect: { eventState: 'upper' } });
     emulated.state.addEvent({ messageId: 'm', state: 'cancelled' });
     const { body } = await ask(emulated, '/_emulator/dialect');
@@ -112,7 +115,7 @@ describe('POST /_emulator/dialect', () => {
     ['{"eventTime":"date"}', 'eventTime must be one of text, number'],
     ['["eventTime"]', 'invalid dialect: it must be an object of options and their values'],
     ['{"eventTime":', 'JSON'],
-  ])('rejects %s and changes nothing', async (text, reason) => {
+  ])('POST /_emulator/dialect rejects %s and changes nothing', async (text, reason) => {
     const emulated = await emptyEmulator();
     const before = { ...emulated.dialect };
     const { status, body } = await post(emulated, '/_emulator/dialect', text);
@@ -120,13 +123,13 @@ describe('POST /_emulator/dialect', () => {
     expect(emulated.dialect).toEqual(before);
   });
 
-  test('rejects a body without a JSON content type', async () => {
+  test('POST /_emulator/dialect rejects a body without a JSON content type', async () => {
     const { status, body } = await post(await emptyEmulator(), '/_emulator/dialect', '{}', 'text/plain');
     expect([status, body.error]).toEqual([400, 'invalid dialect: it must be an object of options and their values']);
   });
 });
 
-test('the home page names the endpoints for changes', async () => {
+test('the home page lists the endpoints that change the emulator', async () => {
   const emulated = await emptyEmulator();
   const { text } = await ask(emulated, '/');
   expect(text).toContain('  GET /_emulator/state\n');

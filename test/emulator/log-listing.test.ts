@@ -23,7 +23,7 @@ const many = (count: number) => Array.from({ length: count }, (_, index) => `m${
 describe('delayed events', () => {
   const LATE = { logLateShare: 0.25, logLateMs: 10_000 } as const;
 
-  test('are a share of all events, listed with evenly distributed delays, and then stay listed', async () => {
+  test('the configured fraction of events is listed with uniformly distributed delays and then remains listed', async () => {
     const emulated = await emptyEmulator({ dialect: LATE });
     addAll(emulated, many(4000));
     let before = new Set<string>();
@@ -38,7 +38,7 @@ describe('delayed events', () => {
     expect(before.size).toBe(4000);
   });
 
-  test('with a share of 1 are all events, delayed by one millisecond up to the maximum', async () => {
+  test('with a share of 1, all events are delayed by between one millisecond and the maximum', async () => {
     const emulated = await emptyEmulator({ dialect: { logLateShare: 1, logLateMs: 3 } });
     addAll(emulated, many(300));
     const found = [];
@@ -50,7 +50,7 @@ describe('delayed events', () => {
     for (const index of [1, 2]) expect(Math.abs((found[index] as number) - 100 * index)).toBeLessThan(40);
   });
 
-  test('appear between events that were listed before, with every filter', async () => {
+  test('delayed events appear between events that were listed earlier, with any filter', async () => {
     const emulated = await emptyEmulator({ dialect: LATE });
     for (let index = 0; index < 40; index++)
       addAll(emulated, [`m${index}`], { time: NOON - 4000 + 100 * index, state: index % 2 ? 'active' : 'error' });
@@ -71,7 +71,7 @@ describe('delayed events', () => {
     for (const id of appeared) expect(await walk(again, 'events', [['messageId', id]])).toEqual([]);
   });
 
-  test('depend only on the seed, not on the number of requests', async () => {
+  test('delayed events depend only on the seed, not on the number of requests', async () => {
     const found = async (seed: number, asks: number) => {
       const emulated = await emptyEmulator({ seed, dialect: LATE });
       addAll(emulated, many(200));
@@ -84,7 +84,7 @@ describe('delayed events', () => {
     expect(await found(1, 1)).not.toEqual(await found(2, 1));
   });
 
-  test('are delayed in addition to the lag of dialect and scenario', async () => {
+  test('events are delayed in addition to the lag of dialect and scenario', async () => {
     const emulated = await emptyEmulator({ dialect: { logLateShare: 0.5, logLateMs: 2000, logLagMs: 3000 } });
     addAll(emulated, many(100));
     emulated.clock.advance(2999);
@@ -105,7 +105,7 @@ describe('delayed events', () => {
     expect((await listed(stalled)).length).toBe(20);
   });
 
-  test('stay listed when options change; changed options apply to later events', async () => {
+  test('delayed events remain listed when options change, and changed options apply only to later events', async () => {
     const emulated = await emptyEmulator();
     addAll(emulated, many(50));
     expect((await listed(emulated)).length).toBe(50);
@@ -124,7 +124,7 @@ describe('delayed events', () => {
     expect((await listed(emulated)).slice(0, 2)).toEqual(['punctual', 'late']);
   });
 
-  test('are included in state and counts immediately', async () => {
+  test('delayed events are included in state and counts immediately', async () => {
     const emulated = await emptyEmulator({ dialect: { logLateShare: 1, logLateMs: 60_000, logDuplicates: 1 } });
     addAll(emulated, many(30));
     emulated.state.logView.stop(NOON);
@@ -135,7 +135,7 @@ describe('delayed events', () => {
 });
 
 describe('duplicate events', () => {
-  test('are adjacent and a share of all events, determined by the seed', async () => {
+  test('duplicate events are adjacent, make up the configured fraction and are the same in every walk', async () => {
     const emulated = await emptyEmulator({ dialect: { logDuplicates: 0.3 } });
     addAll(emulated, many(1000));
     const rows = await walk(emulated, 'events', [OURS]);
@@ -145,7 +145,7 @@ describe('duplicate events', () => {
     expect(await walk(emulated, 'events', [OURS])).toEqual(rows);
   });
 
-  test('may be split across two pages', async () => {
+  test('duplicate events may be split across two pages', async () => {
     const emulated = await emptyEmulator({ dialect: { logDuplicates: 1 } });
     addAll(emulated, ['a', 'b', 'c']);
     const by = (count: number) => split(emulated, [['count', String(count)]]);
@@ -159,7 +159,7 @@ describe('duplicate events', () => {
     expect(await by(1)).toEqual(['c', 'cc', 'cb', 'bb', 'ba', 'aa']);
   });
 
-  test('are continued by a cursor between the two after duplicates are disabled', async () => {
+  test('a cursor between two duplicate events remains valid after duplicates are disabled', async () => {
     const emulated = await emptyEmulator({ dialect: { logDuplicates: 1 } });
     addAll(emulated, ['a', 'b']);
     const parameters = [OURS, ['count', '3']] as const;
@@ -169,7 +169,7 @@ describe('duplicate events', () => {
     expect(idsOf(rows)).toEqual(['b', 'b', 'a']);
   });
 
-  test('also occur in lists grouped by message', async () => {
+  test('duplicate events also occur in lists grouped by message', async () => {
     const emulated = await emptyEmulator({ dialect: { logDuplicates: 1 } });
     addAll(emulated, ['a']);
     const { messages } = (await ask(emulated, `/v2/logs?groupBy=messageId&${OURS.join('=')}`)).body;
@@ -177,8 +177,8 @@ describe('duplicate events', () => {
   });
 });
 
-describe('a page that repeats the last row of the previous page', () => {
-  test('includes it in the requested count, except that a count of one adds a row', async () => {
+describe('pages that repeat the last row of the previous page', () => {
+  test('the repeated row counts towards the requested count of a page, unless that count is one', async () => {
     const emulated = await emptyEmulator({ dialect: { cursorSeam: 'repeats' } });
     addAll(emulated, ['a', 'b', 'c', 'd']);
     expect(await split(emulated, [['count', '2']])).toEqual(['dc', 'cb', 'ba']);
@@ -193,7 +193,7 @@ describe('a page that repeats the last row of the previous page', () => {
     ).toEqual(['ab', 'bc', 'cd']);
   });
 
-  test('continues when that row is no longer kept; other lists do not repeat rows', async () => {
+  test('a page is full if the row to repeat has expired; other lists do not repeat rows', async () => {
     const emulated = await emptyEmulator({ dlqEntries: 6, dialect: { cursorSeam: 'repeats' } });
     for (const hours of [5, 4, 3, 2, 1]) addAll(emulated, [`${hours}`], { time: NOON - hours * 3_600_000 });
     const found = await split(
@@ -236,22 +236,25 @@ test('an event page contains at most 100 events; a higher count is lowered or re
   expect(await listed(emulated)).toEqual(many(250).reverse());
 });
 
-describe('the due time of a delayed message', () => {
-  test.each(['nextDeliveryTime', 'notBefore'] as const)('is in its CREATED event as %s', async createdDue => {
-    const emulated = await emulator({ dialect: { createdDue } });
-    const rows = await walk(emulated, 'events');
-    const due = rows.filter(row => row.state === 'created' && createdDue in row);
-    expect(due.length).toBeGreaterThan(5);
-    const cancelled = new Map(rows.filter(row => row.state === 'cancelled').map(row => [row.messageId, row.time]));
-    for (const row of due.filter(({ messageId }) => cancelled.has(messageId)))
-      expect(String(row[createdDue])).toBe(cancelled.get(row.messageId));
-    expect(due.filter(row => row[createdDue] <= Number(row.time))).toEqual([]);
-    expect(rows.filter(row => row.state === 'created').length).toBeGreaterThan(due.length * 10);
-    if (createdDue === 'notBefore')
-      expect(rows.filter(row => row.state !== 'created' && 'notBefore' in row)).toEqual([]);
-  });
+describe('due times of delayed messages', () => {
+  test.each(['nextDeliveryTime', 'notBefore'] as const)(
+    'the due time of a delayed message is in its CREATED event as %s',
+    async createdDue => {
+      const emulated = await emulator({ dialect: { createdDue } });
+      const rows = await walk(emulated, 'events');
+      const due = rows.filter(row => row.state === 'created' && createdDue in row);
+      expect(due.length).toBeGreaterThan(5);
+      const cancelled = new Map(rows.filter(row => row.state === 'cancelled').map(row => [row.messageId, row.time]));
+      for (const row of due.filter(({ messageId }) => cancelled.has(messageId)))
+        expect(String(row[createdDue])).toBe(cancelled.get(row.messageId));
+      expect(due.filter(row => row[createdDue] <= Number(row.time))).toEqual([]);
+      expect(rows.filter(row => row.state === 'created').length).toBeGreaterThan(due.length * 10);
+      if (createdDue === 'notBefore')
+        expect(rows.filter(row => row.state !== 'created' && 'notBefore' in row)).toEqual([]);
+    },
+  );
 
-  test('is omitted by default; for events added by a test it is the given value', async () => {
+  test('the due time of a delayed message is omitted by default, and is returned as given for events added by a test', async () => {
     const emulated = await emptyEmulator();
     addAll(emulated, ['delayed'], { notBefore: NOON + 60_000 });
     addAll(emulated, ['other']);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { lateBy } from '../../src/emulator/event-log.ts';
-import { type EventState, STATES } from '../../src/emulator/message.ts';
+import { LOG_STATES, type LogState } from '../../src/emulator/message.ts';
 import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/server.ts';
 import { handClock, NOON, type Parameters, pages } from './emulated.ts';
 
@@ -12,7 +12,7 @@ const event = fc.record({
   // Few times and messages, so that many events differ only in their body.
   time: fc.integer({ min: -60, max: 0 }).map(steps => NOON + steps * 100),
   messageId: fc.integer({ min: 0, max: 20 }).map(String),
-  state: fc.constantFrom<EventState>(...STATES),
+  state: fc.constantFrom<LogState>(...LOG_STATES),
 });
 const dialect = fc.record({
   logLateShare: share,
@@ -71,7 +71,7 @@ async function pagesOf(emulated: Emulator, parameters: Parameters, between?: () 
 
 const bodies = (rows: readonly Row[]) => new Set(rows.map(row => row.body));
 
-test('a walk returns exactly the set of listed events, and later exactly all events; and it ends', async () => {
+test('a walk ends and returns exactly the events listed so far, and after the delays exactly all events', async () => {
   const property = fc.asyncProperty(
     dialect,
     request,
@@ -100,7 +100,7 @@ test('a walk returns exactly the set of listed events, and later exactly all eve
         const found = await pagesOf(emulated, parameters);
         const due = (row: Row) =>
           Number(row.time) +
-          lateBy(SEED, { message: { messageId: row.messageId }, state: row.state as EventState }, Number(row.time), {
+          lateBy(SEED, { message: { messageId: row.messageId }, state: row.state as LogState }, Number(row.time), {
             share: options.logLateShare,
             maxMs: options.logLateMs,
           });
@@ -151,7 +151,7 @@ function checkPages(
   }
 }
 
-test('listed events never disappear when options change or events are added; finally all events are listed', async () => {
+test('listed events never disappear when options change or events are added, and eventually all events are listed', async () => {
   const step = fc.record({
     advance: fc.integer({ min: 0, max: 1500 }),
     change: fc.option(

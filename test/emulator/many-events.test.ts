@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { EventSeed } from '../../src/emulator/added.ts';
-import { type EventState, STATES } from '../../src/emulator/message.ts';
+import { LOG_STATES, type LogState } from '../../src/emulator/message.ts';
 import { runs } from '../support/runs.ts';
 import { ask, emptyEmulator, frozen, HOUR, NOON, walk } from './emulated.ts';
 
@@ -9,7 +9,7 @@ const seed = fc.record(
   {
     time: fc.integer({ min: NOON - 50, max: NOON }),
     messageId: fc.constantFrom('a', 'b'),
-    state: fc.constantFrom<EventState>(...STATES),
+    state: fc.constantFrom<LogState>(...LOG_STATES),
     url: fc.constantFrom('https://a.example/', 'https://b.example/'),
     queueName: fc.constantFrom('q', 'r'),
     labels: fc.constantFrom(['x'], ['x', 'y']),
@@ -22,7 +22,7 @@ const seed = fc.record(
   { requiredKeys: [] },
 );
 
-test('events added together are the same as events added one by one, regardless of their order', () => {
+test('adding events in bulk, in any order, gives the same result as adding them one by one', () => {
   const property = fc.property(fc.array(seed, { maxLength: 40 }), fc.nat(40), (seeds, cut) => {
     const [one, many] = [frozen({ history: 0 }).state, frozen({ history: 0 }).state];
     for (const each of seeds) one.addEvent(each as EventSeed);
@@ -35,7 +35,7 @@ test('events added together are the same as events added one by one, regardless 
   fc.assert(property, { numRuns: runs(100) });
 });
 
-test('addEvents accepts an iterator that reads the log while it is consumed', () => {
+test('addEvents accepts an iterator that reads the log during iteration', () => {
   const { state } = frozen({ history: 0 });
   function* seeds() {
     for (const age of [1, 3, 2]) yield { time: NOON - age, body: String(state.eventRows().length) };
@@ -56,7 +56,7 @@ describe('a page of a log with many events', () => {
     {},
     { logLateShare: 0.2, logLateMs: 60_000, logDuplicates: 0.1 },
     { logLateShare: 1, logLateMs: 20_000, logDuplicates: 0.5, cursorSeam: 'repeats' },
-  ] as const)('reads only few of them: %j', async dialect => {
+  ] as const)('a page of a log with many events reads only a few of them: %j', async dialect => {
     const emulated = await emptyEmulator({ dialect });
     const { state } = emulated;
     function* seeds() {

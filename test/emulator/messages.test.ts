@@ -8,7 +8,7 @@ describe.each(['steady', 'dlq-growth'])('messages (%s)', scenario => {
   const events = state.eventRows();
   const byMessage = Map.groupBy(events, row => row.messageId);
 
-  test('pass through their states in a legal order', () => {
+  test('messages go through their states in a valid order', () => {
     const letter = {
       created: 'c',
       active: 'a',
@@ -24,7 +24,7 @@ describe.each(['steady', 'dlq-growth'])('messages (%s)', scenario => {
     for (const life of ['cad', 'caerad', 'caeraeraeraef', 'cqx', 'caerqx']) expect([...lives]).toContain(life);
   });
 
-  test('wait longer before each retry, and are retried at most as often as allowed', () => {
+  test('messages wait longer before each retry, and are retried at most maxRetries times', () => {
     for (const rows of byMessage.values()) {
       const retries = rows.filter(row => row.state === 'retry');
       const waits = retries.map(row => Number(row.nextDeliveryTime) - Number(row.time));
@@ -39,7 +39,7 @@ describe.each(['steady', 'dlq-growth'])('messages (%s)', scenario => {
     }
   });
 
-  test('run at most as many at once as the flow-control key allows', () => {
+  test('messages stay within the parallelism and rate of their flow-control key', () => {
     const running = new Map<string, number>();
     const most = new Map<string, number>();
     const started = Map.groupBy(
@@ -67,8 +67,8 @@ describe.each(['steady', 'dlq-growth'])('messages (%s)', scenario => {
   });
 });
 
-describe('dead letters', () => {
-  test('are the failed messages, from the millisecond of failure until their retention ends', () => {
+describe('dead-letter queue', () => {
+  test('each failed message is a dead letter from the millisecond of its failure until its retention expires', () => {
     const { clock, state } = frozen({ scenario: 'dlq-growth' });
     clock.advance(HOUR);
     const failed = state.eventRows().filter(row => row.state === 'failed');
@@ -85,7 +85,7 @@ describe('dead letters', () => {
     expect(entered().has(first?.messageId as string)).toBe(false);
   });
 
-  test('are cleared by people, except neglected ones and those added by a test', () => {
+  test('dead letters are cleared over time, except neglected ones and those added by a test', () => {
     const { clock, state } = frozen();
     const added = state.addDlqEntry();
     const before = state.dlqRows();
@@ -98,7 +98,7 @@ describe('dead letters', () => {
     expect(left.has(added)).toBe(true);
   });
 
-  test('grow at an increasing rate in dlq-growth, and do not grow in a healthy service', () => {
+  test('dead letters increase at a growing rate in the scenario dlq-growth, and do not increase in a healthy service', () => {
     const sizes = (scenario: string) => {
       const { clock, state } = frozen({ scenario });
       return [0, 1, 1].map(hours => {
@@ -113,7 +113,7 @@ describe('dead letters', () => {
   });
 });
 
-test('waitlists are never negative; they rise and fall; keys that are idle for long disappear', () => {
+test('waitlists grow and shrink but are never negative, and keys that are idle for a long time disappear', () => {
   const { clock, state } = frozen();
   const series: Map<string, number>[] = [];
   for (let step = 0; step < 720; step++) {

@@ -84,7 +84,7 @@ test('the official client reads all pages of the log and filters it', async () =
   expect(keys((await client.logs({ messageIds: [first?.messageId as string] })).logs)).toEqual(keys(ofFirst));
 });
 
-test('the official client reads the flow-control keys and reports a wrong token', async () => {
+test('the official client reads the flow-control keys and reports an invalid token', async () => {
   const emulated = await emptyEmulator();
   emulated.state.setWaitlist('a/b "c"', 12);
   const answer = await clientOf(emulated).http.request({ path: ['v2', 'flowControl'] });

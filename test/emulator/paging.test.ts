@@ -46,7 +46,7 @@ test('the last page has no cursor, even if it is full', async () => {
   expect((await ask(emulated, '/v2/events')).body).toEqual({ events: [] });
 });
 
-test.each(['dlq', 'events'])('the dates of /v2/%s are inclusive', async list => {
+test.each(['dlq', 'events'])('fromDate and toDate of /v2/%s are inclusive', async list => {
   const emulated = await emptyEmulator();
   const times = [1000, 2000, 2000, 3000].map(before => NOON - before);
   for (const time of times) {
@@ -79,7 +79,7 @@ test.each([
   'toDate=-5',
   'cursor=rubbish',
   'cursor=MTItYQ',
-])('%s is rejected with 400 and a reason in both lists', async query => {
+])('both lists reject %s with 400 and a reason', async query => {
   const emulated = await emptyEmulator();
   for (const list of ['dlq', 'events']) {
     const { status, body } = await ask(emulated, `/v2/${list}?${query}`);
@@ -104,7 +104,7 @@ const changes = fc.array(
   { maxLength: 12 },
 );
 
-test('a walk returns each dead letter present throughout exactly once and in order while others are added and removed', async () => {
+test('a walk returns each dead letter that exists throughout exactly once and in order, even while entries are added and removed', async () => {
   const emulated = await emptyEmulator();
   const { state } = emulated;
   const property = fc.asyncProperty(changes, order, fc.integer({ min: 1, max: 9 }), async (steps, direction, count) => {
@@ -133,7 +133,7 @@ test('a walk returns each dead letter present throughout exactly once and in ord
   await fc.assert(property, { numRuns: runs(60) });
 });
 
-test('a walk over events returns each event present throughout exactly once while others are added', async () => {
+test('a walk returns each event that exists throughout exactly once, even while events are added', async () => {
   const emulated = await emptyEmulator();
   const { state } = emulated;
   let run = 0;

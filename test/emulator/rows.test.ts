@@ -7,7 +7,7 @@ const headerMap = (value: unknown) =>
   Object.values(value).length > 0 &&
   Object.values(value).every(each => Array.isArray(each) && each.every(item => typeof item === 'string'));
 
-test('every dead letter has the documented fields with their types, and the fields that clients need', async () => {
+test('each dead letter has the documented fields with the documented types, and optional fields are sometimes missing', async () => {
   const rows = await walk(await emulator(), 'dlq');
   expect(rows.length).toBeGreaterThan(150);
   for (const row of rows) {
@@ -37,7 +37,7 @@ test('every dead letter has the documented fields with their types, and the fiel
   expect(new Set(rows.map(row => row.messageId)).size).toBe(rows.length);
 });
 
-test('every event has the documented fields with their types', async () => {
+test('each event has the documented fields with the documented types', async () => {
   const emulated = await emulator({ history: 20 * 60_000 });
   const rows = await walk(emulated, 'events');
   const states = ['created', 'active', 'retry', 'error', 'delivered', 'failed', 'cancel_requested', 'cancelled'];

@@ -4,7 +4,7 @@ import { ask, emptyEmulator, emulator, frozen } from './emulated.ts';
 
 const MINUTE = 60_000;
 
-test('outage: the API is down for five of every fifteen minutes of emulated time while deliveries continue', async () => {
+test('outage: the API is down for 5 of every 15 minutes of emulated time while deliveries continue', async () => {
   const emulated = await emptyEmulator({ scenario: 'outage' });
   const found: string[] = [];
   for (let minute = 0; minute < 30; minute++) {
@@ -20,7 +20,7 @@ test('outage: the API is down for five of every fifteen minutes of emulated time
   expect(emulated.faults.list()).toEqual([{ fault, struck: 1 }]);
 });
 
-test('log-lag: events are delayed, held for five of every fifteen minutes, and stay listed', async () => {
+test('log-lag: events are delayed, are withheld for 5 of every 15 minutes, and remain listed once listed', async () => {
   const emulated = await emulator({ scenario: 'log-lag' });
   const start = emulated.clock.now();
   const ages: number[] = [];
@@ -40,7 +40,7 @@ test('log-lag: events are delayed, held for five of every fifteen minutes, and s
   expect(emulated.clock.now()).toBe(start + 30 * MINUTE);
 });
 
-test('rate-limited: four in ten requests get 429 with Retry-After: 1', async () => {
+test('rate-limited: 40 % of requests get 429 with Retry-After: 1', async () => {
   const emulated = await emptyEmulator({ scenario: 'rate-limited' });
   let limited = 0;
   for (let request = 0; request < 100; request++) {
@@ -53,7 +53,7 @@ test('rate-limited: four in ten requests get 429 with Retry-After: 1', async () 
   expect(limited).toBeLessThan(55);
 });
 
-test('flow-control-pileup: waitlists grow in two busy hours and drain in two quiet ones', () => {
+test('flow-control-pileup: waitlists grow during two busy hours and drain during two quiet ones', () => {
   /** Total length of waitlists every 15 minutes over four hours. */
   const waiting = (options: Parameters<typeof frozen>[0]) => {
     const { clock, state } = frozen(options);
@@ -70,7 +70,7 @@ test('flow-control-pileup: waitlists grow in two busy hours and drain in two qui
   expect(Math.max(...sums)).toBeGreaterThan(2 * Math.max(...waiting({})));
 });
 
-test('schedule-missed: a schedule fires at whole minutes, pauses, resumes and fails', async () => {
+test('schedule-missed: a schedule fires on the minute, pauses, resumes and fails', async () => {
   const emulated = await emptyEmulator({ scenario: 'schedule-missed', workload: true });
   const start = emulated.clock.now();
   emulated.clock.advance(20 * MINUTE);
@@ -87,7 +87,7 @@ test('schedule-missed: a schedule fires at whole minutes, pauses, resumes and fa
   expect(times('delivered').filter(time => time > start + 17 * MINUTE)).toEqual([]);
 });
 
-test.each(Object.keys(scenarios))('%s is described on the home page', async scenario => {
+test.each(Object.keys(scenarios))('the home page describes the scenario %s', async scenario => {
   const emulated = await emulator({ scenario });
   expect(scenarios[scenario]?.description).toMatch(/^.{30,}$/);
   expect((await ask(emulated, '/')).text).toContain(scenarios[scenario]?.description);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type Order, type Position, type Range, Timeline } from '../../src/emulator/timeline.ts';
+import { type Order, type Position, RowTimeline, type TimelineRange } from '../../src/emulator/timeline.ts';
 import { runs } from '../support/runs.ts';
 
 interface Row extends Position {
@@ -8,7 +8,7 @@ interface Row extends Position {
 }
 
 /** Reference implementation: searches and sorts an array. */
-function naive(rows: readonly Row[], { from, to, order, after }: Range): string[] {
+function naive(rows: readonly Row[], { from, to, order, after }: TimelineRange): string[] {
   const sorted = rows.toSorted((a, b) => a.time - b.time || a.seq - b.seq);
   const inRange = sorted.filter(row => row.time >= from && row.time <= to);
   const isBehind = (row: Row, place: Position) => row.time - place.time || row.seq - place.seq;
@@ -19,7 +19,7 @@ function naive(rows: readonly Row[], { from, to, order, after }: Range): string[
   return (order === 'earliestFirst' ? ahead : ahead.reverse()).map(row => row.name);
 }
 
-function walked(timeline: Timeline<{ name: string }>, range: Range): string[] {
+function walked(timeline: RowTimeline<{ name: string }>, range: TimelineRange): string[] {
   const names: string[] = [];
   timeline.walk(range, ({ name }) => {
     names.push(name);
@@ -49,13 +49,13 @@ const range = fc.record({
   after: fc.option(fc.record({ time, seq: fc.integer({ min: 0, max: 60 }) }), { nil: undefined }),
 });
 
-test('a range contains the same rows as a sorted array after any changes', () => {
+test('a range of the timeline equals that of a sorted array after any sequence of changes', () => {
   fc.assert(
     fc.property(
       fc.array(change, { maxLength: 60 }),
       fc.array(range, { minLength: 1, maxLength: 8 }),
       (changes, ranges) => {
-        const timeline = new Timeline<{ name: string }>();
+        const timeline = new RowTimeline<{ name: string }>();
         let rows: Row[] = [];
         for (const [index, each] of changes.entries()) {
           const name = `row ${index}`;
@@ -88,20 +88,20 @@ test('a range contains the same rows as a sorted array after any changes', () =>
   );
 });
 
-test('a burst of removals keeps the other rows in order and findable', () => {
-  const timeline = new Timeline<{ name: string }>();
+test('removing most rows keeps the remaining rows in order, and each can still be removed', () => {
+  const timeline = new RowTimeline<{ name: string }>();
   const places = Array.from({ length: 20_000 }, (_, index) => timeline.add(index, { name: `${index}` }));
   for (const [index, place] of places.entries()) if (index % 100 !== 0) timeline.remove(place);
   expect(timeline.size).toBe(200);
-  const all: Range = { from: 0, to: Number.POSITIVE_INFINITY, order: 'earliestFirst' };
+  const all: TimelineRange = { from: 0, to: Number.POSITIVE_INFINITY, order: 'earliestFirst' };
   expect(walked(timeline, all)).toEqual(Array.from({ length: 200 }, (_, index) => `${index * 100}`));
   expect(walked(timeline, { ...all, from: 900, to: 1100, order: 'latestFirst' })).toEqual(['1100', '1000', '900']);
   expect(timeline.remove(places[300] as Position)).toBe(true);
   expect(timeline.size).toBe(199);
 });
 
-test('a position is found by its fraction of the list, even next to removed rows', () => {
-  const timeline = new Timeline<{ name: string }>();
+test('a row is found by its relative position in the timeline (0 to 1), even next to removed rows', () => {
+  const timeline = new RowTimeline<{ name: string }>();
   const places = Array.from({ length: 10 }, (_, index) => timeline.add(index, { name: `${index}` }));
   expect(timeline.at(0.35)?.value.name).toBe('3');
   timeline.remove(places[3] as Position);

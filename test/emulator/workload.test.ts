@@ -12,8 +12,8 @@ const everything = (state: EmulatorState) => ({
   waitlists: [...state.waitlists()],
 });
 
-describe('time', () => {
-  test('is real at speed 1, accelerated at 60 and frozen at 0', async () => {
+describe('clock', () => {
+  test('emulated time is real time at speed 1, accelerated at speed 60 and frozen at speed 0', async () => {
     for (const speed of [0, 1, 60]) {
       const clock = handClock();
       const emulated = await emulator({ clock, speed });
@@ -27,7 +27,7 @@ describe('time', () => {
     }
   });
 
-  test('a frozen emulator never changes', async () => {
+  test('an emulator at speed 0 does not change as real time passes', async () => {
     const clock = handClock();
     const emulated = await emulator({ clock });
     const answers = async () =>
@@ -37,7 +37,7 @@ describe('time', () => {
     expect({ ...everything(emulated.state), answers: await answers() }).toEqual(before);
   });
 
-  test('a running emulator changes', async () => {
+  test('an emulator at speed 1 changes as real time passes', async () => {
     const clock = handClock();
     const emulated = await emulator({ clock, speed: 1 });
     const before = everything(emulated.state);
@@ -49,14 +49,14 @@ describe('time', () => {
   });
 });
 
-describe('the seed', () => {
-  test('determines everything', () => {
+describe('seeds', () => {
+  test('the seed determines the complete state', () => {
     expect(everything(frozen({ seed: 5 }).state)).toEqual(everything(frozen({ seed: 5 }).state));
     expect(frozen({ seed: 5 }).state.eventRows()).not.toEqual(frozen({ seed: 6 }).state.eventRows());
     expect(frozen({ seed: 5 }).state.dlqRows()[0]).not.toEqual(frozen({ seed: 6 }).state.dlqRows()[0]);
   });
 
-  test('determines everything regardless of the number of requests', () => {
+  test('the seed determines the complete state, regardless of how many requests are made', () => {
     const atOnce = frozen({ seed: 3 });
     atOnce.clock.advance(HOUR / 2);
     const expected = JSON.stringify(everything(atOnce.state));
@@ -73,7 +73,7 @@ describe('the seed', () => {
   });
 });
 
-test('over days, cleared dead letters do not depend on the number of requests', () => {
+test('the same dead letters are cleared over days, regardless of how many requests are made', () => {
   const [rarely, often] = [frozen({ seed: 4 }), frozen({ seed: 4 })];
   const first = new Set(often.state.dlqRows().map(row => row.dlqId));
   for (let step = 1; step <= 60; step++) {
@@ -87,8 +87,8 @@ test('over days, cleared dead letters do not depend on the number of requests', 
   expect(left.length).toBeLessThan(first.size / 2);
 });
 
-describe('the past at the start', () => {
-  test('contains about an hour of events, and older dead letters', () => {
+describe('history at the start', () => {
+  test('the initial history contains about an hour of events, and older dead letters', () => {
     const { state } = frozen();
     const events = state.eventRows();
     expect(events.length).toBeGreaterThan(10_000);
@@ -104,7 +104,7 @@ describe('the past at the start', () => {
     expect(state.waitlists().size).toBeGreaterThan(3);
   });
 
-  test('contains the configured number of old dead letters, in order and each with its own message', () => {
+  test('the initial history contains the configured number of old dead letters, in order, each with a distinct message', () => {
     const clock = createEmulatedClock(handClock(), 0);
     const state = new EmulatorState({ clock, seed: 1, scenario: 'neglected', history: 0, dlqEntries: 30_000 });
     const rows = state.dlqRows();
@@ -121,8 +121,8 @@ describe('the past at the start', () => {
   });
 });
 
-describe('the state', () => {
-  test('keeps only rows within the retention of each list', () => {
+describe('rows over time', () => {
+  test('each list contains only rows within its retention', () => {
     const { clock, state } = frozen();
     for (let hour = 0; hour < 8; hour++) {
       clock.advance(HOUR);
@@ -134,7 +134,7 @@ describe('the state', () => {
     expect(Math.min(...state.dlqRows().map(enteredAt))).toBeGreaterThanOrEqual(clock.now() - DLQ_RETENTION_MS);
   });
 
-  test('has a full log of complete messages again after days without a request', () => {
+  test('the event log contains the complete events of its messages after days without a request', () => {
     // With this seed, a key with parallelism 1 is busy when requests stop.
     const { clock, state } = frozen({ seed: 2 });
     const old = new Set(state.eventRows().map(row => row.messageId));

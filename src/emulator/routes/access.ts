@@ -1,15 +1,15 @@
 import type { Request, RequestHandler } from 'express';
-import type { Credentials } from '../credentials.ts';
+import type { EmulatedCredentials } from '../credentials.ts';
 import type { Dialect } from '../dialect.ts';
-import type { Endpoint } from './endpoint.ts';
+import type { Route } from './endpoint.ts';
 
 /** Rejects requests without a valid token, without the required permission, or above the account's burst limit. */
 export function access(
-  credentials: Credentials,
+  credentials: EmulatedCredentials,
   dialect: Dialect,
   /** Real time (ms since the Unix epoch). */
   now: () => number,
-  loginOf: (request: Request) => Endpoint['login'],
+  loginOf: (request: Request) => Route['login'],
 ): RequestHandler {
   const take = createBurst(now);
   return (request, response, next) => {

@@ -1,4 +1,4 @@
-import type { Credentials } from '../credentials.ts';
+import type { EmulatedCredentials } from '../credentials.ts';
 import { parametersOf } from '../paging.ts';
 import type { EmulatorState } from '../state.ts';
 import type { Handler } from './endpoint.ts';
@@ -6,8 +6,8 @@ import { getFlowControlKey } from './flow-control.ts';
 
 const DAY_S = 86_400;
 
-/** Limits of the service's free plan; undocumented ones are made up. */
-function record(state: EmulatorState, { accountId, login, token }: Credentials) {
+/** Returns an account record with the limits of the service's free plan; undocumented limits are made up. */
+function record(state: EmulatorState, { accountId, login, token }: EmulatedCredentials) {
   const now = Math.floor(state.current().now / 1000);
   return {
     customer_id: login.username,
@@ -42,15 +42,15 @@ function record(state: EmulatorState, { accountId, login, token }: Credentials) 
 }
 
 export const resetToken =
-  (credentials: Credentials): Handler =>
+  (credentials: EmulatedCredentials): Handler =>
   (state, _request, response) => {
     credentials.reset();
     response.json({ ...record(state, credentials), password: credentials.password });
   };
 
-/** Newer version of the same operation: returns a second token instead of a password. */
+/** Resets the token by a newer version of the operation, which returns a second, read-only token instead of a password. */
 export const resetTokenById =
-  (credentials: Credentials): Handler =>
+  (credentials: EmulatedCredentials): Handler =>
   (state, _request, response, id) => {
     if (id !== credentials.accountId) {
       response.status(404).json({ error: 'user not found' });
@@ -72,7 +72,7 @@ export const resetTokenById =
 
 /** Makes the next signing key the current one. A receiver that misses two rotations rejects every message. */
 export const rotateKeys =
-  (credentials: Credentials): Handler =>
+  (credentials: EmulatedCredentials): Handler =>
   (_state, _request, response) => {
     credentials.rotateKeys();
     response.json(credentials.signingKeys);

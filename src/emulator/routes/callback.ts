@@ -1,7 +1,7 @@
 import type { Request, RequestHandler, Response } from 'express';
 import { dlqIdOf } from '../message.ts';
 import type { EmulatorState } from '../state.ts';
-import type { CancelCall, Verdict } from '../tally.ts';
+import type { CancelCall, CancelResult } from '../tally.ts';
 import type { Handler } from './endpoint.ts';
 
 /** Texts of the public documentation; the service's actual texts are unknown. */
@@ -15,7 +15,11 @@ const RETRY_ERRORS = {
 } as const;
 const STATUS = { refused: 400, unknown: 404 } as const;
 
-function refuse(response: Response, verdict: Exclude<Verdict, 'done'>, errors: Readonly<Record<string, string>>): void {
+function refuse(
+  response: Response,
+  verdict: Exclude<CancelResult, 'done'>,
+  errors: Readonly<Record<string, string>>,
+): void {
   response.status(STATUS[verdict]).json({ error: errors[verdict] });
 }
 

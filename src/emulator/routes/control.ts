@@ -1,6 +1,6 @@
 import { json, type RequestHandler, Router } from 'express';
 import { z } from 'zod';
-import type { Credentials } from '../credentials.ts';
+import type { EmulatedCredentials } from '../credentials.ts';
 import { changeDialect } from '../dialect.ts';
 import { type Faults, readFaults } from '../faults.ts';
 import type { EmulatorState } from '../state.ts';
@@ -17,7 +17,7 @@ export interface About {
 
 interface ControlParts {
   readonly state: EmulatorState;
-  readonly credentials: Credentials;
+  readonly credentials: EmulatedCredentials;
   readonly faults: Faults;
   readonly about: About;
 }

@@ -1,6 +1,6 @@
 import type { Request } from 'express';
-import { type DlqEntry, dlqIdOf } from '../message.ts';
-import { BadRequest, type Filters, matcher, type Page, page, pageRequest, parametersOf } from '../paging.ts';
+import { dlqIdOf, type FailedMessage } from '../message.ts';
+import { BadRequest, type Filters, matcher, page, pageRequest, parametersOf, type RowPage } from '../paging.ts';
 import { dlqRow } from '../rows.ts';
 import type { EmulatorState } from '../state.ts';
 import type { Position } from '../timeline.ts';
@@ -11,10 +11,10 @@ const DEFAULTS = { count: 100, order: 'earliestFirst' } as const;
 /** `messages`: dead letters without a workflow or, depending on the dialect, all. `workflows`: failed workflow runs. */
 type Source = 'messages' | 'workflows';
 
-const callbackStateOf = (entry: DlqEntry) => entry.run?.callback?.state;
+const callbackStateOf = (entry: FailedMessage) => entry.run?.callback?.state;
 
 /** The filters after `label` are missing in the interface document, but official clients send them. */
-const FILTERS: Filters<DlqEntry> = {
+const FILTERS: Filters<FailedMessage> = {
   messageId: (entry, time, seq) => entry.messageAt({ time, seq }).messageId,
   url: entry => entry.fields.url,
   topicName: entry => entry.fields.topicName,
@@ -41,7 +41,7 @@ function expand(name: string, values: readonly string[]): readonly string[] {
 }
 
 /** Returns the requested dead letters. Date filters compare the time of entry into the queue. */
-function deadLettersOf(state: EmulatorState, request: Request, source: Source): Page<DlqEntry> {
+function deadLettersOf(state: EmulatorState, request: Request, source: Source): RowPage<FailedMessage> {
   const parameters = parametersOf(request);
   const { dlq, workflows } = state.current();
   const isWorkflows = source === 'workflows' || parameters.get('source') === 'workflow';
@@ -106,7 +106,7 @@ export const restartRuns: Handler = (state, request, response) => {
 };
 
 /** Returns the row of a dead letter's run in the workflow log, the only place with the time of the next callback attempt. */
-function runRow(entry: DlqEntry, position: Position, isShown: boolean): object {
+function runRow(entry: FailedMessage, position: Position, isShown: boolean): object {
   const run = entry.run;
   const { callback } = run ?? {};
   return {

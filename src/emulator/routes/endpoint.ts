@@ -4,30 +4,30 @@ import type { EmulatorState } from '../state.ts';
 /** Handles a request. `parameter` is the decoded path parameter; "" for a path without one. */
 export type Handler = (state: EmulatorState, request: Request, response: Response, parameter: string) => void;
 
-export interface Endpoint {
+export interface Route {
   /** For example `GET /v2/dlq/{dlqId}`. */
   readonly name: string;
   readonly method: string;
   readonly pattern: RegExp;
   /** `bearer`: token of the data API. `account`: Basic authentication of the account-management API. */
   readonly login: 'bearer' | 'account';
-  readonly answer: Handler;
+  readonly handle: Handler;
 }
 
 /**
  * Creates endpoints from handlers by method and path. A path has at most one parameter: `{id}` is a segment, `{+key}` the
  * rest of the path.
  */
-export const endpointsOf = (login: Endpoint['login'], answers: Readonly<Record<string, Handler>>): Endpoint[] =>
-  Object.entries(answers).map(([route, answer]) => {
+export const endpointsOf = (login: Route['login'], handlers: Readonly<Record<string, Handler>>): Route[] =>
+  Object.entries(handlers).map(([route, handle]) => {
     const [method = '', path = ''] = route.split(' ');
     const pattern = path.replace(/\{\+\w+\}/, '(.+)').replace(/\{\w+\}/, '([^/]+)');
-    return { name: route.replace('{+', '{'), method, pattern: new RegExp(`^${pattern}$`), login, answer };
+    return { name: route.replace('{+', '{'), method, pattern: new RegExp(`^${pattern}$`), login, handle };
   });
 
 /** Returns a function that finds the first matching endpoint and its path parameter; `wrongMethod` if only other methods match. */
 export const createRouting =
-  (endpoints: readonly Endpoint[]) =>
+  (endpoints: readonly Route[]) =>
   ({ method, path }: Pick<Request, 'method' | 'path'>) => {
     const fitting = endpoints.filter(({ pattern }) => pattern.test(path));
     const endpoint = fitting.find(endpoint => endpoint.method === method);

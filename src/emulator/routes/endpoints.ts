@@ -1,4 +1,4 @@
-import type { Credentials } from '../credentials.ts';
+import type { EmulatedCredentials } from '../credentials.ts';
 import { keyInsteadOfKeys, resetToken, resetTokenById, rotateKeys } from './account.ts';
 import { cancelCallback, retryCallback } from './callback.ts';
 import {
@@ -11,12 +11,12 @@ import {
   retryEntries,
   retryEntry,
 } from './dlq.ts';
-import { type Endpoint, endpointsOf } from './endpoint.ts';
+import { endpointsOf, type Route } from './endpoint.ts';
 import { listEvents } from './events.ts';
 import { getFlowControlKey, globalParallelism, listFlowControl, pauseFlowControlKey } from './flow-control.ts';
 
 /** Creates all emulated operations. If two match, the first wins. */
-export function createEndpoints(credentials: Credentials): Endpoint[] {
+export function createEndpoints(credentials: EmulatedCredentials): Route[] {
   return [
     ...endpointsOf('bearer', {
       'GET /v2/dlq': listDlq('messages'),

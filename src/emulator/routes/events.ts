@@ -1,4 +1,4 @@
-import { type EventState, type LoggedEvent, STATES } from '../message.ts';
+import { LOG_STATES, type LoggedEvent, type LogState } from '../message.ts';
 import { BadRequest, type Filters, matcher, page, pageRequest, parametersOf } from '../paging.ts';
 import { eventRow } from '../rows.ts';
 import type { Handler } from './endpoint.ts';
@@ -20,8 +20,8 @@ const FILTERS: Filters<LoggedEvent> = {
 };
 
 /** State names that a filter accepts, in addition to the states themselves. */
-const STATE_NAMES: Readonly<Record<string, readonly EventState[]>> = {
-  ...Object.fromEntries(STATES.map(state => [state.toUpperCase(), [state]])),
+const STATE_NAMES: Readonly<Record<string, readonly LogState[]>> = {
+  ...Object.fromEntries(LOG_STATES.map(state => [state.toUpperCase(), [state]])),
   IN_PROGRESS: ['active', 'retry', 'error'],
   CANCELED: ['cancelled'],
 };

@@ -24,13 +24,13 @@ export function injectFaults(
     if (fault.kind === undefined) return next();
     if (fault.kind === 'truncate') truncate(response);
     else if (fault.kind === 'drip') drip(response, () => clock.sleep(fault.dripMs ?? DRIP_MS, closed.signal));
-    else if (fault.acts) replaceEnd(response, () => answerWrong(fault, response));
-    else return answerWrong(fault, response);
+    else if (fault.acts) replaceEnd(response, () => sendWrong(fault, response));
+    else return sendWrong(fault, response);
     next();
   };
 }
 
-/** Calls `end` with the complete body instead of sending it. Our responses are a single chunk. */
+/** Calls `end` with the complete body instead of sending it. The emulator's responses are a single chunk. */
 function replaceEnd(response: Response, end: (chunk: Buffer) => void): void {
   const original = response.end;
   const replacement = (chunk?: unknown) => {
@@ -42,7 +42,7 @@ function replaceEnd(response: Response, end: (chunk: Buffer) => void): void {
 }
 
 /** Sends a response unrelated to the request, or none. */
-function answerWrong({ kind, status, retryAfter }: FaultSeed, response: Response): void {
+function sendWrong({ kind, status, retryAfter }: FaultSeed, response: Response): void {
   if (kind === 'hang') return;
   if (kind === 'reset') return void response.socket?.resetAndDestroy();
   for (const name of response.getHeaderNames()) response.removeHeader(name);
@@ -63,7 +63,7 @@ function truncate(response: Response): void {
     response.setHeader('Content-Length', Math.max(body.length, 1));
     response.flushHeaders();
     const half = body.subarray(0, body.length >> 1);
-    // Not destroyed immediately, so that the written part arrives.
+    // Do not destroy the connection immediately, so that the written part arrives.
     if (half.length === 0) response.socket?.end();
     else response.write(half, () => response.socket?.end());
   });

@@ -22,8 +22,8 @@ async function stateOf(service: ReturnType<typeof createAuditedService>): Promis
   return found && [found.state, found.reason];
 }
 
-describe('the state of a key', () => {
-  test('is throttled by parallelism if all slots run attempts and messages wait', async () => {
+describe('states of a key', () => {
+  test('a key is throttled by parallelism if all slots run attempts and messages are waiting', async () => {
     const service = start();
     await service.advance(10 * MINUTE);
     expect(await stateOf(service)).toEqual(['throttled', 'parallelism_limit']);
@@ -31,13 +31,13 @@ describe('the state of a key', () => {
     expect(service.audited('busy')).toMatchObject({ state: 'ok', reason: 'nothing_waits' });
   });
 
-  test('is throttled by rate if the rate limit is used up', async () => {
+  test('a key is throttled by rate if the rate limit is used up', async () => {
     const service = start(keyed('key', { rate: 10, period: 60 }, { everyMs: 3000, takesMs: 1000 }));
     await service.advance(10 * MINUTE);
     expect(await stateOf(service)).toEqual(['throttled', 'rate_limit']);
   });
 
-  test('is paused immediately, and the previous state after it is resumed', async () => {
+  test('a key is paused immediately, and returns to its previous state after it is resumed', async () => {
     const service = start();
     await service.advance(10 * MINUTE);
     service.state.flow.pause('key', true);
@@ -48,7 +48,7 @@ describe('the state of a key', () => {
     expect(await stateOf(service)).toEqual(['throttled', 'parallelism_limit']);
   });
 
-  test('is starved if no limit is reached and no delivery starts', async () => {
+  test('a key is starved if no limit is reached and no delivery starts', async () => {
     const service = start(keyed('key', { parallelism: 3 }, { everyMs: 4000, takesMs: 2000 }));
     await service.advance(5 * MINUTE);
     service.state.flow.starve('key', true);
@@ -56,18 +56,18 @@ describe('the state of a key', () => {
     expect(await stateOf(service)).toEqual(['starved', 'slots_free']);
   });
 
-  test('shows the number of leaked slots until they are released', async () => {
+  test('shows the number of leaked slots of a key until they are released', async () => {
     const service = start(keyed('key', { parallelism: 6 }, { everyMs: 1000, takesMs: 8000 }));
     await service.advance(8 * MINUTE);
     service.state.flow.leak('key', 4);
     await service.advance(9 * MINUTE);
     expect(service.audited('key')).toMatchObject({ state: 'ghost_slots', ghosts: 4 });
-    service.state.flow.takeSlots('key', 0);
+    service.state.flow.occupySlots('key', 0);
     await service.advance(5 * MINUTE);
     expect(service.audited('key')).toMatchObject({ state: 'throttled', ghosts: 0 });
   });
 
-  test('is ghost_slots if all slots leak and the log is silent', async () => {
+  test('a key has ghost slots if all slots leak and the log is silent', async () => {
     const service = start(full, { destinations: [keyed('key', { parallelism: 2 }, { everyMs: 6000, takesMs: 8000 })] });
     await service.advance(8 * MINUTE);
     service.state.flow.leak('key', 2);
@@ -76,14 +76,14 @@ describe('the state of a key', () => {
   });
 });
 
-describe('the state of a key is unknown', () => {
-  test('just after the start', async () => {
+describe('unknown state of a key', () => {
+  test('the state of a key is unknown just after startup', async () => {
     const service = start();
     await service.advance(30_000);
     expect((await stateOf(service))?.[0]).toBe('unknown');
   });
 
-  test('if slots were in use before the log was read', async () => {
+  test('the state of a key is unknown if slots were in use before the log was read', async () => {
     const service = start();
     service.failUntil(service.now() + 20 * MINUTE);
     await service.advance(5 * MINUTE);
@@ -93,7 +93,7 @@ describe('the state of a key is unknown', () => {
     expect(service.audited('key')?.ghosts).toBeUndefined();
   });
 
-  test('while the log is delayed', async () => {
+  test('the state of a key is unknown while the log is delayed', async () => {
     const service = start();
     await service.advance(10 * MINUTE);
     service.state.dialect.logLagMs = 20 * MINUTE;
@@ -104,7 +104,7 @@ describe('the state of a key is unknown', () => {
     expect(await stateOf(service)).toEqual(['throttled', 'parallelism_limit']);
   });
 
-  test('if the log reports keys only at the creation of messages', () => {
+  test('the log is not evaluated by key if only creation events report the key', () => {
     const ledger = new AttemptLedger();
     const add = (state: EventState, flowKey?: string) =>
       ledger.add({ message: 1n, state: EVENT_STATES.indexOf(state), time: 1000, flowKey });
@@ -116,7 +116,7 @@ describe('the state of a key is unknown', () => {
     expect(ledger.isKeyed).toBe(true);
   });
 
-  test('for the ghost slots of an idle key with unreported slots', () => {
+  test('the number of ghost slots is unknown for an idle key with unreported slots', () => {
     const reported = { key: 'reported', waitlistSize: 0, parallelismInUse: 0 };
     const entries = [reported, { key: 'not reported', waitlistSize: 0 }];
     const audited = createAudit(true).evaluate({ from: 0, now: 0, entries, isComplete: true, attempts: undefined });
@@ -126,7 +126,7 @@ describe('the state of a key is unknown', () => {
     ]);
   });
 
-  test('does not evaluate keys if the service reports no parallelism', async () => {
+  test('keys are not evaluated if the service reports no parallelism', async () => {
     const service = start(full, { dialect: { flowControlFields: 'documented' } });
     await service.advance(2 * MINUTE);
     expect(service.facts()?.audited).toBeUndefined();
